@@ -13,7 +13,7 @@ mod scenario;
 #[path = "../../crates/linter/tests/rules/fix_made.rs"]
 mod fix_made;
 
-use pgvet_linter::statement::PARSE_STACK_BYTES;
+use pgvet_syntax::statement::PARSE_STACK_BYTES;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{LazyLock, Mutex};
 

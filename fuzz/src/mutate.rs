@@ -2,9 +2,9 @@
 //! of the same objects. The tests of the engine use it, too.
 
 use fastrand::Rng;
-use pgvet_linter::lexer::{Token, tokenize};
-use pgvet_linter::source::TextRange;
-use pgvet_linter::statement::split;
+use pgvet_syntax::lexer::{Token, tokenize};
+use pgvet_syntax::source::TextRange;
+use pgvet_syntax::statement::split;
 use std::path::Path;
 use std::sync::LazyLock;
 

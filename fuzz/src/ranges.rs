@@ -1,6 +1,6 @@
 //! Every range of a value, whatever its type: ranges print themselves as `3..8`.
 
-use pgvet_linter::source::TextRange;
+use pgvet_syntax::source::TextRange;
 use std::fmt::Debug;
 
 /// Panics unless every range in `value` lies in `text`, between characters.

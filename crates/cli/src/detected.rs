@@ -2,7 +2,7 @@
 
 use crate::inert;
 use crate::report::plural;
-use pgvet_linter::migration::{Direction, TransactionMode};
+use pgvet_model::migration::{Direction, TransactionMode};
 use pgvet_workspace::{Project, ProjectFile, Role, Sign, Tool, UnknownOrder};
 use serde::Serialize;
 use std::collections::BTreeMap;

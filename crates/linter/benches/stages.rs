@@ -5,13 +5,13 @@
 use divan::Bencher;
 use divan::counter::BytesCount;
 use pgvet_linter::check::check;
-use pgvet_linter::lexer::{TokenKind, tokenize};
-use pgvet_linter::migration::Migration;
-use pgvet_linter::plpgsql::{self, BodyText};
-use pgvet_linter::predict;
 use pgvet_linter::settings::Settings;
-use pgvet_linter::source::{SourceFile, TextRange};
-use pgvet_linter::statement::{self, ParsedFile, parse_file};
+use pgvet_model::migration::Migration;
+use pgvet_model::predict;
+use pgvet_syntax::lexer::{TokenKind, tokenize};
+use pgvet_syntax::plpgsql::{self, BodyText};
+use pgvet_syntax::source::{SourceFile, TextRange};
+use pgvet_syntax::statement::{self, ParsedFile, parse_file};
 use std::path::{Path, PathBuf};
 
 fn main() {

@@ -1,6 +1,6 @@
 //! How sure a finding is, and what it assumes.
 
-use crate::effect::{Extent, Rows, RowsReason};
+use pgvet_model::effect::{Extent, Rows, RowsReason};
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 use std::fmt;

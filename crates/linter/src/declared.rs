@@ -1,16 +1,16 @@
 //! What reported migrations declare, judged when all migrations have run: a table without a primary key is fine where a
 //! later migration adds one.
 
-use crate::ast::{
+use pgvet_model::catalog::{Catalog, Oid, Relation, SearchPath};
+use pgvet_model::effect::{Effects, Lock, LockCause};
+use pgvet_model::execute::CodeText;
+use pgvet_model::replay::StatementVisit;
+use pgvet_model::session::Session;
+use pgvet_syntax::ast::{
     AlterTable, AlterTableAction, Ast, ColumnDef, Constraint, CreateIndex, CreateTable, TableElement, TypeName,
 };
-use crate::catalog::{Catalog, Oid, Relation, SearchPath};
-use crate::effect::{Effects, Lock, LockCause};
-use crate::execute::CodeText;
-use crate::replay::StatementVisit;
-use crate::session::Session;
-use crate::source::TextRange;
-use crate::statement::Statement;
+use pgvet_syntax::source::TextRange;
+use pgvet_syntax::statement::Statement;
 use rustc_hash::FxHashMap;
 use smol_str::SmolStr;
 use std::sync::Arc;

@@ -1,12 +1,12 @@
 //! Findings, independent of how they are shown.
 
 use crate::confidence::{Assumption, Confidence};
-use crate::effect::Evidence;
 use crate::fix::{Fix, Step};
 use crate::meta::RuleMeta;
 use crate::severity::Severity;
-use crate::source::TextRange;
-use crate::version::PgVersion;
+use pgvet_model::effect::Evidence;
+use pgvet_model::version::PgVersion;
+use pgvet_syntax::source::TextRange;
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 

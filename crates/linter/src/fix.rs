@@ -1,6 +1,6 @@
 //! Changes of text that a finding offers.
 
-use crate::source::TextRange;
+use pgvet_syntax::source::TextRange;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 

@@ -31,7 +31,7 @@ mod tests {
     use crate::rules::locking::index_without_concurrently::RULE;
     use crate::settings::Settings;
     use crate::severity::Severity;
-    use crate::source::TextRange;
+    use pgvet_syntax::source::TextRange;
 
     #[test]
     fn a_panic_costs_the_findings_of_its_rule_only() {

@@ -7,8 +7,8 @@ use crate::meta::Category;
 use crate::rules;
 use crate::settings::Settings;
 use crate::severity::Severity;
-use crate::source::TextRange;
-use crate::statement::{Placeholder, PlaceholderKind};
+use pgvet_syntax::source::TextRange;
+use pgvet_syntax::statement::{Placeholder, PlaceholderKind};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

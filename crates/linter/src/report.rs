@@ -2,19 +2,19 @@
 
 use crate::confidence::{Assumption, Confidence};
 use crate::diagnostic::{Diagnostic, Label};
-use crate::effect::{Evidence, RelationName};
-use crate::execute::{CodeKind, CodeText, InFile};
 use crate::fix::{Fix, Step};
 use crate::meta::RuleMeta;
-use crate::plpgsql::HOLE;
-use crate::production::{TableSettings, TableSize};
-use crate::routine::Hotness;
 use crate::settings::Settings;
 use crate::severity::Severity;
-use crate::source::TextRange;
-use crate::statistics::{describe, shown_time};
-use crate::throughput::{Size, Work};
-use crate::version::PgVersion;
+use pgvet_model::effect::{Evidence, RelationName};
+use pgvet_model::execute::{CodeKind, CodeText, InFile};
+use pgvet_model::production::{TableSettings, TableSize};
+use pgvet_model::routine::Hotness;
+use pgvet_model::statistics::{describe, shown_time};
+use pgvet_model::throughput::{Size, Work};
+use pgvet_model::version::PgVersion;
+use pgvet_syntax::plpgsql::HOLE;
+use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
 
 /// Takes the findings of one rule about one statement or migration.

@@ -5,11 +5,11 @@
 //! that the edit can have changed.
 
 use crate::check::{Outcome, report};
-use crate::checkpoint::Checkpoint;
-use crate::memory::Memory;
-use crate::migration::Migration;
-use crate::replay::Replay;
 use crate::settings::Settings;
+use pgvet_model::checkpoint::Checkpoint;
+use pgvet_model::memory::Memory;
+use pgvet_model::migration::Migration;
+use pgvet_model::replay::Replay;
 
 /// Reports what is wrong with the migrations from the checkpoint on, as [`crate::check::run`] would.
 ///

@@ -1,22 +1,22 @@
 //! What a rule is: metadata with its documentation, and functions from what is known about a statement to findings.
 
-use crate::ast::{Ast, FunctionCall, ObjectName};
-use crate::catalog::{Catalog, Function, Oid, Relation};
 use crate::confidence::Confidence;
 use crate::declared::DeclarationContext;
-use crate::deployment::Deployment;
-use crate::effect::{Effects, Evidence, ObjectChange, RelationName, UnknownReason};
-use crate::execute::{CodeText, Executed};
 use crate::meta::{Category, GroupedBy, RuleMeta, Status};
-use crate::migration::Migration;
 use crate::report::Reporter;
-use crate::routine::{CallSite, Creation, Endings, Hotness, Routine, RoutineReader, Routines, TriggerUse};
-use crate::session::Session;
 use crate::settings::Settings;
 use crate::severity::Severity;
-use crate::source::{SourceFile, TextRange};
-use crate::statement::Statement;
-use crate::version::Target;
+use pgvet_model::catalog::{Catalog, Function, Oid, Relation};
+use pgvet_model::deployment::Deployment;
+use pgvet_model::effect::{Effects, Evidence, ObjectChange, RelationName, UnknownReason};
+use pgvet_model::execute::{CodeText, Executed};
+use pgvet_model::migration::Migration;
+use pgvet_model::routine::{CallSite, Creation, Endings, Hotness, Routine, RoutineReader, Routines, TriggerUse};
+use pgvet_model::session::Session;
+use pgvet_model::version::Target;
+use pgvet_syntax::ast::{Ast, FunctionCall, ObjectName};
+use pgvet_syntax::source::{SourceFile, TextRange};
+use pgvet_syntax::statement::Statement;
 use std::rc::Rc;
 use std::sync::Arc;
 

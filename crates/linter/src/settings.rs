@@ -3,10 +3,11 @@
 use crate::confidence::Confidence;
 use crate::fix::Edit;
 use crate::meta::{Category, RuleMeta};
-use crate::production::{Functions, TableSettings, lookup};
 use crate::severity::Severity;
-use crate::throughput::Throughput;
-use crate::version::{DEFAULT_RANGE, VersionRange};
+use pgvet_model::production::{ByName, FunctionSettings, Functions, TableSettings, lookup};
+use pgvet_model::statistics::Statistics;
+use pgvet_model::throughput::Throughput;
+use pgvet_model::version::{DEFAULT_RANGE, VersionRange};
 use rustc_hash::FxHashMap;
 
 /// Resolved settings of a run.
@@ -37,7 +38,7 @@ pub struct Settings {
     /// leaves nothing behind.
     pub lint_down: bool,
     /// What is known about tables, by `schema.name`, or `name` for any schema.
-    pub tables: FxHashMap<String, TableSettings>,
+    pub tables: ByName<TableSettings>,
     /// What is known about functions, by `schema.name`, or `name` for any schema.
     pub functions: Functions,
     /// How fast the server works, for estimates of time.
@@ -109,6 +110,28 @@ impl Settings {
         own.map_or(general, |own| own.apply(rule, general))
     }
 
+    /// Adds what statistics say; what is configured about a table goes before.
+    pub fn add_statistics(&mut self, statistics: &Statistics) {
+        for (name, table) in &statistics.tables {
+            let unqualified = name.split_once('.').map_or(name.as_str(), |(_, name)| name);
+            let known = self.tables.get(name).or_else(|| self.tables.get(unqualified)).copied();
+            let known = known.unwrap_or_default();
+            let combined = TableSettings {
+                rows: known.rows.or(table.rows),
+                bytes: table.bytes,
+                index_bytes: table.bytes.map(|_| table.indexes.values().sum()),
+                writes_per_second: table.writes_per_second,
+                ..known
+            };
+            self.tables.insert(name.clone(), combined);
+        }
+        for (name, function) in &statistics.functions {
+            let calls = FunctionSettings { calls_per_hour: Some(function.calls_per_hour) };
+            self.functions.entry(name.clone()).or_insert(calls);
+        }
+        self.throughput = statistics.throughput.unwrap_or_default();
+    }
+
     /// What is configured for the relation `schema.name`.
     pub fn table(&self, schema: &str, name: &str) -> TableSettings {
         lookup(&self.tables, schema, name)
@@ -142,6 +165,7 @@ impl Default for Settings {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pgvet_model::statistics::{SCHEMA_VERSION, TableStatistics};
 
     #[test]
     fn the_nearest_level_wins_and_a_category_switches_nothing_on() {
@@ -162,5 +186,20 @@ mod tests {
         assert_eq!(severity(true, of_category(warning), named(None)), None);
         assert_eq!(severity(false, of_category(warning), none.clone()), None);
         assert_eq!(severity(false, named(warning), none), warning);
+    }
+
+    #[test]
+    fn configuration_goes_before_statistics() {
+        let mut settings = Settings::default();
+        let small = TableSettings { rows: Some(100), ignore: true, ..TableSettings::default() };
+        settings.tables.insert("orders".to_owned(), small);
+        let tables = [(
+            "public.orders".to_owned(),
+            TableStatistics { rows: Some(5), bytes: Some(8), ..TableStatistics::default() },
+        )];
+        let statistics = Statistics { schema_version: SCHEMA_VERSION, tables: tables.into(), ..Statistics::default() };
+        settings.add_statistics(&statistics);
+        let found = settings.table("public", "orders");
+        assert_eq!((found.rows, found.bytes, found.ignore), (Some(100), Some(8), true));
     }
 }

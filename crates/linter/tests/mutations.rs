@@ -7,10 +7,10 @@ mod mutate;
 use fastrand::Rng;
 use mutate::changed;
 use pgvet_linter::check::check;
-use pgvet_linter::migration::Migration;
 use pgvet_linter::settings::Settings;
-use pgvet_linter::source::SourceFile;
-use pgvet_linter::statement::{PARSE_STACK_BYTES, parse_file};
+use pgvet_model::migration::Migration;
+use pgvet_syntax::source::SourceFile;
+use pgvet_syntax::statement::{PARSE_STACK_BYTES, parse_file};
 use std::time::{Duration, Instant};
 
 /// Number of texts that are checked without `PGVET_FAULTS`.

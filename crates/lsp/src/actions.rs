@@ -10,7 +10,7 @@ use pgvet_linter::diagnostic::Diagnostic as Finding;
 use pgvet_linter::fix::{Applicability, Edit, Fix, apply};
 use pgvet_linter::meta::Category;
 use pgvet_linter::rules;
-use pgvet_linter::source::TextRange;
+use pgvet_syntax::source::TextRange;
 use pgvet_workspace::{inert, suppression};
 use std::collections::HashMap;
 

@@ -3,7 +3,7 @@
 use crate::document::Document;
 use pgvet_linter::check::Outcome;
 use pgvet_linter::diagnostic::Diagnostic;
-use pgvet_linter::source::TextRange;
+use pgvet_syntax::source::TextRange;
 use pgvet_workspace::{OpenFile, OpenStatement, ProjectFile, Role};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};

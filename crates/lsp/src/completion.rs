@@ -5,7 +5,7 @@ use crate::markup::markup;
 use lsp_types::{CompletionItem, CompletionItemKind, CompletionTextEdit, Documentation, TextEdit};
 use pgvet_linter::meta::Category;
 use pgvet_linter::rules;
-use pgvet_linter::source::TextRange;
+use pgvet_syntax::source::TextRange;
 
 /// Characters after which a client asks.
 pub(crate) const TRIGGERS: [&str; 3] = ["[", ",", ":"];

@@ -12,7 +12,7 @@ use pgvet_linter::diagnostic::{Diagnostic as Finding, Label};
 use pgvet_linter::rules;
 use pgvet_linter::rules::engine::unused_suppression;
 use pgvet_linter::severity::Severity;
-use pgvet_linter::source::LineIndex;
+use pgvet_syntax::source::LineIndex;
 use pgvet_workspace::config::ConfigError;
 use pgvet_workspace::inert;
 use std::str::FromStr;

@@ -6,8 +6,8 @@
 
 use crate::position::Encoding;
 use lsp_types::{Position, Range, TextDocumentContentChangeEvent};
-use pgvet_linter::source::{LineIndex, TextRange};
-use pgvet_linter::statement;
+use pgvet_syntax::source::{LineIndex, TextRange};
+use pgvet_syntax::statement;
 
 /// Blanks behind a semicolon.
 const SLACK: usize = 256;

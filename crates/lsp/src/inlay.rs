@@ -3,9 +3,9 @@
 use crate::analysis::Analysis;
 use crate::document::Document;
 use lsp_types::{InlayHint, InlayHintLabel, Position};
-use pgvet_linter::ast::LockMode;
-use pgvet_linter::effect::Effects;
-use pgvet_linter::source::TextRange;
+use pgvet_model::effect::Effects;
+use pgvet_syntax::ast::LockMode;
+use pgvet_syntax::source::TextRange;
 use pgvet_workspace::inert;
 
 pub(crate) fn hints(analysis: &Analysis, document: &Document, wanted: TextRange) -> Vec<InlayHint> {

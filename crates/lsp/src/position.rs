@@ -1,7 +1,7 @@
 //! Places of the protocol, which are lines and columns, and bytes.
 
 use lsp_types::{Position, PositionEncodingKind};
-use pgvet_linter::source::LineIndex;
+use pgvet_syntax::source::LineIndex;
 
 /// What columns count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -2,8 +2,8 @@
 
 use crate::document::Document;
 use lsp_types::{DocumentSymbol, Location, SymbolInformation, SymbolKind, Uri};
-use pgvet_linter::source::TextRange;
-use pgvet_linter::statement::{Piece, split};
+use pgvet_syntax::source::TextRange;
+use pgvet_syntax::statement::{Piece, split};
 use pgvet_workspace::inert;
 
 /// A statement of a document.

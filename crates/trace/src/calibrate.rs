@@ -1,10 +1,10 @@
 //! How fast the server got through work that grows with a table.
 
 use crate::observation::{MigrationTrace, Relation, StatementTrace, Trace};
-use pgvet_linter::ast::{AlterTableAction, Ast, Constraint, ConstraintKind, ObjectName};
-use pgvet_linter::migration::Migration;
-use pgvet_linter::statement::Statement;
-use pgvet_linter::throughput::{Size, Work};
+use pgvet_model::migration::Migration;
+use pgvet_model::throughput::{Size, Work};
+use pgvet_syntax::ast::{AlterTableAction, Ast, Constraint, ConstraintKind, ObjectName};
+use pgvet_syntax::statement::Statement;
 use std::time::Duration;
 
 /// Fewer rows tell nothing about many.
@@ -115,8 +115,8 @@ fn changed(work: Work, table: &Relation, statement: &StatementTrace) -> bool {
 mod tests {
     use super::*;
     use crate::observation::{RowCounts, ScanTrace, TableBytes};
-    use pgvet_linter::source::SourceFile;
-    use pgvet_linter::statement::parse_file;
+    use pgvet_syntax::source::SourceFile;
+    use pgvet_syntax::statement::parse_file;
 
     fn orders() -> Relation {
         Relation { oid: 20_000, schema: "public".to_owned(), name: "orders".to_owned(), kind: 'r', table: None }

@@ -2,10 +2,10 @@
 
 use crate::observation::{MigrationTrace, StatementKind, StatementTrace};
 use crate::observed::Seen;
-use pgvet_linter::ast::LockMode;
-use pgvet_linter::effect::{Effects, Lock, LockCause, RelationName};
-use pgvet_linter::predict::StatementEffects;
-use pgvet_linter::source::TextRange;
+use pgvet_model::effect::{Effects, Lock, LockCause, RelationName};
+use pgvet_model::predict::StatementEffects;
+use pgvet_syntax::ast::LockMode;
+use pgvet_syntax::source::TextRange;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Something that a statement did otherwise than the model says.
@@ -212,7 +212,7 @@ pub(crate) fn build_disagreements(predicted: &Effects, observed: &StatementTrace
 
 /// Of tables whose new storage can be seen. One that has new storage since the transaction began is emptied in place.
 pub(crate) fn truncate_disagreements(predicted: &Effects, seen: &Seen<'_>) -> Disagreements {
-    use pgvet_linter::catalog::RelationKind;
+    use pgvet_model::catalog::RelationKind;
     let observed = names(seen.statement.truncates.iter());
     // Where it is read or rewritten as well, storage alone does not tell what was done to it.
     let rewritten = names(seen.statement.rewrites.iter());
@@ -230,7 +230,7 @@ pub(crate) fn truncate_disagreements(predicted: &Effects, seen: &Seen<'_>) -> Di
 
 /// Of tables and views; the model does not list all of their parts.
 pub(crate) fn drop_disagreements(predicted: &Effects, observed: &StatementTrace) -> Disagreements {
-    use pgvet_linter::catalog::RelationKind;
+    use pgvet_model::catalog::RelationKind;
     let counts =
         |kind: RelationKind| kind.is_table() || matches!(kind, RelationKind::View | RelationKind::MaterializedView);
     let gone = predicted.drops.iter().filter(|relation| counts(relation.kind) && existed(predicted, relation));
@@ -239,7 +239,7 @@ pub(crate) fn drop_disagreements(predicted: &Effects, observed: &StatementTrace)
 }
 
 fn rewrites(predicted: &Effects) -> BTreeSet<String> {
-    use pgvet_linter::catalog::RelationKind;
+    use pgvet_model::catalog::RelationKind;
     let rewritten = predicted.rewrites.iter().map(|rewrite| &rewrite.relation);
     let has_rows =
         |relation: &&RelationName| relation.kind.is_table() || relation.kind == RelationKind::MaterializedView;
@@ -248,7 +248,7 @@ fn rewrites(predicted: &Effects) -> BTreeSet<String> {
 
 /// A partitioned index has no storage of its own.
 fn builds(predicted: &Effects) -> BTreeSet<String> {
-    use pgvet_linter::catalog::RelationKind;
+    use pgvet_model::catalog::RelationKind;
     let builds = predicted.index_builds.iter().filter(|build| existed(predicted, &build.table));
     let builds = builds.filter(|build| build.index.kind != RelationKind::PartitionedIndex);
     names(builds.map(|build| &build.index))

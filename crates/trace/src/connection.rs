@@ -2,7 +2,7 @@
 
 use crate::Error;
 use crate::address::Address;
-use pgvet_linter::runner::SessionScope;
+use pgvet_model::runner::SessionScope;
 use std::str::FromStr;
 use tokio::task::JoinHandle;
 use tokio_postgres::{Client, SimpleQueryMessage, SimpleQueryRow};

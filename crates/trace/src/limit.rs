@@ -43,7 +43,7 @@ fn table<'a>(relation: &'a Relation, transaction: &'a TransactionTrace) -> &'a R
 mod tests {
     use super::*;
     use crate::observation::Held;
-    use pgvet_linter::ast::LockMode;
+    use pgvet_syntax::ast::LockMode;
     use std::time::Duration;
 
     #[test]

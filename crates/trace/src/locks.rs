@@ -3,7 +3,7 @@
 use crate::observation::{Held, LockTrace, StatementTrace};
 use crate::poll::{Sample, first_seen, waited_until};
 use crate::probe::Snapshot;
-use pgvet_linter::ast::LockMode;
+use pgvet_syntax::ast::LockMode;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 

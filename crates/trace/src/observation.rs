@@ -1,7 +1,7 @@
 //! What was measured. Durations are wall time as the client saw it, without the time that the observer itself took.
 
-use pgvet_linter::ast::{Ast, LockMode};
-use pgvet_linter::source::TextRange;
+use pgvet_syntax::ast::{Ast, LockMode};
+use pgvet_syntax::source::TextRange;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
@@ -388,8 +388,8 @@ pub struct Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pgvet_linter::source::SourceFile;
-    use pgvet_linter::statement::parse_file;
+    use pgvet_syntax::source::SourceFile;
+    use pgvet_syntax::statement::parse_file;
 
     fn kind(sql: &str) -> StatementKind {
         let file = parse_file(SourceFile::new("m.sql".to_owned(), sql.to_owned()));

@@ -8,13 +8,13 @@ use crate::compare::{
     truncate_disagreements,
 };
 use crate::observation::{LockTrace, MigrationTrace, Relation, StatementKind, StatementTrace, Trace, TransactionTrace};
-use pgvet_linter::ast::LockMode;
-use pgvet_linter::catalog::{Catalog, Oid, RelationKind, TEMPORARY_SCHEMA};
-use pgvet_linter::effect::{
+use pgvet_model::catalog::{Catalog, Oid, RelationKind, TEMPORARY_SCHEMA};
+use pgvet_model::effect::{
     Effects, IndexBuild, IndexBuildCause, Lock, LockCause, RelationName, Removal, RemovalReason, RemovedObject,
     Rewrite, RewriteCause, Scan, ScanCause, Visibility,
 };
-use pgvet_linter::source::TextRange;
+use pgvet_syntax::ast::LockMode;
+use pgvet_syntax::source::TextRange;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -142,7 +142,7 @@ impl<'a> Observations<'a> {
         Self { statements }
     }
 
-    /// What a statement did, for [`pgvet_linter::check::Observe`]; `None` where it was not run to its end.
+    /// What a statement did, for the check to judge; `None` where it was not run to its end.
     pub fn effects(
         &self,
         migration: u32,

@@ -7,7 +7,7 @@ use crate::connection::Connection;
 use crate::observation::Held;
 use crate::probe::{lock, locks_sql};
 use crate::progress::{self, Progress};
-use pgvet_linter::ast::LockMode;
+use pgvet_syntax::ast::LockMode;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::time::{Duration, Instant};

@@ -7,7 +7,7 @@
 use crate::Error;
 use crate::connection::{Connection, parsed, text};
 use crate::observation::{Growth, Relation, RowCounts, ScanTrace, StatementTrace, TableBytes};
-use pgvet_linter::ast::{Ast, LockMode};
+use pgvet_syntax::ast::{Ast, LockMode};
 use std::collections::{BTreeMap, BTreeSet};
 use tokio_postgres::SimpleQueryRow;
 

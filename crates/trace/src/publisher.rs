@@ -5,7 +5,7 @@ use crate::Error;
 use crate::connection::Connection;
 use crate::provider::ServerInfo;
 use crate::script::Step;
-use pgvet_linter::ast::{Ast, CreateOther, FunctionBody};
+use pgvet_syntax::ast::{Ast, CreateOther, FunctionBody};
 
 /// Why a statement is not run, if it would connect to a publisher.
 pub(crate) async fn refusal(
@@ -89,8 +89,8 @@ fn changes_subscriptions(code: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pgvet_linter::source::SourceFile;
-    use pgvet_linter::statement::parse_file;
+    use pgvet_syntax::source::SourceFile;
+    use pgvet_syntax::statement::parse_file;
 
     fn alters(what: &str) -> bool {
         let text = format!("ALTER SUBSCRIPTION s {what}");

@@ -5,7 +5,7 @@ use crate::Error;
 use crate::connection::Connection;
 use crate::observation::Relation;
 use crate::provider::ThinClone;
-use pgvet_linter::ast::LockMode;
+use pgvet_syntax::ast::LockMode;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;

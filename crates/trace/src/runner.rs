@@ -1,6 +1,5 @@
 //! Runs the commands of one migration and measures each.
 
-use crate::Error;
 use crate::address::Address;
 use crate::connection::Connection;
 use crate::locks::{LockBook, Span, Surroundings};
@@ -12,13 +11,13 @@ use crate::poll::{self, Watch, watch};
 use crate::probe::{self, Snapshot, Statistics};
 use crate::progress::Progress;
 use crate::provider::{ServerInfo, ThinClone};
-use crate::publisher;
 use crate::release::Waiters;
 use crate::script::{Script, Step, StepKind};
 use crate::secret::masked;
 use crate::send::{Sent, send};
 use crate::trace::Settings;
-use pgvet_linter::ast::Ast;
+use crate::{Error, publisher};
+use pgvet_syntax::ast::Ast;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
@@ -270,7 +269,7 @@ impl<'a> Runner<'a> {
 
     /// ROLLBACK TO gives locks back, and takes changes of the catalog back.
     async fn after_control(&mut self, step: &Step<'_>, span: Span) -> Result<(), Stop> {
-        use pgvet_linter::ast::Transaction;
+        use pgvet_syntax::ast::Transaction;
         if matches!(step.ast(), Some(Ast::Transaction(Transaction::RollbackTo(_)))) {
             self.look(span, &[], None).await?;
             self.book.probes += span.done.elapsed();

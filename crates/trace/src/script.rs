@@ -1,10 +1,10 @@
 //! A migration as the sequence of commands that its tool would send.
 
 use crate::Error;
-use pgvet_linter::ast::{Ast, Setting, Transaction};
-use pgvet_linter::migration::Migration;
-use pgvet_linter::source::TextRange;
-use pgvet_linter::statement::{self, PieceKind, PlaceholderKind, Statement};
+use pgvet_model::migration::Migration;
+use pgvet_syntax::ast::{Ast, Setting, Transaction};
+use pgvet_syntax::source::TextRange;
+use pgvet_syntax::statement::{self, PieceKind, PlaceholderKind, Statement};
 use std::collections::BTreeMap;
 
 /// Values for placeholders, by name.
@@ -193,9 +193,9 @@ impl CopyData {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pgvet_linter::migration::TransactionMode;
-    use pgvet_linter::source::SourceFile;
-    use pgvet_linter::statement::{ParsedFile, parse_file};
+    use pgvet_model::migration::TransactionMode;
+    use pgvet_syntax::source::SourceFile;
+    use pgvet_syntax::statement::{ParsedFile, parse_file};
 
     fn file(text: &str) -> ParsedFile {
         parse_file(SourceFile::new("m.sql".to_owned(), text.to_owned()))

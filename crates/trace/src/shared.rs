@@ -1,11 +1,11 @@
 //! What migrations do beyond their database, which a server that others share keeps after the trace.
 
 use crate::Error;
-use pgvet_linter::effect::Reach;
-use pgvet_linter::migration::{Direction, Migration};
-use pgvet_linter::predict;
-use pgvet_linter::settings::Settings;
-use pgvet_linter::version::{PgVersion, VersionRange};
+use pgvet_model::effect::Reach;
+use pgvet_model::migration::{Direction, Migration};
+use pgvet_model::predict;
+use pgvet_model::production::Functions;
+use pgvet_model::version::PgVersion;
 
 /// Number of statements that the refusal names.
 const MAX_NAMED: usize = 5;
@@ -40,13 +40,7 @@ impl std::fmt::Display for Beyond {
 }
 
 fn beyond(migrations: &[Migration<'_>], major: u8) -> Vec<Beyond> {
-    let version = PgVersion(major);
-    let settings = Settings {
-        versions: VersionRange { from: version, to: version },
-        versions_configured: true,
-        ..Settings::default()
-    };
-    let predicted = predict::effects(migrations, settings.versions.to, &settings.functions);
+    let predicted = predict::effects(migrations, PgVersion(major), &Functions::default());
     let forward = migrations.iter().zip(predicted).filter(|(migration, _)| migration.direction == Direction::Up);
     let statements =
         forward.flat_map(|(migration, statements)| statements.into_iter().map(move |one| (migration, one)));

@@ -4,12 +4,10 @@ use crate::Error;
 use crate::address::Address;
 use crate::connection::{Connection, parsed, text};
 use crate::trace::{block_on, unless_interrupted};
-use pgvet_linter::ast::{Expr, ExprKind, Part};
-use pgvet_linter::production::TableSettings;
-use pgvet_linter::statement;
-use pgvet_linter::statistics::{
-    FunctionStatistics, SCHEMA_VERSION, Statistics, TableStatistics, TransactionStatistics,
-};
+use pgvet_model::production::TableSettings;
+use pgvet_model::statistics::{FunctionStatistics, SCHEMA_VERSION, Statistics, TableStatistics, TransactionStatistics};
+use pgvet_syntax::ast::{Expr, ExprKind, Part};
+use pgvet_syntax::statement;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 

@@ -2,9 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]
 
-use pgvet_linter::migration::Migration;
-use pgvet_linter::source::SourceFile;
-use pgvet_linter::statement::parse_file;
+use pgvet_model::migration::Migration;
+use pgvet_syntax::source::SourceFile;
+use pgvet_syntax::statement::parse_file;
 use pgvet_trace::provider::{Scratch, ScratchOptions};
 use pgvet_trace::server::testing::binaries;
 use pgvet_trace::{Event, Progress, Settings, run};

@@ -1,11 +1,11 @@
 //! Plans on real servers: they end in the schema of the migration that they replace.
 
-use pgvet_linter::migration::{Migration, TransactionMode};
 use pgvet_linter::rewrite::{Plan, rewrite};
 use pgvet_linter::settings::Settings;
-use pgvet_linter::source::SourceFile;
-use pgvet_linter::statement::{ParsedFile, parse_file};
-use pgvet_linter::version::VersionRange;
+use pgvet_model::migration::{Migration, TransactionMode};
+use pgvet_model::version::VersionRange;
+use pgvet_syntax::source::SourceFile;
+use pgvet_syntax::statement::{ParsedFile, parse_file};
 use pgvet_trace::server::Server;
 use pgvet_trace::server::testing::{not_tested, not_tested_anywhere, server};
 use std::process::Command;
@@ -28,7 +28,7 @@ fn plan(text: &str, major: u8) -> Plan {
         ..Migration::new(&files[at])
     };
     let versions =
-        VersionRange { from: pgvet_linter::version::PgVersion(major), to: pgvet_linter::version::PgVersion(major) };
+        VersionRange { from: pgvet_model::version::PgVersion(major), to: pgvet_model::version::PgVersion(major) };
     let settings = Settings { versions, versions_configured: true, ..Settings::default() };
     rewrite(&[migration(0), migration(1)], &settings).unwrap_or_else(|refusal| panic!("{major}: {text}: {refusal:?}"))
 }

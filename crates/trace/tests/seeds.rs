@@ -1,8 +1,8 @@
 //! Published measurements that a trace must reproduce, on real servers.
 
-use pgvet_linter::migration::Migration;
-use pgvet_linter::source::SourceFile;
-use pgvet_linter::statement::{ParsedFile, parse_file};
+use pgvet_model::migration::Migration;
+use pgvet_syntax::source::SourceFile;
+use pgvet_syntax::statement::{ParsedFile, parse_file};
 use pgvet_trace::provider::{Scratch, ScratchOptions};
 use pgvet_trace::server::testing::{MAJORS, binaries};
 use pgvet_trace::{MigrationTrace, Settings, exceeded, run};

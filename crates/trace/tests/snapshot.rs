@@ -1,6 +1,6 @@
 //! Statistics of real servers.
 
-use pgvet_linter::statistics::Statistics;
+use pgvet_model::statistics::Statistics;
 use pgvet_trace::provider::parse_address;
 use pgvet_trace::server::Server;
 use pgvet_trace::server::testing::{beside_open_transaction, server};

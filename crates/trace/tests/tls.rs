@@ -2,9 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]
 
-use pgvet_linter::migration::Migration;
-use pgvet_linter::source::SourceFile;
-use pgvet_linter::statement::parse_file;
+use pgvet_model::migration::Migration;
+use pgvet_syntax::source::SourceFile;
+use pgvet_syntax::statement::parse_file;
 use pgvet_trace::provider::{Config, Url};
 use pgvet_trace::server::{Options, Server, testing};
 use pgvet_trace::{Address, Error, Settings, Verification, run};

@@ -4,10 +4,10 @@
 
 use pgvet_linter::check::check;
 use pgvet_linter::diagnostic::Diagnostic;
-use pgvet_linter::migration::Migration;
 use pgvet_linter::settings::Settings;
-use pgvet_linter::source::SourceFile;
-use pgvet_linter::statement::parse_file;
+use pgvet_model::migration::Migration;
+use pgvet_syntax::source::SourceFile;
+use pgvet_syntax::statement::parse_file;
 use pgvet_trace::server::Server;
 use pgvet_trace::server::testing::server;
 

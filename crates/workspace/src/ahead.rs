@@ -4,8 +4,8 @@
 //! to it parses itself.
 
 use crate::parallel;
-use pgvet_linter::migration::Migration;
-use pgvet_linter::statement::{self, Statement};
+use pgvet_model::migration::Migration;
+use pgvet_syntax::statement::{self, Statement};
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -138,8 +138,8 @@ impl Reader<'_, '_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pgvet_linter::source::{SourceFile, TextRange};
-    use pgvet_linter::statement::ParsedFile;
+    use pgvet_syntax::source::{SourceFile, TextRange};
+    use pgvet_syntax::statement::ParsedFile;
 
     fn source(text: String) -> ParsedFile {
         ParsedFile::unread(SourceFile::new("m.sql".to_owned(), text))

@@ -1,8 +1,8 @@
 //! Which database a text is written for, by what no other one reads.
 
 use aho_corasick::AhoCorasick;
-use pgvet_linter::lexer::{Token, TokenKind, tokenize};
-use pgvet_linter::source::TextRange;
+use pgvet_syntax::lexer::{Token, TokenKind, tokenize};
+use pgvet_syntax::source::TextRange;
 use std::fmt;
 use std::sync::LazyLock;
 

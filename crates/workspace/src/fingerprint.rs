@@ -4,8 +4,8 @@ use crate::parallel;
 use crate::project::ProjectFile;
 use crate::roots::Repositories;
 use pgvet_linter::diagnostic::Diagnostic;
-use pgvet_linter::lexer::{TokenKind, tokenize};
-use pgvet_linter::source::TextRange;
+use pgvet_syntax::lexer::{TokenKind, tokenize};
+use pgvet_syntax::source::TextRange;
 use rustc_hash::FxHashMap;
 
 /// FNV-1a, 64 bits: <http://www.isthe.com/chongo/tech/comp/fnv/>. Its algorithm never changes.

@@ -53,7 +53,7 @@ pub use suppression::suppression;
 pub use texts::Texts;
 pub use write::{Change, create_files, create_report, write_changes};
 
-use pgvet_linter::statement::PARSE_STACK_BYTES;
+use pgvet_syntax::statement::PARSE_STACK_BYTES;
 
 /// Stack of every thread that touches syntax trees: what parsing needs, which may begin in the middle of a replay.
 pub const STACK_SIZE: usize = PARSE_STACK_BYTES + (16 << 20);

@@ -1,8 +1,8 @@
 //! Values of placeholders put into a text, and the mapping of places in the result to places in the file.
 
 use crate::layout::play_escapes;
-use pgvet_linter::lexer::{TokenKind, tokenize};
-use pgvet_linter::source::TextRange;
+use pgvet_syntax::lexer::{TokenKind, tokenize};
+use pgvet_syntax::source::TextRange;
 use std::collections::BTreeMap;
 
 /// Where values were put.

@@ -42,7 +42,7 @@ pub(crate) struct Source {
     /// Was it found in a folder, and not named by itself?
     pub(crate) found: bool,
     pub(crate) role: Role,
-    /// See [`pgvet_linter::migration::Migration::database`].
+    /// See [`pgvet_model::migration::Migration::database`].
     pub(crate) database: u32,
     /// Why its name does not show when it runs among the others; the tool may know.
     pub(crate) unknown_order: Option<UnknownOrder>,

@@ -3,14 +3,13 @@
 
 use crate::dialect::{self, Dialect, Tokens};
 use crate::discovery::{Problem, display};
-use crate::framework;
 use crate::known_order::UnknownOrder;
 use crate::layout::{Folders, Tool};
-use crate::order;
 use crate::project::{ProjectFile, Role};
 use crate::skipped::{self, SkipReason, Skipped};
-use pgvet_linter::lexer::{Token, TokenKind};
-use pgvet_linter::statement::{self, Statement};
+use crate::{framework, order};
+use pgvet_syntax::lexer::{Token, TokenKind};
+use pgvet_syntax::statement::{self, Statement};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

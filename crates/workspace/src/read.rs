@@ -3,7 +3,7 @@
 use crate::boundary::Boundary;
 use crate::discovery::{Problem, display};
 use crate::skipped;
-use pgvet_linter::source::{SourceFile, TextRange};
+use pgvet_syntax::source::{SourceFile, TextRange};
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! Comments that suppress findings, as they are written into a file.
 
 use pgvet_linter::fix::Edit;
-use pgvet_linter::source::TextRange;
+use pgvet_syntax::source::TextRange;
 
 /// Returns the edit that puts a comment before the statement that begins at `start`, so that findings of these rules are
 /// suppressed there. The reason may be empty.

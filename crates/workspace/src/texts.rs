@@ -3,8 +3,8 @@
 use crate::discovery::Problem;
 use crate::identity::identity;
 use crate::read::{self, EncodingError};
-use pgvet_linter::source::SourceFile;
-use pgvet_linter::statement::{ParsedFile, parse_file};
+use pgvet_syntax::source::SourceFile;
+use pgvet_syntax::statement::{ParsedFile, parse_file};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -3,9 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]
 
 use pgvet_linter::diagnostic::Diagnostic;
-use pgvet_linter::migration::{Direction, TransactionMode};
 use pgvet_linter::settings::Settings;
 use pgvet_linter::severity::Severity;
+use pgvet_model::migration::{Direction, TransactionMode};
 use pgvet_workspace::config::ConfigSource;
 use pgvet_workspace::{Project, ProjectFile, Request, Tool};
 use std::fmt::Write;

@@ -30,6 +30,8 @@ enum Task {
     Docs,
     /// Write `pgvet.schema.json` anew.
     Schema,
+    /// Register rules that are not registered, and write the pages and the schema anew.
+    Generate,
     /// Write the source of the documentation site.
     Site(site::Arguments),
     /// Create and register a rule, with a fixture.
@@ -47,6 +49,7 @@ fn main() -> ExitCode {
         Task::Builtin(arguments) => builtin::run(&arguments),
         Task::Docs => docs::run().and_then(|()| tool_pages::run()),
         Task::Schema => schema::run(),
+        Task::Generate => generate(),
         Task::Site(arguments) => site::run(&arguments),
         Task::NewRule(arguments) => new_rule::run(&arguments),
         Task::Nodes(arguments) => nodes::run(&arguments),
@@ -57,6 +60,15 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => fail(&message),
     }
+}
+
+/// What a new rule, or a new option, changes in files that are generated.
+fn generate() -> Result<(), String> {
+    if new_rule::register_all(&repository())? {
+        // The pages are those of the rules that this program was built with.
+        return Err("rules were registered: run `cargo xtask generate` again".to_owned());
+    }
+    docs::run().and_then(|()| tool_pages::run()).and_then(|()| schema::run())
 }
 
 /// The top folder of the repository.

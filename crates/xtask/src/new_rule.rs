@@ -53,6 +53,44 @@ fn create(repository: &Path, category: &str, name: &str) -> Result<(), String> {
     edit(&rules.join("mod.rs"), |text| registered(&with_module(text, category), category, &module))
 }
 
+/// Adds the rules to the list whose files are there. Returns whether any was missing.
+pub(crate) fn register_all(repository: &Path) -> Result<bool, String> {
+    let rules = repository.join("crates/linter/src/rules");
+    let lists = || rule_lists(&rules);
+    let before = lists()?;
+    for category in CATEGORIES {
+        for module in rule_modules(&rules.join(category))? {
+            edit(&rules.join(category).join("mod.rs"), |text| with_module(text, &module))?;
+            edit(&rules.join("mod.rs"), |text| registered(&with_module(text, category), category, &module))?;
+        }
+    }
+    Ok(lists()? != before)
+}
+
+/// The texts that list the rules.
+fn rule_lists(rules: &Path) -> Result<Vec<String>, String> {
+    let lists = CATEGORIES.iter().map(|category| rules.join(category).join("mod.rs")).chain([rules.join("mod.rs")]);
+    lists.filter(|path| path.exists()).map(|path| read(&path)).collect()
+}
+
+/// The files of a category that declare a rule.
+fn rule_modules(category: &Path) -> Result<Vec<String>, String> {
+    let Ok(entries) = fs::read_dir(category) else { return Ok(Vec::new()) };
+    let mut modules = Vec::new();
+    for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
+        let Some(name) = path.file_name().and_then(|name| name.to_str()?.strip_suffix(".rs")) else { continue };
+        if read(&path)?.lines().any(|line| line == "declare_rule! {") {
+            modules.push(name.to_owned());
+        }
+    }
+    modules.sort();
+    Ok(modules)
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
+}
+
 fn write(path: &Path, text: &str) -> Result<(), String> {
     let folder = path.parent().map_or(Ok(()), fs::create_dir_all);
     folder.and_then(|()| fs::write(path, text)).map_err(|error| format!("{}: {error}", path.display()))
@@ -132,6 +170,22 @@ mod tests {
         assert!(rule.contains("\"a-rule\", Locking, Warning,"), "{rule}");
         let fixture = fs::read_to_string(folder.path().join("fixtures/rules/a-rule/reported.sql")).unwrap();
         assert!(fixture.ends_with("-- warning: a-rule\n"));
+    }
+
+    #[test]
+    fn a_rule_that_is_not_registered_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let rules = folder.path().join("crates/linter/src/rules");
+        write(&rules.join("mod.rs"), MOD).unwrap();
+        write(&rules.join("locking/mod.rs"), "//! Locks.\n\npub mod b;\n").unwrap();
+        write(&rules.join("locking/b.rs"), "declare_rule! {\n").unwrap();
+        write(&rules.join("locking/helper.rs"), "fn help() {}\n").unwrap();
+        assert_eq!(register_all(folder.path()), Ok(false));
+        write(&rules.join("locking/a.rs"), "declare_rule! {\n").unwrap();
+        assert_eq!(register_all(folder.path()), Ok(true));
+        let text = fs::read_to_string(rules.join("mod.rs")).unwrap();
+        assert!(text.contains("    &locking::a::RULE,\n    &locking::b::RULE,\n"), "{text}");
+        assert_eq!(register_all(folder.path()), Ok(false));
     }
 
     #[test]

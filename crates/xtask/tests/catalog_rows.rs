@@ -2,13 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]
 
-use pgvet_linter::effect::CatalogRows;
-use pgvet_linter::migration::Migration;
-use pgvet_linter::predict::effects;
-use pgvet_linter::settings::Settings;
-use pgvet_linter::source::SourceFile;
-use pgvet_linter::statement::{PARSE_STACK_BYTES, parse_file};
-use pgvet_linter::version::{PgVersion, VersionRange};
+use pgvet_model::effect::CatalogRows;
+use pgvet_model::migration::Migration;
+use pgvet_model::predict::effects;
+use pgvet_model::production::Functions;
+use pgvet_model::version::PgVersion;
+use pgvet_syntax::source::SourceFile;
+use pgvet_syntax::statement::{PARSE_STACK_BYTES, parse_file};
 use pgvet_trace::server::Server;
 use pgvet_trace::server::testing::{MAJORS, server};
 use std::path::Path;
@@ -44,9 +44,8 @@ fn predicted(case: &Case, major: u8) -> Result<CatalogRows, String> {
     let parse = |text: &String| parse_file(SourceFile::new(String::new(), text.clone()));
     let files = [parse(&case.setup), parse(&case.statement)];
     let migration = |file, report| Migration { report, ..Migration::new(file) };
-    let version = PgVersion(major);
-    let settings = Settings { versions: VersionRange { from: version, to: version }, ..Settings::default() };
-    let found = effects(&[migration(&files[0], false), migration(&files[1], true)], &settings);
+    let found =
+        effects(&[migration(&files[0], false), migration(&files[1], true)], PgVersion(major), &Functions::default());
     let only = &found[1][0].effects;
     match &only.fails {
         Some(failure) => Err(format!("refused: {}", failure.reason)),

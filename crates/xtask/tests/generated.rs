@@ -2,8 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]
 
-use pgvet_linter::statement::PARSE_STACK_BYTES;
-use pgvet_linter::version::PgVersion;
+use pgvet_model::version::PgVersion;
+use pgvet_syntax::statement::PARSE_STACK_BYTES;
 use pgvet_trace::server::testing::binaries;
 use xtask::measure::generated::{check_cases, measure};
 

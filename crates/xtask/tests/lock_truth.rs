@@ -1,6 +1,6 @@
 //! The model must agree with every measured case of `fixtures/locks`.
 
-use pgvet_linter::version::PgVersion;
+use pgvet_model::version::PgVersion;
 use rayon::prelude::*;
 use xtask::measure::MAJORS;
 use xtask::measure::lock_truth::{Case, Truth, Verdict, cases, compare, more_cases, truth};

@@ -3,13 +3,14 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]
 
-use pgvet_linter::migration::Migration;
-use pgvet_linter::predict::effects;
-use pgvet_linter::routine::Bound;
-use pgvet_linter::routine::subtransactions::CACHED;
-use pgvet_linter::settings::Settings;
-use pgvet_linter::source::SourceFile;
-use pgvet_linter::statement::{PARSE_STACK_BYTES, parse_file};
+use pgvet_model::migration::Migration;
+use pgvet_model::predict::effects;
+use pgvet_model::production::Functions;
+use pgvet_model::routine::Bound;
+use pgvet_model::routine::subtransactions::CACHED;
+use pgvet_model::version::DEFAULT_RANGE;
+use pgvet_syntax::source::SourceFile;
+use pgvet_syntax::statement::{PARSE_STACK_BYTES, parse_file};
 use pgvet_trace::server::Server;
 use pgvet_trace::server::testing::server;
 
@@ -37,7 +38,8 @@ fn predicted(sql: &str) -> Bound {
     let parse = |text: &str| parse_file(SourceFile::new(String::new(), text.to_owned()));
     let files = [parse(TABLES), parse(sql)];
     let migration = |file, report| Migration { report, ..Migration::new(file) };
-    let found = effects(&[migration(&files[0], false), migration(&files[1], true)], &Settings::default());
+    let found =
+        effects(&[migration(&files[0], false), migration(&files[1], true)], DEFAULT_RANGE.to, &Functions::default());
     found[1][0].subtransactions
 }
 

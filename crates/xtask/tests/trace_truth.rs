@@ -2,7 +2,7 @@
 //!
 //! Two majors with a part of the cases; `PGVET_TRACE_ALL=1` or `cargo xtask measure trace` takes all.
 
-use pgvet_linter::version::PgVersion;
+use pgvet_model::version::PgVersion;
 use pgvet_trace::server::testing;
 use xtask::measure::MAJORS;
 use xtask::measure::trace::{Judged, judge};

@@ -1,5 +1,5 @@
 use pgvet_linter::settings::Settings;
-use pgvet_linter::statistics::Statistics;
+use pgvet_model::statistics::Statistics;
 use pgvet_workspace::config::{Config, FILE_NAME};
 
 /// A text is a configuration, or an error that points into it; the same for statistics.

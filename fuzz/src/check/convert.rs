@@ -1,5 +1,5 @@
 use crate::ranges::assert_inside;
-use pgvet_linter::statement;
+use pgvet_syntax::statement;
 
 /// Statements stand in order, and everything that they name stands in the text.
 pub fn convert(text: &str) {

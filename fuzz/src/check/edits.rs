@@ -1,11 +1,11 @@
 use crate::mutate::changed;
 use crate::scenario::Scenario;
 use fastrand::Rng;
-use pgvet_linter::statement::{ParsedFile, parse_file_again};
+use pgvet_syntax::statement::{ParsedFile, parse_file_again};
 use pgvet_linter::check::check;
-use pgvet_linter::checkpoint::Checkpoint;
-use pgvet_linter::memory::Memory;
-use pgvet_linter::source::SourceFile;
+use pgvet_model::checkpoint::Checkpoint;
+use pgvet_model::memory::Memory;
+use pgvet_syntax::source::SourceFile;
 
 /// A text that is parsed and checked again after an edit gives what it gives anew.
 pub fn edits(text: &str) {
@@ -20,7 +20,7 @@ pub fn edits(text: &str) {
         let migrations: Vec<_> = scenario.migrations(&files).into_iter().enumerate().collect();
         let migrations: Vec<_> = migrations
             .into_iter()
-            .map(|(at, migration)| pgvet_linter::migration::Migration { report: at == last, ..migration })
+            .map(|(at, migration)| pgvet_model::migration::Migration { report: at == last, ..migration })
             .collect();
         state.advance(&migrations, last, &scenario.settings, &());
         let outcome = state.check(&migrations, &scenario.settings, &mut memory);
@@ -31,7 +31,7 @@ pub fn edits(text: &str) {
         let before = previous.source.text.clone();
         let (parsed, first_change) =
             parse_file_again(SourceFile::new(previous.source.path.clone(), text), previous);
-        let anew = pgvet_linter::statement::parse_file(parsed.source.clone());
+        let anew = pgvet_syntax::statement::parse_file(parsed.source.clone());
         assert_eq!(shown(&parsed), shown(&anew), "from {before:?} to {:?}", parsed.source.text);
         if let Some(first_change) = first_change {
             drop(memory.forget(|statement| statement.start >= first_change));

@@ -3,7 +3,7 @@ use crate::scenario::{Outcome, Scenario};
 use pgvet_linter::diagnostic::Diagnostic;
 use pgvet_linter::fix::{Applicability, Fix, apply};
 use pgvet_linter::rewrite::rewrite;
-use pgvet_linter::statement;
+use pgvet_syntax::statement;
 
 /// Every fix does what it should, and changes nothing but its ranges. What takes the place of a migration parses.
 pub fn fixes(text: &str) {

@@ -1,7 +1,7 @@
 use crate::ranges::assert_inside;
-use pgvet_linter::lexer::{TokenKind, tokenize};
-use pgvet_linter::plpgsql::{self, BodyText, Context, SqlParser, SqlText, Statement, StatementKind, Visitor};
-use pgvet_linter::source::TextRange;
+use pgvet_syntax::lexer::{TokenKind, tokenize};
+use pgvet_syntax::plpgsql::{self, BodyText, Context, SqlParser, SqlText, Statement, StatementKind, Visitor};
+use pgvet_syntax::source::TextRange;
 
 /// Every string of the text is read as a body, and where there is none, all of it.
 pub fn plpgsql(text: &str) {
@@ -27,7 +27,7 @@ fn read(text: &str, body: &BodyText<'_>) {
     }
     for token in tokenize(body.source(), body.range()) {
         if let Some(constant) = plpgsql::constant_sql(body.source(), token.range) {
-            drop(pgvet_linter::ast::from_pg::parse_sql(&constant.text));
+            drop(pgvet_syntax::ast::from_pg::parse_sql(&constant.text));
         }
     }
 }

@@ -1,12 +1,12 @@
 use crate::ranges::assert_inside;
 use crate::scenario::Scenario;
-use pgvet_linter::statement::ParsedFile;
+use pgvet_syntax::statement::ParsedFile;
 use pgvet_linter::check::check;
-use pgvet_linter::checkpoint::Checkpoint;
+use pgvet_model::checkpoint::Checkpoint;
 use pgvet_linter::diagnostic::Diagnostic;
-use pgvet_linter::effect::Effects;
-use pgvet_linter::predict;
-use pgvet_linter::memory::Memory;
+use pgvet_model::effect::Effects;
+use pgvet_model::predict;
+use pgvet_model::memory::Memory;
 
 /// A run says the same every time, also when it begins behind the history, and points into its files.
 pub fn replay(text: &str) {

@@ -1,6 +1,6 @@
 use crate::ranges::assert_inside;
-use pgvet_linter::source::TextRange;
-use pgvet_linter::statement::{self, Piece, PieceKind};
+use pgvet_syntax::source::TextRange;
+use pgvet_syntax::statement::{self, Piece, PieceKind};
 
 /// Pieces stand in order, and nothing is lost but blanks, semicolons and MySQL's delimiters.
 pub fn split(text: &str) {

@@ -4,7 +4,7 @@ use pgvet_linter::check::{Outcome, run};
 use pgvet_linter::diagnostic::Diagnostic;
 use pgvet_linter::meta::Category;
 use pgvet_linter::rules;
-use pgvet_linter::source::TextRange;
+use pgvet_syntax::source::TextRange;
 
 /// What begins a suppression, and the same as a comment that says nothing.
 const MARKS: [(&str, &str); 4] = [

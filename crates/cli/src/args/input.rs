@@ -2,7 +2,7 @@
 
 use clap::Args;
 use pgvet_linter::settings::Settings;
-use pgvet_linter::version::VersionRange;
+use pgvet_model::version::VersionRange;
 use pgvet_workspace::config::{Config, ConfigSource, Patterns};
 use pgvet_workspace::{ChangeSelection, Request, Texts};
 use std::path::{Path, PathBuf};

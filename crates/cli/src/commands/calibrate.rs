@@ -3,8 +3,8 @@
 use super::snapshot;
 use crate::error::Failure;
 use crate::trace_args::StatisticsFile;
-use pgvet_linter::statistics::Statistics;
-use pgvet_linter::throughput::{Size, Throughput, Work};
+use pgvet_model::statistics::Statistics;
+use pgvet_model::throughput::{Size, Throughput, Work};
 use pgvet_workspace::{Change, Project, write_changes};
 use std::io::{self, Write};
 use std::path::PathBuf;

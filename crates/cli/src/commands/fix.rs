@@ -142,7 +142,7 @@ impl Rounds<'_> {
         let mut chosen = Chosen { fixes: BTreeMap::new(), failures: BTreeMap::new() };
         for finding in &report.findings {
             let index = indexes[finding.diagnostic.file as usize];
-            if is_refusal(&finding.diagnostic) {
+            if is_refusal(finding.diagnostic) {
                 *chosen.failures.entry(index).or_default() += 1;
             }
             for fix in self.asked_for(finding) {
@@ -159,7 +159,7 @@ impl Rounds<'_> {
         let asked = self.args.settings(&Config::default());
         let is_asked =
             || rules::find(finding.diagnostic.rule).is_some_and(|rule| asked.severity_of(&rule.meta).is_some());
-        if is_refusal(&finding.diagnostic) && !is_asked() {
+        if is_refusal(finding.diagnostic) && !is_asked() {
             return Vec::new();
         }
         if finding.file.encoding.is_some() || self.spoiled.contains(finding.path) {

@@ -5,8 +5,8 @@ use crate::args::{PlainFormat, RewriteArgs};
 use crate::error::{ExitStatus, Failure};
 use crate::inert;
 use crate::report::{plural, relative_path};
-use pgvet_linter::migration::{Direction, Migration};
 use pgvet_linter::rewrite::{Plan, Refusal, rewrite};
+use pgvet_model::migration::{Direction, Migration};
 use pgvet_workspace::{
     Change, Problem, Project, Role, Section, Sequence, WrittenFile, create_files, newer, sequence, write_changes,
 };

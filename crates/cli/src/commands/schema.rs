@@ -5,9 +5,9 @@ use crate::args::{PlainFormat, SchemaArgs};
 use crate::error::{ExitStatus, Failure};
 use crate::inert::{self, Kind};
 use crate::report::schema::{DatabaseSchema, SchemaReport};
-use pgvet_linter::checkpoint::Checkpoint;
-use pgvet_linter::migration::{Direction, Migration};
-use pgvet_linter::version::{Target, VersionRange};
+use pgvet_model::checkpoint::Checkpoint;
+use pgvet_model::migration::{Direction, Migration};
+use pgvet_model::version::{Target, VersionRange};
 use pgvet_workspace::{Project, ProjectFile};
 use std::io::Write;
 

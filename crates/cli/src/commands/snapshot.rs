@@ -3,8 +3,8 @@
 use crate::args::SnapshotArgs;
 use crate::error::{ExitStatus, Failure};
 use crate::report::plural;
-use pgvet_linter::statistics::Statistics;
-use pgvet_linter::throughput::Throughput;
+use pgvet_model::statistics::Statistics;
+use pgvet_model::throughput::Throughput;
 use pgvet_trace::provider::{parse_address, with_password};
 use pgvet_workspace::create_report;
 use std::fmt::Display;

@@ -11,16 +11,16 @@ use crate::report::trace::TraceReport;
 use crate::report::{Report, trace_html, trace_json, trace_markdown, trace_table};
 use crate::style::Style;
 use crate::trace_args::{On, TraceArgs, TraceFormat};
-use pgvet_linter::catalog::{Catalog, RelationKind};
-use pgvet_linter::check::{self, Outcome};
-use pgvet_linter::effect::Effects;
-use pgvet_linter::migration::Migration;
-use pgvet_linter::predict::{self, StatementEffects};
-use pgvet_linter::production::TableSettings;
+use pgvet_linter::check::Outcome;
 use pgvet_linter::settings::Settings;
-use pgvet_linter::source::SourceFile;
-use pgvet_linter::statement;
-use pgvet_linter::version::{PgVersion, VersionRange};
+use pgvet_model::catalog::{Catalog, RelationKind};
+use pgvet_model::effect::Effects;
+use pgvet_model::migration::Migration;
+use pgvet_model::predict::{self, StatementEffects};
+use pgvet_model::production::TableSettings;
+use pgvet_model::version::{PgVersion, VersionRange};
+use pgvet_syntax::source::SourceFile;
+use pgvet_syntax::statement;
 use pgvet_trace::provider::{
     CloneProvider, DataDir, DataDirOptions, Dblab, DblabOptions, Scratch, ScratchOptions, Template, Url, parse_address,
     with_password,

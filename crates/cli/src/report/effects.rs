@@ -1,8 +1,8 @@
 //! What statements do, put together for the formats of `pgvet effects`.
 
-use pgvet_linter::predict::StatementEffects;
-use pgvet_linter::source::SourceFile;
-use pgvet_linter::version::PgVersion;
+use pgvet_model::predict::StatementEffects;
+use pgvet_model::version::PgVersion;
+use pgvet_syntax::source::SourceFile;
 use pgvet_workspace::{Project, Role};
 
 /// The effects of every reported file.
@@ -36,10 +36,10 @@ impl<'a> EffectsReport<'a> {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use pgvet_linter::ast::LockMode;
-    use pgvet_linter::catalog::{Oid, RelationKind};
-    use pgvet_linter::effect::{Effects, Lock, LockCause, RelationName, Visibility};
-    use pgvet_linter::source::TextRange;
+    use pgvet_model::catalog::{Oid, RelationKind};
+    use pgvet_model::effect::{Effects, Lock, LockCause, RelationName, Visibility};
+    use pgvet_syntax::ast::LockMode;
+    use pgvet_syntax::source::TextRange;
 
     pub(crate) fn relation(oid: u32, name: &str) -> RelationName {
         RelationName {

@@ -2,13 +2,13 @@
 
 use super::JsonRange;
 use super::effects::EffectsReport;
-use pgvet_linter::ast::LockMode;
-use pgvet_linter::effect::{Effects, names};
-use pgvet_linter::migration::TransactionState;
-use pgvet_linter::predict::StatementEffects;
-use pgvet_linter::routine::Bound;
-use pgvet_linter::source::SourceFile;
-use pgvet_linter::version::PgVersion;
+use pgvet_model::effect::{Effects, names};
+use pgvet_model::migration::TransactionState;
+use pgvet_model::predict::StatementEffects;
+use pgvet_model::routine::Bound;
+use pgvet_model::version::PgVersion;
+use pgvet_syntax::ast::LockMode;
+use pgvet_syntax::source::SourceFile;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -84,7 +84,7 @@ fn statement<'a>(file: &SourceFile, statement: &'a StatementEffects) -> JsonStat
 }
 
 fn effects(effects: &Effects, subtransactions: Bound) -> JsonEffects<'_> {
-    let lock = |(relation, mode): (&pgvet_linter::effect::RelationName, LockMode)| JsonLock {
+    let lock = |(relation, mode): (&pgvet_model::effect::RelationName, LockMode)| JsonLock {
         relation: relation.to_string(),
         kind: relation.kind.noun(),
         mode,

@@ -3,9 +3,9 @@
 use super::effects::{EffectsReport, FileEffects};
 use super::excerpt;
 use crate::style::Style;
-use pgvet_linter::ast::LockMode;
-use pgvet_linter::migration::TransactionState;
-use pgvet_linter::predict::StatementEffects;
+use pgvet_model::migration::TransactionState;
+use pgvet_model::predict::StatementEffects;
+use pgvet_syntax::ast::LockMode;
 use std::io::{self, Write};
 
 pub(crate) fn write(report: &EffectsReport<'_>, style: Style, out: &mut dyn Write) -> io::Result<()> {

@@ -10,7 +10,7 @@ use miette::{
 };
 use pgvet_linter::diagnostic::Diagnostic;
 use pgvet_linter::severity::Severity;
-use pgvet_linter::source::{SourceFile, TextRange};
+use pgvet_syntax::source::{SourceFile, TextRange};
 use std::fmt;
 use std::io::{self, Write};
 
@@ -254,7 +254,7 @@ impl SourceCode for Source<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pgvet_linter::source::SourceFile;
+    use pgvet_syntax::source::SourceFile;
 
     #[test]
     fn prose_is_wrapped_and_sql_is_not() {

@@ -2,10 +2,10 @@
 
 use super::{Finding, JsonRange, Known, Report, Summary, json_schema, rule_url};
 use pgvet_linter::confidence::Confidence;
-use pgvet_linter::effect::Evidence;
 use pgvet_linter::fix::{Applicability, Fix, Step};
 use pgvet_linter::severity::Severity;
-use pgvet_linter::version::PgVersion;
+use pgvet_model::effect::Evidence;
+use pgvet_model::version::PgVersion;
 use pgvet_workspace::{Problem, SkipReason, Skipped};
 use schemars::JsonSchema;
 use serde::Serialize;

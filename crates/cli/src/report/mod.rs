@@ -35,7 +35,7 @@ use pgvet_linter::meta::RuleMeta;
 use pgvet_linter::passes::Hidden;
 use pgvet_linter::rules;
 use pgvet_linter::severity::Severity;
-use pgvet_linter::source::{Position, SourceFile, TextRange};
+use pgvet_syntax::source::{Position, SourceFile, TextRange};
 use pgvet_workspace::{KnownFinding, Project, ProjectFile, Role, fingerprints, skipped_by_reason};
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -9,7 +9,7 @@ use pgvet_linter::confidence::Confidence;
 use pgvet_linter::fix::{Applicability, Fix};
 use pgvet_linter::meta::RuleMeta;
 use pgvet_linter::severity::Severity;
-use pgvet_linter::source::{SourceFile, TextRange};
+use pgvet_syntax::source::{SourceFile, TextRange};
 use pgvet_workspace::{Problem, ProjectFile};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

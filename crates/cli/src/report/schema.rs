@@ -4,8 +4,8 @@ mod read;
 
 use super::plural;
 use crate::inert;
-use pgvet_linter::catalog::Catalog;
-use pgvet_linter::version::{PgVersion, Target};
+use pgvet_model::catalog::Catalog;
+use pgvet_model::version::{PgVersion, Target};
 use serde::Serialize;
 use std::io::{self, Write};
 

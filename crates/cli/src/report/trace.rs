@@ -1,10 +1,10 @@
 //! What was measured, put together for the formats of `pgvet trace`.
 
 use super::{Finding, JsonRange, Report};
-use pgvet_linter::ast::LockMode;
-use pgvet_linter::effect::Evidence;
-use pgvet_linter::predict::StatementEffects;
-use pgvet_linter::source::{Position, TextRange};
+use pgvet_model::effect::Evidence;
+use pgvet_model::predict::StatementEffects;
+use pgvet_syntax::ast::LockMode;
+use pgvet_syntax::source::{Position, TextRange};
 use pgvet_trace::{
     Exceeded, Extrapolation, LockTrace, MigrationTrace, ModelDifference, Relation, RowTarget, StatementTrace, Trace,
     compare, exceeded, extrapolate,

@@ -2,9 +2,9 @@
 
 use super::trace::{TraceReport, TracedFile, blocks, strongest_locks};
 use super::{JsonRange, json};
-use pgvet_linter::ast::LockMode;
-use pgvet_linter::catalog::RelationKind;
-use pgvet_linter::source::Position;
+use pgvet_model::catalog::RelationKind;
+use pgvet_syntax::ast::LockMode;
+use pgvet_syntax::source::Position;
 use pgvet_trace::{
     CanaryTrace, Extrapolation, Growth, Latency, LockTrace, Relation, RowCounts, StatementTrace, WorkloadTrace,
 };

@@ -3,7 +3,7 @@
 use super::trace::{TraceReport, TracedFile, blocks, strongest_locks};
 use super::trace_table::{extrapolated, held, summary, time};
 use super::{excerpt, plural, rule_url};
-use pgvet_linter::ast::LockMode;
+use pgvet_syntax::ast::LockMode;
 use pgvet_trace::{Latency, Relation, StatementTrace};
 use pgvet_workspace::markup::{self, cell, code, code_cell};
 use std::io::{self, Write};

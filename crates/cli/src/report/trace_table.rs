@@ -3,8 +3,8 @@
 use super::trace::{TraceReport, TracedFile, blocks, matters, strongest_locks};
 use super::{Finding, excerpt, plural};
 use crate::style::Style;
-use pgvet_linter::effect::Evidence;
 use pgvet_linter::severity::Severity;
+use pgvet_model::effect::Evidence;
 use pgvet_trace::{
     Extrapolation, Failure, Growth, Held, LockTrace, MigrationTrace, Relation, StatementTrace, WorkloadTrace,
 };

@@ -2,15 +2,15 @@
 
 use super::Checker;
 use crate::diagnostic::{Diagnostic, Label};
-use crate::effect::{CalledFunction, Evidence};
-use crate::execute::Executed;
 use crate::guard::run_rule;
-use crate::replay::StatementVisit;
 use crate::report::{self, Reporter};
 use crate::rule::{Earlier, InCode, Rule, RuleContext};
 use crate::rules;
 use crate::severity::Severity;
-use crate::source::TextRange;
+use pgvet_model::effect::{CalledFunction, Evidence};
+use pgvet_model::execute::Executed;
+use pgvet_model::replay::StatementVisit;
+use pgvet_syntax::source::TextRange;
 use std::sync::Arc;
 
 impl Checker<'_> {

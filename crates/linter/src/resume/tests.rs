@@ -1,8 +1,8 @@
 use super::*;
 use crate::check;
-use crate::migration::TransactionMode;
-use crate::source::SourceFile;
-use crate::statement::{ParsedFile, parse_file};
+use pgvet_model::migration::TransactionMode;
+use pgvet_syntax::source::SourceFile;
+use pgvet_syntax::statement::{ParsedFile, parse_file};
 
 fn file(text: &str) -> ParsedFile {
     parse_file(SourceFile::new("m.sql".to_owned(), text.to_owned()))
@@ -80,7 +80,7 @@ fn memory_has_the_effects_of_each_statement() {
     check_from(&state, &migrations, &settings, &mut memory);
     let remembered: Vec<_> = memory.statements().collect();
     assert_eq!(remembered.len(), 7);
-    let shown = crate::predict::effects(&migrations, settings.versions.to, &settings.functions);
+    let shown = pgvet_model::predict::effects(&migrations, settings.versions.to, &settings.functions);
     for (remembered, shown) in remembered.iter().zip(&shown[1]) {
         assert_eq!(remembered.effects, &shown.effects);
         assert_eq!((remembered.statement, remembered.transaction), (shown.statement, shown.transaction));

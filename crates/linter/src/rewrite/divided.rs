@@ -2,12 +2,12 @@
 
 use super::PlannedFile;
 use super::draft::first_ast;
-use crate::ast::{Ast, Persistence, QueryBody};
 use crate::diagnostic::Diagnostic;
-use crate::lexer::{identifier, tokenize};
 use crate::rule::Rule;
 use crate::rules::{data, security};
-use crate::source::TextRange;
+use pgvet_syntax::ast::{Ast, Persistence, QueryBody};
+use pgvet_syntax::lexer::{identifier, tokenize};
+use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
 
 /// Why the plan must not be made: something lives as long as the session or the transaction, and would be needed later.

@@ -9,10 +9,10 @@ mod draft;
 mod tests;
 mod title;
 
-use crate::migration::Migration;
 use crate::settings::Settings;
-use crate::statement::ParsedFile;
 use draft::Draft;
+use pgvet_model::migration::Migration;
+use pgvet_syntax::statement::ParsedFile;
 
 /// The migrations that take the place of one, in the order of their deployment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -125,5 +125,5 @@ pub fn rewrite(migrations: &[Migration<'_>], settings: &Settings) -> Result<Plan
 
 /// A file of a plan, parsed.
 fn parsed(file: &PlannedFile) -> ParsedFile {
-    crate::statement::parse_file(crate::source::SourceFile::new(file.title.clone(), file.text()))
+    pgvet_syntax::statement::parse_file(pgvet_syntax::source::SourceFile::new(file.title.clone(), file.text()))
 }

@@ -1,11 +1,11 @@
 //! Plans of whole migrations.
 
 use super::{Plan, Refusal, rewrite};
-use crate::migration::{Migration, TransactionMode};
 use crate::settings::Settings;
-use crate::source::SourceFile;
-use crate::statement::{ParsedFile, parse_file};
-use crate::version::VersionRange;
+use pgvet_model::migration::{Migration, TransactionMode};
+use pgvet_model::version::VersionRange;
+use pgvet_syntax::source::SourceFile;
+use pgvet_syntax::statement::{ParsedFile, parse_file};
 
 const HISTORY: &str = "
     CREATE TABLE customers (id bigint PRIMARY KEY, code text);

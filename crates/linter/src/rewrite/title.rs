@@ -1,7 +1,7 @@
 //! What a migration does, in words of a file name.
 
-use crate::ast::{AlterTableAction, Ast};
-use crate::statement::{ParsedFile, Statement};
+use pgvet_syntax::ast::{AlterTableAction, Ast};
+use pgvet_syntax::statement::{ParsedFile, Statement};
 
 /// Longer names are cut.
 const LENGTH: usize = 48;
@@ -35,7 +35,9 @@ fn of(ast: &Ast) -> String {
         }
         Ast::Do(_) => "fill".to_owned(),
         Ast::Drop(drop) => match drop.objects.first() {
-            Some(object) if drop.kind == crate::ast::ObjectKind::Trigger => format!("swap {}", object.name.name.text),
+            Some(object) if drop.kind == pgvet_syntax::ast::ObjectKind::Trigger => {
+                format!("swap {}", object.name.name.text)
+            }
             Some(object) => format!("drop {}", object.name.name.text),
             None => "drop".to_owned(),
         },

@@ -1,11 +1,11 @@
 //! ALTER TABLE behind its effects: which command or constraint an effect comes from, and which tables it is about.
 
-use crate::ast::{AlterTable, AlterTableAction, AlterTableCommand, Ast, ColumnDef, Constraint, Name};
-use crate::catalog::RelationKind;
-use crate::effect::{LockCause, RelationName};
 use crate::rule::RuleContext;
 use crate::rules::text::enumerate;
-use crate::source::TextRange;
+use pgvet_model::catalog::RelationKind;
+use pgvet_model::effect::{LockCause, RelationName};
+use pgvet_syntax::ast::{AlterTable, AlterTableAction, AlterTableCommand, Ast, ColumnDef, Constraint, Name};
+use pgvet_syntax::source::TextRange;
 use rustc_hash::FxHashMap;
 
 /// An ALTER TABLE and the table that it names.
@@ -28,7 +28,7 @@ impl<'a> Altered<'a> {
     pub(crate) fn of(context: &RuleContext<'a>) -> Option<Self> {
         let Ast::AlterTable(statement) = context.ast else { return None };
         let name = statement.name.range();
-        let named = |lock: &&crate::effect::Lock| lock.range == name && lock.cause == LockCause::Target;
+        let named = |lock: &&pgvet_model::effect::Lock| lock.range == name && lock.cause == LockCause::Target;
         let table = &context.effects.locks.iter().find(named)?.relation;
         Some(Self { statement, table })
     }

@@ -1,15 +1,15 @@
 //! The statements of a migration around one of them, and what those that follow make of its change.
 
-use crate::ast::{
+use crate::rule::RuleContext;
+use crate::rules::names::{Names, speaks_of};
+use pgvet_model::catalog::{Catalog, Oid, Relation, TEMPORARY_SCHEMA};
+use pgvet_model::effect::{RelationName, RemovedObject, RenamedObject};
+use pgvet_model::routine::{Ending, Trial};
+use pgvet_syntax::ast::{
     AlterTable, AlterTableAction, Ast, ColumnDef, Expr, ExprKind, ObjectKind, ObjectName, Part, TableElement,
     Transaction,
 };
-use crate::catalog::{Catalog, Oid, Relation, TEMPORARY_SCHEMA};
-use crate::effect::{RelationName, RemovedObject, RenamedObject};
-use crate::routine::{Ending, Trial};
-use crate::rule::RuleContext;
-use crate::rules::names::{Names, speaks_of};
-use crate::statement::Statement;
+use pgvet_syntax::statement::Statement;
 use std::sync::Arc;
 
 /// How far to look ahead.

@@ -1,10 +1,10 @@
 //! Tables that the same migration drops later: what happens to them before that hurts nobody who still needs them.
 
-use crate::ast::{Ast, ObjectKind};
-use crate::catalog::RelationKind;
-use crate::effect::RelationName;
 use crate::rule::RuleContext;
 use crate::rules::around::{means, rest};
+use pgvet_model::catalog::RelationKind;
+use pgvet_model::effect::RelationName;
+use pgvet_syntax::ast::{Ast, ObjectKind};
 
 /// Does a later statement of the migration drop the table or view by its name?
 pub(crate) fn is_dropped_later(context: &RuleContext<'_>, relation: &RelationName) -> bool {

@@ -1,8 +1,8 @@
 //! Which statements of a migration stay, and which a ROLLBACK undoes.
 
-use crate::ast::{Ast, Transaction};
-use crate::migration::{Migration, TransactionMode};
-use crate::statement::Statement;
+use pgvet_model::migration::{Migration, TransactionMode};
+use pgvet_syntax::ast::{Ast, Transaction};
+use pgvet_syntax::statement::Statement;
 use smol_str::SmolStr;
 
 /// The statements of a migration by what becomes of them, without those that control transactions.
@@ -84,8 +84,8 @@ impl Walk<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::SourceFile;
-    use crate::statement::parse_file;
+    use pgvet_syntax::source::SourceFile;
+    use pgvet_syntax::statement::parse_file;
 
     /// The numbers that the lasting statements select, and those of the others.
     fn lasting(text: &str, transaction: TransactionMode) -> (String, String) {

@@ -1,9 +1,9 @@
 //! Help about partitions: the bound of one as the condition of a CHECK.
 
 use super::text::identifier;
-use crate::ast::{Expr, ExprKind, Literal, ObjectName, PartitionBound};
-use crate::catalog::{Oid, Relation};
 use crate::rule::RuleContext;
+use pgvet_model::catalog::{Oid, Relation};
+use pgvet_syntax::ast::{Expr, ExprKind, Literal, ObjectName, PartitionBound};
 
 /// The condition that a bound puts on rows, where the parent's key is one column and the bound holds no null:
 /// `k >= 1 AND k < 10`, `k IN ('a', 'b')`.

@@ -1,17 +1,17 @@
 //! Names and lists in messages and in the SQL of help.
 
-use crate::catalog::{Function, SqlType};
-use crate::effect::RelationName;
-use crate::execute::ask_about_types;
-pub(crate) use crate::lexer::quote_identifier as identifier;
 use crate::rule::{RoutineContext, RuleContext};
-use crate::version::Target;
+use pgvet_model::catalog::{Function, SqlType};
+use pgvet_model::effect::RelationName;
+use pgvet_model::execute::ask_about_types;
+use pgvet_model::version::Target;
+pub(crate) use pgvet_syntax::lexer::quote_identifier as identifier;
 use smol_str::SmolStr;
 
 /// A relation as SQL, qualified where the search path does not lead to its schema.
 pub(crate) fn sql_name(context: &RuleContext<'_>, relation: &RelationName) -> String {
     let name = identifier(&relation.name);
-    if relation.schema == crate::catalog::TEMPORARY_SCHEMA
+    if relation.schema == pgvet_model::catalog::TEMPORARY_SCHEMA
         || context.session.settings.search_path().contains(&relation.schema)
     {
         name

@@ -1,14 +1,14 @@
 //! Where in a migration a `lock_timeout` was set, and why it is not in effect at a later statement.
 
-use crate::ast::{Ast, Discard, Literal, LockMode, Setting, Transaction};
-use crate::catalog::RelationKind;
-use crate::effect::Lock;
-use crate::migration::Migration;
 use crate::rule::{Earlier, RuleContext};
-use crate::session::HeldLock;
 use crate::settings::LockTimeout;
-use crate::source::TextRange;
-use crate::statement::Statement;
+use pgvet_model::catalog::RelationKind;
+use pgvet_model::effect::Lock;
+use pgvet_model::migration::Migration;
+use pgvet_model::session::HeldLock;
+use pgvet_syntax::ast::{Ast, Discard, Literal, LockMode, Setting, Transaction};
+use pgvet_syntax::source::TextRange;
+use pgvet_syntax::statement::Statement;
 
 /// The settings that end a statement or transaction that takes too long.
 pub(crate) const TIMEOUTS: [&str; 3] = ["lock_timeout", "statement_timeout", "transaction_timeout"];
@@ -204,9 +204,9 @@ pub(crate) fn stops_queries(kind: RelationKind) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::migration::TransactionMode;
-    use crate::source::SourceFile;
-    use crate::statement::parse_file;
+    use pgvet_model::migration::TransactionMode;
+    use pgvet_syntax::source::SourceFile;
+    use pgvet_syntax::statement::parse_file;
 
     fn lost_at_end(text: &str, transaction: TransactionMode) -> Option<Lost> {
         let source = SourceFile::new("m.sql".into(), text.into());

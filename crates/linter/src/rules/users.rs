@@ -2,12 +2,12 @@
 //! no dependencies of code in quotes.
 
 use super::around::rest;
-use crate::ast::{Ast, FunctionBody, ObjectKind, ObjectName};
-use crate::catalog::{Function, Oid};
 use crate::report::Finding;
-use crate::routine::RoutineReader;
 use crate::rule::RuleContext;
-use crate::source::TextRange;
+use pgvet_model::catalog::{Function, Oid};
+use pgvet_model::routine::RoutineReader;
+use pgvet_syntax::ast::{Ast, FunctionBody, ObjectKind, ObjectName};
+use pgvet_syntax::source::TextRange;
 
 /// So many are shown.
 const SHOWN: usize = 4;

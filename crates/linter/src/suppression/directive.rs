@@ -1,7 +1,7 @@
 //! Reading the text of a suppression.
 
 use super::MARK;
-use crate::source::TextRange;
+use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
 
 /// What a comment says.

@@ -1,8 +1,8 @@
 use crate::check::{check, run};
-use crate::migration::{Direction, Migration};
 use crate::settings::Settings;
-use crate::source::SourceFile;
-use crate::statement::parse_file;
+use pgvet_model::migration::{Direction, Migration};
+use pgvet_syntax::source::SourceFile;
+use pgvet_syntax::statement::parse_file;
 
 /// The rules that report in a text, and where.
 fn found(text: &str) -> Vec<(&'static str, String)> {

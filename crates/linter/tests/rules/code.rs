@@ -3,12 +3,12 @@
 
 use crate::scenario::{Outcome, Scenario, Section, SectionKind};
 use crate::{expect_none, fixtures, tested_rules};
-use pgvet_linter::ast::{Ast, ReindexTarget, Setting};
-use pgvet_linter::migration::TransactionMode;
 use pgvet_linter::rule::Rule;
 use pgvet_linter::rules::{engine, transaction};
-use pgvet_linter::source::SourceFile;
-use pgvet_linter::statement::{Statement, parse_file};
+use pgvet_model::migration::TransactionMode;
+use pgvet_syntax::ast::{Ast, ReindexTarget, Setting};
+use pgvet_syntax::source::SourceFile;
+use pgvet_syntax::statement::{Statement, parse_file};
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 

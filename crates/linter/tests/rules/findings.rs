@@ -4,7 +4,7 @@ use crate::scenario::{Outcome, Scenario};
 use pgvet_linter::confidence::Confidence;
 use pgvet_linter::diagnostic::Diagnostic;
 use pgvet_linter::rules;
-use pgvet_linter::source::TextRange;
+use pgvet_syntax::source::TextRange;
 use std::fmt::Write;
 
 /// The findings of a rule with everything that a user would see.

@@ -5,8 +5,8 @@ use crate::scenario::{Outcome, Scenario, Section, SectionKind};
 use crate::{examples, expect_none, fixtures, tested_rules};
 use pgvet_linter::confidence::Confidence;
 use pgvet_linter::diagnostic::Diagnostic;
-use pgvet_linter::migration::TransactionMode;
 use pgvet_linter::rules::refusal::is_refusal;
+use pgvet_model::migration::TransactionMode;
 
 /// What stands for something that only the reader knows.
 const PLACEHOLDERS: [&str; 4] = ["...", "…", "$1", "<"];

@@ -14,7 +14,7 @@ mod variants;
 
 use pgvet_linter::meta::{Category, RuleMeta};
 use pgvet_linter::rules;
-use pgvet_linter::statement::PARSE_STACK_BYTES;
+use pgvet_syntax::statement::PARSE_STACK_BYTES;
 use std::path::{Path, PathBuf};
 
 /// A file that is no text, and a defect of the program: no SQL can show them.

@@ -19,12 +19,12 @@ use pgvet_linter::check::check;
 use pgvet_linter::confidence::Confidence;
 use pgvet_linter::diagnostic::Diagnostic;
 use pgvet_linter::fix::Edit;
-use pgvet_linter::migration::{Migration, TransactionMode};
 use pgvet_linter::settings::{LockTimeout, Settings};
 use pgvet_linter::severity::Severity;
-use pgvet_linter::source::{SourceFile, TextRange};
-use pgvet_linter::statement::{ParsedFile, parse_file};
-use pgvet_linter::version::VersionRange;
+use pgvet_model::migration::{Migration, TransactionMode};
+use pgvet_model::version::VersionRange;
+use pgvet_syntax::source::{SourceFile, TextRange};
+use pgvet_syntax::statement::{ParsedFile, parse_file};
 
 pub(crate) struct Scenario {
     pub(crate) sections: Vec<Section>,

@@ -4,14 +4,14 @@
 
 use crate::scenario::{Outcome, Scenario, Section, SectionKind};
 use crate::{expect_none, fixtures, tested_rules};
-use pgvet_linter::ast::{AlterTableAction, Ast, ObjectName, Persistence};
-use pgvet_linter::lexer::{Token, TokenKind};
 use pgvet_linter::meta::Category;
-use pgvet_linter::migration::TransactionMode;
 use pgvet_linter::rule::Rule;
 use pgvet_linter::rules::{self, bloat, compatibility, data, engine, locking, security, transaction};
-use pgvet_linter::source::SourceFile;
-use pgvet_linter::statement::{Statement, parse_file};
+use pgvet_model::migration::TransactionMode;
+use pgvet_syntax::ast::{AlterTableAction, Ast, ObjectName, Persistence};
+use pgvet_syntax::lexer::{Token, TokenKind};
+use pgvet_syntax::source::SourceFile;
+use pgvet_syntax::statement::{Statement, parse_file};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -478,7 +478,7 @@ pub(crate) fn check_findings() {
     };
     std::thread::scope(|scope| {
         for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
-            let thread = std::thread::Builder::new().stack_size(pgvet_linter::statement::PARSE_STACK_BYTES);
+            let thread = std::thread::Builder::new().stack_size(pgvet_syntax::statement::PARSE_STACK_BYTES);
             thread.spawn_scoped(scope, work).unwrap();
         }
     });

@@ -1,8 +1,8 @@
 //! A server with a database of a shop, and migrations that are traced on it.
 
-use pgvet_linter::migration::Migration;
-use pgvet_linter::source::SourceFile;
-use pgvet_linter::statement::{ParsedFile, parse_file};
+use pgvet_model::migration::Migration;
+use pgvet_syntax::source::SourceFile;
+use pgvet_syntax::statement::{ParsedFile, parse_file};
 use pgvet_trace::provider::{CloneProvider, Config};
 use pgvet_trace::server::{Options, Server, testing};
 use pgvet_trace::{Error, Settings, Trace, run};

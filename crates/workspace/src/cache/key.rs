@@ -1,8 +1,8 @@
 //! What the name of an entry is made of.
 
 use blake3::{Hash, Hasher};
-use pgvet_linter::migration::{Direction, Migration, TransactionMode};
 use pgvet_linter::settings::Settings;
+use pgvet_model::migration::{Direction, Migration, TransactionMode};
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 

@@ -80,11 +80,11 @@ CREATE SEQUENCE s OWNED BY orders.id; COMMENT ON TABLE orders IS 'x'; SELECT tot
 
 #[test]
 fn a_state_comes_back_whole() {
-    use pgvet_linter::checkpoint::Checkpoint;
-    use pgvet_linter::migration::Migration;
     use pgvet_linter::settings::Settings;
-    use pgvet_linter::source::SourceFile;
-    use pgvet_linter::statement::parse_file;
+    use pgvet_model::checkpoint::Checkpoint;
+    use pgvet_model::migration::Migration;
+    use pgvet_syntax::source::SourceFile;
+    use pgvet_syntax::statement::parse_file;
 
     let file = parse_file(SourceFile::new("1.sql".to_owned(), HISTORY.to_owned()));
     assert!(file.statements.iter().all(|statement| statement.parsed.is_ok()), "{file:?}");

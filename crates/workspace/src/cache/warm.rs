@@ -2,10 +2,10 @@
 
 use super::{Cache, Key};
 use pgvet_linter::check::{self, Outcome};
-use pgvet_linter::checkpoint::Checkpoint;
-use pgvet_linter::migration::Migration;
-use pgvet_linter::replay::Host;
 use pgvet_linter::settings::Settings;
+use pgvet_model::checkpoint::Checkpoint;
+use pgvet_model::migration::Migration;
+use pgvet_model::replay::Host;
 use rayon::prelude::*;
 use std::time::{Duration, Instant};
 

@@ -1,12 +1,12 @@
 //! The format of `pgvet.toml`. What is written here is also what the JSON schema says.
 
 use crate::layout::Tool;
-use pgvet_linter::ast::LockMode;
 use pgvet_linter::confidence::Confidence;
 use pgvet_linter::meta::Category;
-use pgvet_linter::migration::TransactionMode;
 use pgvet_linter::settings::LockTimeout;
 use pgvet_linter::severity::Severity;
+use pgvet_model::migration::TransactionMode;
+use pgvet_syntax::ast::LockMode;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::value::StrDeserializer;

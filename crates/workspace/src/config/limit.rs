@@ -1,7 +1,7 @@
 //! How long locks may be held: `access-exclusive=500ms`.
 
 use super::file::LockModeSetting;
-use pgvet_linter::ast::LockMode;
+use pgvet_syntax::ast::LockMode;
 use std::collections::BTreeMap;
 use std::time::Duration;
 

@@ -15,10 +15,10 @@ pub use schema::json_schema;
 
 use crate::layout::Tool;
 use crate::read;
-use pgvet_linter::migration::TransactionMode;
 use pgvet_linter::settings::{Levels, Settings};
 use pgvet_linter::severity::Severity;
-use pgvet_linter::statistics::Statistics;
+use pgvet_model::migration::TransactionMode;
+use pgvet_model::statistics::Statistics;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -124,7 +124,7 @@ impl Config {
             ConfigError::new(path, format!("these are no statistics of pgvet: {error}"))
                 .help(Some("write the file anew with `pgvet snapshot`".to_owned()))
         })?;
-        statistics.apply(&mut self.settings);
+        self.settings.add_statistics(&statistics);
         Ok(())
     }
 

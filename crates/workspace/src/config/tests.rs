@@ -1,8 +1,9 @@
 use super::*;
-use pgvet_linter::ast::LockMode;
 use pgvet_linter::rules;
 use pgvet_linter::severity::Severity;
-use pgvet_linter::version::{PgVersion, VersionRange};
+use pgvet_model::production::calls_per_hour;
+use pgvet_model::version::{PgVersion, VersionRange};
+use pgvet_syntax::ast::LockMode;
 use std::fs;
 
 fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
@@ -79,7 +80,7 @@ fn every_key_is_read() {
     assert_eq!(settings.versions, VersionRange { from: PgVersion(15), to: PgVersion(17) });
     assert!(settings.strict && settings.require_reasons && settings.versions_configured);
     assert_eq!((settings.level, settings.max_locked_tables), (Severity::Info, 5));
-    assert_eq!(settings.calls_per_hour("app", "place_order"), Some(40_000));
+    assert_eq!(calls_per_hour(&settings.functions, "app", "place_order"), Some(40_000));
     assert_eq!(settings.table("public", "orders").rows, Some(50_000_000));
     assert!(settings.table("audit", "log").ignore);
     let severity = |name: &str| settings.severity_of(&rules::find(name).unwrap().meta);

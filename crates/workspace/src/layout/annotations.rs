@@ -1,9 +1,9 @@
 //! Comments by which migration tools steer: directions in one file, and opt-outs from transactions.
 
 use super::{Layout, Section, Sign, Tool, splitter};
-use pgvet_linter::migration::{Direction, TransactionMode};
-use pgvet_linter::runner::{Refusal, RefusalKind};
-use pgvet_linter::source::TextRange;
+use pgvet_model::migration::{Direction, TransactionMode};
+use pgvet_model::runner::{Refusal, RefusalKind};
+use pgvet_syntax::source::TextRange;
 
 /// A line that begins a section of a file.
 struct Marker {

@@ -3,7 +3,7 @@
 use super::statements::{Words, statements};
 use crate::boundary::Boundary;
 use crate::read;
-use pgvet_linter::runner::{Refusal, RefusalKind};
+use pgvet_model::runner::{Refusal, RefusalKind};
 use std::path::Path;
 
 /// Does Flyway run a statement without a transaction? Source: Flyway, `PostgreSQLParser.detectCanExecuteInTransaction`, and

@@ -43,9 +43,9 @@ pub(crate) use annotations::play_escapes;
 use folder::Facts;
 pub(crate) use folder::Folders;
 pub(crate) use model::Order;
-use pgvet_linter::migration::{Direction, TransactionMode};
-use pgvet_linter::runner::{Refusal, Runner};
-use pgvet_linter::source::TextRange;
+use pgvet_model::migration::{Direction, TransactionMode};
+use pgvet_model::runner::{Refusal, Runner};
+use pgvet_syntax::source::TextRange;
 use schemars::JsonSchema;
 pub use sequence::{Sequence, WrittenFile, newer, sequence};
 use serde::{Deserialize, Serialize};
@@ -146,7 +146,7 @@ pub struct Layout {
     pub sign: Sign,
     /// Empty when nothing of the file is for PostgreSQL.
     pub sections: Vec<Section>,
-    /// See [`Migration::strings`](pgvet_linter::migration::Migration::strings).
+    /// See [`Migration::strings`](pgvet_model::migration::Migration::strings).
     pub strings: Vec<TextRange>,
     /// What the tool itself refuses.
     pub refusals: Vec<Refusal>,

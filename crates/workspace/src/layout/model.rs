@@ -8,7 +8,7 @@
 
 use super::Tool;
 use crate::order::{FlywayName, PostgratorName};
-use pgvet_linter::runner::{AfterCommit, Retry, Runner, SessionScope};
+use pgvet_model::runner::{AfterCommit, Retry, Runner, SessionScope};
 use std::path::Path;
 
 /// By what a tool orders its files.

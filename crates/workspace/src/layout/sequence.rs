@@ -8,8 +8,8 @@ use crate::project::ProjectFile;
 use crate::write::Change;
 use crate::{order, read};
 use pgvet_linter::fix::with_line_breaks_of;
-use pgvet_linter::migration::{Direction, TransactionMode};
 use pgvet_linter::rewrite::{PlannedFile, PlannedStatement};
+use pgvet_model::migration::{Direction, TransactionMode};
 use std::fs;
 use std::path::{Path, PathBuf};
 

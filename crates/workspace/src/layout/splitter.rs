@@ -1,9 +1,9 @@
 //! goose and sql-migrate cut a file into statements themselves: behind each line that ends with a semicolon.
 
 use super::annotations::{comment, lines};
-use pgvet_linter::runner::{Refusal, RefusalKind};
-use pgvet_linter::source::TextRange;
-use pgvet_linter::statement;
+use pgvet_model::runner::{Refusal, RefusalKind};
+use pgvet_syntax::source::TextRange;
+use pgvet_syntax::statement;
 
 /// What the tool would cut apart, and what it finds unfinished, in one of its sections. `strings` are not cut.
 ///

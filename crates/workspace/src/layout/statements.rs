@@ -1,7 +1,7 @@
 //! Statements as tools see them, by their first words.
 
-use pgvet_linter::lexer::{Token, tokenize};
-use pgvet_linter::source::TextRange;
+use pgvet_syntax::lexer::{Token, tokenize};
+use pgvet_syntax::source::TextRange;
 
 /// The words of a statement.
 pub(super) struct Words<'a>(Vec<&'a str>, Vec<String>);

@@ -7,7 +7,7 @@ use super::{Folders, Layout, Tool, direction, tool_by_name};
 use crate::discovery::{Problem, display};
 use crate::project::{ProjectFile, Role};
 use crate::read;
-use pgvet_linter::migration::Direction;
+use pgvet_model::migration::Direction;
 use std::fs;
 use std::path::Path;
 
@@ -133,7 +133,7 @@ pub(crate) fn note(files: &[ProjectFile]) -> Option<Problem> {
 mod tests {
     use crate::config::Config;
     use crate::layout::{Folders, detect};
-    use pgvet_linter::migration::Direction;
+    use pgvet_model::migration::Direction;
     use std::fs;
 
     const MARKS: [(&str, &str); 8] = [

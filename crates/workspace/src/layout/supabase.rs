@@ -4,8 +4,8 @@
 //! said here is true of 2.110 and later. Source: Supabase CLI, `pkg/migration/file.go`.
 
 use super::statements::{Words, statements};
-use pgvet_linter::migration::TransactionMode;
-use pgvet_linter::source::TextRange;
+use pgvet_model::migration::TransactionMode;
+use pgvet_syntax::source::TextRange;
 
 /// The transaction of a file, and what of it is one pipeline where it is not a whole.
 pub(super) fn sent(text: &str) -> (TransactionMode, Vec<TextRange>) {

@@ -5,8 +5,8 @@ use super::annotations::{SQLX_NO_TRANSACTION, atlas_directives, graphile_first_l
 use super::{flyway, supabase};
 use crate::{order, read};
 use pgvet_linter::fix::Edit;
-use pgvet_linter::migration::TransactionMode::{self, Autocommit, SingleString, Transaction};
-use pgvet_linter::source::TextRange;
+use pgvet_model::migration::TransactionMode::{self, Autocommit, SingleString, Transaction};
+use pgvet_syntax::source::TextRange;
 use std::path::Path;
 
 /// The transaction of a file that says nothing about it.

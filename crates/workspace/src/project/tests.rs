@@ -1,5 +1,5 @@
 use super::*;
-use pgvet_linter::migration::Direction;
+use pgvet_model::migration::Direction;
 use std::fs;
 
 fn folder(files: &[(&str, &[u8])]) -> tempfile::TempDir {

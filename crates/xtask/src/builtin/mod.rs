@@ -1,4 +1,4 @@
-//! `cargo xtask builtin`: reads the system catalogs of real servers and writes `crates/linter/src/builtin/data`.
+//! `cargo xtask builtin`: reads the system catalogs of real servers and writes `crates/model/src/builtin/data`.
 //!
 //! Needs `psql` on the PATH, and for every major version a directory with its `initdb`, `pg_ctl` and `postgres`.
 
@@ -28,7 +28,7 @@ pub(crate) struct Arguments {
 type Row = Vec<String>;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../linter/src/builtin/data");
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../model/src/builtin/data");
     let mut servers = arguments.servers.iter().map(|bin| Server::start(bin)).collect::<Result<Vec<_>, _>>()?;
     servers.sort_by_key(Server::major);
     let oids = OidMap::read(&servers)?;

@@ -7,7 +7,7 @@ use pgvet_linter::check::check;
 use pgvet_linter::rule::Rule;
 use pgvet_linter::rules::locking;
 use pgvet_linter::severity::Severity;
-use pgvet_linter::version::PgVersion;
+use pgvet_model::version::PgVersion;
 use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

@@ -2,11 +2,11 @@
 //! with another table?
 
 use super::plans::QUIET;
-use pgvet_linter::migration::{Migration, TransactionMode};
 use pgvet_linter::settings::Settings;
-use pgvet_linter::source::SourceFile;
-use pgvet_linter::statement::parse_file;
-use pgvet_linter::throughput::{Size, Throughput, Work};
+use pgvet_model::migration::{Migration, TransactionMode};
+use pgvet_model::throughput::{Size, Throughput, Work};
+use pgvet_syntax::source::SourceFile;
+use pgvet_syntax::statement::parse_file;
 use pgvet_trace::provider::Url;
 use pgvet_trace::server::{Binaries, Options, Server};
 use pgvet_trace::{Address, Error, MigrationTrace, Trace};
@@ -163,7 +163,9 @@ fn trace(shape: &Shape, database: &Address) -> Result<(Trace, Measures), String>
 
 fn compare(rows: u32, database: &Address, throughput: Throughput) -> Result<Vec<Compared>, String> {
     let mut settings = Settings::default();
-    pgvet_trace::snapshot(database, std::time::Duration::ZERO).map_err(|error| error.to_string())?.apply(&mut settings);
+    settings.add_statistics(
+        &pgvet_trace::snapshot(database, std::time::Duration::ZERO).map_err(|error| error.to_string())?,
+    );
     let [table, referenced] = [TABLE, REFERENCED].map(|name| settings.table("public", name));
     let size = Size::of(&table, referenced.rows).ok_or("the snapshot does not know the table")?;
     let (trace, _) = trace(&EVENTS, database)?;

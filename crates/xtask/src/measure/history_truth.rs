@@ -1,12 +1,13 @@
 //! History truth: `fixtures/history`, the files it is about, and their replay through the model.
 
+use super::fixtures;
 use super::outcome::{Difference, Outcome, bare_name, lock_mode, mentions, referenced_names};
-use super::{fixtures, settings_for};
-use pgvet_linter::migration::{Migration, TransactionMode};
-use pgvet_linter::predict::{StatementEffects, effects};
-use pgvet_linter::source::{SourceFile, TextRange};
-use pgvet_linter::statement::{ParsedFile, parse_file};
-use pgvet_linter::version::PgVersion;
+use pgvet_model::migration::{Migration, TransactionMode};
+use pgvet_model::predict::{StatementEffects, effects};
+use pgvet_model::production::Functions;
+use pgvet_model::version::PgVersion;
+use pgvet_syntax::source::{SourceFile, TextRange};
+use pgvet_syntax::statement::{ParsedFile, parse_file};
 use rayon::prelude::*;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -233,7 +234,7 @@ pub struct Judged<'a> {
 /// Replays a database through the model and compares each statement that ran without error.
 pub fn replay(database: &Database) -> Vec<Judged<'_>> {
     let migrations: Vec<Migration<'_>> = database.files.iter().map(File::migration).collect();
-    let predicted = effects(&migrations, &settings_for(MEASURED_ON));
+    let predicted = effects(&migrations, MEASURED_ON, &Functions::default());
     let names = Names::of(database);
     let mut judged = Vec::new();
     for (file, statements) in database.files.iter().zip(&predicted) {

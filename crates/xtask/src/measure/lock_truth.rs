@@ -1,12 +1,13 @@
 //! Lock truth: `fixtures/locks`, and how the model is held against it.
 
 use super::outcome::{Difference, Outcome, bare_name, lock_mode, mentions, referenced_names, with_partitions};
-use super::{fixtures, read, settings_for};
-use pgvet_linter::migration::Migration;
-use pgvet_linter::predict::effects;
-use pgvet_linter::source::SourceFile;
-use pgvet_linter::statement::{ParsedFile, parse_file};
-use pgvet_linter::version::PgVersion;
+use super::{fixtures, read};
+use pgvet_model::migration::Migration;
+use pgvet_model::predict::effects;
+use pgvet_model::production::Functions;
+use pgvet_model::version::PgVersion;
+use pgvet_syntax::source::SourceFile;
+use pgvet_syntax::statement::{ParsedFile, parse_file};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -148,7 +149,7 @@ impl Run {
 
     pub fn migrations(&self) -> [Migration<'_>; 2] {
         let migration = |file, baseline: bool| Migration {
-            direction: pgvet_linter::migration::Direction::Up,
+            direction: pgvet_model::migration::Direction::Up,
             report: !baseline,
             baseline,
             ..Migration::new(file)
@@ -171,7 +172,7 @@ pub fn compare(case: &Case, measured: &Measured, version: PgVersion) -> Verdict 
         return Verdict::Skipped;
     }
     let run = Run::new(case);
-    let files = effects(&run.migrations(), &settings_for(version));
+    let files = effects(&run.migrations(), version, &Functions::default());
     let statement = files.iter().flatten().find(|statement| statement.statement.start >= run.start);
     let Some(statement) = statement else { return Verdict::Missing };
 
@@ -203,7 +204,7 @@ impl Measured {
 
     /// Tables that are rewritten or read in full under a lock that blocks writes.
     pub fn endangered(&self) -> BTreeSet<&str> {
-        use pgvet_linter::ast::LockMode;
+        use pgvet_syntax::ast::LockMode;
         let blocked = |name: &&String| {
             let mode = self.locks.get(name.as_str()).and_then(|mode| lock_mode(mode));
             mode.is_some_and(|mode| mode >= LockMode::Share)

@@ -1,9 +1,10 @@
 //! `cargo xtask measure locks`
 
 use super::lock_truth::{Case, Run, Truth, Verdict, cases, compare, truth};
-use super::{MAJORS, settings_for, share};
-use pgvet_linter::predict::effects;
-use pgvet_linter::version::PgVersion;
+use super::{MAJORS, share};
+use pgvet_model::predict::effects;
+use pgvet_model::production::Functions;
+use pgvet_model::version::PgVersion;
 use rayon::prelude::*;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -149,7 +150,7 @@ fn one_case(case: &Case, truths: &[(PgVersion, Truth)], judged: &[Judged<'_>]) -
         if let Some(measured) = truth.get(&case.id) {
             let _ = writeln!(text, "server: {measured:?}");
         }
-        let files = effects(&run.migrations(), &settings_for(*version));
+        let files = effects(&run.migrations(), *version, &Functions::default());
         let statement = files.iter().flatten().find(|statement| statement.statement.start >= run.start);
         let _ = writeln!(text, "model:  {:?}", statement.map(|statement| &statement.effects));
     }

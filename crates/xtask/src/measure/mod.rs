@@ -23,7 +23,7 @@ pub mod trace;
 
 use clap::Subcommand;
 use pgvet_linter::settings::Settings;
-use pgvet_linter::version::{PgVersion, VersionRange};
+use pgvet_model::version::{PgVersion, VersionRange};
 use std::path::{Path, PathBuf};
 
 /// The majors that lock truth was measured on.

@@ -1,7 +1,7 @@
 //! What a statement did, reduced to what can be compared between a server and the model.
 
-use pgvet_linter::ast::LockMode;
-use pgvet_linter::effect::{Effects, RelationName};
+use pgvet_model::effect::{Effects, RelationName};
+use pgvet_syntax::ast::LockMode;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The comparable part of what a statement did, on either side. Names are `schema.name`.
@@ -130,7 +130,7 @@ impl Outcome {
 }
 
 fn has_rows(relation: &RelationName) -> bool {
-    use pgvet_linter::catalog::RelationKind;
+    use pgvet_model::catalog::RelationKind;
     relation.kind.is_table() || relation.kind == RelationKind::MaterializedView
 }
 

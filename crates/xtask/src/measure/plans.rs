@@ -1,12 +1,12 @@
 //! `cargo xtask measure plans`: for how long do the plans of `pgvet rewrite` block writes, and for how long do the
 //! migrations that they replace?
 
-use pgvet_linter::ast::LockMode;
-use pgvet_linter::migration::{Migration, TransactionMode};
 use pgvet_linter::rewrite::rewrite;
-use pgvet_linter::source::SourceFile;
-use pgvet_linter::statement::{ParsedFile, parse_file};
-use pgvet_linter::version::PgVersion;
+use pgvet_model::migration::{Migration, TransactionMode};
+use pgvet_model::version::PgVersion;
+use pgvet_syntax::ast::LockMode;
+use pgvet_syntax::source::SourceFile;
+use pgvet_syntax::statement::{ParsedFile, parse_file};
 use pgvet_trace::provider::Template;
 use pgvet_trace::server::{Binaries, Options, Server};
 use pgvet_trace::{Address, Error, MigrationTrace, Settings};

@@ -1,9 +1,9 @@
 //! `cargo xtask measure slowdown`: by how much does the observer slow statements down that it watches?
 
 use super::median::median;
-use pgvet_linter::migration::Migration;
-use pgvet_linter::source::SourceFile;
-use pgvet_linter::statement::parse_file;
+use pgvet_model::migration::Migration;
+use pgvet_syntax::source::SourceFile;
+use pgvet_syntax::statement::parse_file;
 use pgvet_trace::provider::Template;
 use pgvet_trace::server::{Binaries, Options, Server};
 use pgvet_trace::{Address, Settings};

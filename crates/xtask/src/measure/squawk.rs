@@ -1,6 +1,6 @@
 //! squawk, the linter that pgvet is measured against: `pip install squawk-cli`.
 
-use pgvet_linter::version::PgVersion;
+use pgvet_model::version::PgVersion;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -3,9 +3,9 @@
 use super::lock_truth::{Case, Measured, Run, Truth, cases, more_cases, truth};
 use super::outcome::{Difference, Outcome, lock_mode, mentions, referenced_names, with_partitions};
 use super::{MAJORS, share};
-use pgvet_linter::ast::LockMode;
-use pgvet_linter::migration::Migration;
-use pgvet_linter::version::PgVersion;
+use pgvet_model::migration::Migration;
+use pgvet_model::version::PgVersion;
+use pgvet_syntax::ast::LockMode;
 use pgvet_trace::provider::{Scratch, ScratchOptions};
 use pgvet_trace::{MigrationTrace, Settings, StatementTrace};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,14 +1,14 @@
 //! What the catalog of a replay says, as data.
 
 use super::{Column, Constraint, Enum, Index, Reference, Relation};
-use pgvet_linter::ast::{Expr, ExprKind, FunctionCall, Literal, Query};
-use pgvet_linter::builtin::Extension;
-use pgvet_linter::catalog::{
+use pgvet_model::builtin::Extension;
+use pgvet_model::catalog::{
     self, Catalog, ConstraintKind, Function, IdentityKind, Oid, RelationDetail, RelationKind, SqlType, TypeDef,
     TypeKind,
 };
-use pgvet_linter::expression::{Analyzer, Schema};
-use pgvet_linter::version::Target;
+use pgvet_model::expression::{Analyzer, Schema};
+use pgvet_model::version::Target;
+use pgvet_syntax::ast::{Expr, ExprKind, FunctionCall, Literal, Query};
 use smol_str::SmolStr;
 use std::sync::Arc;
 

@@ -3,12 +3,12 @@
 use crate::check::check;
 use crate::confidence::{Assumption, Confidence};
 use crate::diagnostic::Diagnostic;
-use crate::migration::{Migration, TransactionMode};
-use crate::runner::*;
 use crate::settings::Settings;
 use crate::severity::Severity;
-use crate::source::{SourceFile, TextRange};
-use crate::statement::{ParsedFile, parse_file};
+use pgvet_model::migration::{Migration, TransactionMode};
+use pgvet_model::runner::*;
+use pgvet_syntax::source::{SourceFile, TextRange};
+use pgvet_syntax::statement::{ParsedFile, parse_file};
 
 const STRING: Runner = Runner {
     after_commit: AfterCommit::Together,

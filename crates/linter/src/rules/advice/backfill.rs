@@ -1,11 +1,11 @@
 //! Values for old rows, some thousand rows in a transaction.
 
 use super::before;
-use crate::catalog::{Relation, RelationKind};
-use crate::effect::RelationName;
 use crate::fix::Step;
 use crate::rule::RuleContext;
 use crate::rules::text::{identifier, sql_name};
+use pgvet_model::catalog::{Relation, RelationKind};
+use pgvet_model::effect::RelationName;
 
 /// Rows of one transaction: locked for some ten milliseconds, and no replica falls behind.
 const BATCH: u32 = 5000;

@@ -1,12 +1,12 @@
 //! New and changed columns without rewriting the table.
 
 use super::{Advice, backfill, before, everywhere_at_least, key, not_null, one_line, replace, without};
-use crate::ast::{ColumnDef, Constraint, ConstraintKind, Expr, Name, TypeName};
-use crate::effect::RelationName;
 use crate::fix::Step;
 use crate::rule::RuleContext;
 use crate::rules::text::{identifier, sql_name};
-use crate::source::TextRange;
+use pgvet_model::effect::RelationName;
+use pgvet_syntax::ast::{ColumnDef, Constraint, ConstraintKind, Expr, Name, TypeName};
+use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
 
 /// An UPDATE of some rows, to be repeated with other bounds, each time in a transaction of its own.

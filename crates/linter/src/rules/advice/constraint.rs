@@ -2,14 +2,14 @@
 
 use super::key::named;
 use super::{Advice, before, everywhere_at_least, without};
-use crate::ast::{AlterTableAction, ConstraintKind};
-use crate::catalog::{Catalog, RelationKind};
-use crate::effect::RelationName;
 use crate::fix::{Applicability, Edit, Fix, Step};
 use crate::rule::RuleContext;
 use crate::rules::altered::{Altered, WrittenConstraint};
 use crate::rules::text::{identifier, sql_name};
-use crate::source::TextRange;
+use pgvet_model::catalog::{Catalog, RelationKind};
+use pgvet_model::effect::RelationName;
+use pgvet_syntax::ast::{AlterTableAction, ConstraintKind};
+use pgvet_syntax::source::TextRange;
 
 const LATER: &str = "add it unchecked, and check it in a later transaction:";
 

@@ -1,13 +1,13 @@
 //! Building and dropping indexes while the table is in use.
 
 use super::{Advice, before, one_line, outside_transaction};
-use crate::ast::CreateIndex;
-use crate::catalog::{Oid, Relation, RelationKind};
-use crate::effect::RelationName;
 use crate::fix::Step;
 use crate::rule::RuleContext;
 use crate::rules::text::{identifier, sql_name};
-use crate::source::TextRange;
+use pgvet_model::catalog::{Oid, Relation, RelationKind};
+use pgvet_model::effect::RelationName;
+use pgvet_syntax::ast::CreateIndex;
+use pgvet_syntax::source::TextRange;
 
 /// CREATE INDEX CONCURRENTLY.
 pub(crate) fn create_concurrently(context: &RuleContext<'_>, statement: &CreateIndex) -> Advice {

@@ -2,15 +2,15 @@
 
 use super::index::index_made_on;
 use super::{Advice, before, everywhere_at_least, list, not_null, one_line, outside_transaction, without};
-use crate::ast::{AlterTableAction, Ast, Constraint, ConstraintKind, IndexConstraint, Name, ObjectKind};
-use crate::catalog::RelationKind;
-use crate::effect::{IndexBuild, RelationName};
 use crate::fix::Step;
 use crate::rule::RuleContext;
 use crate::rules::altered::{Altered, WrittenConstraint};
 use crate::rules::around::earlier;
 use crate::rules::text::{identifier, sql_name};
-use crate::source::TextRange;
+use pgvet_model::catalog::RelationKind;
+use pgvet_model::effect::{IndexBuild, RelationName};
+use pgvet_syntax::ast::{AlterTableAction, Ast, Constraint, ConstraintKind, IndexConstraint, Name, ObjectKind};
+use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
 
 const USING_INDEX: &str = "build a unique index concurrently, then add the constraint with USING INDEX";

@@ -18,15 +18,15 @@ pub(crate) mod replace;
 #[cfg(test)]
 mod tests;
 
-use crate::ast::{AlterTable, AlterTableAction, AlterTableCommand, Ast};
-use crate::catalog::Relation;
-use crate::effect::RelationName;
 use crate::fix::Step;
-use crate::migration::TransactionMode;
 use crate::rule::RuleContext;
 use crate::rules::altered::Altered;
 use crate::rules::text::{identifier, sql_name};
-use crate::source::TextRange;
+use pgvet_model::catalog::Relation;
+use pgvet_model::effect::RelationName;
+use pgvet_model::migration::TransactionMode;
+use pgvet_syntax::ast::{AlterTable, AlterTableAction, AlterTableCommand, Ast};
+use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
 use std::fmt::Display;
 use std::sync::Arc;

@@ -1,12 +1,12 @@
 //! NOT NULL without reading the table under ACCESS EXCLUSIVE.
 
 use super::{Advice, before, everywhere_at_least};
-use crate::ast::{AlterTableAction, Ast, ExprKind};
-use crate::catalog::{ConstraintKind, Relation};
-use crate::effect::RelationName;
 use crate::fix::Step;
 use crate::rule::RuleContext;
 use crate::rules::text::{identifier, sql_name};
+use pgvet_model::catalog::{ConstraintKind, Relation};
+use pgvet_model::effect::RelationName;
+use pgvet_syntax::ast::{AlterTableAction, Ast, ExprKind};
 use smol_str::SmolStr;
 
 /// The whole advice for columns that are to become NOT NULL.
@@ -84,7 +84,7 @@ fn column_steps(context: &RuleContext<'_>, table: &RelationName, column: &SmolSt
 
 /// A CHECK that would prove it and only has to be validated.
 fn unvalidated_proof<'r>(relation: &'r Relation, column: &SmolStr) -> Option<&'r SmolStr> {
-    let proves = |constraint: &&std::sync::Arc<crate::catalog::Constraint>| {
+    let proves = |constraint: &&std::sync::Arc<pgvet_model::catalog::Constraint>| {
         let ConstraintKind::Check { expression, .. } = &constraint.kind else { return false };
         let ExprKind::IsNull { operand, negated: true } = &expression.kind else { return false };
         !constraint.valid && constraint.enforced && operand.as_column() == Some(column)

@@ -1,9 +1,9 @@
 //! What depends on a column so that another one cannot take its place.
 
-use crate::ast::ReplicaIdentity;
-use crate::catalog::{Column, Constraint, ConstraintKind, Relation, RelationKind};
 use crate::rule::RuleContext;
 use crate::rules::text::enumerate;
+use pgvet_model::catalog::{Column, Constraint, ConstraintKind, Relation, RelationKind};
+use pgvet_syntax::ast::ReplicaIdentity;
 
 /// The first of them, as a sentence.
 pub(super) fn of_column(context: &RuleContext<'_>, relation: &Relation, column: &Column) -> Option<String> {

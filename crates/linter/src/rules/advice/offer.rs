@@ -2,10 +2,10 @@
 
 use super::Advice;
 use crate::fix::{Applicability, Edit, Fix, Step};
-use crate::migration::TransactionMode;
 use crate::report::Finding;
 use crate::rule::RuleContext;
-use crate::source::TextRange;
+use pgvet_model::migration::TransactionMode;
+use pgvet_syntax::source::TextRange;
 
 /// Adds advice to a finding. Where each statement of the file is a transaction of its own, its steps are a fix.
 pub(crate) fn offer<'r, 'a>(context: &RuleContext<'_>, finding: Finding<'r, 'a>, advice: Advice) -> Finding<'r, 'a> {

@@ -1,12 +1,12 @@
 //! Another column in place of one whose type is to change: add, copy, fill, build, swap, drop.
 
 use super::{backfill, before, list, obstacle, one_line};
-use crate::ast::{Expr, ExprKind, IndexElement, Literal, Name};
-use crate::catalog::{Column, Constraint, Index, Relation, RelationDetail};
-use crate::effect::RelationName;
 use crate::fix::Step;
 use crate::rule::RuleContext;
 use crate::rules::text::{identifier, sql_name};
+use pgvet_model::catalog::{Column, Constraint, Index, Relation, RelationDetail};
+use pgvet_model::effect::RelationName;
+use pgvet_syntax::ast::{Expr, ExprKind, IndexElement, Literal, Name};
 use smol_str::SmolStr;
 
 /// The steps, or what depends on the column that they could not take along.

@@ -3,12 +3,12 @@
 
 use crate::check::check;
 use crate::diagnostic::Diagnostic;
-use crate::migration::Migration;
 use crate::settings::Settings;
 use crate::severity::Severity;
-use crate::source::SourceFile;
-use crate::statement::{ParsedFile, parse_file};
-use crate::version::VersionRange;
+use pgvet_model::migration::Migration;
+use pgvet_model::version::VersionRange;
+use pgvet_syntax::source::SourceFile;
+use pgvet_syntax::statement::{ParsedFile, parse_file};
 
 const HISTORY: &str = "
     CREATE TABLE customers (id bigint PRIMARY KEY, code varchar(2) UNIQUE);

@@ -1,8 +1,8 @@
 //! Catalog rows as text for messages.
 
-use crate::effect::CatalogRows;
-use crate::routine::grouped;
-use crate::version::VersionRange;
+use pgvet_model::effect::CatalogRows;
+use pgvet_model::routine::grouped;
+use pgvet_model::version::VersionRange;
 
 /// Rows of `pg_attribute` on a page of 8 kB.
 const ATTRIBUTES_PER_PAGE: u64 = 23;

@@ -2,8 +2,8 @@
 
 use super::storage_options::left_behind;
 use crate::report::Reporter;
-use crate::routine::grouped;
 use crate::rule::{MigrationContext, declare_rule};
+use pgvet_model::routine::grouped;
 
 declare_rule! {
     /// A migration raises the age at which rows are frozen, for a table or the server, and does not reset it.

@@ -1,13 +1,13 @@
 //! Large objects that lose their last reference.
 
 use super::large_objects::Refers;
-use crate::ast::{AlterTableAction, Ast, Expr, ExprKind, ObjectKind, ObjectName, Part};
-use crate::catalog::{Column, Relation};
 use crate::report::{Finding, Reporter};
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::around::{earlier, rest};
 use crate::rules::text::{enumerate, identifier};
-use crate::source::TextRange;
+use pgvet_model::catalog::{Column, Relation};
+use pgvet_syntax::ast::{AlterTableAction, Ast, Expr, ExprKind, ObjectKind, ObjectName, Part};
+use pgvet_syntax::source::TextRange;
 
 declare_rule! {
     /// A table or column that refers to large objects is dropped or truncated, and nothing removes the objects.

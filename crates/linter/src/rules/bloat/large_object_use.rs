@@ -1,10 +1,10 @@
 //! Large objects.
 
 use super::large_objects::{Refers, calls};
-use crate::ast::{AlterTableAction, Ast, ColumnDef, FunctionCall, TableElement};
 use crate::report::{Finding, Reporter};
 use crate::rule::{RoutineContext, RuleContext, declare_rule};
-use crate::source::TextRange;
+use pgvet_syntax::ast::{AlterTableAction, Ast, ColumnDef, FunctionCall, TableElement};
+use pgvet_syntax::source::TextRange;
 
 declare_rule! {
     /// Data is stored in large objects: by `lo_create` or a similar function, or in a column of type `oid` or `lo`.

@@ -1,9 +1,8 @@
 //! Evidence that large objects are used.
 
-use crate::ast::{Ast, TypeName};
-use crate::ast::{Expr, ExprKind, FunctionCall, Part};
-use crate::catalog::{Catalog, Column, Oid, TypeKind};
 use crate::confidence::Assumption;
+use pgvet_model::catalog::{Catalog, Column, Oid, TypeKind};
+use pgvet_syntax::ast::{Ast, Expr, ExprKind, FunctionCall, Part, TypeName};
 
 /// Functions that create, fill or read large objects.
 ///

@@ -1,12 +1,12 @@
 //! Rows that a transaction locks and one of its subtransactions changes.
 
-use crate::ast::{Ast, ObjectName, Part, Query, RowLockStrength, Transaction};
-use crate::catalog::{Catalog, SearchPath};
-use crate::plpgsql::ExceptionSection;
 use crate::report::Reporter;
-use crate::routine::{Around, Sql, SqlRole, Step};
 use crate::rule::{MigrationContext, RoutineContext, declare_rule};
-use crate::source::TextRange;
+use pgvet_model::catalog::{Catalog, SearchPath};
+use pgvet_model::routine::{Around, Sql, SqlRole, Step};
+use pgvet_syntax::ast::{Ast, ObjectName, Part, Query, RowLockStrength, Transaction};
+use pgvet_syntax::plpgsql::ExceptionSection;
+use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
 
 declare_rule! {
@@ -151,14 +151,14 @@ fn locks(ast: &Ast) -> Vec<(ObjectName, TextRange)> {
 
 /// The tables of a query with FOR UPDATE or a similar clause; subqueries are separate queries.
 fn locked_tables(query: &Query) -> Vec<(ObjectName, TextRange)> {
-    let crate::ast::QueryBody::Select(select) = &query.body else { return Vec::new() };
-    let is_locked = |relation: &&crate::ast::RelationRef| {
+    let pgvet_syntax::ast::QueryBody::Select(select) = &query.body else { return Vec::new() };
+    let is_locked = |relation: &&pgvet_syntax::ast::RelationRef| {
         query.locking.iter().any(|locking| {
             locking.strength >= RowLockStrength::KeyShare
                 && (locking.of.is_empty() || locking.of.iter().any(|of| of.name.text == *relation.called()))
         })
     };
-    let place = |relation: &crate::ast::RelationRef| (relation.name.clone(), relation.name.range());
+    let place = |relation: &pgvet_syntax::ast::RelationRef| (relation.name.clone(), relation.name.range());
     select.relations().into_iter().filter(is_locked).map(place).collect()
 }
 

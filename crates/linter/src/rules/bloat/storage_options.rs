@@ -1,10 +1,10 @@
 //! Storage parameters and server settings that a migration leaves behind.
 
-use crate::ast::{AlterTableAction, Ast, DefElem, DefValue, Literal, ObjectName, Persistence};
 use crate::rule::MigrationContext;
 use crate::rules::lasting::Lasting;
-use crate::source::TextRange;
-use crate::statement::Statement;
+use pgvet_syntax::ast::{AlterTableAction, Ast, DefElem, DefValue, Literal, ObjectName, Persistence};
+use pgvet_syntax::source::TextRange;
+use pgvet_syntax::statement::Statement;
 use smol_str::{SmolStr, format_smolstr};
 
 /// A parameter that is set when the migration ends, and was set by it.
@@ -75,7 +75,7 @@ impl Walk<'_> {
     /// `ALTER SYSTEM SET name = value`, `ALTER SYSTEM RESET name`: read from the tokens.
     fn alter_system(&mut self, statement: &Statement) {
         let words: Vec<SmolStr> =
-            statement.tokens.iter().map(|token| crate::lexer::identifier(token.text(self.text))).collect();
+            statement.tokens.iter().map(|token| pgvet_syntax::lexer::identifier(token.text(self.text))).collect();
         let [_, _, verb, name, rest @ ..] = words.as_slice() else { return };
         if name == "all" {
             self.found.retain(|left| left.table.is_some());

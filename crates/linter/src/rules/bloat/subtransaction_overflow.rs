@@ -3,9 +3,9 @@
 use super::subtransactions::{fix_help, label_callee};
 use super::transactions::{Begin, transactions};
 use crate::report::Reporter;
-use crate::routine::Bound;
-use crate::routine::subtransactions::{CACHED, Source};
 use crate::rule::{MigrationContext, RoutineContext, declare_rule};
+use pgvet_model::routine::Bound;
+use pgvet_model::routine::subtransactions::{CACHED, Source};
 
 declare_rule! {
     /// One transaction begins more than 64 subtransactions that write, counted along its control flow.

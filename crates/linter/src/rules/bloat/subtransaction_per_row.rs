@@ -4,9 +4,9 @@ use super::subtransactions::{deletes_what_is_unused, fix_help, label_callee};
 use super::transactions::transactions;
 use crate::confidence::Assumption;
 use crate::report::Reporter;
-use crate::routine::Bound;
-use crate::routine::subtransactions::Source;
 use crate::rule::{MigrationContext, RoutineContext, declare_rule};
+use pgvet_model::routine::Bound;
+use pgvet_model::routine::subtransactions::Source;
 
 declare_rule! {
     /// A block with `EXCEPTION` runs, and writes, once for each row: in a loop without a constant bound, or in a

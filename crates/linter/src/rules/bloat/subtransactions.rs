@@ -1,12 +1,12 @@
 //! Text that the rules about subtransactions share.
 
-use crate::ast::Ast;
-use crate::plpgsql::{Block, Statement, StatementKind};
 use crate::report::Finding;
-use crate::routine::subtransactions::Source;
-use crate::routine::{Node, Routines};
 use crate::rule::RoutineContext;
 use crate::rules::data::handled::catches_only;
+use pgvet_model::routine::subtransactions::Source;
+use pgvet_model::routine::{Node, Routines};
+use pgvet_syntax::ast::Ast;
+use pgvet_syntax::plpgsql::{Block, Statement, StatementKind};
 
 pub(super) fn fix_help() -> &'static str {
     "avoid the exception: INSERT ... ON CONFLICT for duplicates, a WHERE that excludes rows that would fail; \

@@ -1,11 +1,11 @@
 //! Permanent tables that code creates at run time.
 
 use super::catalog_rows::shown;
-use crate::ast::Persistence;
-use crate::plpgsql::HOLE;
 use crate::report::Reporter;
-use crate::routine::Creation;
 use crate::rule::{RoutineContext, declare_rule};
+use pgvet_model::routine::Creation;
+use pgvet_syntax::ast::Persistence;
+use pgvet_syntax::plpgsql::HOLE;
 
 declare_rule! {
     /// A function or procedure creates a permanent table when it is called.

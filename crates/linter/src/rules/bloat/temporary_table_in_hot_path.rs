@@ -1,14 +1,14 @@
 //! Temporary tables that code creates again and again.
 
 use super::catalog_rows::{per_hour, shown};
-use crate::ast::Persistence;
-use crate::effect::CatalogRows;
-use crate::plpgsql::Context;
 use crate::report::Reporter;
-use crate::routine::{Creation, Step};
 use crate::rule::{RoutineContext, declare_rule};
 use crate::severity::Severity;
-use crate::source::TextRange;
+use pgvet_model::effect::CatalogRows;
+use pgvet_model::routine::{Creation, Step};
+use pgvet_syntax::ast::Persistence;
+use pgvet_syntax::plpgsql::Context;
+use pgvet_syntax::source::TextRange;
 use std::fmt::Write as _;
 
 declare_rule! {

@@ -1,12 +1,12 @@
 //! The savepoints and subtransactions of a migration, transaction by transaction.
 
-use crate::ast::{Ast, Part, Transaction};
-use crate::migration::TransactionMode;
-use crate::routine::subtransactions::Source;
-use crate::routine::{Bound, Routines};
 use crate::rule::MigrationContext;
-use crate::source::TextRange;
-use crate::statement::Statement;
+use pgvet_model::migration::TransactionMode;
+use pgvet_model::routine::subtransactions::Source;
+use pgvet_model::routine::{Bound, Routines};
+use pgvet_syntax::ast::{Ast, Part, Transaction};
+use pgvet_syntax::source::TextRange;
+use pgvet_syntax::statement::Statement;
 use smol_str::SmolStr;
 
 /// One transaction of a migration.

@@ -1,9 +1,9 @@
 //! Objects that are dropped together with an object.
 
-use crate::catalog::{Catalog, ConstraintKind, RelationKind};
-use crate::effect::{Effects, RelationName, Removal, RemovalReason, RemovedObject};
 use crate::rules::text::join;
-use crate::source::TextRange;
+use pgvet_model::catalog::{Catalog, ConstraintKind, RelationKind};
+use pgvet_model::effect::{Effects, RelationName, Removal, RemovalReason, RemovedObject};
+use pgvet_syntax::source::TextRange;
 
 /// Maximum number of objects that a message names.
 const SHOWN: usize = 6;

@@ -1,14 +1,14 @@
 //! What deployed code finds under the name of a column that is dropped or renamed.
 
 use super::type_narrowing::loss;
-use crate::builtin::type_by_oid;
-use crate::catalog::{Catalog, Column, Oid, SqlType, TypeKind};
 use crate::confidence::Assumption;
-use crate::effect::RelationName;
-use crate::execute::ask_about_types;
 use crate::report::Reporter;
 use crate::rule::RuleContext;
-use crate::source::TextRange;
+use pgvet_model::builtin::type_by_oid;
+use pgvet_model::catalog::{Catalog, Column, Oid, SqlType, TypeKind};
+use pgvet_model::effect::RelationName;
+use pgvet_model::execute::ask_about_types;
+use pgvet_syntax::source::TextRange;
 
 /// What has the name of a column when the transaction has ended.
 pub(super) enum Replacement<'e> {

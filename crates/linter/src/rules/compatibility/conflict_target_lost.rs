@@ -1,14 +1,14 @@
 //! Unique indexes that ON CONFLICT may name.
 
-use crate::ast::Ast;
-use crate::catalog::{Catalog, Index, Oid, Relation, RelationKind};
-use crate::effect::{RelationName, RemovalReason, RemovedObject};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::around::{Until, ahead, ahead_of_maker, earlier, is_relation_name_freed};
 use crate::rules::text::enumerate;
 use crate::rules::users;
-use crate::source::TextRange;
+use pgvet_model::catalog::{Catalog, Index, Oid, Relation, RelationKind};
+use pgvet_model::effect::{RelationName, RemovalReason, RemovedObject};
+use pgvet_syntax::ast::Ast;
+use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
 
 declare_rule! {

@@ -2,15 +2,15 @@
 
 use super::along::{cascaded, described, listed, parts, publications};
 use super::comes_back::{Replacement, report_other_type};
-use crate::ast::{AlterTableAction, Ast};
-use crate::catalog::{Catalog, RelationKind};
-use crate::effect::{RelationName, Removal, RemovalReason, RemovedObject, Visibility};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::around::{Until, adds, ahead_of_maker, is_column_made_here, means, rest};
 use crate::rules::text::enumerate;
 use crate::rules::users;
-use crate::source::TextRange;
+use pgvet_model::catalog::{Catalog, RelationKind};
+use pgvet_model::effect::{RelationName, Removal, RemovalReason, RemovedObject, Visibility};
+use pgvet_syntax::ast::{AlterTableAction, Ast};
+use pgvet_syntax::source::TextRange;
 use std::fmt::Write;
 
 declare_rule! {

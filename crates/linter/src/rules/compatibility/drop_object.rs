@@ -1,13 +1,13 @@
 //! DROP of functions, sequences and types that deployed code may use.
 
 use super::comes_back::{is_same_type, takes_every_value};
-use crate::ast::{Ast, Drop, DropObject, ObjectKind, ObjectName};
-use crate::catalog::{Catalog, Function, Mention, Oid, Relation, RelationKind, TypeDef, TypeKind};
 use crate::confidence::Assumption;
 use crate::report::Reporter;
-use crate::routine::{CallSite, CallerKind, Routines};
 use crate::rule::{MigrationContext, declare_rule};
-use crate::source::TextRange;
+use pgvet_model::catalog::{Catalog, Function, Mention, Oid, Relation, RelationKind, TypeDef, TypeKind};
+use pgvet_model::routine::{CallSite, CallerKind, Routines};
+use pgvet_syntax::ast::{Ast, Drop, DropObject, ObjectKind, ObjectName};
+use pgvet_syntax::source::TextRange;
 use rustc_hash::FxHashSet;
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -94,7 +94,7 @@ fn lost<'c>(context: &MigrationContext<'c>, drop: &Drop, object: &DropObject) ->
     match drop.kind {
         Function | Procedure | Routine => {
             let named = before.functions().filter(|function| is_meant(name, &function.schema, &function.name));
-            let takes = |function: &&Arc<crate::catalog::Function>| {
+            let takes = |function: &&Arc<pgvet_model::catalog::Function>| {
                 object.arguments.as_ref().is_none_or(|given| given.len() == function.input_types().count())
             };
             let gone = named.filter(takes).filter(|function| is_function_gone(context, function));

@@ -2,13 +2,13 @@
 
 use super::along::{described, listed};
 use super::{drop_column, drop_table};
-use crate::catalog::{Catalog, RelationKind};
-use crate::effect::{RelationName, Removal, RemovalReason, RemovedObject, Visibility};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::altered::by_range;
 use crate::rules::around::{Until, ahead_of, later_texts};
 use crate::rules::names::Names;
+use pgvet_model::catalog::{Catalog, RelationKind};
+use pgvet_model::effect::{RelationName, Removal, RemovalReason, RemovedObject, Visibility};
 use rustc_hash::FxHashSet;
 
 declare_rule! {

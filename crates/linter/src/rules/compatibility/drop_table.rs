@@ -1,15 +1,15 @@
 //! DROP of a table or view that deployed code may use.
 
 use super::along::{cascaded, described, is_queried, listed, publications};
-use crate::ast::Ast;
-use crate::catalog::RelationKind;
-use crate::effect::{Evidence, RelationName, Removal, RemovalReason, RemovedObject, Visibility};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::around::{Successor, Until, ahead_of_maker, means, successor};
 use crate::rules::text::enumerate;
 use crate::rules::users;
-use crate::source::TextRange;
+use pgvet_model::catalog::RelationKind;
+use pgvet_model::effect::{Evidence, RelationName, Removal, RemovalReason, RemovedObject, Visibility};
+use pgvet_syntax::ast::Ast;
+use pgvet_syntax::source::TextRange;
 use std::fmt::Write;
 
 declare_rule! {
@@ -131,7 +131,7 @@ pub(super) fn lost<'c>(context: &RuleContext<'c>, removal: &'c Removal) -> Optio
     }
 }
 
-fn is_empty_table(catalog: &crate::catalog::Catalog, oid: crate::catalog::Oid) -> bool {
+fn is_empty_table(catalog: &pgvet_model::catalog::Catalog, oid: pgvet_model::catalog::Oid) -> bool {
     let relation = catalog.relation(oid);
     relation.kind.is_table() && relation.kind != RelationKind::ForeignTable && !relation.birth.filled
 }

@@ -1,15 +1,15 @@
 //! Labels of an enum that deployed code may still write.
 
 use super::retyped::retyped;
-use crate::ast::{AlterTableAction, Ast, CreateTypeKind, ObjectName};
-use crate::catalog::{Catalog, SqlType, TypeKind};
-use crate::effect::ChangedObject;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::around::{earlier, is_named};
 use crate::rules::text::enumerate;
 use crate::rules::users;
-use crate::source::TextRange;
+use pgvet_model::catalog::{Catalog, SqlType, TypeKind};
+use pgvet_model::effect::ChangedObject;
+use pgvet_syntax::ast::{AlterTableAction, Ast, CreateTypeKind, ObjectName};
+use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
 
 declare_rule! {

@@ -1,14 +1,14 @@
 //! IF NOT EXISTS of something that exists and is different.
 
-use crate::ast::{AlterTable, AlterTableAction, AlterTableCommand, Ast, CreateIndex, CreateTable, Name};
-use crate::builtin::type_by_oid;
-use crate::catalog::{Catalog, ConstraintKind, Relation, RelationKind, SqlType};
-use crate::effect::RelationName;
-use crate::execute::ask_about_types;
 use crate::report::Reporter;
-use crate::routine::Trial;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::text::{enumerate, identifier, sql_name};
+use pgvet_model::builtin::type_by_oid;
+use pgvet_model::catalog::{Catalog, ConstraintKind, Relation, RelationKind, SqlType};
+use pgvet_model::effect::RelationName;
+use pgvet_model::execute::ask_about_types;
+use pgvet_model::routine::Trial;
+use pgvet_syntax::ast::{AlterTable, AlterTableAction, AlterTableCommand, Ast, CreateIndex, CreateTable, Name};
 use smol_str::SmolStr;
 use std::fmt::{Display, Formatter};
 
@@ -203,7 +203,7 @@ fn table(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, create: &Create
 fn differ(catalog: &Catalog, ours: SqlType, theirs: SqlType) -> bool {
     let is_assumed = |sql_type: SqlType| {
         let definition = catalog.get_type(sql_type.oid);
-        definition.is_some_and(|definition| matches!(definition.kind, crate::catalog::TypeKind::Assumed))
+        definition.is_some_and(|definition| matches!(definition.kind, pgvet_model::catalog::TypeKind::Assumed))
     };
     let is_text = |sql_type: SqlType| {
         let name = type_by_oid(sql_type.oid.0).map(|row| row.name);

@@ -1,14 +1,14 @@
 //! Functions behind stored results.
 
 use super::along::listed;
-use crate::ast::{Ast, Expr, ExprKind, FunctionBody, ObjectKind, ReindexTarget};
-use crate::catalog::{Catalog, ConstraintKind, Function, Mention, Relation, RelationKind};
-use crate::effect::{ChangedObject, RelationName};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::everywhere_at_least;
 use crate::rules::around::{means, rest};
 use crate::rules::text::sql_name;
+use pgvet_model::catalog::{Catalog, ConstraintKind, Function, Mention, Relation, RelationKind};
+use pgvet_model::effect::{ChangedObject, RelationName};
+use pgvet_syntax::ast::{Ast, Expr, ExprKind, FunctionBody, ObjectKind, ReindexTarget};
 
 declare_rule! {
     /// A function is replaced whose results an index, a generated column or a `CHECK` relies on.
@@ -162,7 +162,7 @@ fn calls(catalog: &Catalog, expr: &Expr, function: &Function) -> bool {
 }
 
 /// Whether a later statement of the migration rebuilds the index.
-fn is_rebuilt(context: &RuleContext<'_>, index: &Relation, table: crate::catalog::Oid) -> bool {
+fn is_rebuilt(context: &RuleContext<'_>, index: &Relation, table: pgvet_model::catalog::Oid) -> bool {
     let index = RelationName::existing(index);
     let table = context.before.get_relation(table).map(|table| RelationName::existing(table));
     rest(context).iter().any(|ast| match &**ast {

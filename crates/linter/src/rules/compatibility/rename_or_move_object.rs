@@ -1,15 +1,15 @@
 //! Renames and SET SCHEMA of objects other than tables.
 
 use super::rename_table::left_behind;
-use crate::ast::{Ast, ObjectKind, ObjectName};
-use crate::catalog::{QualifiedName, RelationKind};
 use crate::confidence::Assumption;
-use crate::effect::{RelationName, RenamedObject, Visibility};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::around::{Successor, earlier, is_named, is_relation_name_freed, rest};
 use crate::rules::users;
-use crate::source::TextRange;
+use pgvet_model::catalog::{QualifiedName, RelationKind};
+use pgvet_model::effect::{RelationName, RenamedObject, Visibility};
+use pgvet_syntax::ast::{Ast, ObjectKind, ObjectName};
+use pgvet_syntax::source::TextRange;
 
 declare_rule! {
     /// An existing schema, view, type, domain or function is renamed, or something is moved to another schema.

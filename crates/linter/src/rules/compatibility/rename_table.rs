@@ -1,14 +1,14 @@
 //! ALTER TABLE ... RENAME TO of a table that deployed code may use.
 
 use super::along::publications;
-use crate::ast::Ast;
-use crate::effect::{RelationName, RenamedObject, Visibility};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::{together, view_in_place};
 use crate::rules::around::{Successor, Until, ahead_of_maker, is_relation_name_freed, successor};
 use crate::rules::text::{identifier, sql_name};
 use crate::rules::users;
+use pgvet_model::effect::{RelationName, RenamedObject, Visibility};
+use pgvet_syntax::ast::Ast;
 use std::iter;
 
 declare_rule! {

@@ -1,14 +1,14 @@
 //! CREATE OR REPLACE, and DROP with CREATE, that silently reset what they do not repeat.
 
-use crate::ast::{Ast, CreateView, ObjectKind, ObjectName};
-use crate::builtin::Volatility;
-use crate::catalog::{Catalog, Function, Oid};
-use crate::effect::{ChangedObject, RelationName, RemovalReason, RemovedObject, Visibility};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::around::{Until, ahead};
 use crate::rules::text::{enumerate, join, sql_name};
-use crate::source::TextRange;
+use pgvet_model::builtin::Volatility;
+use pgvet_model::catalog::{Catalog, Function, Oid};
+use pgvet_model::effect::{ChangedObject, RelationName, RemovalReason, RemovedObject, Visibility};
+use pgvet_syntax::ast::{Ast, CreateView, ObjectKind, ObjectName};
+use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
 use std::collections::BTreeSet;
 use std::sync::Arc;

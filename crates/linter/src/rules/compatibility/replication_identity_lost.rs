@@ -1,13 +1,13 @@
 //! Published tables whose UPDATE and DELETE would fail.
 
-use crate::ast::{Ast, LockMode};
-use crate::catalog::{Publication, Relation};
-use crate::effect::{ChangeAction, ChangedObject, RelationName};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::around::{Until, ahead};
 use crate::rules::text::{enumerate, sql_name};
-use crate::source::TextRange;
+use pgvet_model::catalog::{Publication, Relation};
+use pgvet_model::effect::{ChangeAction, ChangedObject, RelationName};
+use pgvet_syntax::ast::{Ast, LockMode};
+use pgvet_syntax::source::TextRange;
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
 

@@ -1,15 +1,15 @@
 //! Columns that deployed code must fill and does not know.
 
-use crate::ast::{AlterTableAction, Ast, ColumnDef, Firing, FunctionBody, LockMode, TriggerTiming};
-use crate::catalog::{Catalog, Column, Oid, Relation};
 use crate::confidence::Assumption;
-use crate::effect::{RelationName, Scan, ScanCause, Visibility};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::around::{Until, added, ahead, earlier, is_column_made_here, rest};
 use crate::rules::names::speaks_of;
 use crate::rules::text::{identifier, sql_name};
-use crate::source::TextRange;
+use pgvet_model::catalog::{Catalog, Column, Oid, Relation};
+use pgvet_model::effect::{RelationName, Scan, ScanCause, Visibility};
+use pgvet_syntax::ast::{AlterTableAction, Ast, ColumnDef, Firing, FunctionBody, LockMode, TriggerTiming};
+use pgvet_syntax::source::TextRange;
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
 
@@ -154,7 +154,7 @@ fn is_filled(context: &RuleContext<'_>, table: &Relation, oid: Oid, column: &str
 fn has_domain_default(catalog: &Catalog, column: &Column) -> bool {
     let definition = catalog.get_type(column.sql_type.oid);
     definition.is_some_and(
-        |definition| matches!(&definition.kind, crate::catalog::TypeKind::Domain(domain) if domain.default.is_some()),
+        |definition| matches!(&definition.kind, pgvet_model::catalog::TypeKind::Domain(domain) if domain.default.is_some()),
     )
 }
 

@@ -1,11 +1,11 @@
 //! Columns of existing tables whose type a statement changes.
 
-use crate::ast::{AlterTableAction, Ast, LockMode};
-use crate::catalog::SqlType;
-use crate::effect::{RelationName, RemovedObject, RewriteCause, Visibility};
 use crate::rule::RuleContext;
 use crate::rules::around::{earlier, means};
-use crate::source::TextRange;
+use pgvet_model::catalog::SqlType;
+use pgvet_model::effect::{RelationName, RemovedObject, RewriteCause, Visibility};
+use pgvet_syntax::ast::{AlterTableAction, Ast, LockMode};
+use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
 
 /// A column with its old and new type.

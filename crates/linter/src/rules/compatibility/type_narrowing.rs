@@ -1,13 +1,13 @@
 //! Type changes after which a column can hold fewer values.
 
 use super::retyped::retyped;
-use crate::builtin::type_by_oid;
-use crate::catalog::SqlType;
-use crate::execute::ask_about_types;
-use crate::expression::precision_and_scale;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::around::is_column_made_here;
+use pgvet_model::builtin::type_by_oid;
+use pgvet_model::catalog::SqlType;
+use pgvet_model::execute::ask_about_types;
+use pgvet_model::expression::precision_and_scale;
 
 declare_rule! {
     /// A column of an existing table gets a type that cannot hold all values of the old one.

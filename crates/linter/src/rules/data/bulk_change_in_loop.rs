@@ -1,20 +1,20 @@
 //! Batches that are all in one transaction.
 
 use super::unbounded_update_or_delete::changes_rows;
-use crate::ast::{Ast, ObjectKind, ObjectName};
-use crate::catalog::{Oid, Relation};
 use crate::confidence::Assumption;
-use crate::effect::{DataChange, DataChangeKind, RelationName, Rows, RowsReason};
-use crate::expression::returned_table;
-use crate::migration::{Migration, TransactionMode};
-use crate::plpgsql::{Loop, LoopKind, Statement, StatementKind};
 use crate::report::Reporter;
-use crate::routine::{Around, Node, Sql, SqlRole, Step, Trial};
 use crate::rule::{RoutineContext, declare_rule};
 use crate::rules::transaction::strong_locks;
 use crate::severity::Severity;
-use crate::source::TextRange;
-use crate::statement::Statement as SqlStatement;
+use pgvet_model::catalog::{Oid, Relation};
+use pgvet_model::effect::{DataChange, DataChangeKind, RelationName, Rows, RowsReason};
+use pgvet_model::expression::returned_table;
+use pgvet_model::migration::{Migration, TransactionMode};
+use pgvet_model::routine::{Around, Node, Sql, SqlRole, Step, Trial};
+use pgvet_syntax::ast::{Ast, ObjectKind, ObjectName};
+use pgvet_syntax::plpgsql::{Loop, LoopKind, Statement, StatementKind};
+use pgvet_syntax::source::TextRange;
+use pgvet_syntax::statement::Statement as SqlStatement;
 
 declare_rule! {
     /// A loop that updates or deletes a table in parts, without `COMMIT` between them.

@@ -3,10 +3,10 @@
 use super::inserted::{Inserted, Refusal, Values};
 use super::new_parent::without_casts;
 use super::unique::unique_indexes;
-use crate::ast::{Expr, ExprKind, InsertSource, QueryBody};
-use crate::catalog::{Catalog, Relation, Trigger};
-use crate::routine::Step;
 use crate::rule::RoutineContext;
+use pgvet_model::catalog::{Catalog, Relation, Trigger};
+use pgvet_model::routine::Step;
+use pgvet_syntax::ast::{Expr, ExprKind, InsertSource, QueryBody};
 use smol_str::SmolStr;
 
 /// Whether a trigger inserts this one row for each new row of its own table, with the same key. A duplicate is then as

@@ -4,15 +4,15 @@ use super::fresh::Variables;
 use super::handled::{conditions_range, handler_of, is_only_unique, raises};
 use super::inserted::{Inserted, Refusal, Values};
 use super::unique::{UniqueIndex, accepts_any_conflict, accepts_on_conflict, ambiguity, left_behind};
-use crate::ast::{Assignment, Ast, Expr, ExprKind, Insert, InsertSource, OperatorForm, QueryBody, Update};
-use crate::catalog::Relation;
 use crate::confidence::{Assumption, KeyEvidence};
 use crate::fix::{Applicability, Edit, Fix};
-use crate::plpgsql::{Block, Handler, Statement, StatementKind};
 use crate::report::Reporter;
-use crate::routine::{Code, SqlRole, Step};
 use crate::rule::{RoutineContext, declare_rule};
-use crate::source::TextRange;
+use pgvet_model::catalog::Relation;
+use pgvet_model::routine::{Code, SqlRole, Step};
+use pgvet_syntax::ast::{Assignment, Ast, Expr, ExprKind, Insert, InsertSource, OperatorForm, QueryBody, Update};
+use pgvet_syntax::plpgsql::{Block, Handler, Statement, StatementKind};
+use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
 
 declare_rule! {
@@ -285,7 +285,7 @@ fn update_of(
     let names_columns = |assignment: &Assignment| {
         let mut found = false;
         assignment.value.visit(&mut |part| {
-            if let crate::ast::Part::Expr(expression) = part {
+            if let pgvet_syntax::ast::Part::Expr(expression) = part {
                 found |= expression.as_column().is_some_and(|name| table.column(name).is_some());
                 found |= matches!(expression.kind, ExprKind::Subquery { .. });
             }

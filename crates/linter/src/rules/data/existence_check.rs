@@ -1,11 +1,11 @@
 //! Code that checks whether a row exists before it inserts it.
 
-use crate::ast::{Ast, ExprKind, Part};
-use crate::catalog::Oid;
-use crate::plpgsql::{SqlText, StatementKind};
-use crate::routine::{Node, SqlRole, Step};
 use crate::rule::RoutineContext;
-use crate::source::TextRange;
+use pgvet_model::catalog::Oid;
+use pgvet_model::routine::{Node, SqlRole, Step};
+use pgvet_syntax::ast::{Ast, ExprKind, Part};
+use pgvet_syntax::plpgsql::{SqlText, StatementKind};
+use pgvet_syntax::source::TextRange;
 use rustc_hash::FxHashSet;
 use smol_str::SmolStr;
 

@@ -2,10 +2,10 @@
 
 use super::inserted::{ValueSource, generator};
 use super::unique::unique_indexes;
-use crate::ast::{Ast, Expr, ExprKind, InsertSource, ParameterMode, Query, QueryBody};
-use crate::plpgsql::{DeclarationKind, Into, SqlText, StatementKind, Target};
-use crate::routine::{Node, VariableKind};
 use crate::rule::RoutineContext;
+use pgvet_model::routine::{Node, VariableKind};
+use pgvet_syntax::ast::{Ast, Expr, ExprKind, InsertSource, ParameterMode, Query, QueryBody};
+use pgvet_syntax::plpgsql::{DeclarationKind, Into, SqlText, StatementKind, Target};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smol_str::SmolStr;
 

@@ -1,8 +1,8 @@
 //! INSERTs whose failure a handler expects.
 
-use crate::plpgsql::{Block, Condition, ConditionKind, Handler, RaiseLevel, Statement, StatementKind};
-use crate::routine::{Around, Step};
-use crate::source::TextRange;
+use pgvet_model::routine::{Around, Step};
+use pgvet_syntax::plpgsql::{Block, Condition, ConditionKind, Handler, RaiseLevel, Statement, StatementKind};
+use pgvet_syntax::source::TextRange;
 
 /// The innermost block around a step whose handlers catch a violation of a unique index, with that handler.
 pub(super) fn handler_of<'a>(step: &Step<'a>) -> Option<(&'a Block, &'a Handler)> {

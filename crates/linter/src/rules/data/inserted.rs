@@ -1,9 +1,9 @@
 //! The values that an INSERT puts into the keys of unique indexes.
 
 use super::unique::{UniqueIndex, unique_indexes};
-use crate::ast::{Expr, ExprKind, FunctionCall, Insert, InsertSource, Literal, QueryBody};
-use crate::builtin::{self, Volatility};
-use crate::catalog::{Catalog, Relation};
+use pgvet_model::builtin::{self, Volatility};
+use pgvet_model::catalog::{Catalog, Relation};
+use pgvet_syntax::ast::{Expr, ExprKind, FunctionCall, Insert, InsertSource, Literal, QueryBody};
 use smol_str::SmolStr;
 
 /// Where the value of a column comes from, from the least to the most likely duplicate.

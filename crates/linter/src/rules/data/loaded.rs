@@ -2,16 +2,16 @@
 
 use super::insert_may_violate_unique::{advise, assume, do_nothing, is_copy, is_plain_table, names};
 use super::inserted::{Inserted, Refusal, ValueSource};
-use crate::ast::{
-    AlterTableAction, Ast, Expr, ExprKind, FromItem, Insert, InsertSource, ObjectName, Part, Query, QueryBody,
-};
-use crate::catalog::{Column, Oid, Relation, SearchPath};
 use crate::confidence::KeyEvidence;
-use crate::effect::{DataChangeKind, RelationName, Visibility};
 use crate::report::Reporter;
 use crate::rule::RuleContext;
 use crate::rules::around::{earlier, rest};
 use crate::rules::text::{identifier, sql_name};
+use pgvet_model::catalog::{Column, Oid, Relation, SearchPath};
+use pgvet_model::effect::{DataChangeKind, RelationName, Visibility};
+use pgvet_syntax::ast::{
+    AlterTableAction, Ast, Expr, ExprKind, FromItem, Insert, InsertSource, ObjectName, Part, Query, QueryBody,
+};
 use smol_str::SmolStr;
 
 /// An INSERT into a table that is older than the deployment.

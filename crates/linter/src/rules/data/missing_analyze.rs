@@ -1,15 +1,15 @@
 //! Statistics that the planner lacks after a migration.
 
-use crate::ast::{AlterTableAction, Ast};
-use crate::effect::{DataChangeKind, IndexBuildCause, RelationName};
 use crate::fix::{Applicability, Fix};
-use crate::migration::TransactionMode;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::offer::line_after;
 use crate::rules::around::rest;
 use crate::rules::text::sql_name;
-use crate::source::TextRange;
+use pgvet_model::effect::{DataChangeKind, IndexBuildCause, RelationName};
+use pgvet_model::migration::TransactionMode;
+use pgvet_syntax::ast::{AlterTableAction, Ast};
+use pgvet_syntax::source::TextRange;
 
 declare_rule! {
     /// An index on an expression, a change of a column's type or a bulk load, without `ANALYZE` after it.

@@ -1,11 +1,11 @@
 //! Keys of rows that were just inserted: no other row can refer to them yet.
 
 use super::inserted::{Inserted, Values};
-use crate::ast::{
+use pgvet_model::catalog::{Catalog, ForeignKeyConstraint, Relation};
+use pgvet_syntax::ast::{
     Cte, Expr, ExprKind, FromItem, Insert, InsertSource, Literal, ObjectName, QueryBody, QueryStatement, Select,
     TriggerTiming,
 };
-use crate::catalog::{Catalog, ForeignKeyConstraint, Relation};
 use smol_str::SmolStr;
 
 /// A column of a table to which a foreign key refers, so that it is unique.

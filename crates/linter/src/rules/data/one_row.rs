@@ -1,11 +1,11 @@
 //! Changes of all rows that only make sense where there is one.
 
-use crate::ast::{Ast, Expr, ExprKind, ObjectName, Part, Query, QueryBody, SubqueryKind, Update};
-use crate::catalog::Relation;
-use crate::effect::RelationName;
-use crate::expression::table_taken_for_one_row;
-use crate::routine::Sql;
 use crate::rule::RoutineContext;
+use pgvet_model::catalog::Relation;
+use pgvet_model::effect::RelationName;
+use pgvet_model::expression::table_taken_for_one_row;
+use pgvet_model::routine::Sql;
+use pgvet_syntax::ast::{Ast, Expr, ExprKind, ObjectName, Part, Query, QueryBody, SubqueryKind, Update};
 
 /// Does the code take what the changed rows return for one row, as `UPDATE counter SET n = n + 1 RETURNING n INTO next`
 /// does?

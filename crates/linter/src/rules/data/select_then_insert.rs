@@ -5,11 +5,11 @@ use super::fresh::Variables;
 use super::handled::handler_of;
 use super::inserted::Inserted;
 use super::unique::{ambiguity, unique_indexes};
-use crate::ast::Ast;
-use crate::catalog::RelationKind;
 use crate::report::Reporter;
-use crate::routine::SqlRole;
 use crate::rule::{RoutineContext, declare_rule};
+use pgvet_model::catalog::RelationKind;
+use pgvet_model::routine::SqlRole;
+use pgvet_syntax::ast::Ast;
 use smol_str::SmolStr;
 
 declare_rule! {

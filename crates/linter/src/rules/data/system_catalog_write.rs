@@ -1,13 +1,13 @@
 //! Changes of PostgreSQL's own tables.
 
-use crate::ast::{Ast, ObjectName, Part};
-use crate::builtin;
-use crate::catalog::{Catalog, SearchPath};
 use crate::report::Reporter;
 use crate::rule::{RoutineContext, RuleContext, declare_rule};
 use crate::rules::around::earlier;
 use crate::severity::Severity;
-use crate::source::TextRange;
+use pgvet_model::builtin;
+use pgvet_model::catalog::{Catalog, SearchPath};
+use pgvet_syntax::ast::{Ast, ObjectName, Part};
+use pgvet_syntax::source::TextRange;
 
 declare_rule! {
     /// `INSERT`, `UPDATE`, `DELETE` or `MERGE` on a table of `pg_catalog`.

@@ -1,10 +1,10 @@
 //! A new compression method that old values do not get.
 
-use crate::ast::{Ast, ExprKind, FromItem, Insert, InsertSource, QueryBody};
-use crate::effect::ChangedObject;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::around::rest;
+use pgvet_model::effect::ChangedObject;
+use pgvet_syntax::ast::{Ast, ExprKind, FromItem, Insert, InsertSource, QueryBody};
 
 declare_rule! {
     /// `SET COMPRESSION` on a column that has values, or a copy of values that is meant to compress them again.

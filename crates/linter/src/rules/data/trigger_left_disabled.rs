@@ -1,13 +1,13 @@
 //! Triggers, rules and policies that a migration switches off and not on again.
 
-use crate::ast::{Ast, Firing, Literal, ObjectKind, Setting, TriggerChoice};
-use crate::catalog::Relation;
-use crate::effect::{ChangeAction, ChangedObject, ObjectChange, RelationName};
 use crate::report::Reporter;
 use crate::rule::{MigrationContext, declare_rule};
 use crate::rules::lasting::Lasting;
-use crate::source::TextRange;
-use crate::statement::Statement;
+use pgvet_model::catalog::Relation;
+use pgvet_model::effect::{ChangeAction, ChangedObject, ObjectChange, RelationName};
+use pgvet_syntax::ast::{Ast, Firing, Literal, ObjectKind, Setting, TriggerChoice};
+use pgvet_syntax::source::TextRange;
+use pgvet_syntax::statement::Statement;
 use smol_str::SmolStr;
 
 declare_rule! {

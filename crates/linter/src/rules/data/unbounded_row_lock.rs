@@ -1,11 +1,11 @@
 //! SELECT ... FOR UPDATE of a whole table.
 
-use crate::ast::RowLockStrength;
 use crate::confidence::Assumption;
-use crate::effect::{Extent, Rows};
-use crate::production::TableSize;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
+use pgvet_model::effect::{Extent, Rows};
+use pgvet_model::production::TableSize;
+use pgvet_syntax::ast::RowLockStrength;
 
 declare_rule! {
     /// `SELECT ... FOR UPDATE`, `FOR NO KEY UPDATE`, `FOR SHARE` or `FOR KEY SHARE` that locks rows without bound in a

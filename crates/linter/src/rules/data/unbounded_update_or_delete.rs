@@ -1,19 +1,19 @@
 //! UPDATE or DELETE of a whole table.
 
 use super::one_row::{reads_one_row, stores_total, takes_one_row};
-use crate::ast::{Ast, Expr, ExprKind, InsertSource, Part, QueryBody};
-use crate::catalog::Relation;
 use crate::confidence::Assumption;
-use crate::effect::{DataChange, DataChangeKind, Extent, RelationName, RowsReason};
-use crate::plpgsql::HOLE;
-use crate::production::TableSize;
 use crate::report::{Finding, Reporter};
-use crate::routine::{Sql, SqlRole, Trial};
 use crate::rule::{RoutineContext, RuleContext, declare_rule};
 use crate::rules::around::rest;
 use crate::rules::text::identifier;
 use crate::settings::Settings;
-use crate::source::TextRange;
+use pgvet_model::catalog::Relation;
+use pgvet_model::effect::{DataChange, DataChangeKind, Extent, RelationName, RowsReason};
+use pgvet_model::production::TableSize;
+use pgvet_model::routine::{Sql, SqlRole, Trial};
+use pgvet_syntax::ast::{Ast, Expr, ExprKind, InsertSource, Part, QueryBody};
+use pgvet_syntax::plpgsql::HOLE;
+use pgvet_syntax::source::TextRange;
 
 declare_rule! {
     /// `UPDATE`, `DELETE` or `MERGE` of all rows of a table that is in use.

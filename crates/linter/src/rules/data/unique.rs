@@ -1,10 +1,10 @@
 //! The unique indexes of a table: which rows they refuse, and which ON CONFLICT targets match them.
 
-use crate::ast::{Expr, ExprKind, Literal, OperatorForm};
-use crate::catalog::{Catalog, Constraint, Index, Relation, RelationKind};
-use crate::routine::Code;
 use crate::rule::RoutineContext;
 use crate::rules::text::{enumerate, identifier};
+use pgvet_model::catalog::{Catalog, Constraint, Index, Relation, RelationKind};
+use pgvet_model::routine::Code;
+use pgvet_syntax::ast::{Expr, ExprKind, Literal, OperatorForm};
 use smol_str::SmolStr;
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ pub(super) fn unique_indexes<'a>(catalog: &'a Catalog, table: &'a Relation) -> V
 /// Source: PostgreSQL 18, src/backend/executor/execIndexing.c, `ExecCheckIndexConstraints`.
 pub(super) fn accepts_any_conflict(table: &Relation) -> bool {
     table.constraints.iter().filter(|constraint| constraint.index().is_some()).all(|constraint| {
-        !constraint.deferrable && !matches!(constraint.kind, crate::catalog::ConstraintKind::Exclude { .. })
+        !constraint.deferrable && !matches!(constraint.kind, pgvet_model::catalog::ConstraintKind::Exclude { .. })
     })
 }
 

@@ -3,8 +3,8 @@
 use crate::confidence::{Assumption, Confidence};
 use crate::report::{Finding, Reporter};
 use crate::rule::{MigrationContext, RuleContext, declare_rule};
-use crate::source::TextRange;
-use crate::statement::{self, Doubt, DoubtKind, boolean};
+use pgvet_syntax::source::TextRange;
+use pgvet_syntax::statement::{self, Doubt, DoubtKind, boolean};
 
 declare_rule! {
     /// Text that PostgreSQL or psql may split into other statements than pgvet.
@@ -117,10 +117,10 @@ fn help<'r, 'a>(finding: Finding<'r, 'a>) -> Finding<'r, 'a> {
 #[cfg(test)]
 mod tests {
     use crate::check::check;
-    use crate::migration::{Direction, Migration};
     use crate::settings::Settings;
-    use crate::source::SourceFile;
-    use crate::statement::parse_file;
+    use pgvet_model::migration::{Direction, Migration};
+    use pgvet_syntax::source::SourceFile;
+    use pgvet_syntax::statement::parse_file;
 
     #[test]
     fn down_migrations_are_text_too() {

@@ -1,10 +1,10 @@
 //! Code that only PostgreSQL can read.
 
-use crate::effect::{ChangedObject, Limit, Unknown, UnknownReason};
 use crate::report::Reporter;
 use crate::rule::{RoutineContext, RuleContext, declare_rule};
 use crate::severity::Severity;
-use crate::source::TextRange;
+use pgvet_model::effect::{ChangedObject, Limit, Unknown, UnknownReason};
+use pgvet_syntax::source::TextRange;
 
 declare_rule! {
     /// A statement runs or defines code that pgvet does not analyze.

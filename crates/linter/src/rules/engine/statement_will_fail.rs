@@ -1,12 +1,12 @@
 //! Statements that PostgreSQL refuses.
 
-use crate::ast::{Ast, QueryBody};
 use crate::confidence::Assumption;
-use crate::effect::{Failure, FailureSubject};
-use crate::migration::Direction;
 use crate::report::Reporter;
 use crate::rule::{MigrationContext, RuleContext, declare_rule};
 use crate::rules::transaction::{concurrently_in_transaction, enum_value_used_in_same_transaction};
+use pgvet_model::effect::{Failure, FailureSubject};
+use pgvet_model::migration::Direction;
+use pgvet_syntax::ast::{Ast, QueryBody};
 use smol_str::SmolStr;
 
 declare_rule! {
@@ -176,10 +176,10 @@ fn help(failure: &Failure) -> Option<&'static str> {
 mod tests {
     use crate::check::check;
     use crate::confidence::{Assumption, Confidence};
-    use crate::migration::Migration;
     use crate::settings::Settings;
-    use crate::source::SourceFile;
-    use crate::statement::parse_file;
+    use pgvet_model::migration::Migration;
+    use pgvet_syntax::source::SourceFile;
+    use pgvet_syntax::statement::parse_file;
 
     fn refusal(before: &str) -> (Confidence, Vec<Assumption>) {
         let text = format!("CREATE TABLE orders (id bigint);{before}ALTER TABLE orders DROP COLUMN note;");

@@ -2,8 +2,8 @@
 
 use crate::report::Reporter;
 use crate::rule::{MigrationContext, declare_rule};
-use crate::source::TextRange;
-use crate::statement::{self, DoubtKind};
+use pgvet_syntax::source::TextRange;
+use pgvet_syntax::statement::{self, DoubtKind};
 
 declare_rule! {
     /// A psql command that runs statements or programs that pgvet does not see.

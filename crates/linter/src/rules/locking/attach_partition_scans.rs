@@ -1,13 +1,13 @@
 //! ATTACH PARTITION that reads tables or builds indexes.
 
-use crate::ast::{AlterTableAction, Ast, IndexElement, ObjectName, PartitionBound};
-use crate::catalog::Relation;
-use crate::effect::{IndexBuild, IndexBuildCause, RelationName, ScanCause};
 use crate::fix::Step;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::partition_bound::{self, Proof};
 use crate::rules::text::{enumerate, identifier, join, sql_name};
+use pgvet_model::catalog::Relation;
+use pgvet_model::effect::{IndexBuild, IndexBuildCause, RelationName, ScanCause};
+use pgvet_syntax::ast::{AlterTableAction, Ast, IndexElement, ObjectName, PartitionBound};
 
 declare_rule! {
     /// `ATTACH PARTITION` that has to read a table or build its indexes while nobody can use it.

@@ -1,14 +1,14 @@
 //! ADD COLUMN that writes a value into every row.
 
-use crate::ast::{AlterTableAction, ColumnDef, ConstraintKind};
-use crate::effect::{RelationName, Rewrite, RewriteCause};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::column::{Filling, fill_later};
 use crate::rules::advice::offer::offer;
 use crate::rules::altered::{Altered, by_range, subject};
-use crate::source::TextRange;
-use crate::throughput::Work;
+use pgvet_model::effect::{RelationName, Rewrite, RewriteCause};
+use pgvet_model::throughput::Work;
+use pgvet_syntax::ast::{AlterTableAction, ColumnDef, ConstraintKind};
+use pgvet_syntax::source::TextRange;
 
 declare_rule! {
     /// `ADD COLUMN` that rewrites the table because each row needs its own value.

@@ -1,14 +1,14 @@
 //! PRIMARY KEY, UNIQUE and EXCLUDE that build their index under ACCESS EXCLUSIVE.
 
-use crate::ast::ConstraintKind;
-use crate::effect::{IndexBuild, IndexBuildCause, RelationName};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::key;
 use crate::rules::advice::offer::offer;
 use crate::rules::altered::{Altered, by_range, subject};
-use crate::source::TextRange;
-use crate::throughput::Work;
+use pgvet_model::effect::{IndexBuild, IndexBuildCause, RelationName};
+use pgvet_model::throughput::Work;
+use pgvet_syntax::ast::ConstraintKind;
+use pgvet_syntax::source::TextRange;
 
 declare_rule! {
     /// A `PRIMARY KEY`, `UNIQUE` or `EXCLUDE` constraint that builds its index while nobody can use the table.

@@ -1,14 +1,14 @@
 //! A CHECK or NOT NULL constraint that is checked for all rows when it is added.
 
-use crate::ast::{AlterTableAction, ConstraintKind};
-use crate::effect::{RelationName, Scan, ScanCause};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::constraint::{self, without_check};
 use crate::rules::advice::offer::offer;
 use crate::rules::altered::{Altered, by_range, subject};
-use crate::source::TextRange;
-use crate::throughput::Work;
+use pgvet_model::effect::{RelationName, Scan, ScanCause};
+use pgvet_model::throughput::Work;
+use pgvet_syntax::ast::{AlterTableAction, ConstraintKind};
+use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
 
 declare_rule! {
@@ -121,7 +121,7 @@ fn report(
 fn not_null_name(
     context: &RuleContext<'_>,
     altered: Altered<'_>,
-    constraint: &crate::ast::Constraint,
+    constraint: &pgvet_syntax::ast::Constraint,
 ) -> Option<SmolStr> {
     let ConstraintKind::NotNull { column: Some(column) } = &constraint.kind else { return None };
     Some(match &constraint.name {

@@ -1,15 +1,15 @@
 //! DETACH PARTITION that locks the parent.
 
-use crate::ast::{AlterTableAction, Ast, LockMode};
-use crate::catalog::{Oid, RelationKind};
-use crate::effect::Lock;
 use crate::fix::{Applicability, Edit, Fix};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::everywhere_at_least;
 use crate::rules::partition_bound::default_partition;
 use crate::rules::text::{identifier, sql_name};
-use crate::source::TextRange;
+use pgvet_model::catalog::{Oid, RelationKind};
+use pgvet_model::effect::Lock;
+use pgvet_syntax::ast::{AlterTableAction, Ast, LockMode};
+use pgvet_syntax::source::TextRange;
 
 declare_rule! {
     /// `DETACH PARTITION` without `CONCURRENTLY`.

@@ -1,11 +1,11 @@
 //! ALTER DOMAIN that checks every table with a column of the domain.
 
-use crate::ast::{AlterDomain, AlterDomainAction, Ast, ConstraintKind};
-use crate::catalog::TypeKind;
-use crate::effect::{Scan, ScanCause};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::text::enumerate;
+use pgvet_model::catalog::TypeKind;
+use pgvet_model::effect::{Scan, ScanCause};
+use pgvet_syntax::ast::{AlterDomain, AlterDomainAction, Ast, ConstraintKind};
 use smol_str::SmolStr;
 
 declare_rule! {

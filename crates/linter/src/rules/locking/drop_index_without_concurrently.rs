@@ -1,8 +1,5 @@
 //! DROP INDEX that blocks the table.
 
-use crate::ast::{Ast, Drop, DropBehavior, LockMode, ObjectKind};
-use crate::catalog::RelationKind;
-use crate::effect::RelationName;
 use crate::fix::{Applicability, Edit, Fix};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
@@ -10,7 +7,10 @@ use crate::rules::advice::offer::{leave_transaction, offer};
 use crate::rules::advice::{constraint, index};
 use crate::rules::dropped_later::is_dropped_later;
 use crate::rules::text::{enumerate, sql_name};
-use crate::source::TextRange;
+use pgvet_model::catalog::RelationKind;
+use pgvet_model::effect::RelationName;
+use pgvet_syntax::ast::{Ast, Drop, DropBehavior, LockMode, ObjectKind};
+use pgvet_syntax::source::TextRange;
 
 declare_rule! {
     /// `DROP INDEX` without `CONCURRENTLY` on a table that is in use.

@@ -1,13 +1,13 @@
 //! DROP TABLE of a partition.
 
-use crate::ast::LockMode;
-use crate::catalog::Oid;
-use crate::effect::RelationName;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::dropped_later::is_dropped_later;
 use crate::rules::text::sql_name;
-use crate::source::TextRange;
+use pgvet_model::catalog::Oid;
+use pgvet_model::effect::RelationName;
+use pgvet_syntax::ast::LockMode;
+use pgvet_syntax::source::TextRange;
 
 use super::detach_partition_without_concurrently::help as detach_help;
 

@@ -1,11 +1,11 @@
 //! LOCK TABLE that locks more than it says, or waits without limit.
 
-use crate::ast::{Ast, LockMode, LockTable};
-use crate::effect::Lock;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::text::enumerate;
 use crate::rules::timeouts::lock_timeout_in_effect;
+use pgvet_model::effect::Lock;
+use pgvet_syntax::ast::{Ast, LockMode, LockTable};
 
 declare_rule! {
     /// `LOCK TABLE` without a mode, or without a limit on its waiting.
@@ -70,7 +70,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
 }
 
 fn help(context: &RuleContext<'_>, statement: &LockTable) -> String {
-    let name = |(name, only): &(crate::ast::ObjectName, bool)| {
+    let name = |(name, only): &(pgvet_syntax::ast::ObjectName, bool)| {
         format!("{}{}", if *only { "ONLY " } else { "" }, context.text(name.range()))
     };
     let tables: Vec<String> = statement.tables.iter().map(name).collect();

@@ -1,13 +1,13 @@
 //! A type change that also locks the table at the other end of a foreign key.
 
-use crate::ast::LockMode;
-use crate::effect::{LockCause, RelationName};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::Advice;
 use crate::rules::altered::{Altered, by_range};
 use crate::rules::text::{enumerate, identifier, sql_name};
-use crate::source::TextRange;
+use pgvet_model::effect::{LockCause, RelationName};
+use pgvet_syntax::ast::LockMode;
+use pgvet_syntax::source::TextRange;
 
 declare_rule! {
     /// A type change of a foreign-key column, which also locks the table at the other end.

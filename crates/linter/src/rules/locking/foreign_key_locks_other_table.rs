@@ -1,8 +1,6 @@
 //! Adding or dropping a foreign key, and the table at its other end.
 
 use super::foreign_key_without_not_valid::checked_keys;
-use crate::ast::{Ast, LockMode};
-use crate::effect::{Lock, LockCause, RelationName};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::{Advice, constraint, one_line};
@@ -10,7 +8,9 @@ use crate::rules::altered::{Altered, by_range};
 use crate::rules::dropped_later::is_dropped_later;
 use crate::rules::text::{enumerate, sql_name};
 use crate::severity::Severity;
-use crate::source::TextRange;
+use pgvet_model::effect::{Lock, LockCause, RelationName};
+use pgvet_syntax::ast::{Ast, LockMode};
+use pgvet_syntax::source::TextRange;
 
 declare_rule! {
     /// A statement that locks a second table because it adds or drops a foreign key to it.

@@ -1,14 +1,14 @@
 //! A foreign key that is checked for all rows when it is added.
 
-use crate::effect::{LockCause, RelationName, Scan, ScanCause};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::constraint::{self, without_check};
 use crate::rules::advice::offer::offer;
 use crate::rules::altered::{Altered, by_range, subject};
 use crate::rules::text::enumerate;
-use crate::source::TextRange;
-use crate::throughput::Work;
+use pgvet_model::effect::{LockCause, RelationName, Scan, ScanCause};
+use pgvet_model::throughput::Work;
+use pgvet_syntax::source::TextRange;
 
 declare_rule! {
     /// A foreign key that is added without `NOT VALID`.

@@ -1,8 +1,5 @@
 //! CREATE INDEX that blocks writes while it builds.
 
-use crate::ast::{Ast, CreateIndex};
-use crate::catalog::RelationKind;
-use crate::effect::{IndexBuild, IndexBuildCause, Visibility};
 use crate::fix::{Applicability, Edit, Fix};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
@@ -10,8 +7,11 @@ use crate::rules::advice::index;
 use crate::rules::advice::offer::{leave_transaction, offer};
 use crate::rules::altered::by_range;
 use crate::severity::Severity;
-use crate::source::TextRange;
-use crate::throughput::Work;
+use pgvet_model::catalog::RelationKind;
+use pgvet_model::effect::{IndexBuild, IndexBuildCause, Visibility};
+use pgvet_model::throughput::Work;
+use pgvet_syntax::ast::{Ast, CreateIndex};
+use pgvet_syntax::source::TextRange;
 
 declare_rule! {
     /// `CREATE INDEX` without `CONCURRENTLY` on a table that is in use.

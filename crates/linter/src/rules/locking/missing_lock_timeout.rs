@@ -1,6 +1,5 @@
 //! A strong lock that is waited for without limit.
 
-use crate::ast::{Ast, ObjectKind};
 use crate::confidence::Assumption;
 use crate::fix::{Applicability, Edit, Fix};
 use crate::meta::GroupedBy;
@@ -9,8 +8,9 @@ use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::offer::{leave_transaction, line_before};
 use crate::rules::timeouts::{first_strong_lock, lock_timeout_in_effect, lost, waited_before};
 use crate::settings::LockTimeout;
-use crate::source::TextRange;
-use crate::statement::Statement;
+use pgvet_syntax::ast::{Ast, ObjectKind};
+use pgvet_syntax::source::TextRange;
+use pgvet_syntax::statement::Statement;
 
 declare_rule! {
     /// A lock that blocks reads or writes of a table in use while no `lock_timeout` is in effect.
@@ -128,10 +128,10 @@ fn can_be_concurrent(context: &RuleContext<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use crate::check::check;
-    use crate::migration::{Direction, Migration, TransactionMode};
     use crate::settings::Settings;
-    use crate::source::{SourceFile, TextRange};
-    use crate::statement::parse_file;
+    use pgvet_model::migration::{Direction, Migration, TransactionMode};
+    use pgvet_syntax::source::{SourceFile, TextRange};
+    use pgvet_syntax::statement::parse_file;
 
     #[test]
     fn the_help_names_the_part_of_a_file_with_two() {

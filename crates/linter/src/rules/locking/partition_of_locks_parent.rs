@@ -1,13 +1,13 @@
 //! CREATE TABLE ... PARTITION OF a table in use.
 
-use crate::ast::{Ast, CreateTable, LockMode};
-use crate::catalog::{Oid, RelationKind};
-use crate::effect::{Lock, RelationName, Scan, ScanCause};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::partition_bound;
 use crate::rules::text::sql_name;
-use crate::source::TextRange;
+use pgvet_model::catalog::{Oid, RelationKind};
+use pgvet_model::effect::{Lock, RelationName, Scan, ScanCause};
+use pgvet_syntax::ast::{Ast, CreateTable, LockMode};
+use pgvet_syntax::source::TextRange;
 
 declare_rule! {
     /// `CREATE TABLE ... PARTITION OF` a table that is in use.

@@ -1,13 +1,13 @@
 //! REFRESH MATERIALIZED VIEW that locks out readers.
 
-use crate::ast::Ast;
-use crate::catalog::{Catalog, Relation};
-use crate::effect::{Rewrite, RewriteCause};
 use crate::fix::{Applicability, Edit, Fix};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::text::sql_name;
-use crate::source::TextRange;
+use pgvet_model::catalog::{Catalog, Relation};
+use pgvet_model::effect::{Rewrite, RewriteCause};
+use pgvet_syntax::ast::Ast;
+use pgvet_syntax::source::TextRange;
 
 declare_rule! {
     /// `REFRESH MATERIALIZED VIEW` without `CONCURRENTLY`.

@@ -1,14 +1,14 @@
 //! REINDEX that blocks the table.
 
-use crate::ast::{Ast, LockMode, Reindex, ReindexTarget};
-use crate::catalog::RelationKind;
-use crate::effect::{LockCause, RelationName};
 use crate::fix::{Applicability, Edit, Fix};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::offer::offer;
 use crate::rules::advice::{Advice, everywhere_at_least, outside_transaction};
-use crate::source::TextRange;
+use pgvet_model::catalog::RelationKind;
+use pgvet_model::effect::{LockCause, RelationName};
+use pgvet_syntax::ast::{Ast, LockMode, Reindex, ReindexTarget};
+use pgvet_syntax::source::TextRange;
 
 declare_rule! {
     /// `REINDEX` without `CONCURRENTLY` on a table that is in use.

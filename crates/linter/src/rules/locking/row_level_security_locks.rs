@@ -1,12 +1,12 @@
 //! Row-level security switched on or changed on a table in use.
 
-use crate::ast::{Ast, LockMode, Transaction};
-use crate::effect::{ChangeAction, ChangedObject, Lock, ObjectChange, RelationName};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::around::{Until, means, rest_until};
 use crate::rules::timeouts::lock_timeout_in_effect;
 use crate::severity::Severity;
+use pgvet_model::effect::{ChangeAction, ChangedObject, Lock, ObjectChange, RelationName};
+use pgvet_syntax::ast::{Ast, LockMode, Transaction};
 
 declare_rule! {
     /// Row-level security of a table in use that is enabled without a policy, or changed without a `lock_timeout`.

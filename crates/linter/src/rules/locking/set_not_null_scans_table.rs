@@ -1,15 +1,15 @@
 //! SET NOT NULL that has to look at every row.
 
-use crate::ast::{AlterTableAction, ConstraintKind};
-use crate::effect::{IndexBuild, IndexBuildCause, RelationName, Scan, ScanCause};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::not_null;
 use crate::rules::advice::offer::offer;
 use crate::rules::altered::{Altered, by_range, subject};
 use crate::rules::text::enumerate;
-use crate::source::TextRange;
-use crate::throughput::Work;
+use pgvet_model::effect::{IndexBuild, IndexBuildCause, RelationName, Scan, ScanCause};
+use pgvet_model::throughput::Work;
+use pgvet_syntax::ast::{AlterTableAction, ConstraintKind};
+use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
 
 declare_rule! {

@@ -1,11 +1,11 @@
 //! Commands whose purpose is to rewrite a table.
 
-use crate::ast::Ast;
-use crate::effect::{RelationName, Rewrite, RewriteCause};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::text::{identifier, sql_name};
-use crate::source::TextRange;
+use pgvet_model::effect::{RelationName, Rewrite, RewriteCause};
+use pgvet_syntax::ast::Ast;
+use pgvet_syntax::source::TextRange;
 
 declare_rule! {
     /// A command that rewrites a whole table, such as `VACUUM FULL`, `CLUSTER`, `SET LOGGED` or `SET TABLESPACE`.
@@ -145,7 +145,7 @@ fn move_index(context: &RuleContext<'_>, index: &RelationName, name: &str) -> St
     let exclusion = definition.is_some_and(|definition| definition.exclusion);
     let tablespace = match context.ast {
         Ast::AlterTable(statement) => statement.commands.iter().find_map(|command| match &command.action {
-            crate::ast::AlterTableAction::SetTablespace { tablespace } => Some(identifier(&tablespace.text)),
+            pgvet_syntax::ast::AlterTableAction::SetTablespace { tablespace } => Some(identifier(&tablespace.text)),
             _ => None,
         }),
         _ => None,

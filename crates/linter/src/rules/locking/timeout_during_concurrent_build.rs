@@ -1,13 +1,13 @@
 //! A timeout that cancels work which must be able to wait.
 
-use crate::ast::{AlterTableAction, Ast};
 use crate::confidence::Assumption;
 use crate::fix::{Applicability, Fix};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::offer::{is_autocommit, line_before};
 use crate::rules::timeouts::TIMEOUTS;
-use crate::source::TextRange;
+use pgvet_syntax::ast::{AlterTableAction, Ast};
+use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
 
 declare_rule! {

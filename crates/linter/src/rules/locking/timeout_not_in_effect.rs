@@ -1,14 +1,14 @@
 //! A `lock_timeout` that is set and has no effect.
 
-use crate::ast::{Literal, Setting};
-use crate::effect::{ChangedObject, ObjectChange};
 use crate::fix::{Applicability, Edit, Fix};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::offer::line_before;
 use crate::rules::timeouts::{Lost, TIMEOUTS, first_strong_lock, lock_timeout_in_effect, lost, waited_before};
 use crate::settings::LockTimeout;
-use crate::source::TextRange;
+use pgvet_model::effect::{ChangedObject, ObjectChange};
+use pgvet_syntax::ast::{Literal, Setting};
+use pgvet_syntax::source::TextRange;
 
 declare_rule! {
     /// A timeout that a migration sets, but that is not in effect when it is needed.

@@ -1,10 +1,10 @@
 //! Triggers and rules that are created, dropped, enabled or disabled on a table in use.
 
-use crate::catalog::Oid;
-use crate::effect::{ChangedObject, Lock, LockCause};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::timeouts::lock_timeout_in_effect;
+use pgvet_model::catalog::Oid;
+use pgvet_model::effect::{ChangedObject, Lock, LockCause};
 
 declare_rule! {
     /// A trigger or rule that is created, dropped, enabled or disabled on a table in use, without a `lock_timeout`.

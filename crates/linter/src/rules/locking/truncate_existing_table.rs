@@ -1,10 +1,10 @@
 //! TRUNCATE of a table in use.
 
-use crate::ast::{Ast, DropBehavior};
-use crate::effect::{LockCause, RelationName};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::text::{enumerate, sql_name};
+use pgvet_model::effect::{LockCause, RelationName};
+use pgvet_syntax::ast::{Ast, DropBehavior};
 
 declare_rule! {
     /// `TRUNCATE` of a table that existed before the migration.

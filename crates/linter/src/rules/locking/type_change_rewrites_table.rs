@@ -1,16 +1,16 @@
 //! ALTER COLUMN TYPE that costs more than a change of the catalog.
 
-use crate::ast::AlterTableAction;
-use crate::builtin::type_by_name;
 use crate::confidence::Assumption;
-use crate::effect::{IndexBuildCause, RelationName, Rewrite, RewriteCause, ScanCause};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::offer::offer;
 use crate::rules::advice::{Advice, column, outside_transaction};
 use crate::rules::altered::{Altered, subject};
 use crate::rules::text::{enumerate, sql_name};
-use crate::source::TextRange;
+use pgvet_model::builtin::type_by_name;
+use pgvet_model::effect::{IndexBuildCause, RelationName, Rewrite, RewriteCause, ScanCause};
+use pgvet_syntax::ast::AlterTableAction;
+use pgvet_syntax::source::TextRange;
 
 declare_rule! {
     /// A change of a column's type that rewrites the table, rebuilds an index or checks all rows again.
@@ -174,7 +174,7 @@ impl Work<'_> {
         };
         let mut finding = reporter.report(range, message).relation(altered.map_or(table, |altered| altered.table));
         if !self.rewritten.is_empty() {
-            finding = finding.work(crate::throughput::Work::Rewrite);
+            finding = finding.work(pgvet_model::throughput::Work::Rewrite);
         }
         if let Some(advice) = self.advice(context, altered, range) {
             finding = offer(context, finding, advice);
@@ -196,10 +196,11 @@ impl Work<'_> {
         }
         if !self.rebuilt.is_empty() {
             let indexes: Vec<String> = self.rebuilt.iter().map(|index| sql_name(context, index)).collect();
-            let partitioned = altered.table.kind == crate::catalog::RelationKind::PartitionedTable;
+            let partitioned = altered.table.kind == pgvet_model::catalog::RelationKind::PartitionedTable;
             let belongs = self.rebuilt.iter().any(|index| {
-                let of_constraint =
-                    |constraint: &std::sync::Arc<crate::catalog::Constraint>| constraint.index() == Some(index.oid);
+                let of_constraint = |constraint: &std::sync::Arc<pgvet_model::catalog::Constraint>| {
+                    constraint.index() == Some(index.oid)
+                };
                 let table = context.before.get_relation(altered.table.oid);
                 table.is_some_and(|table| table.constraints.iter().any(of_constraint))
             });

@@ -1,14 +1,14 @@
 //! VALIDATE CONSTRAINT that reads the table under a lock which another command of the same ALTER TABLE takes.
 
-use crate::ast::{AlterTableAction, ConstraintKind, LockMode};
-use crate::effect::{RelationName, Scan, ScanCause};
-use crate::execute::command_lock_level;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::{Advice, one_line};
 use crate::rules::altered::{Altered, by_range, subject};
 use crate::rules::text::sql_name;
-use crate::source::TextRange;
+use pgvet_model::effect::{RelationName, Scan, ScanCause};
+use pgvet_model::execute::command_lock_level;
+use pgvet_syntax::ast::{AlterTableAction, ConstraintKind, LockMode};
+use pgvet_syntax::source::TextRange;
 
 declare_rule! {
     /// `VALIDATE CONSTRAINT` in one `ALTER TABLE` with a command that takes a stronger lock.

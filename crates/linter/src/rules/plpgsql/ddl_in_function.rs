@@ -1,11 +1,11 @@
 //! Strong locks that a function call hides.
 
 use super::target::{self, Target};
-use crate::ast::{Ast, Persistence};
-use crate::plpgsql::HOLE;
 use crate::report::Reporter;
 use crate::rule::{RoutineContext, declare_rule};
-use crate::source::TextRange;
+use pgvet_syntax::ast::{Ast, Persistence};
+use pgvet_syntax::plpgsql::HOLE;
+use pgvet_syntax::source::TextRange;
 use rustc_hash::FxHashSet;
 use smol_str::SmolStr;
 
@@ -110,7 +110,7 @@ fn created(ast: &Ast) -> Option<SmolStr> {
         Ast::CreateTable(create) => Some(create.name.name.text.clone()),
         Ast::CreateTableAs(create) => Some(create.into.name.name.text.clone()),
         Ast::Select(query) => match &query.body {
-            crate::ast::QueryBody::Select(select) => select
+            pgvet_syntax::ast::QueryBody::Select(select) => select
                 .into
                 .as_ref()
                 .filter(|into| into.persistence == Persistence::Temporary)

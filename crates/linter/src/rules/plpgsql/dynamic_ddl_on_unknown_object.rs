@@ -1,10 +1,10 @@
 //! Dynamic SQL that destroys an object whose name is only known at run time.
 
-use crate::ast::{AlterTableAction, AlterTableCommand, Ast, ObjectKind, ObjectName};
-use crate::plpgsql::{DeclarationKind, HOLE, Into, LoopKind, StatementKind};
 use crate::report::Reporter;
-use crate::routine::{Around, Node, Sql, Step};
 use crate::rule::{RoutineContext, declare_rule};
+use pgvet_model::routine::{Around, Node, Sql, Step};
+use pgvet_syntax::ast::{AlterTableAction, AlterTableCommand, Ast, ObjectKind, ObjectName};
+use pgvet_syntax::plpgsql::{DeclarationKind, HOLE, Into, LoopKind, StatementKind};
 
 declare_rule! {
     /// `EXECUTE` of `DROP`, `ALTER`, `TRUNCATE` or a `DELETE` of all rows, of a table or schema whose name is only

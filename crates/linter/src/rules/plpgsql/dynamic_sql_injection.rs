@@ -1,11 +1,11 @@
 //! Dynamic SQL with unquoted text from the caller.
 
 use super::taint::Taints;
-use crate::ast::{Expr, ExprKind, Part};
-use crate::catalog::Oid;
 use crate::report::Reporter;
-use crate::routine::{CallerKind, Node};
 use crate::rule::{RoutineContext, declare_rule};
+use pgvet_model::catalog::Oid;
+use pgvet_model::routine::{CallerKind, Node};
+use pgvet_syntax::ast::{Expr, ExprKind, Part};
 use smol_str::SmolStr;
 use std::rc::Rc;
 

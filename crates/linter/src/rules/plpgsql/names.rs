@@ -1,6 +1,6 @@
 //! The relations of a statement by the names that qualify its columns.
 
-use crate::ast::{
+use pgvet_syntax::ast::{
     Alias, Ast, Delete, FromItem, Insert, Merge, ObjectName, Part, Query, QueryBody, RelationRef, Select, Update,
 };
 use rustc_hash::FxHashSet;

@@ -1,12 +1,12 @@
 //! Handlers that catch every error and do nothing.
 
-use crate::ast::Ast;
-use crate::plpgsql::{ExceptionSection, StatementKind};
 use crate::report::Reporter;
-use crate::routine::{Node, SqlRole, Step};
 use crate::rule::{RoutineContext, declare_rule};
 use crate::rules::data::handled::conditions_range;
-use crate::source::TextRange;
+use pgvet_model::routine::{Node, SqlRole, Step};
+use pgvet_syntax::ast::Ast;
+use pgvet_syntax::plpgsql::{ExceptionSection, StatementKind};
+use pgvet_syntax::source::TextRange;
 
 declare_rule! {
     /// `EXCEPTION WHEN OTHERS THEN NULL` around statements that change something.

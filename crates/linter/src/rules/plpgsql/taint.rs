@@ -1,13 +1,13 @@
 //! Where the text of dynamic SQL comes from.
 
-use crate::ast::from_pg::parse_expression;
-use crate::ast::{Ast, Expr, ExprKind, FunctionCall, Literal, OperatorForm, QueryBody};
-use crate::builtin::{self, TypeCategory};
-use crate::catalog::{SqlType, TypeKind};
-use crate::plpgsql::{DataType, LoopKind, Specifier, SqlText, Statement, StatementKind};
-use crate::routine::{Node, VariableKind};
 use crate::rule::RoutineContext;
-use crate::source::TextRange;
+use pgvet_model::builtin::{self, TypeCategory};
+use pgvet_model::catalog::{SqlType, TypeKind};
+use pgvet_model::routine::{Node, VariableKind};
+use pgvet_syntax::ast::from_pg::parse_expression;
+use pgvet_syntax::ast::{Ast, Expr, ExprKind, FunctionCall, Literal, OperatorForm, QueryBody};
+use pgvet_syntax::plpgsql::{DataType, LoopKind, Specifier, SqlText, Statement, StatementKind};
+use pgvet_syntax::source::TextRange;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smol_str::SmolStr;
 
@@ -74,7 +74,7 @@ impl<'a> Taints<'a> {
             match step.node {
                 Node::Block(block) => {
                     for declaration in &block.declarations {
-                        if let crate::plpgsql::DeclarationKind::Variable(variable) = &declaration.kind
+                        if let pgvet_syntax::plpgsql::DeclarationKind::Variable(variable) = &declaration.kind
                             && let Some(default) = &variable.default
                         {
                             self.assign(&declaration.name.text, default);

@@ -1,6 +1,6 @@
 //! The object of DDL in a function, and how strongly it is locked.
 
-use crate::ast::{AlterTableAction, Ast, LockMode, ObjectKind, ObjectName};
+use pgvet_syntax::ast::{AlterTableAction, Ast, LockMode, ObjectKind, ObjectName};
 
 /// DDL, TRUNCATE, LOCK or REFRESH, as a function may run it.
 #[derive(Debug, Clone, Copy)]

@@ -1,16 +1,16 @@
 //! Code that names what does not exist.
 
 use super::names::Names;
-use crate::ast::{Assignment, Ast, Expr, ExprKind, Name, ObjectName, OnConflict, Part, Setting};
-use crate::builtin;
-use crate::catalog::{Function, Relation, RelationKind, SqlType};
 use crate::confidence::Assumption;
 use crate::report::Reporter;
-use crate::routine::{Node, Sql, SqlRole};
 use crate::rule::{RoutineContext, declare_rule};
 use crate::rules::text::signature;
 use crate::severity::Severity;
-use crate::source::TextRange;
+use pgvet_model::builtin;
+use pgvet_model::catalog::{Function, Relation, RelationKind, SqlType};
+use pgvet_model::routine::{Node, Sql, SqlRole};
+use pgvet_syntax::ast::{Assignment, Ast, Expr, ExprKind, Name, ObjectName, OnConflict, Part, Setting};
+use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
 
 declare_rule! {
@@ -66,9 +66,9 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
     for step in context.routine.steps() {
         let is_declaration = matches!(step.node, Node::Block(_));
         for sql in &step.sql {
-            let is_whole = sql
-                .dynamic
-                .is_none_or(|dynamic| dynamic.constant.as_ref().is_some_and(crate::plpgsql::ConstantSql::is_complete));
+            let is_whole = sql.dynamic.is_none_or(|dynamic| {
+                dynamic.constant.as_ref().is_some_and(pgvet_syntax::plpgsql::ConstantSql::is_complete)
+            });
             if is_whole && sql.role != SqlRole::Dynamic {
                 finder.statement(sql, is_declaration);
             }

@@ -3,9 +3,9 @@
 use super::columns::declared_type;
 use super::full_length::has_full_length;
 use crate::declared::DeclarationContext;
-use crate::effect::RelationName;
 use crate::report::Reporter;
 use crate::rule::declare_rule;
+use pgvet_model::effect::RelationName;
 
 declare_rule! {
     /// A column is of type `char(n)`, which is padded with blanks.

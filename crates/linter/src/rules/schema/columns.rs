@@ -1,10 +1,10 @@
 //! The type of a declared column, as the last migration leaves it.
 
-use crate::ast::{Constraint as Written, ConstraintKind, Name};
-use crate::builtin::type_by_oid;
-use crate::catalog::{Column, ForeignKeyConstraint};
 use crate::declared::{DeclarationContext, Declared};
-use crate::source::TextRange;
+use pgvet_model::builtin::type_by_oid;
+use pgvet_model::catalog::{Column, ForeignKeyConstraint};
+use pgvet_syntax::ast::{Constraint as Written, ConstraintKind, Name};
+use pgvet_syntax::source::TextRange;
 
 /// The column of a declaration, if it has this built-in type in the end, and where its type is written.
 pub(super) fn declared_type<'c>(context: &DeclarationContext<'c>, name: &str) -> Option<(&'c Column, TextRange)> {
@@ -18,7 +18,8 @@ pub(super) fn declared_type<'c>(context: &DeclarationContext<'c>, name: &str) ->
     written.filter(|written| written.name == name)?;
     let type_name = type_by_oid(column.sql_type.oid.0).map(|row| row.name);
     // Arrays are of another type; partitions and children have the column from their parent.
-    let is_own = column.inherited_from == 0 && context.relation.persistence != crate::ast::Persistence::Temporary;
+    let is_own =
+        column.inherited_from == 0 && context.relation.persistence != pgvet_syntax::ast::Persistence::Temporary;
     (is_own && type_name == Some(name)).then_some((column, range))
 }
 

@@ -1,7 +1,7 @@
 //! CHECKs that only allow values of `n` characters in a column of type `char(n)`, so that no blanks are added.
 
-use crate::ast::{Expr, ExprKind, Literal};
-use crate::catalog::{Column, ConstraintKind, Relation};
+use pgvet_model::catalog::{Column, ConstraintKind, Relation};
+use pgvet_syntax::ast::{Expr, ExprKind, Literal};
 
 pub(super) fn has_full_length(table: &Relation, column: &Column) -> bool {
     let Ok(length) = usize::try_from(column.sql_type.typmod - 4) else { return false };

@@ -1,14 +1,14 @@
 //! Names that PostgreSQL truncates.
 
-use crate::ast::{
-    AlterDomainAction, AlterTableAction, Ast, ColumnDef, Constraint, CreateTypeKind, Name, ObjectKind, Query,
-    QueryBody, TableElement,
-};
-use crate::lexer::TokenKind;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::severity::Severity;
-use crate::source::TextRange;
+use pgvet_syntax::ast::{
+    AlterDomainAction, AlterTableAction, Ast, ColumnDef, Constraint, CreateTypeKind, Name, ObjectKind, Query,
+    QueryBody, TableElement,
+};
+use pgvet_syntax::lexer::TokenKind;
+use pgvet_syntax::source::TextRange;
 
 declare_rule! {
     /// A name in a definition is longer than 63 bytes, and PostgreSQL truncates it.

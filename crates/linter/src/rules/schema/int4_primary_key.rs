@@ -1,13 +1,13 @@
 //! Keys that run out of numbers.
 
 use super::columns::written_type;
-use crate::builtin::type_by_oid;
-use crate::catalog::SqlType;
 use crate::declared::DeclarationContext;
-use crate::effect::RelationName;
 use crate::report::Reporter;
 use crate::rule::declare_rule;
 use crate::rules::text::qualified;
+use pgvet_model::builtin::type_by_oid;
+use pgvet_model::catalog::SqlType;
+use pgvet_model::effect::RelationName;
 
 declare_rule! {
     /// A sequence-generated key is an `integer`, or its sequence still has the limit of one.

@@ -1,11 +1,11 @@
 //! Tables without a primary key.
 
-use crate::ast::Persistence;
-use crate::catalog::{Catalog, Relation, RelationKind};
 use crate::declared::{DeclarationContext, Declared};
-use crate::effect::RelationName;
 use crate::report::Reporter;
 use crate::rule::declare_rule;
+use pgvet_model::catalog::{Catalog, Relation, RelationKind};
+use pgvet_model::effect::RelationName;
+use pgvet_syntax::ast::Persistence;
 
 declare_rule! {
     /// A table has no primary key after the last migration.

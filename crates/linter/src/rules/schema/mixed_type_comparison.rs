@@ -1,13 +1,13 @@
 //! Foreign keys between columns of different types.
 
 use super::columns::foreign_key;
-use crate::builtin::type_by_oid;
-use crate::catalog::SqlType;
 use crate::declared::DeclarationContext;
-use crate::effect::RelationName;
-use crate::expression::format_builtin;
 use crate::report::Reporter;
 use crate::rule::declare_rule;
+use pgvet_model::builtin::type_by_oid;
+use pgvet_model::catalog::SqlType;
+use pgvet_model::effect::RelationName;
+use pgvet_model::expression::format_builtin;
 use std::cmp::Ordering;
 
 declare_rule! {

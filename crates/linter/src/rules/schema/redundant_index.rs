@@ -1,12 +1,12 @@
 //! Indexes that another one replaces.
 
-use crate::ast::IndexElement;
-use crate::catalog::{Index, Relation, RelationKind};
 use crate::declared::{DeclarationContext, Declared};
-use crate::effect::RelationName;
 use crate::report::Reporter;
 use crate::rule::declare_rule;
 use crate::rules::text::qualified;
+use pgvet_model::catalog::{Index, Relation, RelationKind};
+use pgvet_model::effect::RelationName;
+use pgvet_syntax::ast::IndexElement;
 
 declare_rule! {
     /// An index is a prefix of another one of the same table, or equal to it.

@@ -1,10 +1,10 @@
 //! serial instead of an identity column.
 
 use crate::declared::{DeclarationContext, Declared};
-use crate::effect::RelationName;
 use crate::report::Reporter;
 use crate::rule::declare_rule;
 use crate::rules::advice::column::serial_integer;
+use pgvet_model::effect::RelationName;
 
 declare_rule! {
     /// A column is declared as `serial`.

@@ -1,14 +1,14 @@
 //! Days that depend on the session's time zone, in indexes and partition keys.
 
-use crate::ast::{Expr, ExprKind, FunctionBody};
-use crate::builtin::{Volatility, type_by_oid};
-use crate::catalog::{Function, Relation};
 use crate::declared::{DeclarationContext, Declared};
-use crate::effect::RelationName;
-use crate::lexer::{Token, TokenKind, tokenize};
 use crate::report::Reporter;
 use crate::rule::declare_rule;
-use crate::source::TextRange;
+use pgvet_model::builtin::{Volatility, type_by_oid};
+use pgvet_model::catalog::{Function, Relation};
+use pgvet_model::effect::RelationName;
+use pgvet_syntax::ast::{Expr, ExprKind, FunctionBody};
+use pgvet_syntax::lexer::{Token, TokenKind, tokenize};
+use pgvet_syntax::source::TextRange;
 
 declare_rule! {
     /// An index or partition key uses an `IMMUTABLE` function that converts a `timestamptz` to a day.

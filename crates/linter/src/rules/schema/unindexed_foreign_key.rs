@@ -1,14 +1,14 @@
 //! Foreign keys without an index on the referencing side.
 
 use super::columns::foreign_key;
-use crate::ast::{Expr, ExprKind, Persistence, ReferentialAction};
-use crate::catalog::{Catalog, Relation, RelationKind, index_name_addition};
 use crate::declared::DeclarationContext;
-use crate::effect::RelationName;
 use crate::report::Reporter;
 use crate::rule::declare_rule;
 use crate::rules::advice::list;
 use crate::rules::text::{identifier, qualified};
+use pgvet_model::catalog::{Catalog, Relation, RelationKind, index_name_addition};
+use pgvet_model::effect::RelationName;
+use pgvet_syntax::ast::{Expr, ExprKind, Persistence, ReferentialAction};
 use smol_str::SmolStr;
 
 declare_rule! {

@@ -1,11 +1,11 @@
 //! Tables that a crash empties.
 
-use crate::ast::Persistence;
 use crate::declared::{DeclarationContext, Declared};
-use crate::effect::RelationName;
 use crate::report::Reporter;
 use crate::rule::declare_rule;
 use crate::rules::text::qualified;
+use pgvet_model::effect::RelationName;
+use pgvet_syntax::ast::Persistence;
 
 declare_rule! {
     /// A table is `UNLOGGED` after the last migration.

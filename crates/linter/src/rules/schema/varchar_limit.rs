@@ -2,9 +2,9 @@
 
 use super::columns::declared_type;
 use crate::declared::DeclarationContext;
-use crate::effect::RelationName;
 use crate::report::Reporter;
 use crate::rule::declare_rule;
+use pgvet_model::effect::RelationName;
 
 declare_rule! {
     /// A column is of type `varchar(n)`.

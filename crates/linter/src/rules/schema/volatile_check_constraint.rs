@@ -1,12 +1,12 @@
 //! CHECK constraints whose answer changes.
 
-use crate::ast::{ConstraintKind, Expr, ExprKind, FunctionBody, FunctionCall, Part};
-use crate::builtin::{self, Volatility};
-use crate::catalog::Function;
 use crate::declared::{DeclarationContext, Declared};
-use crate::effect::RelationName;
 use crate::report::Reporter;
 use crate::rule::declare_rule;
+use pgvet_model::builtin::{self, Volatility};
+use pgvet_model::catalog::Function;
+use pgvet_model::effect::RelationName;
+use pgvet_syntax::ast::{ConstraintKind, Expr, ExprKind, FunctionBody, FunctionCall, Part};
 
 declare_rule! {
     /// A `CHECK` calls a function whose result depends on more than the row.

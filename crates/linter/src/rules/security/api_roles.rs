@@ -1,7 +1,7 @@
 //! Tables that anybody can reach through an HTTP interface such as `PostgREST`'s.
 
-use crate::ast::{Expr, ExprKind};
-use crate::catalog::{Catalog, Policy, Relation};
+use pgvet_model::catalog::{Catalog, Policy, Relation};
+use pgvet_syntax::ast::{Expr, ExprKind};
 use smol_str::SmolStr;
 
 /// The roles that requests of users have: those of Supabase, and those of `PostgREST`'s own documentation.
@@ -35,7 +35,7 @@ fn is_for_users(policy: &Policy) -> bool {
     let asks = |expr: &Expr| {
         let mut found = false;
         expr.visit(&mut |part| {
-            if let crate::ast::Part::Expr(Expr { kind: ExprKind::Call(call), .. }) = part {
+            if let pgvet_syntax::ast::Part::Expr(Expr { kind: ExprKind::Call(call), .. }) = part {
                 found |= call.schema.as_ref().is_some_and(|schema| schema == "auth")
                     && matches!(call.name.as_str(), "uid" | "jwt" | "role" | "email");
             }

@@ -1,11 +1,11 @@
 //! GRANT ... TO PUBLIC.
 
-use crate::ast::{AlterDefaultPrivileges, Ast, Grant, NamedPrivilege, ObjectKind, ObjectName};
-use crate::effect::{ChangeAction, ChangedObject};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::around::rest;
 use crate::rules::text::join;
+use pgvet_model::effect::{ChangeAction, ChangedObject};
+use pgvet_syntax::ast::{AlterDefaultPrivileges, Ast, Grant, NamedPrivilege, ObjectKind, ObjectName};
 use smol_str::SmolStr;
 
 declare_rule! {
@@ -129,7 +129,7 @@ fn written(privilege: &NamedPrivilege) -> String {
 
 /// Whether every named object is a view.
 fn is_view(context: &RuleContext<'_>, grant: &Grant) -> bool {
-    use crate::catalog::RelationKind::{MaterializedView, View};
+    use pgvet_model::catalog::RelationKind::{MaterializedView, View};
     let path = context.session.settings.search_path();
     let kind = |name| context.after.find_relation(name, &path).map(|oid| context.after.relation(oid).kind);
     let mut kinds = grant.objects.iter().map(kind);

@@ -1,13 +1,13 @@
 //! Policies that let everybody write everything.
 
 use super::api_roles::is_api_role;
-use crate::ast::{Ast, BooleanTest, Expr, ExprKind, Literal, ObjectKind, OperatorForm};
-use crate::catalog::Catalog;
-use crate::effect::{ChangeAction, ChangedObject, RelationName};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::around::{means, rest};
-use crate::source::TextRange;
+use pgvet_model::catalog::Catalog;
+use pgvet_model::effect::{ChangeAction, ChangedObject, RelationName};
+use pgvet_syntax::ast::{Ast, BooleanTest, Expr, ExprKind, Literal, ObjectKind, OperatorForm};
+use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
 
 declare_rule! {

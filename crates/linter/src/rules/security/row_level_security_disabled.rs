@@ -1,13 +1,13 @@
 //! Tables that users reach through an HTTP interface, without row-level security.
 
 use super::api_roles::{is_exposed_schema, reaching};
-use crate::ast::Persistence;
-use crate::catalog::RelationKind;
 use crate::declared::{DeclarationContext, Declared};
-use crate::effect::RelationName;
 use crate::report::Reporter;
 use crate::rule::declare_rule;
 use crate::rules::text::{enumerate, qualified};
+use pgvet_model::catalog::RelationKind;
+use pgvet_model::effect::RelationName;
+use pgvet_syntax::ast::Persistence;
 
 declare_rule! {
     /// A table that users reach through an HTTP interface has no row-level security.

@@ -1,12 +1,12 @@
 //! SECURITY DEFINER functions that use the `search_path` of their caller.
 
-use crate::ast::{ExprKind, FunctionBody, ObjectName, Part};
-use crate::builtin;
-use crate::catalog::{TEMPORARY_SCHEMA, names_in_path, search_path, search_path_value};
 use crate::report::Reporter;
 use crate::rule::{RoutineContext, declare_rule};
 use crate::rules::text::{identifier, signature};
 use crate::severity::Severity;
+use pgvet_model::builtin;
+use pgvet_model::catalog::{TEMPORARY_SCHEMA, names_in_path, search_path, search_path_value};
+use pgvet_syntax::ast::{ExprKind, FunctionBody, ObjectName, Part};
 use smol_str::SmolStr;
 
 declare_rule! {

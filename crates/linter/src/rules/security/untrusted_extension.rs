@@ -1,8 +1,8 @@
 //! Extensions that let SQL reach files, programs or other servers.
 
-use crate::effect::ChangedObject;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
+use pgvet_model::effect::ChangedObject;
 
 declare_rule! {
     /// An extension is created that gives SQL access to the server's files, programs or network.

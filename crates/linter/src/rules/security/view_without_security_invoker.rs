@@ -1,14 +1,14 @@
 //! Views that bypass row-level security.
 
 use super::api_roles::reaching;
-use crate::ast::Ast;
-use crate::catalog::{Catalog, Oid, Relation, RelationKind};
-use crate::effect::RelationName;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::everywhere_at_least;
 use crate::rules::around::{Until, ahead};
 use crate::rules::text::{enumerate, sql_name};
+use pgvet_model::catalog::{Catalog, Oid, Relation, RelationKind};
+use pgvet_model::effect::RelationName;
+use pgvet_syntax::ast::Ast;
 
 declare_rule! {
     /// A view reads tables that have row-level security with the rights of its owner.

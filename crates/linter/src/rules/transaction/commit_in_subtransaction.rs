@@ -1,10 +1,10 @@
 //! COMMIT and ROLLBACK in PL/pgSQL where they cannot work.
 
-use crate::ast::{Ast, CreateFunction, DefElem, FunctionBody};
-use crate::plpgsql::{self, BodyText, Context, StatementKind, Visitor, walk};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
-use crate::source::TextRange;
+use pgvet_syntax::ast::{Ast, CreateFunction, DefElem, FunctionBody};
+use pgvet_syntax::plpgsql::{self, BodyText, Context, StatementKind, Visitor, walk};
+use pgvet_syntax::source::TextRange;
 
 declare_rule! {
     /// PL/pgSQL code ends the transaction where PostgreSQL does not allow it.

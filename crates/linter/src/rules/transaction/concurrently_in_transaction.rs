@@ -1,13 +1,13 @@
 //! Statements that PostgreSQL refuses in a transaction block.
 
 use super::first_words;
-use crate::ast::Ast;
 use crate::fix::{Applicability, Fix};
-use crate::migration::TransactionMode;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::offer::leave_transaction;
-use crate::source::TextRange;
+use pgvet_model::migration::TransactionMode;
+use pgvet_syntax::ast::Ast;
+use pgvet_syntax::source::TextRange;
 
 declare_rule! {
     /// A statement that cannot run in a transaction runs in one.

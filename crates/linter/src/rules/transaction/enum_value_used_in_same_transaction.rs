@@ -1,15 +1,15 @@
 //! A new enum label that is used before it is committed.
 
 use super::split_help;
-use crate::ast::{
-    AlterTableAction, Ast, ColumnDef, Constraint, ConstraintKind, Expr, ExprKind, Query, QueryBody, TableElement,
-    TypeName, string_literal,
-};
-use crate::catalog::{Oid, TypeDef, TypeKind};
 use crate::confidence::Assumption;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
-use crate::source::TextRange;
+use pgvet_model::catalog::{Oid, TypeDef, TypeKind};
+use pgvet_syntax::ast::{
+    AlterTableAction, Ast, ColumnDef, Constraint, ConstraintKind, Expr, ExprKind, Query, QueryBody, TableElement,
+    TypeName, string_literal,
+};
+use pgvet_syntax::source::TextRange;
 
 declare_rule! {
     /// An enum label is used in the transaction that adds it.

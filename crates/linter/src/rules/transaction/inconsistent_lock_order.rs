@@ -1,17 +1,17 @@
 //! A migration and a function that lock the same tables in opposite order.
 
 use super::mixed_ddl_and_bulk_dml::is_upgrade;
-use crate::ast::{Ast, FunctionBody, LockMode, Part, Transaction};
-use crate::catalog::{Catalog, Function, Oid, RelationKind};
-use crate::deployment::Deployment;
-use crate::effect::{DataChangeKind, Lock, LockCause};
-use crate::lexer::quote_identifier;
 use crate::report::Reporter;
-use crate::routine::{Routine, Routines};
 use crate::rule::{MigrationContext, RuleContext, declare_rule};
 use crate::rules::names::Names;
-use crate::session::{Change, TransactionBlock};
-use crate::source::TextRange;
+use pgvet_model::catalog::{Catalog, Function, Oid, RelationKind};
+use pgvet_model::deployment::Deployment;
+use pgvet_model::effect::{DataChangeKind, Lock, LockCause};
+use pgvet_model::routine::{Routine, Routines};
+use pgvet_model::session::{Change, TransactionBlock};
+use pgvet_syntax::ast::{Ast, FunctionBody, LockMode, Part, Transaction};
+use pgvet_syntax::lexer::quote_identifier;
+use pgvet_syntax::source::TextRange;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 use std::rc::Rc;

@@ -2,15 +2,15 @@
 
 use super::first_words;
 use super::retry::run_again;
-use crate::ast::{Ast, CreateIndex, ObjectKind};
 use crate::confidence::Assumption;
 use crate::fix::{Applicability, Fix};
-use crate::migration::TransactionMode;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::offer::{is_autocommit, line_before};
 use crate::rules::around::earlier;
 use crate::rules::text::sql_name;
+use pgvet_model::migration::TransactionMode;
+use pgvet_syntax::ast::{Ast, CreateIndex, ObjectKind};
 
 declare_rule! {
     /// `CREATE INDEX CONCURRENTLY IF NOT EXISTS` without a `DROP INDEX CONCURRENTLY IF EXISTS` before it.

@@ -1,14 +1,14 @@
 //! Strong locks on many tables at once.
 
 use super::{first_words, split_help};
-use crate::ast::LockMode;
-use crate::catalog::Oid;
 use crate::confidence::Assumption;
-use crate::effect::{Lock, LockCause, ScanCause};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::dropped_later::is_dropped_later;
-use crate::session::{HeldLock, Place, TransactionBlock};
+use pgvet_model::catalog::Oid;
+use pgvet_model::effect::{Lock, LockCause, ScanCause};
+use pgvet_model::session::{HeldLock, Place, TransactionBlock};
+use pgvet_syntax::ast::LockMode;
 
 declare_rule! {
     /// One transaction locks many tables that are in use, or adds foreign keys between several pairs of them.

@@ -1,12 +1,12 @@
 //! A table is altered after its rows were changed.
 
 use super::{first_words, split_help};
-use crate::ast::Ast;
-use crate::catalog::Oid;
-use crate::effect::{DataChangeKind, Lock, LockCause};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
-use crate::session::Change;
+use pgvet_model::catalog::Oid;
+use pgvet_model::effect::{DataChangeKind, Lock, LockCause};
+use pgvet_model::session::Change;
+use pgvet_syntax::ast::Ast;
 
 declare_rule! {
     /// A transaction changes all rows of a table and then alters the table, or alters it while deferred foreign keys

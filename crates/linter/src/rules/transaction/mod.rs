@@ -15,11 +15,11 @@ pub mod work_after_strong_lock;
 
 mod retry;
 
-use crate::migration::TransactionMode;
 use crate::rule::RuleContext;
 use crate::rules::timeouts::stops_queries;
-use crate::session::{HeldLock, Session};
-use crate::source::TextRange;
+use pgvet_model::migration::TransactionMode;
+use pgvet_model::session::{HeldLock, Session};
+use pgvet_syntax::source::TextRange;
 
 /// How to leave a transaction before a statement, for the tool and the file at hand.
 fn split_help(context: &RuleContext<'_>, what: &str) -> String {

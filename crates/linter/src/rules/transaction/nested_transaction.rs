@@ -1,12 +1,12 @@
 //! BEGIN and COMMIT that do not fit the transaction that is open.
 
-use crate::ast::{Ast, Transaction};
-use crate::migration::{Migration, TransactionMode};
 use crate::report::Reporter;
 use crate::rule::{MigrationContext, RuleContext, declare_rule};
 use crate::severity::Severity;
-use crate::source::TextRange;
-use crate::statement::Statement;
+use pgvet_model::migration::{Migration, TransactionMode};
+use pgvet_syntax::ast::{Ast, Transaction};
+use pgvet_syntax::source::TextRange;
+use pgvet_syntax::statement::Statement;
 
 declare_rule! {
     /// `BEGIN` inside a transaction, `COMMIT` or `ROLLBACK` without a `BEGIN` in the file, or a transaction that the

@@ -3,9 +3,9 @@
 use super::first_words;
 use super::invalid_index_kept::{self, is_dropped_before};
 use super::retry_blocked;
-use crate::ast::{AlterTableAction, Ast};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
+use pgvet_syntax::ast::{AlterTableAction, Ast};
 
 declare_rule! {
     /// A statement outside of a transaction that fails when the migration is run a second time.

@@ -1,7 +1,7 @@
 //! How a migration that has stopped half way is run again.
 
 use crate::rule::RuleContext;
-use crate::runner::Retry;
+use pgvet_model::runner::Retry;
 
 /// Returns how to run a migration again after its remains have been cleaned up.
 pub(super) fn run_again(context: &RuleContext<'_>) -> String {

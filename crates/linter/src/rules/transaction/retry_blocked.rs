@@ -3,19 +3,19 @@
 use super::first_words;
 use super::not_rerunnable::missing_guard;
 use super::retry::run_again;
-use crate::ast::{Ast, Transaction};
-use crate::catalog::Catalog;
 use crate::confidence::Assumption;
-use crate::effect::{Effects, Failure, IndexBuild, IndexBuildCause, ScanCause};
 use crate::report::Reporter;
-use crate::routine::Trial;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::lasting::Lasting;
 use crate::rules::text::sql_name;
 use crate::rules::timeouts::{first_strong_lock, lock_timeout_in_effect};
-use crate::runner::Retry;
-use crate::source::TextRange;
-use crate::statement::Statement;
+use pgvet_model::catalog::Catalog;
+use pgvet_model::effect::{Effects, Failure, IndexBuild, IndexBuildCause, ScanCause};
+use pgvet_model::routine::Trial;
+use pgvet_model::runner::Retry;
+use pgvet_syntax::ast::{Ast, Transaction};
+use pgvet_syntax::source::TextRange;
+use pgvet_syntax::statement::Statement;
 use std::collections::HashSet;
 
 declare_rule! {

@@ -1,10 +1,10 @@
 //! NOT VALID and VALIDATE CONSTRAINT in one transaction.
 
 use super::split_help;
-use crate::catalog::Oid;
-use crate::effect::ScanCause;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
+use pgvet_model::catalog::Oid;
+use pgvet_model::effect::ScanCause;
 
 declare_rule! {
     /// A constraint is added as `NOT VALID` and validated in the same transaction.
@@ -68,7 +68,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
 /// Whether an earlier statement of the transaction added the constraint.
 pub(super) fn is_new(context: &RuleContext<'_>, table: Oid, constraint: &str) -> bool {
     let Some(block) = &context.session.block else { return false };
-    let has = |catalog: &crate::catalog::Catalog| {
+    let has = |catalog: &pgvet_model::catalog::Catalog| {
         catalog.get_relation(table).is_some_and(|table| table.constraint(constraint).is_some())
     };
     has(context.before) && !has(block.catalog_before())

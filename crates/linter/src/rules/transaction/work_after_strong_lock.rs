@@ -1,15 +1,15 @@
 //! Slow work while an earlier statement's lock is still held.
 
 use super::split_help;
-use crate::ast::{Ast, LockMode};
-use crate::catalog::Oid;
 use crate::confidence::Assumption;
-use crate::effect::{DataChange, DataChangeKind, Effects, Extent, RelationName, Rows, ScanCause, Visibility};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::timeouts::stops_queries;
-use crate::session::{HeldLock, Place};
-use crate::source::TextRange;
+use pgvet_model::catalog::Oid;
+use pgvet_model::effect::{DataChange, DataChangeKind, Effects, Extent, RelationName, Rows, ScanCause, Visibility};
+use pgvet_model::session::{HeldLock, Place};
+use pgvet_syntax::ast::{Ast, LockMode};
+use pgvet_syntax::source::TextRange;
 
 declare_rule! {
     /// A scan, rewrite, index build or backfill while the transaction holds a strong lock that an earlier statement

@@ -4,7 +4,7 @@ use super::judge::{Finding, judge};
 use super::laboratory::Laboratory;
 use super::sequence::Sequence;
 use crate::measure::{fixtures, read};
-use pgvet_linter::version::PgVersion;
+use pgvet_model::version::PgVersion;
 
 /// Cases with their names. A statement ends with its line.
 fn cases() -> Result<Vec<(String, Sequence)>, String> {

@@ -1,13 +1,13 @@
 //! The catalog after a sequence: as the server has it, and as the model has it, one line for each object.
 
-use pgvet_linter::ast::{Firing, Persistence, ReferentialAction, ReplicaIdentity};
-use pgvet_linter::builtin;
-use pgvet_linter::catalog::{
+use pgvet_model::builtin;
+use pgvet_model::catalog::{
     Catalog, Column, Constraint, ConstraintKind, IdentityKind, Index, Oid, Relation, RelationKind, SqlType,
     TEMPORARY_SCHEMA, TypeKind,
 };
-use pgvet_linter::expression::format_builtin;
-use pgvet_linter::lexer::quote_identifier;
+use pgvet_model::expression::format_builtin;
+use pgvet_syntax::ast::{Firing, Persistence, ReferentialAction, ReplicaIdentity};
+use pgvet_syntax::lexer::quote_identifier;
 use smol_str::SmolStr;
 use std::collections::BTreeSet;
 

@@ -4,10 +4,10 @@ use super::catalog::lines;
 use super::explained::explanation;
 use super::laboratory::Run;
 use super::sequence::Sequence;
-use crate::measure::settings_for;
-use pgvet_linter::migration::Migration;
-use pgvet_linter::predict::{Database, effects};
-use pgvet_linter::version::PgVersion;
+use pgvet_model::migration::Migration;
+use pgvet_model::predict::{Database, effects};
+use pgvet_model::production::Functions;
+use pgvet_model::version::PgVersion;
 use pgvet_trace::{ModelDifference, StatementTrace, compare};
 
 /// Something in which the model and the server differ.
@@ -59,7 +59,7 @@ pub(super) fn judge(sequence: &Sequence, run: &Run, version: PgVersion) -> Verdi
     // An empty dump says that nothing else is there.
     let nothing = super::sequence::parsed(String::new());
     let dump = Migration { report: false, baseline: true, ..Migration::new(&nothing) };
-    let predicted = effects(&[dump, Migration::new(&file)], &settings_for(version)).pop().unwrap_or_default();
+    let predicted = effects(&[dump, Migration::new(&file)], version, &Functions::default()).pop().unwrap_or_default();
     let at = |start: u32| file.statements.iter().position(|statement| statement.range.start == start);
     let traced: Vec<&StatementTrace> =
         run.trace.statements.iter().filter(|statement| !statement.range.is_empty()).collect();

@@ -2,9 +2,9 @@
 
 use super::catalog::CATALOG_SQL;
 use super::sequence::Sequence;
-use pgvet_linter::migration::Migration;
-use pgvet_linter::statement::ParsedFile;
-use pgvet_linter::version::PgVersion;
+use pgvet_model::migration::Migration;
+use pgvet_model::version::PgVersion;
+use pgvet_syntax::statement::ParsedFile;
 use pgvet_trace::provider::{Answer, CloneProvider, Scratch, ScratchOptions, ServerInfo, ThinClone};
 use pgvet_trace::{Error, MigrationTrace, Settings};
 use std::collections::BTreeSet;

@@ -3,7 +3,7 @@
 use super::judge::{Finding, judge};
 use super::laboratory::Laboratory;
 use super::sequence::Sequence;
-use pgvet_linter::version::PgVersion;
+use pgvet_model::version::PgVersion;
 
 /// The shortest sequence that was found, and the difference in it.
 pub(super) fn minimize(

@@ -20,7 +20,7 @@ use crate::measure::random::Random;
 pub use cases::check_cases;
 use judge::{Finding, judge};
 use laboratory::Laboratory;
-use pgvet_linter::version::PgVersion;
+use pgvet_model::version::PgVersion;
 use sequence::{Sequence, generate};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -3,8 +3,8 @@
 use super::template::Fill;
 use super::types::{self, Family};
 use crate::measure::random::Random;
-use pgvet_linter::catalog::{Catalog, Column, ConstraintKind, Oid, Relation, RelationKind, SqlType};
-use pgvet_linter::lexer::quote_identifier;
+use pgvet_model::catalog::{Catalog, Column, ConstraintKind, Oid, Relation, RelationKind, SqlType};
+use pgvet_syntax::lexer::quote_identifier;
 use smol_str::SmolStr;
 
 /// Names that look alike, need quotes, fill 63 bytes, or are longer and cut.

@@ -4,11 +4,11 @@ use super::scene::Scene;
 use super::statements::{ALONE, KINDS};
 use super::template::expand;
 use crate::measure::random::Random;
-use pgvet_linter::effect::Effects;
-use pgvet_linter::predict::Database;
-use pgvet_linter::source::SourceFile;
-use pgvet_linter::statement::{ParsedFile, parse_file};
-use pgvet_linter::version::PgVersion;
+use pgvet_model::effect::Effects;
+use pgvet_model::predict::Database;
+use pgvet_model::version::PgVersion;
+use pgvet_syntax::source::SourceFile;
+use pgvet_syntax::statement::{ParsedFile, parse_file};
 
 /// How many statements a sequence has, besides its first tables.
 const LENGTH: usize = 30;

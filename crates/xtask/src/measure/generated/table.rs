@@ -3,9 +3,9 @@
 use super::scene::Scene;
 use super::template::{Fill, expand};
 use super::types::{self, Family};
-use pgvet_linter::ast::PartitionStrategy;
-use pgvet_linter::builtin;
-use pgvet_linter::lexer::quote_identifier;
+use pgvet_model::builtin;
+use pgvet_syntax::ast::PartitionStrategy;
+use pgvet_syntax::lexer::quote_identifier;
 
 const COLUMNS: &[&str] =
     &["id", "a", "b", "c", "d", "\"Name\"", "price", "created_at", "e_long_column_name_of_forty_bytes_and_some_more"];
@@ -103,7 +103,7 @@ impl Scene<'_> {
         let columns = table.columns.iter().filter(|column| column.generated.is_none() && column.identity.is_none());
         let columns: Vec<_> = columns.collect();
         let number = self.random.below(500);
-        let value = |at: &&&pgvet_linter::catalog::Column| {
+        let value = |at: &&&pgvet_model::catalog::Column| {
             let name = builtin::type_by_oid(at.sql_type.oid.0).map_or("", |known| known.name);
             match (name, types::family(self.catalog, at.sql_type)) {
                 ("bpchar" | "varchar" | "char", _) => "'v'".to_owned(),

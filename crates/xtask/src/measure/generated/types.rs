@@ -1,8 +1,8 @@
 //! The types of generated columns, and values of them.
 
 use crate::measure::random::Random;
-use pgvet_linter::builtin;
-use pgvet_linter::catalog::{Catalog, SqlType, TypeKind};
+use pgvet_model::builtin;
+use pgvet_model::catalog::{Catalog, SqlType, TypeKind};
 
 /// Types with the same values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use super::history_truth::Histories;
 use super::random::Random;
 use super::share;
 use offer::{Changed, Offer, Way};
-use pgvet_linter::version::{PgVersion, VersionRange};
+use pgvet_model::version::{PgVersion, VersionRange};
 use pgvet_trace::server::Server;
 use project::Copied;
 use site::Site;

@@ -4,11 +4,11 @@ use super::project::{Copied, leads_up, load};
 use pgvet_linter::check::check;
 use pgvet_linter::diagnostic::Diagnostic;
 use pgvet_linter::fix::{Applicability, Fix, apply};
-use pgvet_linter::migration::{Migration, TransactionMode};
 use pgvet_linter::rewrite::{PlannedFile, Refusal, rewrite};
 use pgvet_linter::rules::refusal::is_refusal;
-use pgvet_linter::source::SourceFile;
-use pgvet_linter::statement::{ParsedFile, parse_file};
+use pgvet_model::migration::{Migration, TransactionMode};
+use pgvet_syntax::source::SourceFile;
+use pgvet_syntax::statement::{ParsedFile, parse_file};
 use pgvet_workspace::{Project, sequence};
 use std::fmt::Write as _;
 use std::fs;
@@ -149,7 +149,7 @@ impl Copied {
         };
         let is_new = |found: &Diagnostic| {
             let is_known_rule = before().any(|known| known.rule == found.rule);
-            is_refusal(&found) || is_still_there && is_ours(&found) || !is_known_rule && !is_of_author(found)
+            is_refusal(found) || is_still_there && is_ours(&found) || !is_known_rule && !is_of_author(found)
         };
         found.into_iter().filter(is_new).collect()
     }

@@ -1,8 +1,8 @@
 //! A server whose database is where a history has come to, and copies of that database.
 
 use super::project::{Copied, leads_up};
-use pgvet_linter::migration::{Migration, TransactionMode};
-use pgvet_linter::statement::ParsedFile;
+use pgvet_model::migration::{Migration, TransactionMode};
+use pgvet_syntax::statement::ParsedFile;
 use pgvet_trace::provider::{Answer, CloneProvider, ServerInfo, Template, ThinClone};
 use pgvet_trace::server::{Binaries, Options, Server};
 use pgvet_trace::{Address, Error, Settings};

@@ -1,9 +1,9 @@
 //! The statements that a server ran against those that pgvet reads.
 
 use super::Recorded;
-use pgvet_linter::lexer::tokenize;
-use pgvet_linter::source::TextRange;
-use pgvet_linter::statement::{self, PlaceholderKind, Statement};
+use pgvet_syntax::lexer::tokenize;
+use pgvet_syntax::source::TextRange;
+use pgvet_syntax::statement::{self, PlaceholderKind, Statement};
 use std::fmt;
 
 /// How what pgvet reads differs from what a server ran.

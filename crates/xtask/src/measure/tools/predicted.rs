@@ -1,13 +1,13 @@
 //! What pgvet's model says of a project, in the form in which runs are recorded.
 
 use super::observation::{End, Numbers};
-use crate::measure::settings_for;
-use pgvet_linter::ast::{Ast, Transaction};
-use pgvet_linter::catalog::RelationKind;
-use pgvet_linter::migration::{Direction, Migration, TransactionMode};
-use pgvet_linter::predict::{StatementEffects, effects};
-use pgvet_linter::runner::RefusalKind;
-use pgvet_linter::version::PgVersion;
+use pgvet_model::catalog::RelationKind;
+use pgvet_model::migration::{Direction, Migration, TransactionMode};
+use pgvet_model::predict::{StatementEffects, effects};
+use pgvet_model::production::Functions;
+use pgvet_model::runner::RefusalKind;
+use pgvet_model::version::PgVersion;
+use pgvet_syntax::ast::{Ast, Transaction};
 use pgvet_workspace::config::ConfigSource;
 use pgvet_workspace::{Project, Request, Tool};
 use std::collections::BTreeSet;
@@ -48,7 +48,7 @@ pub fn predict(root: &Path, major: u8) -> Result<Prediction, String> {
         migration.release = Some(0);
         migration.report = true;
     }
-    let all = effects(&migrations, &settings_for(PgVersion(major)));
+    let all = effects(&migrations, PgVersion(major), &Functions::default());
     let mut run = Replayed::default();
     for ((migration, effects), file) in migrations.iter().zip(&all).zip(&paths) {
         if migration.direction == Direction::Down {

@@ -1,0 +1,125 @@
+//! Constraints of tables.
+
+use super::Oid;
+use pgvet_syntax::ast::{Expr, ReferentialAction};
+use serde::{Deserialize, Serialize};
+use smol_str::SmolStr;
+use std::sync::Arc;
+
+/// A constraint: a row of `pg_constraint`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Constraint {
+    pub name: SmolStr,
+    pub kind: ConstraintKind,
+    /// Checked for all rows (`convalidated`).
+    pub valid: bool,
+    pub enforced: bool,
+    pub deferrable: bool,
+    pub initially_deferred: bool,
+    pub no_inherit: bool,
+    /// Defined here and not only inherited.
+    pub is_local: bool,
+    /// Number of parents that have it.
+    pub inherited_from: u16,
+}
+
+/// What a constraint says.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub enum ConstraintKind {
+    /// Stored as a constraint from 18 on; in the model always, so that its name is known.
+    NotNull {
+        column: SmolStr,
+    },
+    Check {
+        expression: Arc<Expr>,
+        columns: Vec<SmolStr>,
+    },
+    PrimaryKey {
+        columns: Vec<SmolStr>,
+        index: Oid,
+    },
+    Unique {
+        columns: Vec<SmolStr>,
+        index: Oid,
+    },
+    Exclude {
+        index: Oid,
+    },
+    ForeignKey(ForeignKeyConstraint),
+}
+
+/// A foreign key.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ForeignKeyConstraint {
+    pub columns: Vec<SmolStr>,
+    pub referenced: Oid,
+    pub referenced_columns: Vec<SmolStr>,
+    /// The index of the referenced table that it relies on; invalid where not known.
+    pub referenced_index: Oid,
+    pub on_delete: ReferentialAction,
+    pub on_update: ReferentialAction,
+    /// The columns that ON DELETE SET NULL or SET DEFAULT sets, where it does not set all.
+    pub set_columns: Vec<SmolStr>,
+    pub match_full: bool,
+}
+
+impl Constraint {
+    /// A valid constraint of the table itself, without options.
+    pub fn new(name: SmolStr, kind: ConstraintKind) -> Self {
+        Self {
+            name,
+            kind,
+            valid: true,
+            enforced: true,
+            deferrable: false,
+            initially_deferred: false,
+            no_inherit: false,
+            is_local: true,
+            inherited_from: 0,
+        }
+    }
+
+    /// The index that implements it.
+    pub fn index(&self) -> Option<Oid> {
+        match &self.kind {
+            ConstraintKind::PrimaryKey { index, .. }
+            | ConstraintKind::Unique { index, .. }
+            | ConstraintKind::Exclude { index } => Some(*index),
+            _ => None,
+        }
+    }
+
+    pub fn foreign_key(&self) -> Option<&ForeignKeyConstraint> {
+        match &self.kind {
+            ConstraintKind::ForeignKey(foreign_key) => Some(foreign_key),
+            _ => None,
+        }
+    }
+
+    /// Would a child inherit this constraint as that one? NOT NULL goes by its column, CHECK by its name; what indexes
+    /// and foreign keys implement is told apart elsewhere.
+    pub fn is_counterpart(&self, of_child: &Self) -> bool {
+        match (&self.kind, &of_child.kind) {
+            (ConstraintKind::NotNull { column: ours }, ConstraintKind::NotNull { column: theirs }) => ours == theirs,
+            (ConstraintKind::Check { .. }, ConstraintKind::Check { .. }) => self.name == of_child.name,
+            (_, ConstraintKind::NotNull { .. } | ConstraintKind::Check { .. }) => false,
+            _ => true,
+        }
+    }
+
+    pub fn is_primary_key(&self) -> bool {
+        matches!(self.kind, ConstraintKind::PrimaryKey { .. })
+    }
+
+    /// Columns of its own table that it mentions.
+    pub fn columns(&self) -> &[SmolStr] {
+        match &self.kind {
+            ConstraintKind::NotNull { column } => std::slice::from_ref(column),
+            ConstraintKind::Check { columns, .. }
+            | ConstraintKind::PrimaryKey { columns, .. }
+            | ConstraintKind::Unique { columns, .. } => columns,
+            ConstraintKind::Exclude { .. } => &[],
+            ConstraintKind::ForeignKey(foreign_key) => &foreign_key.columns,
+        }
+    }
+}

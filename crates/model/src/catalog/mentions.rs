@@ -1,0 +1,170 @@
+//! Which relations may use a function or a type: what a DROP would otherwise look for in every relation.
+
+use super::{Catalog, ConstraintKind, HashMap, Oid, Relation};
+use imbl::{OrdSet, Vector};
+use pgvet_syntax::ast::{Expr, ExprKind};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use smol_str::SmolStr;
+use std::sync::Arc;
+
+/// What the definition of a relation names.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Mention {
+    /// A function that an expression calls, whichever of that name it is.
+    Call(SmolStr),
+    /// A type of a column, the function of a trigger, what a view uses, the type of a table OF it.
+    Object(Oid),
+}
+
+/// The relations by what they name, or once named: whoever asks looks at the relation itself.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Mentions {
+    relations: HashMap<Mention, OrdSet<Oid>>,
+    /// Relations that were added or handed out to be changed since the others were read.
+    changed: Vector<Oid>,
+    /// Nothing was read yet.
+    unread: bool,
+}
+
+impl Mentions {
+    pub(super) fn note_change(&mut self, relation: Oid) {
+        if self.changed.last() != Some(&relation) {
+            self.changed.push_back(relation);
+        }
+    }
+
+    fn read(&mut self, relation: &Relation) {
+        let mut found = Vec::new();
+        for_each_mention(relation, |mention| {
+            if !found.contains(&mention) {
+                found.push(mention);
+            }
+        });
+        for mention in found {
+            self.relations.entry(mention).or_default().insert(relation.oid);
+        }
+    }
+}
+
+/// A kept catalog is read anew when it is asked.
+impl Serialize for Mentions {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_unit()
+    }
+}
+
+impl<'de> Deserialize<'de> for Mentions {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        <()>::deserialize(deserializer)?;
+        Ok(Self { unread: true, ..Self::default() })
+    }
+}
+
+impl Catalog {
+    /// Reads the relations that have changed, so that [`Catalog::relations_mentioning`] need not look at them again.
+    pub fn read_mentions(&mut self) {
+        let mut mentions = std::mem::take(&mut self.mentions);
+        if mentions.unread {
+            self.relations.values().for_each(|relation| mentions.read(relation));
+        } else {
+            let changed: OrdSet<Oid> = mentions.changed.iter().copied().collect();
+            changed.iter().filter_map(|oid| self.relations.get(oid)).for_each(|relation| mentions.read(relation));
+        }
+        mentions.unread = false;
+        mentions.changed = Vector::new();
+        self.mentions = mentions;
+    }
+
+    /// The relations that may name one of these, in the order of their creation: all that do, and some that do not.
+    pub fn relations_mentioning(&self, sought: &[Mention]) -> Vec<&Arc<Relation>> {
+        if self.mentions.unread {
+            return self.relations_in_order();
+        }
+        let read = sought.iter().filter_map(|mention| self.mentions.relations.get(mention)).flatten();
+        let mut oids: Vec<Oid> = read.chain(&self.mentions.changed).copied().collect();
+        oids.sort_unstable();
+        oids.dedup();
+        oids.iter().filter_map(|oid| self.relations.get(oid)).collect()
+    }
+}
+
+fn for_each_mention(relation: &Relation, mut visit: impl FnMut(Mention)) {
+    relation.of_type.into_iter().for_each(|oid| visit(Mention::Object(oid)));
+    for column in relation.columns.iter().filter(|column| !column.sql_type.oid.is_builtin()) {
+        visit(Mention::Object(column.sql_type.oid));
+    }
+    for trigger in &relation.triggers {
+        visit(Mention::Object(trigger.function));
+    }
+    if let Some(view) = relation.view() {
+        view.objects.iter().for_each(|oid| visit(Mention::Object(*oid)));
+    }
+    let mut calls = |expr: &Expr| {
+        expr.walk(&mut |part| {
+            if let ExprKind::Call(call) = &part.kind {
+                visit(Mention::Call(call.name.clone()));
+            }
+        });
+    };
+    for column in &relation.columns {
+        column.default.iter().for_each(|default| calls(default));
+        column.generated.iter().for_each(|generated| calls(&generated.expression));
+    }
+    for constraint in &relation.constraints {
+        if let ConstraintKind::Check { expression, .. } = &constraint.kind {
+            calls(expression);
+        }
+    }
+    for policy in &relation.policies {
+        policy.using.iter().chain(&policy.check).for_each(|expr| calls(expr));
+    }
+    relation.triggers.iter().filter_map(|trigger| trigger.condition.as_deref()).for_each(&mut calls);
+    if let Some(index) = relation.index() {
+        index.elements.iter().map(|element| &element.key).chain(index.predicate.as_deref()).for_each(calls);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Mention;
+    use crate::catalog::Catalog;
+    use crate::routine::Trial;
+    use crate::version::PgVersion;
+    use pgvet_syntax::ast::from_pg::parse_sql;
+
+    fn names(catalog: &Catalog, sought: &[Mention]) -> Vec<String> {
+        catalog.relations_mentioning(sought).iter().map(|relation| relation.name.to_string()).collect()
+    }
+
+    #[test]
+    fn relations_are_found_before_and_after_they_are_read() {
+        let sql = "CREATE TYPE mood AS ENUM ('low'); CREATE TABLE a (x mood); CREATE TABLE b (x int CHECK (f(x) > 0));
+            CREATE TABLE c (x int); CREATE INDEX c_f ON c (g(f(x))); CREATE TABLE d (x int);";
+        let mut trial = Trial::new(&Catalog::new(), &vec!["public".into()].into(), PgVersion(17));
+        parse_sql(sql).unwrap().iter().for_each(|statement| drop(trial.run(statement)));
+        let mut catalog = trial.catalog().clone();
+        let call = [Mention::Call("f".into())];
+        let mood = [Mention::Object(catalog.type_named("public", "mood").unwrap())];
+        assert!(names(&catalog, &call).len() >= 5, "nothing was read yet");
+        catalog.read_mentions();
+        assert_eq!(
+            (names(&catalog, &call), names(&catalog, &mood)),
+            (vec!["b".into(), "c_f".into()], vec!["a".into()])
+        );
+
+        let kept = postcard::to_stdvec(&catalog).unwrap();
+        let mut kept: Catalog = postcard::from_bytes(&kept).unwrap();
+        assert!(names(&kept, &call).len() >= 5, "what was kept is read when it is asked");
+        kept.read_mentions();
+        assert_eq!(names(&kept, &call), ["b", "c_f"]);
+
+        let d = catalog.relation_named("public", "d").unwrap();
+        catalog.relation_mut(d).of_type = catalog.type_named("public", "mood");
+        assert_eq!(names(&catalog, &mood), ["a", "d"]);
+        catalog.read_mentions();
+        assert_eq!(
+            (names(&catalog, &call), names(&catalog, &mood)),
+            (vec!["b".into(), "c_f".into()], vec!["a".into(), "d".into()])
+        );
+    }
+}

@@ -1,0 +1,592 @@
+//! The schema of a database, in PostgreSQL's own words, as the migrations so far have made it.
+//!
+//! A [`Catalog`] is a persistent value: cloning costs a few reference counts, so a transaction's savepoints, a rule's
+//! view of "before" and a second run for another major version are all plain clones.
+
+mod by_name;
+mod constraint;
+mod doubt;
+mod function;
+mod index;
+mod mentions;
+mod names;
+mod one_row;
+mod privilege;
+mod publication;
+mod relation;
+mod relation_kind;
+mod relation_names;
+pub mod search_path;
+mod sequence_use;
+mod statistics;
+mod types;
+
+pub use constraint::*;
+pub use function::*;
+pub use index::*;
+pub use mentions::Mention;
+pub use names::*;
+pub use privilege::*;
+pub use relation::*;
+pub use relation_kind::RelationKind;
+pub use search_path::SearchPath;
+pub use search_path::{names_in_path, search_path, search_path_value};
+pub use sequence_use::SEQUENCE_FUNCTIONS;
+pub use statistics::*;
+pub use types::*;
+
+use crate::builtin::{self, Extension};
+use by_name::ByName;
+use doubt::Doubts;
+use imbl::{OrdMap, OrdSet};
+use mentions::Mentions;
+use rustc_hash::FxBuildHasher;
+use serde::{Deserialize, Serialize};
+use smol_str::SmolStr;
+use std::sync::Arc;
+
+/// Names and oids come from files that their owner checks, so a fast hash does.
+type HashMap<K, V> = imbl::GenericHashMap<K, V, FxBuildHasher, imbl::shared_ptr::DefaultSharedPtr>;
+
+/// The identity of a relation, type or function. Built-in types have PostgreSQL's own; ours start at [`Oid::FIRST_USER`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
+pub struct Oid(pub u32);
+
+impl Oid {
+    /// PostgreSQL's `InvalidOid`: unknown or absent.
+    pub const INVALID: Self = Self(0);
+    /// PostgreSQL's `FirstNormalObjectId`.
+    pub const FIRST_USER: Self = Self(16384);
+
+    pub fn is_valid(self) -> bool {
+        self != Self::INVALID
+    }
+
+    pub fn is_builtin(self) -> bool {
+        self.is_valid() && self < Self::FIRST_USER
+    }
+}
+
+/// A qualified name: schema and name.
+pub type QualifiedName = (SmolStr, SmolStr);
+
+/// The schema that stands for the session's temporary schema.
+pub const TEMPORARY_SCHEMA: &str = "pg_temp";
+
+/// The schema of one database.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Catalog {
+    next_oid: u32,
+    schemas: OrdMap<SmolStr, ()>,
+    relations: HashMap<Oid, Arc<Relation>>,
+    relation_names: ByName<Oid>,
+    /// The relations, types and functions of the session.
+    temporary: OrdSet<Oid>,
+    /// The session has put something into its temporary schema, which makes it.
+    has_temporary_schema: bool,
+    /// Schemas that have, or had, relations.
+    occupied: OrdSet<SmolStr>,
+    /// Relations under names of which only run time knows a part.
+    open_names: OrdSet<Oid>,
+    mentions: Mentions,
+    /// How many constraints of a schema have a name: PostgreSQL avoids those when it makes one up.
+    constraint_names: ByName<u32>,
+    /// Relations that have, or had, rules that name other relations.
+    ruled: OrdMap<Oid, ()>,
+    types: HashMap<Oid, Arc<TypeDef>>,
+    type_names: ByName<Oid>,
+    functions: HashMap<Oid, Arc<Function>>,
+    function_names: ByName<Vec<Oid>>,
+    publications: OrdMap<SmolStr, Arc<Publication>>,
+    extensions: OrdMap<SmolStr, SmolStr>,
+    /// Those of the extensions whose objects are known.
+    #[serde(with = "known_extensions")]
+    known_extensions: Arc<[&'static Extension]>,
+    /// Extended statistics.
+    statistics: OrdMap<QualifiedName, ExtendedStatistics>,
+    /// What GRANT gave on relations and functions.
+    privileges: HashMap<Oid, Arc<Vec<Privilege>>>,
+    default_privileges: Arc<Vec<DefaultPrivilege>>,
+    /// Relations that have, or had, row-level security.
+    row_secured: OrdMap<Oid, ()>,
+    /// Names of relations that a statement dropped, renamed or moved away: using one is certainly an error.
+    gone: ByName<()>,
+    /// A relation was used that no statement had created: there may be more of that kind.
+    has_unseen: bool,
+    doubts: Doubts,
+}
+
+impl Default for Catalog {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Catalog {
+    /// A new database: the schema `public` and nothing in it.
+    pub fn new() -> Self {
+        Self {
+            next_oid: Oid::FIRST_USER.0,
+            schemas: OrdMap::unit(SmolStr::new_static("public"), ()),
+            relations: HashMap::new(),
+            relation_names: ByName::new(),
+            temporary: OrdSet::new(),
+            has_temporary_schema: false,
+            occupied: OrdSet::new(),
+            open_names: OrdSet::new(),
+            mentions: Mentions::default(),
+            constraint_names: ByName::new(),
+            ruled: OrdMap::new(),
+            types: HashMap::new(),
+            type_names: ByName::new(),
+            functions: HashMap::new(),
+            function_names: ByName::new(),
+            publications: OrdMap::new(),
+            extensions: OrdMap::new(),
+            known_extensions: Arc::default(),
+            statistics: OrdMap::new(),
+            privileges: HashMap::new(),
+            default_privileges: Arc::default(),
+            row_secured: OrdMap::new(),
+            gone: ByName::new(),
+            has_unseen: false,
+            doubts: Doubts::default(),
+        }
+    }
+
+    pub fn new_oid(&mut self) -> Oid {
+        let oid = Oid(self.next_oid);
+        self.next_oid += 1;
+        oid
+    }
+
+    // ---- schemas ----
+
+    pub fn has_schema(&self, name: &str) -> bool {
+        self.schemas.contains_key(name)
+    }
+
+    pub fn has_temporary_schema(&self) -> bool {
+        self.has_temporary_schema
+    }
+
+    fn note_temporary(&mut self, oid: Oid) {
+        self.temporary.insert(oid);
+        self.has_temporary_schema = true;
+    }
+
+    pub fn add_schema(&mut self, name: SmolStr) {
+        self.schemas.insert(name, ());
+    }
+
+    pub fn remove_schema(&mut self, name: &str) {
+        self.schemas.remove(name);
+    }
+
+    // ---- relations ----
+
+    /// A relation that is known to exist because its oid came from this catalog.
+    ///
+    /// # Panics
+    /// When the oid is of another catalog or the relation was dropped: an error of the model.
+    pub fn relation(&self, oid: Oid) -> &Relation {
+        self.relations.get(&oid).expect("an oid that this catalog gave out stands for a relation")
+    }
+
+    pub fn get_relation(&self, oid: Oid) -> Option<&Arc<Relation>> {
+        self.relations.get(&oid)
+    }
+
+    /// The relation, to be changed. Name, schema and constraints change through methods of the catalog.
+    ///
+    /// # Panics
+    /// As [`Catalog::relation`].
+    pub fn relation_mut(&mut self, oid: Oid) -> &mut Relation {
+        self.mentions.note_change(oid);
+        let relation = self.relations.get_mut(&oid).expect("an oid that this catalog gave out stands for a relation");
+        Arc::make_mut(relation)
+    }
+
+    pub fn relations(&self) -> impl Iterator<Item = &Arc<Relation>> {
+        self.relations.values()
+    }
+
+    pub fn relation_count(&self) -> usize {
+        self.relations.len()
+    }
+
+    /// Relations in the order of their creation.
+    pub fn relations_in_order(&self) -> Vec<&Arc<Relation>> {
+        self.relations_where(|_| true)
+    }
+
+    /// The relations that satisfy a condition, in the order of their creation.
+    pub fn relations_where(&self, condition: impl Fn(&Relation) -> bool) -> Vec<&Arc<Relation>> {
+        let mut found: Vec<_> = self.relations.values().filter(|relation| condition(relation)).collect();
+        found.sort_unstable_by_key(|relation| relation.oid);
+        found
+    }
+
+    /// The relations whose rules name other relations.
+    pub fn ruled_relations(&self) -> impl Iterator<Item = &Arc<Relation>> {
+        self.ruled.keys().filter_map(|oid| self.relations.get(oid))
+    }
+
+    /// Says that the rule `name` of a relation names other ones.
+    pub fn set_rule_references(&mut self, ruled: Oid, name: &SmolStr, named: impl IntoIterator<Item = Oid>) {
+        let relation = self.relation_mut(ruled);
+        relation.rule_references.retain(|(rule, _)| rule != name);
+        relation.rule_references.extend(named.into_iter().map(|oid| (name.clone(), oid)));
+        if !relation.rule_references.is_empty() {
+            self.ruled.insert(ruled, ());
+        }
+    }
+
+    /// The temporary relations of the session, in the order of their creation.
+    pub fn temporary_relations(&self) -> impl Iterator<Item = &Arc<Relation>> {
+        self.temporary.iter().filter_map(|oid| self.relations.get(oid))
+    }
+
+    /// Adds a relation under its own oid (see [`Catalog::new_oid`]).
+    pub fn add_relation(&mut self, relation: Relation) {
+        let (schema, name) = (&relation.schema, &relation.name);
+        if schema == TEMPORARY_SCHEMA {
+            self.note_temporary(relation.oid);
+        }
+        self.give_name(schema, name, relation.oid);
+        relation.constraint_names().for_each(|name| self.note_constraint_name(schema, name));
+        self.mentions.note_change(relation.oid);
+        self.relations.insert(relation.oid, Arc::new(relation));
+    }
+
+    /// Adds a relation that was there before everything the history shows.
+    pub fn add_unseen_relation(&mut self, relation: Relation) {
+        self.has_unseen = true;
+        self.add_relation(relation);
+    }
+
+    /// Does the history lack relations that it uses?
+    pub fn has_unseen(&self) -> bool {
+        self.has_unseen
+    }
+
+    /// Removes a relation and its name; what depends on it is the caller's business.
+    pub fn remove_relation(&mut self, oid: Oid) {
+        let Some(relation) = self.relations.remove(&oid) else { return };
+        self.temporary.remove(&oid);
+        self.privileges.remove(&oid);
+        let (schema, name) = (&relation.schema, &relation.name);
+        if self.relation_names.get(schema, name) == Some(&oid) {
+            self.relation_names.remove(schema, name);
+            self.gone.insert(schema, name, ());
+        }
+        relation.constraint_names().for_each(|name| self.forget_constraint_name(&relation.schema, name));
+    }
+
+    /// Removes a column of a relation; what depends on it is the caller's business.
+    pub fn remove_column(&mut self, table: Oid, column: &str) {
+        self.relation_mut(table).columns.retain(|other| other.name != column);
+        self.forget_column_privileges(table, column);
+    }
+
+    /// The end of a session.
+    pub fn remove_temporary_objects(&mut self) {
+        self.has_temporary_schema = false;
+        self.drop_defaults_of_temporary_sequences();
+        let gone: Vec<Oid> = self.temporary.iter().copied().collect();
+        if gone.is_empty() {
+            return;
+        }
+        for oid in &gone {
+            self.unlink(*oid);
+            self.remove_relation(*oid);
+            self.remove_type(*oid);
+            self.remove_function(*oid);
+        }
+        let ruled: Vec<Oid> = self.ruled_relations().map(|relation| relation.oid).collect();
+        for oid in ruled {
+            let relation = self.relation_mut(oid);
+            let lost =
+                |rule: &SmolStr| relation.rule_references.iter().any(|(of, named)| of == rule && gone.contains(named));
+            relation.rules.retain(|rule| !lost(rule));
+        }
+        self.gone.retain(|(schema, _)| schema != TEMPORARY_SCHEMA);
+    }
+
+    /// Takes a relation from the lists of those that stay: parents, referenced tables, tables under a view.
+    fn unlink(&mut self, oid: Oid) {
+        let Some(relation) = self.relations.get(&oid) else { return };
+        let mut linked = relation.parents.clone();
+        linked.extend(relation.constraints.iter().filter_map(|one| one.foreign_key()).map(|key| key.referenced));
+        linked.extend(relation.view().iter().flat_map(|view| &view.references).map(|(read, _)| *read));
+        for other in linked {
+            if self.relations.contains_key(&other) {
+                let other = self.relation_mut(other);
+                other.children.retain(|child| *child != oid);
+                other.referenced_by.retain(|table| *table != oid);
+                other.viewed_by.retain(|view| *view != oid);
+            }
+        }
+    }
+
+    pub(super) fn note_constraint_name(&mut self, schema: &SmolStr, name: &SmolStr) {
+        let count = self.constraint_names.get(schema, name).map_or(1, |count| count + 1);
+        self.constraint_names.insert(schema, name, count);
+    }
+
+    pub(super) fn forget_constraint_name(&mut self, schema: &SmolStr, name: &SmolStr) {
+        match self.constraint_names.get_mut(schema, name) {
+            Some(count) if *count > 1 => *count -= 1,
+            _ => self.constraint_names.remove(schema, name),
+        }
+    }
+
+    // ---- constraints and triggers ----
+
+    /// Adds a trigger; that none has its name is the caller's business.
+    pub fn add_trigger(&mut self, table: Oid, trigger: Trigger) {
+        let schema = self.relation(table).schema.clone();
+        trigger.constraint.iter().for_each(|name| self.note_constraint_name(&schema, name));
+        self.relation_mut(table).triggers.push(trigger);
+    }
+
+    pub fn remove_triggers(&mut self, table: Oid, goes: impl Fn(&Trigger) -> bool) {
+        let relation = self.relation_mut(table);
+        let schema = relation.schema.clone();
+        let gone: Vec<Trigger> = relation.triggers.extract_if(.., |trigger| goes(trigger)).collect();
+        gone.iter()
+            .filter_map(|trigger| trigger.constraint.as_ref())
+            .for_each(|name| self.forget_constraint_name(&schema, name));
+    }
+
+    pub fn add_constraint(&mut self, table: Oid, constraint: Constraint) {
+        let schema = self.relation(table).schema.clone();
+        self.note_constraint_name(&schema, &constraint.name);
+        if let Some(foreign_key) = constraint.foreign_key() {
+            let referenced = foreign_key.referenced;
+            if self.relations.contains_key(&referenced) {
+                let referenced = self.relation_mut(referenced);
+                if !referenced.referenced_by.contains(&table) {
+                    referenced.referenced_by.push(table);
+                }
+            }
+        }
+        self.relation_mut(table).constraints.push(Arc::new(constraint));
+    }
+
+    /// Removes a constraint by name and returns it; its index is the caller's business.
+    pub fn remove_constraint(&mut self, table: Oid, name: &str) -> Option<Arc<Constraint>> {
+        let relation = self.relation_mut(table);
+        let at = relation.constraints.iter().position(|constraint| constraint.name == name)?;
+        let constraint = relation.constraints.remove(at);
+        let schema = relation.schema.clone();
+        self.forget_constraint_name(&schema, &constraint.name);
+        if let Some(foreign_key) = constraint.foreign_key() {
+            let referenced = foreign_key.referenced;
+            let still = self
+                .relation(table)
+                .constraints
+                .iter()
+                .any(|other| other.foreign_key().is_some_and(|other| other.referenced == referenced));
+            if !still && self.relations.contains_key(&referenced) {
+                self.relation_mut(referenced).referenced_by.retain(|oid| *oid != table);
+            }
+        }
+        Some(constraint)
+    }
+
+    pub fn rename_constraint(&mut self, table: Oid, old: &str, new: SmolStr) {
+        let schema = self.relation(table).schema.clone();
+        let relation = self.relation_mut(table);
+        if let Some(constraint) = relation.constraints.iter_mut().find(|constraint| constraint.name == old) {
+            Arc::make_mut(constraint).name = new.clone();
+            self.forget_constraint_name(&schema, &SmolStr::new(old));
+            self.note_constraint_name(&schema, &new);
+        }
+    }
+
+    pub fn constraint_name_exists(&self, schema: &str, name: &str) -> bool {
+        self.constraint_names.contains(schema, name)
+    }
+
+    /// The foreign keys that reference a table, with the table that has each.
+    pub fn foreign_keys_to(&self, referenced: Oid) -> Vec<(Oid, Arc<Constraint>)> {
+        let Some(relation) = self.relations.get(&referenced) else { return Vec::new() };
+        let mut found = Vec::new();
+        for table in &relation.referenced_by {
+            let Some(referencing) = self.relations.get(table) else { continue };
+            found.extend(
+                referencing
+                    .constraints
+                    .iter()
+                    .filter(|constraint| constraint.foreign_key().is_some_and(|key| key.referenced == referenced))
+                    .map(|constraint| (*table, Arc::clone(constraint))),
+            );
+        }
+        found
+    }
+
+    /// The sequence that a column owns.
+    pub fn sequence_of(&self, table: &Relation, column: &str) -> Option<&Relation> {
+        let owned = table.owned_sequences.iter().filter_map(|oid| self.relations.get(oid));
+        owned.map(|sequence| &**sequence).find(|sequence| {
+            let owner = sequence.sequence().and_then(|sequence| sequence.owned_by.as_ref());
+            owner.is_some_and(|(_, owner)| owner == column)
+        })
+    }
+
+    // ---- types ----
+
+    pub fn get_type(&self, oid: Oid) -> Option<&Arc<TypeDef>> {
+        self.types.get(&oid)
+    }
+
+    pub fn type_mut(&mut self, oid: Oid) -> Option<&mut TypeDef> {
+        self.types.get_mut(&oid).map(Arc::make_mut)
+    }
+
+    pub fn types(&self) -> impl Iterator<Item = &Arc<TypeDef>> {
+        self.types.values()
+    }
+
+    pub fn type_named(&self, schema: &str, name: &str) -> Option<Oid> {
+        self.type_names.get(schema, name).copied()
+    }
+
+    /// Adds a type and the type of its arrays, and returns its oid.
+    pub fn add_type(&mut self, schema: &SmolStr, name: &SmolStr, kind: TypeKind, transaction: u32) -> Oid {
+        let (oid, array) = self.make_room_for_type(schema, name).unwrap_or_else(|| (self.new_oid(), self.new_oid()));
+        let array_name = match self.types.get(&array) {
+            Some(known) => known.name.clone(),
+            None => self.free_array_type_name(schema, name),
+        };
+        let insert = |catalog: &mut Self, oid, name: SmolStr, array, kind| {
+            catalog.type_names.insert(schema, &name, oid);
+            if schema == TEMPORARY_SCHEMA {
+                catalog.note_temporary(oid);
+            }
+            let definition = TypeDef { oid, schema: schema.clone(), name, array, kind, transaction };
+            catalog.types.insert(oid, Arc::new(definition));
+        };
+        self.note_domain_constraints(schema, &kind);
+        insert(self, oid, name.clone(), array, kind);
+        insert(self, array, array_name, Oid::INVALID, TypeKind::Array { element: oid });
+        oid
+    }
+
+    /// Removes a type and the type of its arrays.
+    pub fn remove_type(&mut self, oid: Oid) {
+        let Some(definition) = self.types.remove(&oid) else { return };
+        self.temporary.remove(&oid);
+        self.type_names.remove(&definition.schema, &definition.name);
+        self.forget_domain_constraints(&definition.schema, &definition.kind);
+        if definition.array.is_valid() {
+            self.remove_type(definition.array);
+        }
+    }
+
+    pub fn rename_type(&mut self, oid: Oid, schema: SmolStr, name: SmolStr) {
+        let Some(definition) = self.types.get(&oid).cloned() else { return };
+        if let Some((mentioned, _)) = self.make_room_for_type(&schema, &name) {
+            self.remove_type(mentioned);
+        }
+        self.type_names.remove(&definition.schema, &definition.name);
+        self.type_names.insert(&schema, &name, oid);
+        self.forget_domain_constraints(&definition.schema, &definition.kind);
+        self.note_domain_constraints(&schema, &definition.kind);
+        if let Some(definition) = self.type_mut(oid) {
+            definition.schema = schema.clone();
+            definition.name = name.clone();
+        }
+        if definition.array.is_valid() {
+            let array_name = self.free_array_type_name(&schema, &name);
+            self.rename_type(definition.array, schema, array_name);
+        }
+    }
+
+    // ---- functions ----
+
+    pub fn get_function(&self, oid: Oid) -> Option<&Arc<Function>> {
+        self.functions.get(&oid)
+    }
+
+    pub fn functions(&self) -> impl Iterator<Item = &Arc<Function>> {
+        self.functions.values()
+    }
+
+    /// All functions of that name, in the order of their creation.
+    pub fn functions_named(&self, schema: &str, name: &str) -> impl Iterator<Item = &Arc<Function>> {
+        let oids = self.function_names.get(schema, name);
+        oids.into_iter().flatten().filter_map(|oid| self.functions.get(oid))
+    }
+
+    /// Adds a function under its own oid, or replaces the one that has it.
+    pub fn add_function(&mut self, function: Function) {
+        if function.schema == TEMPORARY_SCHEMA {
+            self.note_temporary(function.oid);
+        }
+        match self.function_names.get_mut(&function.schema, &function.name) {
+            Some(oids) if oids.contains(&function.oid) => {}
+            Some(oids) => oids.push(function.oid),
+            None => self.function_names.insert(&function.schema, &function.name, vec![function.oid]),
+        }
+        self.functions.insert(function.oid, Arc::new(function));
+    }
+
+    pub fn remove_function(&mut self, oid: Oid) -> Option<Arc<Function>> {
+        let function = self.functions.remove(&oid)?;
+        self.temporary.remove(&oid);
+        if let Some(oids) = self.function_names.get_mut(&function.schema, &function.name) {
+            oids.retain(|other| *other != oid);
+        }
+        Some(function)
+    }
+
+    // ---- extensions ----
+
+    /// The schema that an extension was created in.
+    pub fn extension(&self, name: &str) -> Option<&SmolStr> {
+        self.extensions.get(name)
+    }
+
+    pub fn extensions(&self) -> impl Iterator<Item = (&SmolStr, &SmolStr)> {
+        self.extensions.iter()
+    }
+
+    pub fn add_extension(&mut self, name: SmolStr, schema: SmolStr) {
+        self.extensions.insert(name, schema);
+        self.find_extensions();
+    }
+
+    /// The installed extensions whose objects are known, by name.
+    pub fn known_extensions(&self) -> &[&'static Extension] {
+        &self.known_extensions
+    }
+
+    fn find_extensions(&mut self) {
+        self.known_extensions = self.extensions.keys().filter_map(|name| builtin::extension(name)).collect();
+    }
+
+    pub fn remove_extension(&mut self, name: &str) {
+        self.extensions.remove(name);
+        self.find_extensions();
+    }
+}
+
+/// Extensions are written by their names.
+mod known_extensions {
+    use crate::builtin::{self, Extension};
+    use serde::{Deserialize, Deserializer, Serializer};
+    use std::sync::Arc;
+
+    pub(super) fn serialize<S: Serializer>(known: &[&'static Extension], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(known.iter().map(|extension| extension.name))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Arc<[&'static Extension]>, D::Error> {
+        let names = Vec::<String>::deserialize(deserializer)?;
+        Ok(names.iter().filter_map(|name| builtin::extension(name)).collect())
+    }
+}

@@ -1,0 +1,161 @@
+//! Privileges that GRANT gave on relations and functions, those that later objects will have, and row-level security.
+
+use super::{Catalog, Oid, Relation};
+use pgvet_syntax::ast::NamedPrivilege;
+use serde::{Deserialize, Serialize};
+use smol_str::SmolStr;
+use std::sync::Arc;
+
+/// The kinds of object that have privileges of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PrivilegeKind {
+    Table,
+    Sequence,
+    Function,
+}
+
+impl PrivilegeKind {
+    /// What ALL stands for.
+    ///
+    /// Source: PostgreSQL 18, `src/include/utils/acl.h`, `ACL_ALL_RIGHTS_RELATION` and its like, without MAINTAIN.
+    fn all(self) -> &'static [&'static str] {
+        match self {
+            Self::Table => &["select", "insert", "update", "delete", "truncate", "references", "trigger"],
+            Self::Sequence => &["usage", "select", "update"],
+            Self::Function => &["execute"],
+        }
+    }
+
+    /// The privileges that a statement names, with the column that each is for, ALL taken apart.
+    pub fn named(self, privileges: &[NamedPrivilege]) -> Vec<(SmolStr, Option<SmolStr>)> {
+        let whole = |name: &&'static str| (SmolStr::new_static(name), None);
+        if privileges.is_empty() {
+            return self.all().iter().map(whole).collect();
+        }
+        let mut named = Vec::new();
+        for privilege in privileges {
+            let names = match &privilege.name {
+                Some(name) => vec![name.to_ascii_lowercase().into()],
+                None => ALL_OF_COLUMN.iter().map(|name| SmolStr::new_static(name)).collect(),
+            };
+            for name in names {
+                if privilege.columns.is_empty() {
+                    named.push((name, None));
+                } else {
+                    named.extend(privilege.columns.iter().map(|column| (name.clone(), Some(column.clone()))));
+                }
+            }
+        }
+        named
+    }
+}
+
+/// Source: PostgreSQL 18, `src/include/utils/acl.h`, `ACL_ALL_RIGHTS_COLUMN`.
+const ALL_OF_COLUMN: [&str; 4] = ["select", "insert", "update", "references"];
+
+/// A privilege of a role on one object; `public` stands for PUBLIC.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Privilege {
+    pub grantee: SmolStr,
+    pub privilege: SmolStr,
+    /// `None`: on the whole object.
+    pub column: Option<SmolStr>,
+}
+
+impl Privilege {
+    /// Does whoever has this privilege have the other one, too? REVOKE of a table takes those of its columns along.
+    pub fn covers(&self, other: &Self) -> bool {
+        let same = (&self.grantee, &self.privilege) == (&other.grantee, &other.privilege);
+        same && (self.column.is_none() || self.column == other.column)
+    }
+}
+
+/// A privilege that objects made from now on will have: a row's part of `pg_default_acl`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DefaultPrivilege {
+    pub kind: PrivilegeKind,
+    /// `None`: in every schema.
+    pub schema: Option<SmolStr>,
+    pub given: Privilege,
+}
+
+impl Catalog {
+    /// What GRANT, or default privileges, gave on a relation or function. The owner's own are not among them.
+    pub fn privileges(&self, object: Oid) -> &[Privilege] {
+        self.privileges.get(&object).map_or(&[], |given| given.as_slice())
+    }
+
+    pub fn grant(&mut self, object: Oid, given: &[Privilege]) {
+        let known = Arc::make_mut(self.privileges.entry(object).or_default());
+        for privilege in given {
+            if !known.contains(privilege) {
+                known.push(privilege.clone());
+            }
+        }
+    }
+
+    pub fn revoke(&mut self, object: Oid, taken: &[Privilege]) {
+        if let Some(known) = self.privileges.get_mut(&object) {
+            Arc::make_mut(known).retain(|privilege| !taken.iter().any(|taken| taken.covers(privilege)));
+        }
+    }
+
+    /// Privileges on a column go along with its new name.
+    pub fn rename_column_privileges(&mut self, table: Oid, old: &str, new: &SmolStr) {
+        let is_on = |privilege: &Privilege| privilege.column.as_ref().is_some_and(|column| column == old);
+        if let Some(known) = self.privileges.get_mut(&table).filter(|known| known.iter().any(is_on)) {
+            for privilege in Arc::make_mut(known).iter_mut().filter(|privilege| is_on(privilege)) {
+                privilege.column = Some(new.clone());
+            }
+        }
+    }
+
+    /// Privileges on a column go with it.
+    pub(super) fn forget_column_privileges(&mut self, table: Oid, column: &str) {
+        let is_on = |privilege: &Privilege| privilege.column.as_ref().is_some_and(|other| other == column);
+        if let Some(known) = self.privileges.get_mut(&table).filter(|known| known.iter().any(is_on)) {
+            Arc::make_mut(known).retain(|privilege| !is_on(privilege));
+        }
+    }
+
+    /// Switches row-level security on or off.
+    pub fn set_row_security(&mut self, table: Oid, on: bool) {
+        self.relation_mut(table).row_security = on;
+        if on {
+            self.row_secured.insert(table, ());
+        }
+    }
+
+    /// The relations with row-level security.
+    pub fn row_secured(&self) -> impl Iterator<Item = &Relation> {
+        let known = self.row_secured.keys().filter_map(|oid| self.get_relation(*oid));
+        known.map(|relation| &**relation).filter(|relation| relation.row_security)
+    }
+
+    pub fn default_privileges(&self) -> &[DefaultPrivilege] {
+        &self.default_privileges
+    }
+
+    pub fn set_default_privilege(&mut self, default: DefaultPrivilege, given: bool) {
+        let known = Arc::make_mut(&mut self.default_privileges);
+        known.retain(|other| *other != default);
+        if given {
+            known.push(default);
+        }
+    }
+
+    /// Gives a new object what the defaults of its schema say.
+    pub fn grant_defaults(&mut self, object: Oid, kind: PrivilegeKind, schema: &str) {
+        if self.default_privileges.is_empty() {
+            return;
+        }
+        let applies = |default: &&DefaultPrivilege| {
+            default.kind == kind && default.schema.as_ref().is_none_or(|only| only == schema)
+        };
+        let given: Vec<Privilege> =
+            self.default_privileges.iter().filter(applies).map(|default| default.given.clone()).collect();
+        if !given.is_empty() {
+            self.grant(object, &given);
+        }
+    }
+}

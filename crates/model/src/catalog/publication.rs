@@ -1,0 +1,60 @@
+//! Publications, and which tables they publish.
+
+use super::{Catalog, Oid, Publication, Relation};
+use crate::catalog::RelationKind;
+use pgvet_syntax::ast::{Persistence, ReplicaIdentity};
+use smol_str::SmolStr;
+use std::sync::Arc;
+
+impl Catalog {
+    pub fn publication(&self, name: &str) -> Option<&Arc<Publication>> {
+        self.publications.get(name)
+    }
+
+    pub fn publications(&self) -> impl Iterator<Item = &Arc<Publication>> {
+        self.publications.values()
+    }
+
+    pub fn set_publication(&mut self, publication: Publication) {
+        self.publications.insert(publication.name.clone(), Arc::new(publication));
+    }
+
+    pub fn remove_publication(&mut self, name: &str) {
+        self.publications.remove(name);
+    }
+
+    /// The publications that send changes of the table.
+    pub fn publications_of<'a>(&'a self, table: &'a Relation) -> impl Iterator<Item = &'a Arc<Publication>> {
+        self.publications().filter(|publication| self.publishes(publication, table))
+    }
+
+    /// Does a publication send changes of the table, by itself or as a part of a partitioned one?
+    ///
+    /// Source: PostgreSQL 18, `src/backend/utils/cache/relcache.c`, `RelationBuildPublicationDesc`.
+    pub fn publishes(&self, publication: &Publication, table: &Relation) -> bool {
+        let is_table = matches!(table.kind, RelationKind::Table | RelationKind::PartitionedTable);
+        let is_logged = table.persistence == Persistence::Permanent;
+        let is_listed = |oid: Oid| publication.tables.iter().any(|(listed, _)| *listed == oid);
+        let in_schema = |schema: &SmolStr| is_logged && publication.schemas.contains(schema);
+        let itself = is_logged && publication.all_tables || in_schema(&table.schema) || is_listed(table.oid);
+        let parent = || self.get_relation(*table.parents.first().filter(|_| table.is_partition())?);
+        is_table && (itself || parent().is_some_and(|parent| self.publishes(publication, parent)))
+    }
+
+    /// Can the rows of the table, if it has any itself, not be told apart by those who receive changes?
+    ///
+    /// Source: PostgreSQL 18, `src/backend/executor/execReplication.c`, `CheckCmdReplicaIdentity`.
+    pub fn lacks_replica_identity(&self, table: &Relation) -> bool {
+        let has_rows = table.kind == RelationKind::Table && table.known;
+        let identity = match &table.replica_identity {
+            // A primary key that is DEFERRABLE does not do (`relcache.c`, `RelationGetIndexList`).
+            ReplicaIdentity::Default => table.primary_key().is_some_and(|key| !key.deferrable),
+            ReplicaIdentity::Full => true,
+            ReplicaIdentity::Nothing => false,
+            ReplicaIdentity::Index(name) => {
+                table.indexes.iter().any(|oid| self.get_relation(*oid).is_some_and(|index| index.name == name.text))
+            }
+        };
+        has_rows && !identity
+    }
+}

@@ -1,0 +1,372 @@
+//! Tables, views, sequences and composite types.
+
+use super::{Constraint, Index, Oid, SqlType};
+use crate::catalog::RelationKind;
+use crate::deployment::Deployment;
+use pgvet_syntax::ast::{
+    Expr, Firing, PartitionBound, PartitionStrategy, Persistence, ReplicaIdentity, TriggerEvents, TriggerTiming,
+};
+use pgvet_syntax::source::TextRange;
+use serde::{Deserialize, Serialize};
+use smol_str::SmolStr;
+use std::sync::Arc;
+
+/// A relation: a row of `pg_class` with what hangs on it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Relation {
+    pub oid: Oid,
+    pub schema: SmolStr,
+    pub name: SmolStr,
+    pub kind: RelationKind,
+    pub persistence: Persistence,
+    /// False for a relation that was used before any statement created it: its columns, indexes and constraints
+    /// are only those that later statements showed.
+    pub known: bool,
+    /// A search path that no statement set says its schema.
+    pub placed_by_path: bool,
+    /// It has, or may have, partitions, children or indexes under names that only run time knows.
+    pub unknown_parts: bool,
+    pub birth: Birth,
+    /// Code takes what a query of the whole table returns for one row.
+    pub taken_for_one_row: bool,
+    /// The role of the last OWNER TO.
+    pub owner: Option<SmolStr>,
+    pub columns: Vec<Column>,
+    pub constraints: Vec<Arc<Constraint>>,
+    /// Oids of the indexes on this table, in creation order.
+    pub indexes: Vec<Oid>,
+    pub triggers: Vec<Trigger>,
+    pub rules: Vec<SmolStr>,
+    /// The relations that the actions and the condition of a rule name.
+    pub rule_references: Vec<(SmolStr, Oid)>,
+    pub policies: Vec<Policy>,
+    pub row_security: bool,
+    pub force_row_security: bool,
+    pub replica_identity: ReplicaIdentity,
+    /// Direct parents, by inheritance or as a partition.
+    pub parents: Vec<Oid>,
+    /// Direct children, in the order of creation.
+    pub children: Vec<Oid>,
+    pub partition_by: Option<PartitionKey>,
+    /// The bound of a partition within its parent.
+    pub partition_bound: Option<Arc<PartitionBound>>,
+    /// A bulk DELETE may have left empty pages at the end.
+    pub tail_emptied: bool,
+    /// DETACH CONCURRENTLY was begun and not finished.
+    pub detach_pending: bool,
+    pub access_method: Option<SmolStr>,
+    pub tablespace: Option<SmolStr>,
+    /// The composite type of OF type.
+    pub of_type: Option<Oid>,
+    /// WITH (...) options as written, lower case names.
+    pub options: Vec<(SmolStr, SmolStr)>,
+    /// Sequences that go when it goes.
+    pub owned_sequences: Vec<Oid>,
+    /// Tables with a foreign key to it.
+    pub referenced_by: Vec<Oid>,
+    /// Views and materialized views that read it.
+    pub viewed_by: Vec<Oid>,
+    pub detail: RelationDetail,
+}
+
+/// What only one kind of relation has.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub enum RelationDetail {
+    #[default]
+    None,
+    Index(Arc<Index>),
+    Sequence(Sequence),
+    View(Arc<ViewDefinition>),
+}
+
+/// When a relation came to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Birth {
+    /// The deployment that created it; `None`: before everything (a dump, or never seen).
+    pub deployment: Option<Deployment>,
+    /// Number of the transaction that created it.
+    pub transaction: u32,
+    /// May it hold rows? Set by CREATE TABLE AS, INSERT, COPY; a relation of an earlier deployment counts as filled anyway.
+    pub filled: bool,
+    /// May these be many? Not where the migration itself writes them out as VALUES, or copies them from the system catalogs.
+    pub many: bool,
+    /// How many it holds at most, where its migrations say so.
+    pub at_most: Option<u64>,
+    /// The deployment that first put rows in.
+    pub filled_in: Option<Deployment>,
+}
+
+impl Birth {
+    /// Did this deployment create it?
+    pub fn is_of(&self, deployment: Option<Deployment>) -> bool {
+        deployment.is_some() && self.deployment == deployment
+    }
+
+    /// Returns whether migrations of earlier deployments wrote out rows of it, and none put in more than a few.
+    pub fn is_listed_before(&self, deployment: Option<Deployment>) -> bool {
+        self.filled && !self.many && self.filled_in.is_some() && self.filled_in != deployment
+    }
+}
+
+/// A column: a row of `pg_attribute`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Column {
+    pub name: SmolStr,
+    pub sql_type: SqlType,
+    pub not_null: bool,
+    pub default: Option<Arc<Expr>>,
+    pub identity: Option<IdentityKind>,
+    pub generated: Option<Generated>,
+    pub collation: Option<SmolStr>,
+    pub storage: Option<SmolStr>,
+    pub compression: Option<SmolStr>,
+    /// Defined here and not only inherited.
+    pub is_local: bool,
+    /// Number of parents that have it.
+    pub inherited_from: u16,
+    /// Has a value for old rows in the catalog (`attmissingval`).
+    pub has_missing_value: bool,
+    /// The deployment that added it to a table that was there.
+    pub added_in: Option<Deployment>,
+    /// What all rows have in it, unless something writes them that the migrations do not show.
+    pub held: Option<HeldByAll>,
+}
+
+/// What all rows of a table have in a column.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct HeldByAll {
+    pub value: Held,
+    /// The deployment that gave it to them.
+    pub since: Option<Deployment>,
+}
+
+/// The same value for all rows.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub enum Held {
+    /// The column was added without a value.
+    Null,
+    /// A default when it was added, or what an UPDATE gave to all rows.
+    Value(Arc<Expr>),
+}
+
+/// GENERATED ALWAYS | BY DEFAULT AS IDENTITY.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum IdentityKind {
+    Always,
+    ByDefault,
+}
+
+/// GENERATED ALWAYS AS (expression).
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Generated {
+    pub expression: Arc<Expr>,
+    pub stored: bool,
+}
+
+/// PARTITION BY: key expressions, columns as one-part column expressions.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct PartitionKey {
+    pub strategy: PartitionStrategy,
+    pub keys: Arc<Vec<Expr>>,
+}
+
+/// A trigger, without those that implement foreign keys.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Trigger {
+    pub name: SmolStr,
+    /// The function as resolved, or invalid when no statement created it.
+    pub function: Oid,
+    pub function_name: SmolStr,
+    pub timing: TriggerTiming,
+    pub for_each_row: bool,
+    pub events: TriggerEvents,
+    pub columns: Vec<SmolStr>,
+    pub firing: Firing,
+    /// The constraint of a constraint trigger, which keeps its name when the trigger gets another.
+    pub constraint: Option<SmolStr>,
+    pub condition: Option<Arc<Expr>>,
+    /// REFERENCING OLD or NEW TABLE.
+    pub transitions: bool,
+    /// Cloned from the parent of a partition.
+    pub inherited: bool,
+    /// The name in CREATE TRIGGER, or the statement that made it: index of the file and range.
+    pub defined_at: (u32, TextRange),
+}
+
+/// A row-level security policy.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Policy {
+    pub name: SmolStr,
+    pub using: Option<Arc<Expr>>,
+    pub check: Option<Arc<Expr>>,
+    pub permissive: bool,
+    pub command: SmolStr,
+    pub roles: Vec<SmolStr>,
+}
+
+/// A sequence.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Sequence {
+    /// The table and column of OWNED BY, serial or identity.
+    pub owned_by: Option<(Oid, SmolStr)>,
+    /// Implements an identity column.
+    pub identity: bool,
+    pub sql_type: SqlType,
+}
+
+/// The query of a view or materialized view, and what it depends on.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ViewDefinition {
+    pub query: Arc<pgvet_syntax::ast::Query>,
+    /// Relations that it reads, with the columns that it uses; an empty list of columns means that they are not known.
+    pub references: Vec<(Oid, Vec<SmolStr>)>,
+    /// User functions and types that it uses.
+    pub objects: Vec<Oid>,
+    /// A materialized view that has data.
+    pub populated: bool,
+}
+
+/// A publication.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Publication {
+    pub name: SmolStr,
+    pub all_tables: bool,
+    pub schemas: Vec<SmolStr>,
+    /// Tables, with their column lists where given.
+    pub tables: Vec<(Oid, Vec<SmolStr>)>,
+    /// Does `publish` name UPDATE, and DELETE? It does where it is not set.
+    pub updates: bool,
+    pub deletes: bool,
+}
+
+impl Column {
+    /// Computed when it is read.
+    pub fn is_virtual(&self) -> bool {
+        self.generated.as_ref().is_some_and(|generated| !generated.stored)
+    }
+
+    /// A column of its own with nothing but a name and a type.
+    pub fn new(name: SmolStr, sql_type: SqlType) -> Self {
+        Self {
+            name,
+            sql_type,
+            not_null: false,
+            default: None,
+            identity: None,
+            generated: None,
+            collation: None,
+            storage: None,
+            compression: None,
+            is_local: true,
+            inherited_from: 0,
+            has_missing_value: false,
+            added_in: None,
+            held: None,
+        }
+    }
+}
+
+impl Relation {
+    /// A relation with nothing on it.
+    pub fn new(oid: Oid, schema: SmolStr, name: SmolStr, kind: RelationKind, birth: Birth) -> Self {
+        Self {
+            oid,
+            schema,
+            name,
+            kind,
+            persistence: Persistence::Permanent,
+            known: true,
+            placed_by_path: false,
+            unknown_parts: false,
+            taken_for_one_row: false,
+            birth,
+            owner: None,
+            columns: Vec::new(),
+            constraints: Vec::new(),
+            indexes: Vec::new(),
+            triggers: Vec::new(),
+            rules: Vec::new(),
+            rule_references: Vec::new(),
+            policies: Vec::new(),
+            row_security: false,
+            force_row_security: false,
+            replica_identity: ReplicaIdentity::Default,
+            parents: Vec::new(),
+            children: Vec::new(),
+            partition_by: None,
+            partition_bound: None,
+            tail_emptied: false,
+            detach_pending: false,
+            access_method: None,
+            tablespace: None,
+            of_type: None,
+            options: Vec::new(),
+            owned_sequences: Vec::new(),
+            referenced_by: Vec::new(),
+            viewed_by: Vec::new(),
+            detail: RelationDetail::None,
+        }
+    }
+
+    pub fn column_mut(&mut self, name: &str) -> Option<&mut Column> {
+        self.columns.iter_mut().find(|column| column.name == name)
+    }
+
+    pub fn primary_key(&self) -> Option<&Arc<Constraint>> {
+        self.constraints.iter().find(|constraint| constraint.is_primary_key())
+    }
+
+    pub fn column(&self, name: &str) -> Option<&Column> {
+        self.columns.iter().find(|column| column.name == name)
+    }
+
+    pub fn constraint(&self, name: &str) -> Option<&Arc<Constraint>> {
+        self.constraints.iter().find(|constraint| constraint.name == name)
+    }
+
+    /// A constraint trigger has a constraint, by this name.
+    pub fn has_constraint_trigger(&self, name: &str) -> bool {
+        self.triggers.iter().any(|trigger| trigger.constraint.as_ref().is_some_and(|own| own == name))
+    }
+
+    /// The names of all its constraints, those of constraint triggers included.
+    pub fn constraint_names(&self) -> impl Iterator<Item = &SmolStr> {
+        let of_triggers = self.triggers.iter().filter_map(|trigger| trigger.constraint.as_ref());
+        self.constraints.iter().map(|constraint| &constraint.name).chain(of_triggers)
+    }
+
+    /// Does logical decoding read it like a catalog?
+    pub fn is_user_catalog(&self) -> bool {
+        let option = self.options.iter().find(|(name, _)| name == "user_catalog_table");
+        option.is_some_and(|(_, value)| matches!(value.as_str(), "true" | "on" | "1" | "yes"))
+    }
+
+    pub fn is_partition(&self) -> bool {
+        self.partition_bound.is_some()
+    }
+
+    pub fn is_temporary(&self) -> bool {
+        self.persistence == Persistence::Temporary
+    }
+
+    pub fn index(&self) -> Option<&Arc<Index>> {
+        match &self.detail {
+            RelationDetail::Index(index) => Some(index),
+            _ => None,
+        }
+    }
+
+    pub fn sequence(&self) -> Option<&Sequence> {
+        match &self.detail {
+            RelationDetail::Sequence(sequence) => Some(sequence),
+            _ => None,
+        }
+    }
+
+    pub fn view(&self) -> Option<&Arc<ViewDefinition>> {
+        match &self.detail {
+            RelationDetail::View(view) => Some(view),
+            _ => None,
+        }
+    }
+}

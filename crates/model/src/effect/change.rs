@@ -1,0 +1,110 @@
+//! Changes that no lock, removal or renaming tells apart: triggers, rules, policies, extensions, functions, labels of enums,
+//! privileges and settings.
+
+use super::RelationName;
+use crate::catalog::Oid;
+use pgvet_syntax::ast::{Grant, Setting, TriggerChoice};
+use pgvet_syntax::source::TextRange;
+use smol_str::SmolStr;
+
+/// A change of an object.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ObjectChange {
+    pub object: ChangedObject,
+    pub action: ChangeAction,
+    /// What asks for it.
+    pub range: TextRange,
+}
+
+/// What changes.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ChangedObject {
+    Trigger {
+        table: RelationName,
+        which: TriggerChoice,
+    },
+    /// A rule of a table or view.
+    Rule {
+        table: RelationName,
+        name: SmolStr,
+    },
+    Policy {
+        table: RelationName,
+        name: SmolStr,
+    },
+    /// Row-level security as a whole.
+    RowSecurity {
+        table: RelationName,
+    },
+    Extension {
+        name: SmolStr,
+    },
+    /// A function or procedure.
+    Function {
+        oid: Oid,
+        /// The attributes that the statement mentions, by their names in the parse tree: `security`, `strict`.
+        stated: Vec<SmolStr>,
+    },
+    /// A label of an enum.
+    EnumLabel {
+        /// `None` for a type that no statement shows.
+        of_type: Option<Oid>,
+        type_name: SmolStr,
+        label: SmolStr,
+        /// The old name of one that is renamed.
+        was: Option<SmolStr>,
+    },
+    /// Privileges on objects, or on those that will be made.
+    Privileges {
+        grant: Grant,
+        /// ALTER DEFAULT PRIVILEGES: the schemas, none of which means everywhere.
+        later_in: Option<Vec<SmolStr>>,
+    },
+    /// How new values of a column are compressed.
+    Compression {
+        table: RelationName,
+        column: SmolStr,
+        method: SmolStr,
+    },
+    /// A publication. Dropping some of its objects is [`ChangeAction::Drop`].
+    Publication {
+        name: SmolStr,
+    },
+    /// A setting of the session.
+    Setting {
+        setting: Setting,
+        /// SET LOCAL.
+        local: bool,
+    },
+}
+
+impl ChangedObject {
+    /// The table that it belongs to.
+    pub fn table(&self) -> Option<&RelationName> {
+        match self {
+            Self::Trigger { table, .. }
+            | Self::Rule { table, .. }
+            | Self::Policy { table, .. }
+            | Self::RowSecurity { table }
+            | Self::Compression { table, .. } => Some(table),
+            Self::Extension { .. }
+            | Self::Function { .. }
+            | Self::EnumLabel { .. }
+            | Self::Privileges { .. }
+            | Self::Publication { .. }
+            | Self::Setting { .. } => None,
+        }
+    }
+}
+
+/// How an object changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChangeAction {
+    Create,
+    Alter,
+    Drop,
+    Enable,
+    Disable,
+    Grant,
+    Revoke,
+}

@@ -1,0 +1,279 @@
+//! Runs statements on the catalog as PostgreSQL would, and records what that does.
+//!
+//! One pass serves two purposes: the effects of a statement and the catalog after it come from the same code, which
+//! follows PostgreSQL's own (`src/backend/commands`), one file per family of statements. Nothing is executed on data:
+//! tables that existed before are taken to hold rows.
+
+mod alter_table;
+mod catalog_rows;
+mod column_rules;
+mod comment;
+mod create_table;
+mod create_table_as;
+mod drop;
+mod executed;
+mod expressions;
+mod foreign_key;
+mod function;
+mod index;
+mod maintenance;
+mod metadata;
+mod open;
+mod partition;
+mod privilege;
+mod publication;
+mod query;
+mod reach;
+mod record;
+mod rename;
+pub(crate) mod routine;
+mod scope;
+mod sequence;
+mod settings;
+mod temporary;
+#[cfg(test)]
+mod testing;
+mod trigger;
+mod types;
+mod unknown;
+mod view;
+
+pub use alter_table::command_lock_level;
+pub use executed::{CodeKind, CodeRun, CodeText, Executed, InFile, Recorder};
+pub use expressions::ask as ask_about_types;
+pub(crate) use routine::Bodies;
+
+use crate::catalog::{Birth, Catalog, Oid, Relation};
+use crate::deployment::Deployment;
+use crate::effect::{Effects, Failure, FailureSubject, UnknownReason};
+use crate::session::{Place, Session, SettingsInEffect};
+use crate::version::Target;
+use pgvet_syntax::ast::{Ast, Transaction};
+use pgvet_syntax::source::TextRange;
+use serde::{Deserialize, Serialize};
+use smol_str::SmolStr;
+use std::cell::{Cell, RefCell};
+
+/// The outcome of a part of a statement: an `Err` is PostgreSQL's refusal.
+pub(crate) type Run<T = ()> = Result<T, Failure>;
+
+/// Makes the `Err` of a [`Run`].
+pub(crate) fn fail<T>(sqlstate: &'static str, reason: impl Into<String>, range: TextRange) -> Run<T> {
+    Err(Failure { sqlstate, reason: reason.into(), subject: FailureSubject::Other, range, assumed_schema: None })
+}
+
+/// How much of the database the run has seen, and so what a name that no statement showed means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+pub(crate) enum Knowledge {
+    #[default]
+    /// A file alone: what it uses was made elsewhere.
+    Nothing,
+    /// Migrations before it: what it uses may be older than they are, but what it makes IF NOT EXISTS or drops
+    /// IF EXISTS is taken not to exist.
+    History,
+    /// A dump of the whole schema: what is missing does not exist.
+    Everything,
+}
+
+/// Refusals of columns, functions, operators and types of values.
+fn is_about_values(failure: &Failure) -> bool {
+    matches!(failure.sqlstate, "42703" | "42883" | "42804" | "42809" | "42846")
+}
+
+/// Runs one statement for one major version.
+pub(crate) struct Executor<'a> {
+    /// The catalog; changed as the statement runs.
+    pub(crate) catalog: Catalog,
+    pub(crate) session: Session,
+    pub(crate) effects: Effects,
+    pub(crate) target: &'a Target,
+    /// The code that the run has read.
+    pub(crate) bodies: &'a Bodies,
+    /// Where the statement stands.
+    pub(crate) place: Place,
+    /// Something in it stands in for what a template engine or psql puts there, such as a column for a value.
+    pub(crate) has_placeholders: bool,
+    /// How far into the file the text stands that is being run, so that ranges in it shift by that; `None` where it is
+    /// no part of the file.
+    pub(crate) text_at: Option<u32>,
+    /// `None` for a dump of a schema that counts as there from the beginning.
+    pub(crate) deployment: Option<Deployment>,
+    /// Number of the transaction that the statement runs in.
+    pub(crate) transaction: u32,
+    /// In a transaction block that forbids statements such as CREATE INDEX CONCURRENTLY.
+    pub(crate) in_block: bool,
+    /// How much of the database the run has seen.
+    pub(crate) knowledge: Knowledge,
+    /// Relations that this statement created.
+    pub(crate) created: Vec<Oid>,
+    /// The relation that has the name which a new one was to get.
+    pub(crate) in_the_way: Option<Oid>,
+    /// Where an unqualified name was found because no statement has set `search_path`.
+    pub(crate) assumed_schema: RefCell<Option<SmolStr>>,
+    /// How deep calls of functions nest.
+    pub(crate) depth: u8,
+    /// The functions that are being run, with their parameters, the outermost first.
+    pub(crate) running: Vec<(Oid, routine::Variables)>,
+    /// How many functions the statement has run.
+    pub(crate) calls: u32,
+    /// How many rounds of loops it has run.
+    pub(crate) rounds: usize,
+    /// How many rows of system catalogs its queries were compared with.
+    pub(crate) compared: usize,
+    /// The statements of code that has run.
+    pub(crate) recorder: Recorder,
+    /// The loops around the code that is being run whose rounds are not run one by one.
+    pub(crate) repeats: Vec<routine::Repeat>,
+    /// How many queries were looked at to count rows.
+    pub(crate) queries: Cell<u32>,
+    /// What every row of a table has in its columns, while a condition on them is decided.
+    pub(crate) row: RefCell<routine::Variables>,
+    /// Variables of the code that is being run.
+    pub(crate) variables: routine::Variables,
+}
+
+/// What a statement would do, outside of any migration.
+pub(crate) struct Tried {
+    pub(crate) catalog: Catalog,
+    pub(crate) settings: SettingsInEffect,
+    pub(crate) effects: Effects,
+    pub(crate) code: CodeRun,
+}
+
+/// Tries a statement on a copy of the catalog, for one major version.
+pub(crate) fn try_statement(
+    catalog: &Catalog,
+    session: &Session,
+    ast: &Ast,
+    target: &Target,
+    has_placeholders: bool,
+    in_block: bool,
+) -> Tried {
+    let mut executor = Executor {
+        catalog: catalog.clone(),
+        session: session.clone(),
+        effects: Effects::default(),
+        target,
+        bodies: &Bodies::default(),
+        place: Place { file: 0, range: TextRange::default() },
+        has_placeholders,
+        text_at: None,
+        deployment: Some(Deployment::Alone(u32::MAX)),
+        transaction: u32::MAX,
+        in_block,
+        knowledge: Knowledge::History,
+        created: Vec::new(),
+        in_the_way: None,
+        assumed_schema: RefCell::default(),
+        depth: 0,
+        running: Vec::new(),
+        calls: 0,
+        rounds: 0,
+        compared: 0,
+        recorder: Recorder::default(),
+        repeats: Vec::new(),
+        queries: Cell::new(0),
+        row: RefCell::default(),
+        variables: routine::Variables::default(),
+    };
+    executor.run(ast);
+    let code = executor.recorder.finish(&executor.effects);
+    Tried { catalog: executor.catalog, settings: executor.session.settings, effects: executor.effects, code }
+}
+
+impl Executor<'_> {
+    /// Runs the statement. On refusal the catalog is as it was, and [`Effects::fails`] says why where that is certain.
+    pub(crate) fn run(&mut self, ast: &Ast) {
+        let before = self.catalog.clone();
+        let named = if self.has_placeholders { Ok(()) } else { self.check_named_columns(ast) };
+        let done = named.and_then(|()| self.statement(ast));
+        self.note_missing_functions(ast);
+        if let Err(failure) = done {
+            if self.is_doubtful(&failure) {
+                self.doubt_refused();
+                self.note_unknown(UnknownReason::Doubt);
+            } else if self.has_placeholders && is_about_values(&failure) {
+                self.unknown("a placeholder whose value is not known");
+            } else {
+                self.effects.fails = Some(self.with_assumption(failure));
+            }
+            self.catalog = before;
+        }
+        self.place_unknown();
+    }
+
+    fn statement(&mut self, ast: &Ast) -> Run {
+        self.note_reach(ast);
+        match ast {
+            Ast::AlterTable(statement) => self.alter_table(statement),
+            Ast::Do(statement) => self.run_do(statement),
+            Ast::CreateTable(statement) => self.create_table(statement),
+            Ast::CreateTableAs(statement) => self.create_table_as(statement),
+            Ast::CreateIndex(statement) => self.create_index(statement),
+            Ast::Drop(statement) => self.drop_objects(statement),
+            Ast::AlterTableMoveAll(statement) => self.alter_table_move_all(statement),
+            Ast::CreateView(statement) => self.create_view(statement),
+            Ast::RefreshMaterializedView(statement) => self.refresh_materialized_view(statement),
+            Ast::CreateSequence(statement) => self.create_sequence(statement),
+            Ast::AlterSequence(statement) => self.alter_sequence(statement),
+            Ast::CreateType(statement) => self.create_type(statement),
+            Ast::CreateDomain(statement) => self.create_domain(statement),
+            Ast::AlterDomain(statement) => self.alter_domain(statement),
+            Ast::AlterEnum(statement) => self.alter_enum(statement),
+            Ast::CreateFunction(statement) => self.create_function(statement),
+            Ast::AlterFunction(statement) => self.alter_function(statement),
+            Ast::CreateTrigger(statement) => self.create_trigger(statement),
+            Ast::CreateRule(statement) => self.create_rule(statement),
+            Ast::CreatePolicy(statement) => self.create_policy(statement),
+            Ast::AlterPolicy(statement) => self.alter_policy(statement),
+            Ast::CreatePublication(statement) => self.create_publication(statement),
+            Ast::AlterPublication(statement) => self.alter_publication(statement),
+            Ast::CreateSchema(statement) => self.create_schema(statement),
+            Ast::CreateExtension(statement) => self.create_extension(statement),
+            Ast::CreateStatistics(statement) => self.create_statistics(statement),
+            Ast::CreateOther(statement) => self.create_other(statement),
+            Ast::Rename(statement) => self.rename(statement),
+            Ast::SetSchema(statement) => self.set_schema(statement),
+            Ast::Comment(statement) => self.comment(statement),
+            Ast::Grant(statement) => self.grant(statement),
+            Ast::ReassignOwned(statement) => self.reassign_owned(statement),
+            Ast::DropOwned(_) => {
+                self.skip_code(UnknownReason::Owned, TextRange::default(), true);
+                Ok(())
+            }
+            Ast::AlterDefaultPrivileges(statement) => self.alter_default_privileges(statement),
+            Ast::ChangeOwner(_) => Ok(()),
+            Ast::Truncate(statement) => self.truncate(statement),
+            Ast::LockTable(statement) => self.lock_table(statement),
+            Ast::Vacuum(statement) => self.vacuum(statement),
+            Ast::Cluster(statement) => self.cluster(statement),
+            Ast::Reindex(statement) => self.reindex(statement),
+            Ast::Select(query) => self.select_statement(query),
+            Ast::Insert(_) | Ast::Update(_) | Ast::Delete(_) | Ast::Merge(_) | Ast::DeclareCursor(_) => {
+                self.read_statement(ast, query::Depth::Run)
+            }
+            Ast::Copy(statement) => self.copy(statement),
+            Ast::Explain(statement) => self.explain(statement),
+            Ast::Prepare(statement) => self.prepare(statement),
+            Ast::Execute(name) => self.execute_prepared(name),
+            Ast::Call(statement) => self.call(statement),
+            Ast::Set(statement) => self.set(statement),
+            Ast::Discard(discard) => self.discard(*discard),
+            Ast::Deallocate(name) => self.deallocate(name.as_ref()),
+            Ast::Transaction(Transaction::Commit { .. }) => self.drop_at_commit(),
+            _ => Ok(()),
+        }
+    }
+
+    /// The birth of an object that this statement makes.
+    pub(crate) fn birth(&self, filled: bool) -> Birth {
+        let (deployment, transaction) = (self.deployment, self.transaction);
+        let filled_in = deployment.filter(|_| filled);
+        Birth { deployment, transaction, filled, many: filled, at_most: None, filled_in }
+    }
+
+    /// Has this deployment made the relation?
+    pub(crate) fn is_new(&self, relation: &Relation) -> bool {
+        relation.birth.is_of(self.deployment)
+    }
+}

@@ -1,0 +1,301 @@
+//! Does one condition on a row imply another? A small part of PostgreSQL's `predicate_implied_by`: comparisons of columns
+//! with constants, joined by AND, OR and NOT. What it cannot show it does not claim.
+//!
+//! Implication is PostgreSQL's weak one, as between CHECKs: where the premise is not false, the conclusion is not.
+//!
+//! Source: PostgreSQL 18, `src/backend/optimizer/util/predtest.c`.
+
+use pgvet_syntax::ast::{Expr, ExprKind, Literal, OperatorForm};
+use smol_str::SmolStr;
+use std::cmp::Ordering;
+
+/// A condition with its negations pushed down to the leaves.
+#[derive(Debug, Clone)]
+pub(crate) enum Predicate {
+    And(Vec<Predicate>),
+    Or(Vec<Predicate>),
+    IsNull {
+        column: SmolStr,
+        negated: bool,
+    },
+    Compare {
+        column: SmolStr,
+        comparison: Comparison,
+        value: Value,
+    },
+    Other {
+        expr: Expr,
+        negated: bool,
+    },
+    /// Implies nothing and is implied by nothing.
+    Unknown,
+}
+
+/// The comparison of a column, on the left, with a constant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Comparison {
+    Equal,
+    NotEqual,
+    Less,
+    LessEqual,
+    Greater,
+    GreaterEqual,
+}
+
+/// A constant, as far as its order is known.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Value {
+    Integer(i64),
+    /// A date or timestamp, zero-padded from the year on, so that its text sorts as it does.
+    Date(SmolStr),
+    /// Equal only to the same text.
+    Text(SmolStr),
+    Other,
+}
+
+impl Value {
+    pub(crate) fn of(expr: &Expr) -> Self {
+        match &expr.kind {
+            ExprKind::Literal(Literal::Integer(number)) => Self::Integer(*number),
+            ExprKind::Literal(Literal::String(text)) if is_date(text) => Self::Date(text.clone()),
+            // The order of other texts depends on the type and the collation of the column.
+            ExprKind::Literal(Literal::String(text)) => Self::Text(text.clone()),
+            ExprKind::Literal(Literal::Numeric(text)) => Self::Text(text.clone()),
+            ExprKind::Cast { operand, .. } => Self::of(operand),
+            ExprKind::Operator { operator, operands, .. } if operator == "-" => match operands.as_slice() {
+                [operand] => match Self::of(operand) {
+                    Self::Integer(number) => number.checked_neg().map_or(Self::Other, Self::Integer),
+                    _ => Self::Other,
+                },
+                _ => Self::Other,
+            },
+            _ => Self::Other,
+        }
+    }
+
+    pub(super) fn order(&self, other: &Self) -> Option<Ordering> {
+        match (self, other) {
+            (Self::Integer(ours), Self::Integer(theirs)) => Some(ours.cmp(theirs)),
+            (Self::Date(ours), Self::Date(theirs)) => {
+                Some(ours.trim_end_matches(MIDNIGHT).cmp(theirs.trim_end_matches(MIDNIGHT)))
+            }
+            (Self::Text(ours), Self::Text(theirs)) if ours == theirs => Some(Ordering::Equal),
+            _ => None,
+        }
+    }
+}
+
+const MIDNIGHT: &str = " 00:00:00";
+
+/// `2024-01-31`, with or without `00:00:00` behind it. No time zones: their order is not that of the text.
+fn is_date(text: &str) -> bool {
+    let day = text.strip_suffix(MIDNIGHT).unwrap_or(text).as_bytes();
+    day.len() == 10
+        && day
+            .iter()
+            .enumerate()
+            .all(|(at, byte)| if at == 4 || at == 7 { *byte == b'-' } else { byte.is_ascii_digit() })
+}
+
+impl Comparison {
+    fn parse(operator: &str) -> Option<Self> {
+        Some(match operator {
+            "=" => Self::Equal,
+            "<>" | "!=" => Self::NotEqual,
+            "<" => Self::Less,
+            "<=" => Self::LessEqual,
+            ">" => Self::Greater,
+            ">=" => Self::GreaterEqual,
+            _ => return None,
+        })
+    }
+
+    fn negated(self) -> Self {
+        match self {
+            Self::Equal => Self::NotEqual,
+            Self::NotEqual => Self::Equal,
+            Self::Less => Self::GreaterEqual,
+            Self::LessEqual => Self::Greater,
+            Self::Greater => Self::LessEqual,
+            Self::GreaterEqual => Self::Less,
+        }
+    }
+
+    /// The same comparison with its sides exchanged.
+    fn mirrored(self) -> Self {
+        match self {
+            Self::Less => Self::Greater,
+            Self::LessEqual => Self::GreaterEqual,
+            Self::Greater => Self::Less,
+            Self::GreaterEqual => Self::LessEqual,
+            same => same,
+        }
+    }
+
+    /// Does `x self a` imply `x goal b`, where `order` is that of a to b?
+    fn implies(self, goal: Self, order: Ordering) -> bool {
+        use Ordering::{Equal, Greater, Less};
+        match (self, goal) {
+            (Self::Equal, Self::Equal) | (Self::NotEqual, Self::NotEqual) => order == Equal,
+            (Self::Equal, Self::NotEqual) => order != Equal,
+            (Self::Equal, Self::Less) => order == Less,
+            (Self::Equal, Self::LessEqual) => order != Greater,
+            (Self::Equal, Self::Greater) => order == Greater,
+            (Self::Equal, Self::GreaterEqual) => order != Less,
+            (Self::Greater, Self::Greater | Self::GreaterEqual | Self::NotEqual) => order != Less,
+            (Self::GreaterEqual, Self::GreaterEqual) => order != Less,
+            (Self::GreaterEqual, Self::Greater | Self::NotEqual) => order == Greater,
+            (Self::Less, Self::Less | Self::LessEqual | Self::NotEqual) => order != Greater,
+            (Self::LessEqual, Self::LessEqual) => order != Greater,
+            (Self::LessEqual, Self::Less | Self::NotEqual) => order == Less,
+            _ => false,
+        }
+    }
+}
+
+impl Predicate {
+    pub(crate) fn of(expr: &Expr) -> Self {
+        let all = |list: &[Expr]| list.iter().map(Self::of).collect();
+        match &expr.kind {
+            ExprKind::And(list) => Self::And(all(list)),
+            ExprKind::Or(list) => Self::Or(all(list)),
+            ExprKind::Not(operand) => Self::of(operand).negated(),
+            ExprKind::IsNull { operand, negated } => match column(operand) {
+                Some(column) => Self::IsNull { column: column.clone(), negated: *negated },
+                None => Self::Other { expr: expr.clone(), negated: false },
+            },
+            ExprKind::Operator { operator, form, operands, .. } => Self::of_operator(operator, *form, operands)
+                .unwrap_or_else(|| Self::Other { expr: expr.clone(), negated: false }),
+            _ => Self::Other { expr: expr.clone(), negated: false },
+        }
+    }
+
+    fn of_operator(operator: &str, form: OperatorForm, operands: &[Expr]) -> Option<Self> {
+        let compare = |left: &Expr, comparison: Comparison, right: &Expr| match (column(left), column(right)) {
+            (Some(column), None) => Some(Self::compare(column, comparison, Value::of(right))),
+            (None, Some(column)) => Some(Self::compare(column, comparison.mirrored(), Value::of(left))),
+            _ => None,
+        };
+        match (form, operands) {
+            (OperatorForm::Plain, [left, right]) => compare(left, Comparison::parse(operator)?, right),
+            (OperatorForm::In, [test, values @ ..]) => {
+                let comparison = Comparison::parse(operator)?;
+                let parts = values.iter().map(|value| compare(test, comparison, value)).collect::<Option<Vec<_>>>()?;
+                Some(if comparison == Comparison::Equal { Self::Or(parts) } else { Self::And(parts) })
+            }
+            (OperatorForm::AnyArray, [test, array]) => {
+                let ExprKind::Array(values) = &array.kind else { return None };
+                let comparison = Comparison::parse(operator)?;
+                values.iter().map(|value| compare(test, comparison, value)).collect::<Option<Vec<_>>>().map(Self::Or)
+            }
+            (OperatorForm::Between | OperatorForm::NotBetween, [test, low, high]) => {
+                let low = compare(test, Comparison::GreaterEqual, low)?;
+                let between = Self::And(vec![low, compare(test, Comparison::LessEqual, high)?]);
+                Some(if form == OperatorForm::Between { between } else { between.negated() })
+            }
+            _ => None,
+        }
+    }
+
+    pub(crate) fn not_null(column: &SmolStr) -> Self {
+        Self::IsNull { column: column.clone(), negated: true }
+    }
+
+    pub(crate) fn compare(column: &SmolStr, comparison: Comparison, value: Value) -> Self {
+        match value {
+            Value::Other => Self::Unknown,
+            value => Self::Compare { column: column.clone(), comparison, value },
+        }
+    }
+
+    pub(crate) fn negated(self) -> Self {
+        let all = |list: Vec<Self>| list.into_iter().map(Self::negated).collect();
+        match self {
+            Self::And(list) => Self::Or(all(list)),
+            Self::Or(list) => Self::And(all(list)),
+            Self::IsNull { column, negated } => Self::IsNull { column, negated: !negated },
+            Self::Compare { column, comparison, value } => {
+                Self::Compare { column, comparison: comparison.negated(), value }
+            }
+            Self::Other { expr, negated } => Self::Other { expr, negated: !negated },
+            Self::Unknown => Self::Unknown,
+        }
+    }
+
+    pub(crate) fn implies(&self, goal: &Self) -> bool {
+        match (self, goal) {
+            (_, Self::And(goals)) => goals.iter().all(|goal| self.implies(goal)),
+            (Self::Or(arms), _) => arms.iter().all(|arm| arm.implies(goal)),
+            (Self::And(parts), _) if parts.iter().any(|part| part.implies(goal)) => true,
+            (_, Self::Or(goals)) => goals.iter().any(|goal| self.implies(goal)),
+            (Self::IsNull { column, negated }, Self::IsNull { column: theirs, negated: their_negated }) => {
+                (column, negated) == (theirs, their_negated)
+            }
+            (
+                Self::Compare { column, comparison, value },
+                Self::Compare { column: theirs, comparison: goal, value: bound },
+            ) => column == theirs && value.order(bound).is_some_and(|order| comparison.implies(*goal, order)),
+            (Self::Other { expr, negated }, Self::Other { expr: theirs, negated: their_negated }) => {
+                negated == their_negated && expr.is_same(theirs)
+            }
+            _ => false,
+        }
+    }
+}
+
+/// The last part of a column's name, or of a cast of it.
+fn column(expr: &Expr) -> Option<&SmolStr> {
+    match &expr.kind {
+        ExprKind::Column(parts) => parts.last(),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn between(from: i64, to: i64) -> Predicate {
+        let column = SmolStr::new("k");
+        Predicate::And(vec![
+            Predicate::compare(&column, Comparison::GreaterEqual, Value::Integer(from)),
+            Predicate::compare(&column, Comparison::Less, Value::Integer(to)),
+        ])
+    }
+
+    #[test]
+    fn a_narrower_range_implies_a_wider_one() {
+        assert!(between(10, 20).implies(&between(0, 20)));
+        assert!(!between(0, 20).implies(&between(10, 20)));
+    }
+
+    #[test]
+    fn a_disjoint_range_implies_the_negation() {
+        let below = Predicate::compare(&"k".into(), Comparison::Less, Value::Integer(10));
+        let above = Predicate::compare(&"k".into(), Comparison::GreaterEqual, Value::Integer(20));
+        assert!(Predicate::Or(vec![below.clone(), above]).implies(&between(10, 20).negated()));
+        assert!(!Predicate::Or(vec![below]).implies(&between(5, 20).negated()));
+    }
+
+    #[test]
+    fn a_comparison_does_not_imply_not_null() {
+        assert!(!between(10, 20).implies(&Predicate::not_null(&"k".into())));
+    }
+
+    #[test]
+    fn dates_are_ordered_and_other_texts_are_not() {
+        let order = |a: &str, b: &str| {
+            let value = |text: &str| {
+                Value::of(&Expr {
+                    kind: ExprKind::Literal(Literal::String(text.into())),
+                    range: pgvet_syntax::source::TextRange::default(),
+                })
+            };
+            value(a).order(&value(b))
+        };
+        assert_eq!(order("2024-01-31", "2024-02-01"), Some(Ordering::Less));
+        assert_eq!(order("2024-01-31", "2024-01-31 00:00:00"), Some(Ordering::Equal));
+        assert_eq!(order("a", "b"), None);
+        assert_eq!(order("a", "a"), Some(Ordering::Equal));
+    }
+}

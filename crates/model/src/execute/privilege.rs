@@ -1,0 +1,241 @@
+//! GRANT, REVOKE and ALTER DEFAULT PRIVILEGES.
+
+use super::{Executor, Knowledge, Run, fail};
+use crate::builtin;
+use crate::catalog::{DefaultPrivilege, Oid, Privilege, PrivilegeKind, Relation, RelationKind};
+use crate::effect::{ChangeAction, ChangedObject, LockCause};
+use crate::execute::alter_table::is_system_column;
+use crate::execute::query::describe::sequence_columns;
+use pgvet_syntax::ast::{AlterDefaultPrivileges, Grant, LockMode, Name, ObjectKind, ObjectName};
+use pgvet_syntax::source::TextRange;
+use smol_str::SmolStr;
+
+impl Executor<'_> {
+    /// Privileges on a relation lock it since 18.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/catalog/aclchk.c`, `objectNamesToOids`.
+    pub(super) fn grant(&mut self, grant: &Grant) -> Run {
+        self.change_privileges(grant, None);
+        if grant.all_in_schema {
+            grant.objects.iter().try_for_each(|schema| self.check_schema(&schema.name))?;
+        }
+        if grant.kind == ObjectKind::Schema {
+            grant.objects.iter().try_for_each(|schema| self.check_schema(&schema.name))?;
+        }
+        if matches!(grant.kind, ObjectKind::Type | ObjectKind::Domain) {
+            return grant.objects.iter().try_for_each(|name| match self.named_type(name) {
+                None if builtin::type_by_name(&name.name.text).is_none() => self.missing_type(name),
+                _ => Ok(()),
+            });
+        }
+        let Some(kind) = privilege_kind(grant.kind) else { return Ok(()) };
+        let objects = if grant.all_in_schema {
+            self.all_in_schemas(kind, &grant.objects)
+        } else if kind == PrivilegeKind::Function {
+            grant.routines.iter().try_for_each(|signature| self.check_routine(signature, grant.kind))?;
+            grant.routines.iter().filter_map(|signature| self.function_with(signature)).collect()
+        } else {
+            self.granted_relations(grant)?
+        };
+        let changed = named_privileges(kind, grant);
+        for object in objects {
+            if grant.grant {
+                self.catalog.grant(object, &changed);
+            } else if !grant.grant_option {
+                self.catalog.revoke(object, &changed);
+            }
+        }
+        Ok(())
+    }
+
+    fn change_privileges(&mut self, grant: &Grant, later_in: Option<Vec<SmolStr>>) {
+        let action = if grant.grant { ChangeAction::Grant } else { ChangeAction::Revoke };
+        self.change_object(ChangedObject::Privileges { grant: grant.clone(), later_in }, action, grant.keyword);
+    }
+
+    fn granted_relations(&mut self, grant: &Grant) -> Run<Vec<Oid>> {
+        let path = self.session.settings.search_path();
+        let mut found = Vec::new();
+        for name in &grant.objects {
+            match self.find(name) {
+                Some(oid) => {
+                    let relation = self.catalog.relation(oid);
+                    if relation.kind.is_index() {
+                        return fail("42809", format!("\"{}\" is an index", relation.name), name.range());
+                    }
+                    check_granted_columns(relation, grant, name.range())?;
+                    if self.target.at_least(18) {
+                        self.lock(oid, LockMode::AccessShare, LockCause::Target, name.range());
+                    }
+                    found.push(oid);
+                }
+                None if (self.knowledge == Knowledge::Everything || self.catalog.is_gone(name, &path))
+                    && !self.is_system_relation(name) =>
+                {
+                    self.check_schema_of(name)?;
+                    return fail("42P01", format!("relation \"{name}\" does not exist"), name.range());
+                }
+                None => {}
+            }
+        }
+        Ok(found)
+    }
+
+    fn all_in_schemas(&self, kind: PrivilegeKind, schemas: &[ObjectName]) -> Vec<Oid> {
+        let named = |schema: &SmolStr| schemas.iter().any(|name| name.name.text == *schema);
+        if kind == PrivilegeKind::Function {
+            let functions = self.catalog.functions().filter(|function| named(&function.schema));
+            return functions.map(|function| function.oid).collect();
+        }
+        let is_sequence = |relation: RelationKind| relation == RelationKind::Sequence;
+        let relations = self.catalog.relations_where(|relation| {
+            let fits = is_sequence(relation.kind) == (kind == PrivilegeKind::Sequence);
+            fits && !relation.kind.is_index() && named(&relation.schema)
+        });
+        relations.into_iter().map(|relation| relation.oid).collect()
+    }
+
+    /// Source: PostgreSQL 18, `src/backend/catalog/aclchk.c`, `ExecAlterDefaultPrivilegesStmt`.
+    pub(super) fn alter_default_privileges(&mut self, alter: &AlterDefaultPrivileges) -> Run {
+        self.change_privileges(&alter.grant, Some(alter.schemas.clone()));
+        for schema in &alter.schemas {
+            self.check_schema(&Name::new(schema.clone(), self.place.range))?;
+        }
+        let Some(kind) = privilege_kind(alter.grant.kind) else { return Ok(()) };
+        if alter.grant.grant_option && !alter.grant.grant {
+            return Ok(());
+        }
+        let schemas: Vec<Option<SmolStr>> =
+            if alter.schemas.is_empty() { vec![None] } else { alter.schemas.iter().cloned().map(Some).collect() };
+        for given in named_privileges(kind, &alter.grant) {
+            for schema in &schemas {
+                let default = DefaultPrivilege { kind, schema: schema.clone(), given: given.clone() };
+                self.catalog.set_default_privilege(default, alter.grant.grant);
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives a new relation what the defaults of its schema say.
+    pub(crate) fn grant_default_privileges(&mut self, oid: Oid) {
+        if self.catalog.default_privileges().is_empty() {
+            return;
+        }
+        let relation = self.catalog.relation(oid);
+        let kind = match relation.kind {
+            RelationKind::Sequence => PrivilegeKind::Sequence,
+            kind if kind.is_index() => return,
+            _ => PrivilegeKind::Table,
+        };
+        let schema = relation.schema.clone();
+        self.catalog.grant_defaults(oid, kind, &schema);
+    }
+}
+
+fn check_granted_columns(relation: &Relation, grant: &Grant, range: TextRange) -> Run {
+    let has = |name: &SmolStr| match relation.kind {
+        RelationKind::Sequence => sequence_columns().iter().any(|(column, _)| column == name),
+        _ => relation.column(name).is_some(),
+    };
+    let mut columns = grant.privileges.iter().flat_map(|privilege| &privilege.columns);
+    let missing = columns.find(|name| !has(name) && !is_system_column(name));
+    match missing.filter(|_| relation.known) {
+        Some(name) => {
+            let reason = format!("column \"{name}\" of relation \"{}\" does not exist", relation.name);
+            fail("42703", reason, range)
+        }
+        None => Ok(()),
+    }
+}
+
+fn privilege_kind(kind: ObjectKind) -> Option<PrivilegeKind> {
+    Some(match kind {
+        ObjectKind::Table | ObjectKind::View => PrivilegeKind::Table,
+        ObjectKind::Sequence => PrivilegeKind::Sequence,
+        ObjectKind::Function | ObjectKind::Procedure | ObjectKind::Routine => PrivilegeKind::Function,
+        _ => return None,
+    })
+}
+
+fn named_privileges(kind: PrivilegeKind, grant: &Grant) -> Vec<Privilege> {
+    let of_grantee = |grantee: &SmolStr| {
+        let grantee = grantee.clone();
+        kind.named(&grant.privileges).into_iter().map(move |(privilege, column)| Privilege {
+            grantee: grantee.clone(),
+            privilege,
+            column,
+        })
+    };
+    grant.grantees.iter().flat_map(of_grantee).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{effects_on, locks_of};
+    use crate::catalog::Catalog;
+    use crate::routine::Trial;
+    use crate::version::PgVersion;
+    use pgvet_syntax::ast::from_pg::parse_sql;
+
+    #[test]
+    fn privileges_lock_since_18() {
+        let locks = |major| locks_of(&effects_on(major, "CREATE TABLE t(a int)", "GRANT SELECT ON t TO public"));
+        assert!(locks(17).is_empty());
+        assert_eq!(locks(18), ["t AccessShare"]);
+    }
+
+    fn privileges(sql: &str) -> Vec<String> {
+        let mut trial = Trial::new(&Catalog::new(), &vec!["public".into()].into(), PgVersion(17));
+        for statement in parse_sql(sql).unwrap() {
+            trial.run(&statement);
+        }
+        let catalog = trial.catalog();
+        let table = catalog.relation_named("public", "t").unwrap();
+        let shown = |given: &crate::catalog::Privilege| {
+            let column = given.column.iter().map(|column| format!(" ({column})"));
+            column.fold(format!("{} {}", given.grantee, given.privilege), |shown, column| shown + &column)
+        };
+        catalog.privileges(table).iter().map(shown).collect()
+    }
+
+    #[test]
+    fn columns_have_privileges_of_their_own() {
+        let table = "CREATE TABLE t(a int, b int);";
+        let granted = format!("{table} GRANT SELECT (a, b), UPDATE (a) ON t TO app;");
+        assert_eq!(privileges(&granted), ["app select (a)", "app select (b)", "app update (a)"]);
+        assert_eq!(privileges(&format!("{granted} REVOKE SELECT (b) ON t FROM app;")).len(), 2);
+        assert_eq!(privileges(&format!("{granted} REVOKE SELECT ON t FROM app;")), ["app update (a)"]);
+        assert_eq!(privileges(&format!("{granted} ALTER TABLE t DROP a;")), ["app select (b)"]);
+        let renamed = format!("{granted} ALTER TABLE t RENAME a TO c; ALTER TABLE t DROP b;");
+        assert_eq!(privileges(&renamed), ["app select (c)", "app update (c)"]);
+        let whole = format!("{table} GRANT SELECT ON t TO app; REVOKE SELECT (a) ON t FROM app;");
+        assert_eq!(privileges(&whole), ["app select"]);
+        assert_eq!(privileges(&format!("{table} GRANT ALL (a) ON t TO app;")).len(), 4);
+    }
+
+    #[test]
+    fn a_column_that_a_table_does_not_have_is_refused() {
+        let refused = |grant| effects_on(17, "CREATE TABLE t(a int)", grant).fails.map(|failure| failure.sqlstate);
+        assert_eq!(refused("GRANT SELECT (b) ON t TO public"), Some("42703"));
+        assert_eq!(refused("GRANT SELECT (a, ctid) ON t TO public"), None);
+    }
+
+    #[test]
+    fn revoke_takes_what_grant_gave() {
+        let history = "CREATE TABLE t(a int); GRANT SELECT, INSERT ON t TO app, public; REVOKE ALL ON t FROM public;";
+        assert_eq!(privileges(history), ["app select", "app insert"]);
+        let option = "CREATE TABLE t(a int); GRANT SELECT ON t TO app; REVOKE GRANT OPTION FOR SELECT ON t FROM app;";
+        assert_eq!(privileges(option), ["app select"]);
+        let schema = "CREATE TABLE t(a int); GRANT SELECT ON ALL TABLES IN SCHEMA public TO app;";
+        assert_eq!(privileges(schema), ["app select"]);
+    }
+
+    #[test]
+    fn new_tables_have_the_default_privileges() {
+        let defaults = "ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT SELECT ON TABLES TO anon;";
+        assert_eq!(privileges(&format!("{defaults} CREATE TABLE t(a int);")), ["anon select"]);
+        assert!(privileges(&format!("CREATE TABLE t(a int); {defaults}")).is_empty());
+        let revoked = "ALTER DEFAULT PRIVILEGES IN SCHEMA public REVOKE SELECT ON TABLES FROM anon;";
+        assert!(privileges(&format!("{defaults} {revoked} CREATE TABLE t(a int);")).is_empty());
+    }
+}

@@ -1,0 +1,464 @@
+//! INSERT, UPDATE, DELETE and MERGE.
+
+use super::rows::{Joined, Wanted};
+use super::values::RowChange;
+use super::{Depth, Env};
+use crate::builtin::{self, SystemRelationKind};
+use crate::catalog::{Constraint, Held, Oid, Relation, RelationKind};
+use crate::effect::{DataChangeKind, Extent, LockCause, Rows, RowsReason, UnknownReason};
+use crate::execute::{Executor, Run, fail};
+use pgvet_syntax::ast::{
+    ConflictTarget, Delete, Expr, ExprKind, Insert, InsertSource, Literal, LockMode, Merge, MergeAction, MergeBranch,
+    MergeMatch, Name, ObjectName, QueryBody, ReferentialAction, TriggerTiming, Update,
+};
+use pgvet_syntax::source::TextRange;
+use smol_str::SmolStr;
+use std::sync::Arc;
+
+impl Executor<'_> {
+    pub(super) fn insert_rows(&mut self, insert: &Insert, outer: &Env<'_>) -> Run {
+        let names = self.with_clause(insert.with.as_ref(), outer)?;
+        let env = Env { ctes: names.all(), with: insert.with.as_ref(), ..outer.inner() };
+        let Some(table) = self.open_changed(&insert.table.name)? else {
+            return check_not_system_catalog(insert);
+        };
+        for column in &insert.columns {
+            self.check_column(table, column)?;
+        }
+        let relation = self.catalog.relation(table);
+        if insert.on_conflict.is_some() && relation.is_user_catalog() {
+            let reason = format!("ON CONFLICT is not supported on table \"{}\" used as a catalog table", relation.name);
+            return fail("0A000", reason, insert.table.name.range());
+        }
+        let mut rows = Rows::at_most(1, RowsReason::Listed);
+        if let InsertSource::Query(query) = &insert.source {
+            self.check_enum_row_literals(table, insert, query)?;
+            self.query(query, &env)?;
+            rows = self.rows_of_query(query, &env);
+        }
+        self.output(&insert.returning, &env)?;
+        if insert.on_conflict.as_ref().is_some_and(|conflict| conflict.target.is_none()) && env.depth == Depth::Run {
+            self.check_arbiters(table, insert)?;
+        }
+        let range = insert.table.name.range();
+        let mut updated = None;
+        if let Some(conflict) = &insert.on_conflict {
+            if let Some(ConflictTarget::Inference { elements, predicate }) = &conflict.target {
+                self.expressions(elements.iter().chain(predicate), &env)?;
+            }
+            let values = conflict.update.iter().flatten().map(|assignment| &assignment.value);
+            self.expressions(values.chain(&conflict.update_filter), &env)?;
+            updated = conflict.update.as_deref().map(|assignments| RowChange::update(assignments, false, range));
+        }
+        let insertion = self.insertion(table, insert);
+        for change in std::iter::once(&insertion).chain(&updated) {
+            self.change(table, change, env.depth)?;
+        }
+        if updated.is_some() {
+            // Each row of the source updates one at most: all of them are an unknown part of this table.
+            let updates =
+                if rows.is_whole() { Rows { extent: Extent::UnknownPart, ..rows.clone() } } else { rows.clone() };
+            self.note_change(table, DataChangeKind::Update, updates, env.depth, insert.range);
+        }
+        self.note_change(table, DataChangeKind::Insert, rows, env.depth, insert.range);
+        Ok(())
+    }
+
+    pub(super) fn update_rows(&mut self, update: &Update, outer: &Env<'_>) -> Run {
+        let names = self.with_clause(update.with.as_ref(), outer)?;
+        let (with, target) = (update.with.as_ref(), Some(&update.table));
+        let env = Env { ctes: names.all(), with, target, from: &update.from, ..outer.inner() };
+        let Some(table) = self.open_changed(&update.table.name)? else { return Ok(()) };
+        for item in &update.from {
+            self.read_from_item(item, &env)?;
+        }
+        for assignment in &update.assignments {
+            self.check_column(table, &assignment.column)?;
+            self.check_enum_assignment(table, assignment)?;
+        }
+        let values = update.assignments.iter().map(|assignment| &assignment.value);
+        self.expressions(values.chain(&update.filter), &env)?;
+        self.output(&update.returning, &env)?;
+        let row_change = RowChange::update(&update.assignments, update.table.only, update.table.name.range());
+        let joined = Joined::new(self, &env, Some((table, &update.table)), &update.from, &update.filter);
+        let (rows, reads) = (joined.rows_of(0), joined.reads(Wanted::default()));
+        self.change(table, &row_change, env.depth)?;
+        if env.depth == Depth::Run {
+            self.hold_assigned(table, update, &rows);
+            self.note_reads(reads, Some(update.keyword));
+        }
+        self.note_change(table, DataChangeKind::Update, rows, env.depth, update.keyword);
+        Ok(())
+    }
+
+    pub(super) fn delete_rows(&mut self, delete: &Delete, outer: &Env<'_>) -> Run {
+        let names = self.with_clause(delete.with.as_ref(), outer)?;
+        let (with, target) = (delete.with.as_ref(), Some(&delete.table));
+        let env = Env { ctes: names.all(), with, target, from: &delete.using, ..outer.inner() };
+        let Some(table) = self.open_changed(&delete.table.name)? else { return Ok(()) };
+        for item in &delete.using {
+            self.read_from_item(item, &env)?;
+        }
+        self.expressions(&delete.filter, &env)?;
+        self.output(&delete.returning, &env)?;
+        let row_change = RowChange::new(DataChangeKind::Delete, delete.table.only, delete.table.name.range());
+        let joined = Joined::new(self, &env, Some((table, &delete.table)), &delete.using, &delete.filter);
+        let (rows, reads) = (joined.rows_of(0), joined.reads(Wanted::default()));
+        self.change(table, &row_change, env.depth)?;
+        if env.depth == Depth::Run {
+            self.note_reads(reads, Some(delete.keyword));
+            if rows.is_whole() || delete.filter.as_ref().is_some_and(is_open_at_the_top) {
+                self.catalog.relation_mut(table).tail_emptied = true;
+            }
+        }
+        self.note_change(table, DataChangeKind::Delete, rows, env.depth, delete.keyword);
+        Ok(())
+    }
+
+    pub(super) fn merge_rows(&mut self, merge: &Merge, outer: &Env<'_>) -> Run {
+        if !self.target.at_least(15) {
+            return fail("42601", "MERGE does not exist before PostgreSQL 15", merge.keyword);
+        }
+        let by_source = |branch: &MergeBranch| branch.matched == MergeMatch::NotMatchedBySource;
+        if !self.target.at_least(17) && (!merge.returning.is_empty() || merge.branches.iter().any(by_source)) {
+            return fail("42601", "syntax error: RETURNING and BY SOURCE need PostgreSQL 17", merge.keyword);
+        }
+        let names = self.with_clause(merge.with.as_ref(), outer)?;
+        let (with, target) = (merge.with.as_ref(), Some(&merge.table));
+        let env = Env { ctes: names.all(), with, target, from: std::slice::from_ref(&merge.source), ..outer.inner() };
+        let Some(table) = self.open_changed(&merge.table.name)? else { return Ok(()) };
+        if !self.catalog.relation(table).rules.is_empty() {
+            return fail("0A000", "cannot execute MERGE on a relation with rules", merge.table.name.range());
+        }
+        if self.catalog.relation(table).kind == RelationKind::View && !self.target.at_least(17) {
+            return fail("0A000", "cannot execute MERGE on a view before PostgreSQL 17", merge.table.name.range());
+        }
+        self.read_from_item(&merge.source, &env)?;
+        self.expression(&merge.on, &env)?;
+        self.output(&merge.returning, &env)?;
+        let joined = Joined::new(self, &env, Some((table, &merge.table)), env.from, Some(&merge.on));
+        let reads = joined.reads(Wanted::default());
+        if env.depth == Depth::Run {
+            self.note_reads(reads, Some(merge.keyword));
+        }
+        for branch in &merge.branches {
+            self.expressions(&branch.condition, &env)?;
+            let (only, range) = (merge.table.only, merge.table.name.range());
+            let change = match &branch.action {
+                MergeAction::Insert { columns, values } => {
+                    self.expressions(values, &env)?;
+                    RowChange::insert_of_merge(self.inserted_columns(table, columns), values, range)
+                }
+                MergeAction::Update(assignments) => {
+                    self.expressions(assignments.iter().map(|assignment| &assignment.value), &env)?;
+                    RowChange::update(assignments, only, range)
+                }
+                MergeAction::Delete => RowChange::new(DataChangeKind::Delete, only, range),
+                MergeAction::DoNothing => continue,
+            };
+            self.change(table, &change, env.depth)?;
+            let rows = self.rows_of_branch(table, merge, branch, &env);
+            self.note_change(table, change.kind, rows, env.depth, merge.keyword);
+        }
+        Ok(())
+    }
+
+    /// What is checked late cannot tell at once whether a row is in the way.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/executor/execIndexing.c`, `ExecCheckIndexConstraints`.
+    fn check_arbiters(&mut self, table: Oid, insert: &Insert) -> Run {
+        let relation = self.catalog.relation(table);
+        let is_late = |constraint: &&Arc<Constraint>| constraint.deferrable && constraint.index().is_some();
+        if relation.kind != RelationKind::Table || !relation.constraints.iter().any(|one| is_late(&one)) {
+            return Ok(());
+        }
+        let has_rows = match &insert.source {
+            InsertSource::DefaultValues => true,
+            InsertSource::Query(query) => matches!(query.body, QueryBody::Values(_)),
+        };
+        if !has_rows {
+            self.unknown("whether INSERT ... ON CONFLICT meets a deferrable constraint depends on its rows");
+            return Ok(());
+        }
+        let reason = "ON CONFLICT does not support deferrable unique constraints or exclusion constraints as arbiters";
+        fail("55000", reason, insert.table.name.range())
+    }
+
+    fn check_column(&self, table: Oid, column: &Name) -> Run {
+        let relation = self.catalog.relation(table);
+        if relation.known && relation.column(&column.text).is_none() {
+            let reason = format!("column \"{}\" of relation \"{}\" does not exist", column.text, relation.name);
+            return fail("42703", reason, column.range);
+        }
+        Ok(())
+    }
+
+    /// How many rows a branch of MERGE concerns.
+    fn rows_of_branch(&self, table: Oid, merge: &Merge, branch: &MergeBranch, env: &Env<'_>) -> Rows {
+        let filters = std::iter::once(&merge.on).chain(&branch.condition);
+        let joined = Joined::new(self, env, Some((table, &merge.table)), env.from, filters);
+        match (branch.matched, &branch.condition) {
+            (MergeMatch::Matched, _) => joined.rows_of(0),
+            (MergeMatch::NotMatchedByTarget, _) => Joined::new(self, env, None, env.from, &branch.condition).rows_of(0),
+            (MergeMatch::NotMatchedBySource, None) => {
+                let source = Joined::new(self, env, None, env.from, None).rows_of(0);
+                let extent = if source.is_few() { Extent::Most } else { Extent::UnknownPart };
+                Rows::new(extent, RowsReason::NotInSource)
+            }
+            (MergeMatch::NotMatchedBySource, Some(_)) => Rows::unknown_part(RowsReason::OtherCondition),
+        }
+    }
+
+    /// What all rows have in the columns that an UPDATE sets.
+    fn hold_assigned(&mut self, table: Oid, update: &Update, rows: &Rows) {
+        if rows.bound() == Some(0) {
+            return;
+        }
+        let columns: Vec<SmolStr> = update.assignments.iter().map(|one| one.column.text.clone()).collect();
+        let values: Vec<Option<Held>> = (update.assignments.iter())
+            .map(|one| match &one.value.kind {
+                ExprKind::Literal(Literal::Null) if rows.extent == Extent::All => Some(Held::Null),
+                ExprKind::Literal(_) if rows.extent == Extent::All => Some(Held::Value(Arc::new(one.value.clone()))),
+                _ => None,
+            })
+            .collect();
+        let value = |name: &SmolStr| {
+            let at = columns.iter().position(|column| column == name)?;
+            values.get(at).cloned().flatten()
+        };
+        for oid in std::iter::once(table).chain(self.descendants(table)) {
+            self.hold(oid, &columns, value);
+        }
+    }
+
+    /// Opens the target of a data change; `None` for a system table.
+    pub(super) fn open_changed(&mut self, name: &ObjectName) -> Run<Option<Oid>> {
+        if self.is_system_relation(name) {
+            return Ok(None);
+        }
+        let oid = self.open_in_query(name, LockMode::RowExclusive)?;
+        let relation = self.catalog.relation(oid);
+        let unchangeable = matches!(relation.kind, RelationKind::MaterializedView | RelationKind::Sequence);
+        if (unchangeable || relation.kind.is_index()) && relation.known {
+            return fail("42809", format!("cannot change relation \"{}\"", relation.name), name.range());
+        }
+        Ok(Some(oid))
+    }
+
+    /// Locks what a change of rows touches besides the table: indexes, partitions and children, tables behind a
+    /// view, both sides of foreign keys, and what triggers use.
+    pub(super) fn change(&mut self, oid: Oid, change: &RowChange, depth: Depth) -> Run {
+        let RowChange { kind, ref columns, only, range, .. } = *change;
+        let relation = self.catalog.relation(oid);
+        if !relation.rules.is_empty() && relation.kind != RelationKind::View && depth >= Depth::Rewrite {
+            let name = relation.name.clone();
+            self.skip_code(UnknownReason::Rules { relation: name }, range, depth == Depth::Run);
+        }
+        if self.catalog.relation(oid).kind == RelationKind::View {
+            return self.change_view(oid, change, depth);
+        }
+        self.check_computed_columns(oid, change)?;
+        if depth < Depth::Plan {
+            return Ok(());
+        }
+        let partitioned = self.catalog.relation(oid).kind == RelationKind::PartitionedTable;
+        let mut changed = vec![oid];
+        if partitioned || (kind != DataChangeKind::Insert && !only) {
+            changed.extend(self.lock_descendants(oid, LockMode::RowExclusive, range));
+        }
+        for table in &changed {
+            self.lock_indexes(*table, LockMode::RowExclusive, range);
+        }
+        if depth == Depth::Run {
+            for table in &changed {
+                self.check_replica_identity(*table, kind, range)?;
+            }
+            for table in changed {
+                self.enforce_foreign_keys(table, kind, columns, range, &mut Vec::new());
+                self.fire_triggers(table, kind, columns, range);
+            }
+        }
+        Ok(())
+    }
+
+    /// A view passes the change on to the table that it shows, unless a rule or an INSTEAD OF trigger takes it.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/rewrite/rewriteHandler.c`, `rewriteTargetView`.
+    fn change_view(&mut self, view: Oid, change: &RowChange, depth: Depth) -> Run {
+        let RowChange { kind, ref columns, range, .. } = *change;
+        if depth < Depth::Rewrite {
+            return Ok(());
+        }
+        let relation = self.catalog.relation(view);
+        if !relation.rules.is_empty() {
+            let name = relation.name.clone();
+            self.skip_code(UnknownReason::Rules { relation: name }, range, depth == Depth::Run);
+            return Ok(());
+        }
+        self.check_reads_not_itself(view, range)?;
+        let instead = has_instead_of(relation, kind);
+        let base = match relation.view() {
+            Some(definition) if !instead => {
+                self.check_view_takes(view, definition, kind, columns, range)?;
+                definition.references.first().map(|first| first.0)
+            }
+            _ => None,
+        };
+        if instead || base.is_none() {
+            self.follow_read(view, LockMode::AccessShare, false, depth, range)?;
+            if depth == Depth::Run {
+                self.fire_triggers(view, kind, columns, range);
+            }
+            return Ok(());
+        }
+        if let Some(base) = base.filter(|base| self.catalog.get_relation(*base).is_some()) {
+            self.lock(base, LockMode::RowExclusive, LockCause::Query, range);
+            self.change(base, &self.change_behind(view, change), depth)?;
+        }
+        Ok(())
+    }
+
+    /// Locks the tables that the triggers of foreign keys read or change.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/utils/adt/ri_triggers.c`.
+    fn enforce_foreign_keys(
+        &mut self,
+        table: Oid,
+        kind: DataChangeKind,
+        columns: &[SmolStr],
+        range: TextRange,
+        seen: &mut Vec<Oid>,
+    ) {
+        if seen.contains(&table) {
+            return;
+        }
+        seen.push(table);
+        let touches = |list: &[SmolStr]| columns.is_empty() || list.iter().any(|column| columns.contains(column));
+        if kind != DataChangeKind::Delete {
+            let referenced: Vec<Oid> = (self.catalog.relation(table).constraints.iter())
+                .filter_map(|constraint| constraint.foreign_key())
+                .filter(|key| kind == DataChangeKind::Insert || touches(&key.columns))
+                .map(|key| key.referenced)
+                .collect();
+            for other in referenced {
+                self.lock_other_side(other, LockMode::RowShare, range);
+            }
+        }
+        if kind == DataChangeKind::Insert {
+            return;
+        }
+        for (referencing, constraint) in self.foreign_keys_to_family(table) {
+            let Some(key) = constraint.foreign_key() else { continue };
+            let action = match kind {
+                DataChangeKind::Delete => key.on_delete,
+                _ if touches(&key.referenced_columns) => key.on_update,
+                _ => continue,
+            };
+            let next = match (action, kind) {
+                (ReferentialAction::NoAction | ReferentialAction::Restrict, _) => None,
+                (ReferentialAction::Cascade, DataChangeKind::Delete) => Some(DataChangeKind::Delete),
+                _ => Some(DataChangeKind::Update),
+            };
+            let mode = if next.is_some() { LockMode::RowExclusive } else { LockMode::RowShare };
+            self.lock_other_side(referencing, mode, range);
+            if let Some(kind) = next {
+                let columns = if kind == DataChangeKind::Update { key.columns.clone() } else { Vec::new() };
+                self.fire_triggers(referencing, kind, &columns, range);
+                self.enforce_foreign_keys(referencing, kind, &columns, range, seen);
+            }
+        }
+    }
+
+    fn lock_other_side(&mut self, oid: Oid, mode: LockMode, range: TextRange) {
+        if self.catalog.get_relation(oid).is_some() {
+            self.lock(oid, mode, LockCause::ForeignKey, range);
+            self.lock_indexes(oid, mode, range);
+            for child in self.lock_descendants(oid, mode, range) {
+                self.lock_indexes(child, mode, range);
+            }
+        }
+    }
+
+    /// Foreign keys to a table or to a partitioned table that it is a part of.
+    pub(crate) fn foreign_keys_to_family(&self, table: Oid) -> Vec<(Oid, Arc<Constraint>)> {
+        let mut found = self.catalog.foreign_keys_to(table);
+        let mut at = table;
+        while let Some(relation) = self.catalog.get_relation(at).filter(|relation| relation.is_partition()) {
+            let Some(parent) = relation.parents.first() else { break };
+            found.extend(self.catalog.foreign_keys_to(*parent));
+            at = *parent;
+        }
+        found
+    }
+
+    /// The table whose rows a change of a table or view concerns.
+    fn changed_table(&self, oid: Oid, kind: DataChangeKind) -> Option<Oid> {
+        let mut at = oid;
+        loop {
+            let relation = self.catalog.get_relation(at)?;
+            if relation.kind != RelationKind::View {
+                return Some(at);
+            }
+            if has_instead_of(relation, kind) {
+                return None;
+            }
+            // A view of another view is older than that.
+            at = relation.view()?.references.first()?.0;
+            if at == oid {
+                return None;
+            }
+        }
+    }
+
+    /// Notes what the change does to the rows of tables.
+    pub(super) fn note_change(&mut self, oid: Oid, kind: DataChangeKind, rows: Rows, depth: Depth, range: TextRange) {
+        if depth < Depth::Run {
+            return;
+        }
+        // What INSTEAD OF triggers do is noted where they do it.
+        let Some(oid) = self.changed_table(oid, kind) else { return };
+        let rows = self.repeated(oid, rows);
+        if kind == DataChangeKind::Insert && self.catalog.relation(oid).kind == RelationKind::PartitionedTable {
+            for child in self.descendants(oid) {
+                self.fill(child, &rows);
+            }
+        }
+        self.change_data(oid, kind, rows, range);
+    }
+}
+
+/// Source: PostgreSQL 18, `src/backend/parser/parse_clause.c`, `transformOnConflictArbiter`.
+fn check_not_system_catalog(insert: &Insert) -> Run {
+    let name = &insert.table.name;
+    let is_catalog = builtin::system_relation("pg_catalog", name.name.as_str())
+        .is_some_and(|relation| relation.kind == SystemRelationKind::Table);
+    let elsewhere = name.schema.as_ref().is_some_and(|schema| schema.text != "pg_catalog");
+    if insert.on_conflict.is_some() && is_catalog && !elsewhere {
+        return fail("0A000", "ON CONFLICT is not supported with system catalog tables", name.range());
+    }
+    Ok(())
+}
+
+/// Whether an INSTEAD OF trigger takes such a change.
+fn has_instead_of(relation: &Relation, kind: DataChangeKind) -> bool {
+    relation.triggers.iter().any(|trigger| {
+        let fires = match kind {
+            DataChangeKind::Insert => trigger.events.insert,
+            DataChangeKind::Update => trigger.events.update,
+            DataChangeKind::Delete => trigger.events.delete,
+        };
+        fires && trigger.timing == TriggerTiming::InsteadOf
+    })
+}
+
+/// `key > constant`: rows with the highest keys mostly stand at the end of the table.
+fn is_open_at_the_top(filter: &Expr) -> bool {
+    match &filter.kind {
+        ExprKind::Operator { operator, form: pgvet_syntax::ast::OperatorForm::Plain, operands, .. } => {
+            let [left, right] = operands.as_slice() else { return false };
+            let above = matches!(operator.as_str(), ">" | ">=");
+            above && matches!(left.kind, ExprKind::Column(_)) && matches!(right.kind, ExprKind::Literal(_))
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,199 @@
+//! Notes what a statement reaches beyond its database.
+
+use super::Executor;
+use crate::effect::{Reach, UnknownReason};
+use pgvet_syntax::ast::{
+    Ast, ChangeOwner, Comment, Copy, CopyBeyond, CreateOther, Drop, FunctionCall, Grant, ObjectKind, Rename,
+};
+use pgvet_syntax::source::TextRange;
+use smol_str::SmolStr;
+
+/// Languages whose code can do no more than the role that runs it.
+const TRUSTED: [&str; 4] = ["sql", "plpgsql", "plperl", "pltcl"];
+
+/// Extensions of PostgreSQL that bring other languages.
+const UNTRUSTED: [&str; 4] = ["plpython3u", "plpythonu", "plperlu", "pltclu"];
+
+/// Functions that reach further than SQL does. They are refused to most roles.
+///
+/// Source: PostgreSQL 18 documentation, 9.28; `contrib/adminpack`, `contrib/dblink`.
+const FUNCTIONS: &[(&str, Reach)] = &[
+    ("dblink", Reach::Connection),
+    ("dblink_connect", Reach::Connection),
+    ("dblink_connect_u", Reach::Connection),
+    ("dblink_exec", Reach::Connection),
+    ("dblink_open", Reach::Connection),
+    ("dblink_send_query", Reach::Connection),
+    ("lo_export", Reach::Files),
+    ("lo_import", Reach::Files),
+    ("pg_cancel_backend", Reach::Sessions),
+    ("pg_copy_logical_replication_slot", Reach::Replication),
+    ("pg_copy_physical_replication_slot", Reach::Replication),
+    ("pg_create_logical_replication_slot", Reach::Replication),
+    ("pg_create_physical_replication_slot", Reach::Replication),
+    ("pg_drop_replication_slot", Reach::Replication),
+    ("pg_file_rename", Reach::Files),
+    ("pg_file_unlink", Reach::Files),
+    ("pg_file_write", Reach::Files),
+    ("pg_ls_dir", Reach::Files),
+    ("pg_promote", Reach::Replication),
+    ("pg_read_binary_file", Reach::Files),
+    ("pg_read_file", Reach::Files),
+    ("pg_reload_conf", Reach::Settings),
+    ("pg_replication_origin_create", Reach::Replication),
+    ("pg_replication_origin_drop", Reach::Replication),
+    ("pg_rotate_logfile", Reach::Settings),
+    ("pg_switch_wal", Reach::Replication),
+    ("pg_terminate_backend", Reach::Sessions),
+    ("pg_wal_replay_pause", Reach::Replication),
+];
+
+impl Executor<'_> {
+    /// Notes what the words of a statement show. What its code does is noted where that runs.
+    pub(super) fn note_reach(&mut self, ast: &Ast) {
+        if let Ast::Copy(Copy { beyond: Some(CopyBeyond::Program), .. }) = ast {
+            self.skip_code(UnknownReason::Program, TextRange::default(), true);
+        }
+        if let Some(reach) = reach(ast) {
+            self.effects.note_reach(reach);
+        }
+    }
+
+    /// Notes what a call of a function of PostgreSQL or of an extension reaches.
+    pub(super) fn note_reach_of_call(&mut self, call: &FunctionCall) {
+        if let Some((_, reach)) = FUNCTIONS.iter().find(|(name, _)| call.name == *name) {
+            self.effects.note_reach(reach.clone());
+        }
+    }
+}
+
+fn reach(ast: &Ast) -> Option<Reach> {
+    match ast {
+        Ast::Other(node) => of_node(node),
+        Ast::CreateOther(other) => of_tag(other),
+        Ast::Copy(copy) => Some(match copy.beyond? {
+            CopyBeyond::Program => Reach::Program,
+            CopyBeyond::File => Reach::Files,
+        }),
+        Ast::CreateFunction(create) => of_language(&create.language),
+        Ast::Do(block) => of_language(&block.language),
+        Ast::CreateExtension(create) if UNTRUSTED.contains(&create.name.text.as_str()) => {
+            of_language(&create.name.text)
+        }
+        Ast::ReassignOwned(_) | Ast::DropOwned(_) => Some(Reach::Role),
+        Ast::Drop(Drop { kind, .. })
+        | Ast::Rename(Rename { kind, .. })
+        | Ast::ChangeOwner(ChangeOwner { kind, .. })
+        | Ast::Comment(Comment { kind, .. })
+        | Ast::Grant(Grant { kind, .. }) => of_kind(*kind),
+        _ => None,
+    }
+}
+
+/// Statements that the model does not know, by their nodes in PostgreSQL.
+fn of_node(node: &str) -> Option<Reach> {
+    Some(match node {
+        "CreateRoleStmt" | "AlterRoleStmt" | "AlterRoleSetStmt" | "DropRoleStmt" | "GrantRoleStmt" => Reach::Role,
+        "AlterDatabaseSetStmt" => Reach::Settings,
+        "AlterDatabaseRefreshCollStmt" => Reach::Database,
+        "AlterTableSpaceOptionsStmt" => Reach::Tablespace,
+        "AlterForeignServerStmt" | "AlterUserMappingStmt" => Reach::Connection,
+        "LoadStmt" => Reach::Code(SmolStr::new_static("a library")),
+        _ => return None,
+    })
+}
+
+fn of_tag(other: &CreateOther) -> Option<Reach> {
+    match other.tag {
+        "ALTER SYSTEM" => Some(Reach::Settings),
+        "CREATE TABLESPACE" | "DROP TABLESPACE" => Some(Reach::Tablespace),
+        "CREATE DATABASE" | "DROP DATABASE" | "ALTER DATABASE" => Some(Reach::Database),
+        "CREATE SERVER" | "CREATE USER MAPPING" => Some(Reach::Connection),
+        "CREATE LANGUAGE" => other.name.as_ref().and_then(|name| of_language(&name.name.text)),
+        _ => None,
+    }
+}
+
+fn of_kind(kind: ObjectKind) -> Option<Reach> {
+    match kind {
+        ObjectKind::Role => Some(Reach::Role),
+        ObjectKind::Database => Some(Reach::Database),
+        ObjectKind::Tablespace => Some(Reach::Tablespace),
+        _ => None,
+    }
+}
+
+fn of_language(language: &str) -> Option<Reach> {
+    (!TRUSTED.contains(&language)).then(|| Reach::Code(SmolStr::new(language)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::predict::Database;
+    use crate::version::PgVersion;
+    use pgvet_syntax::source::SourceFile;
+    use pgvet_syntax::statement::parse_file;
+
+    fn reached(sql: &str) -> Vec<Reach> {
+        let file = parse_file(SourceFile::new("m.sql".to_owned(), sql.to_owned()));
+        Database::new(PgVersion(18)).run(&file).into_iter().flat_map(|effects| effects.reaches).collect()
+    }
+
+    #[test]
+    fn what_a_copy_of_a_database_does_not_contain_is_noted() {
+        for (sql, reach) in [
+            ("CREATE ROLE a", Reach::Role),
+            ("ALTER ROLE a SUPERUSER", Reach::Role),
+            ("ALTER ROLE a SET work_mem = '1GB'", Reach::Role),
+            ("GRANT a TO b", Reach::Role),
+            ("DROP ROLE a", Reach::Role),
+            ("ALTER ROLE a RENAME TO b", Reach::Role),
+            ("REASSIGN OWNED BY a TO b", Reach::Role),
+            ("ALTER SYSTEM SET work_mem = '1GB'", Reach::Settings),
+            ("ALTER DATABASE a SET work_mem = '1GB'", Reach::Settings),
+            ("SELECT pg_reload_conf()", Reach::Settings),
+            ("CREATE TABLESPACE a LOCATION '/a'", Reach::Tablespace),
+            ("DROP DATABASE a", Reach::Database),
+            ("GRANT CONNECT ON DATABASE a TO b", Reach::Database),
+            ("ALTER DATABASE a OWNER TO b", Reach::Database),
+            ("COPY (SELECT 1) TO PROGRAM 'cat'", Reach::Program),
+            ("COPY (SELECT 1) TO '/a'", Reach::Files),
+            ("SELECT pg_read_file('/etc/passwd')", Reach::Files),
+            ("CREATE EXTENSION plpython3u", Reach::Code("plpython3u".into())),
+            ("DO LANGUAGE plpython3u 'pass'", Reach::Code("plpython3u".into())),
+            ("CREATE FUNCTION f() RETURNS int LANGUAGE plperlu AS ''", Reach::Code("plperlu".into())),
+            ("LOAD 'a'", Reach::Code("a library".into())),
+            ("SELECT pg_terminate_backend(1)", Reach::Sessions),
+            ("SELECT pg_drop_replication_slot('a')", Reach::Replication),
+            ("CREATE EXTENSION dblink; SELECT dblink_exec('dbname=a', 'DROP TABLE b')", Reach::Connection),
+            ("DO $$ BEGIN CREATE ROLE a; END $$", Reach::Role),
+            ("DO $$ BEGIN EXECUTE 'ALTER ROLE a SUPERUSER'; END $$", Reach::Role),
+            ("DO $$ BEGIN PERFORM pg_reload_conf(); END $$", Reach::Settings),
+            ("CREATE FUNCTION f() RETURNS void LANGUAGE sql AS 'DROP ROLE a'; SELECT f()", Reach::Role),
+        ] {
+            assert_eq!(reached(sql), [reach], "{sql}");
+        }
+    }
+
+    #[test]
+    fn what_stays_in_the_database_is_not() {
+        for sql in [
+            "CREATE TABLE t (a int); GRANT SELECT ON t TO a; COMMENT ON TABLE t IS 'x'; DROP TABLE t",
+            "CREATE EXTENSION pgcrypto",
+            "CREATE TABLE t (a int); COPY t FROM stdin;\n1\n\\.\n",
+            "CREATE FUNCTION f() RETURNS int LANGUAGE plpgsql AS 'BEGIN CREATE ROLE a; RETURN 1; END'",
+            "SET work_mem = '1GB'; RESET work_mem",
+        ] {
+            assert_eq!(reached(sql), [], "{sql}");
+        }
+    }
+
+    #[test]
+    fn a_program_is_not_analyzed() {
+        let file = parse_file(SourceFile::new("m.sql".to_owned(), "COPY (SELECT 1) TO PROGRAM 'cat'".to_owned()));
+        let effects = &Database::new(PgVersion(18)).run(&file)[0];
+        assert_eq!(effects.unknown_reasons(), [&UnknownReason::Program]);
+        assert!(effects.unknown[0].may_change);
+    }
+}

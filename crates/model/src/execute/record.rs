@@ -1,0 +1,151 @@
+//! Records effects, and keeps what follows from them: locks held by the transaction, tables that hold rows.
+
+use super::Executor;
+use crate::catalog::{Birth, Oid, RelationKind};
+use crate::effect::{
+    ChangeAction, ChangedObject, DataChange, DataChangeKind, IndexBuild, IndexBuildCause, Lock, LockCause,
+    ObjectChange, RelationName, Rewrite, RewriteCause, Rows, Scan, ScanCause, Visibility,
+};
+use pgvet_syntax::ast::LockMode;
+use pgvet_syntax::source::TextRange;
+
+impl Executor<'_> {
+    /// The relation as effects name it.
+    pub(crate) fn relation_name(&self, oid: Oid) -> RelationName {
+        RelationName { visibility: self.visibility(oid), ..RelationName::existing(self.catalog.relation(oid)) }
+    }
+
+    /// Who can see the relation, now.
+    pub(crate) fn visibility(&self, oid: Oid) -> Visibility {
+        let relation = self.catalog.relation(oid);
+        let birth = relation.birth;
+        if !self.is_new(relation) {
+            // A temporary table of an earlier deployment is gone or belongs to this session alone.
+            if relation.is_temporary() {
+                return Visibility::SameTransaction { filled: birth.filled };
+            }
+            return Visibility::Existing;
+        }
+        if birth.transaction == self.transaction || relation.is_temporary() {
+            Visibility::SameTransaction { filled: birth.filled }
+        } else {
+            Visibility::SameDeployment { filled: birth.filled }
+        }
+    }
+
+    /// Takes a lock.
+    pub(crate) fn lock(&mut self, oid: Oid, mode: LockMode, cause: LockCause, range: TextRange) {
+        let known = |lock: &Lock| lock.relation.oid == oid && lock.mode >= mode;
+        if self.created.contains(&oid) || self.effects.locks.iter().any(known) {
+            return;
+        }
+        if mode >= LockMode::ShareUpdateExclusive && cause != LockCause::Parent {
+            self.note_unknown_parts(oid);
+        }
+        let relation = self.relation_name(oid);
+        self.effects.locks.push(Lock { relation, mode, cause, range });
+    }
+
+    /// Notes that a relation, or the table of an index, has parts that are not known.
+    pub(crate) fn note_unknown_parts(&mut self, oid: Oid) {
+        let relation = self.catalog.relation(oid);
+        let table = relation.index().and_then(|index| self.catalog.get_relation(index.table));
+        if relation.unknown_parts || table.is_some_and(|table| table.unknown_parts) {
+            let name = &table.map_or(relation, |table| table).name;
+            self.unknown(format!("partitions of `{name}` that run time names are not known"));
+        }
+    }
+
+    /// Locks every index of a table.
+    pub(crate) fn lock_indexes(&mut self, table: Oid, mode: LockMode, range: TextRange) {
+        for index in self.catalog.relation(table).indexes.clone() {
+            self.lock(index, mode, LockCause::Part, range);
+        }
+    }
+
+    /// The strongest lock that the statement holds on a relation so far.
+    pub(crate) fn lock_held(&self, oid: Oid) -> LockMode {
+        let modes = self.effects.locks.iter().filter(|lock| lock.relation.oid == oid).map(|lock| lock.mode);
+        modes.max().unwrap_or(LockMode::AccessShare)
+    }
+
+    /// Reads a table in full. Partitioned tables have no rows of their own.
+    pub(crate) fn scan(&mut self, oid: Oid, cause: ScanCause, range: TextRange) {
+        let relation = self.relation_name(oid);
+        let same = |scan: &Scan| scan.relation.oid == oid && scan.cause == cause;
+        if !self.created.contains(&oid) && !self.effects.scans.iter().any(same) {
+            let lock = self.lock_held(oid);
+            self.effects.scans.push(Scan { relation, cause, lock, range });
+        }
+    }
+
+    /// Notes a rewrite that PostgreSQL skips only in UTC. What has no rows of its own is left alone.
+    pub(crate) fn rewrite_unless_utc(&mut self, oid: Oid, cause: RewriteCause, range: TextRange) {
+        let relation = self.relation_name(oid);
+        if relation.kind.is_table() && relation.kind != RelationKind::PartitionedTable && !self.created.contains(&oid) {
+            self.effects.rewrites_unless_utc.push(Rewrite { relation, cause, range });
+        }
+    }
+
+    /// Gives a table new storage and builds its indexes again.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/commands/cluster.c`, `finish_heap_swap`.
+    pub(crate) fn rewrite(&mut self, oid: Oid, cause: RewriteCause, range: TextRange) {
+        if self.created.contains(&oid) || self.effects.rewrites.iter().any(|rewrite| rewrite.relation.oid == oid) {
+            return;
+        }
+        let relation = self.relation_name(oid);
+        self.effects.rewrites.push(Rewrite { relation, cause, range });
+        self.scan(oid, ScanCause::Rewrite, range);
+        for index in self.catalog.relation(oid).indexes.clone() {
+            self.lock(index, LockMode::AccessExclusive, LockCause::Part, range);
+            self.build_index(index, IndexBuildCause::Rewrite, false, range);
+        }
+    }
+
+    /// Builds an index that is in the catalog; the caller records the scan of the table.
+    pub(crate) fn build_index(&mut self, index: Oid, cause: IndexBuildCause, concurrently: bool, range: TextRange) {
+        if self.effects.index_builds.iter().any(|build| build.index.oid == index) {
+            return;
+        }
+        let Some(table) = self.catalog.relation(index).index().map(|index| index.table) else { return };
+        let (index, table) = (self.relation_name(index), self.relation_name(table));
+        self.effects.index_builds.push(IndexBuild { index, table, cause, concurrently, range });
+    }
+
+    /// Notes that this statement made a relation.
+    pub(crate) fn created(&mut self, oid: Oid) {
+        self.created.push(oid);
+        self.grant_default_privileges(oid);
+        let name = self.relation_name(oid);
+        self.effects.creates.push(name);
+    }
+
+    /// Notes a change of an object that is no relation.
+    pub(crate) fn change_object(&mut self, object: ChangedObject, action: ChangeAction, range: TextRange) {
+        self.effects.changes.push(ObjectChange { object, action, range });
+    }
+
+    /// Notes a change of rows; a table that gets rows is filled from now on.
+    pub(crate) fn change_data(&mut self, oid: Oid, kind: DataChangeKind, rows: Rows, range: TextRange) {
+        let relation = self.relation_name(oid);
+        if kind == DataChangeKind::Insert {
+            self.fill(oid, &rows);
+        }
+        self.effects.data_changes.push(DataChange { relation, kind, rows, by_trigger: false, range });
+    }
+
+    /// Notes that a table has got rows.
+    pub(crate) fn fill(&mut self, oid: Oid, rows: &Rows) {
+        let birth = self.catalog.relation(oid).birth;
+        // Code may do the same over and over.
+        let is_once = self.text_at == Some(0);
+        let many = birth.many || !is_once || !rows.is_few();
+        let before = if birth.filled { birth.at_most } else { Some(0) };
+        let at_most = before.zip(rows.bound()).filter(|_| is_once).map(|(before, more)| before.saturating_add(more));
+        if !birth.filled || birth.many != many || birth.at_most != at_most {
+            let filled_in = if birth.filled { birth.filled_in } else { self.deployment };
+            self.catalog.relation_mut(oid).birth = Birth { filled: true, many, at_most, filled_in, ..birth };
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! EXECUTE: SQL whose text is known before it runs, wholly or but for some names.
+
+use super::Code;
+use super::code::SqlCode;
+use super::value::Value;
+use crate::catalog::Oid;
+use crate::effect::{Failure, UnknownReason};
+use crate::execute::executed::{CodeKind, InFile};
+use crate::execute::{Executor, Run, fail};
+use pgvet_syntax::ast::{Ast, Name, Persistence};
+use pgvet_syntax::plpgsql::{HOLE, SqlText};
+use pgvet_syntax::source::TextRange;
+use pgvet_syntax::statement::is_template;
+use smol_str::SmolStr;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// What a statement begins with that leaves definitions as they are.
+const DATA_COMMANDS: &[&str] = &[
+    "analyze", "comment", "copy", "delete", "grant", "insert", "lock", "refresh", "reindex", "revoke", "select", "set",
+    "truncate", "update", "vacuum", "with",
+];
+
+/// What a statement begins with that changes neither data nor definitions, unless a function that it calls does.
+const READING_COMMANDS: &[&str] =
+    &["close", "declare", "explain", "fetch", "move", "reset", "select", "set", "show", "table", "values"];
+
+impl Executor<'_> {
+    /// Runs a text; one that `yields_rows` to the code is a query.
+    pub(super) fn dynamic(&mut self, expression: &SqlText, yields_rows: bool, code: &Code) -> Run {
+        let value = code.expression(expression).and_then(|parsed| self.value(&parsed));
+        let place = match &value {
+            Some(Value::Text(text)) => literal(expression, text),
+            _ => None,
+        };
+        let shown = place.map_or(InFile::At(expression.range), InFile::Shifted);
+        self.run_text(value, expression.range, shown, yields_rows)
+    }
+
+    /// Runs a text that stands, or is called, at `range`, and is shown there or where it stands as it is.
+    pub(in crate::execute) fn run_text(
+        &mut self,
+        text: Option<Value>,
+        range: TextRange,
+        shown: InFile,
+        yields_rows: bool,
+    ) -> Run {
+        let Some(Value::Text(text)) = text else {
+            self.skip_code(UnknownReason::DynamicSql, range, true);
+            if !yields_rows {
+                self.catalog.doubt_everything();
+            }
+            return Ok(());
+        };
+        let has_holes = text.contains(HOLE);
+        // A hole where only a number can stand: `RESTART WITH` takes no name.
+        let with_number = || if has_holes { SqlCode::read(&text.replace(HOLE, "1")) } else { None };
+        let code = match SqlCode::read(&text).or_else(with_number) {
+            Some(code) => code,
+            None if has_holes || is_template(&text) => {
+                self.skip_code(UnknownReason::DynamicSql, range, may_change(&text));
+                self.doubt_named(&text, true);
+                return Ok(());
+            }
+            None => return fail("42601", "syntax error in dynamic SQL", range),
+        };
+        // Variables of the code are not visible in the text that it executes.
+        let variables = std::mem::take(&mut self.variables);
+        let (catalog, session) = (self.catalog.clone(), self.session.clone());
+        if has_holes {
+            self.make_room(&code.statements);
+        }
+        let result = self.deeper(range, |executor| {
+            executor.shown(&code.text, shown, CodeKind::Text, |executor| executor.run_all(&code.statements))
+        });
+        if !yields_rows {
+            code.statements.iter().for_each(|(_, statement)| self.note_missing_functions(statement));
+        }
+        self.variables = variables;
+        if !has_holes {
+            return result;
+        }
+        let reason = if result.is_ok() { UnknownReason::DynamicNames } else { UnknownReason::DynamicTarget };
+        self.skip_code(reason, range, may_change(&text));
+        if result.is_err() {
+            self.forget_refused();
+            self.catalog = catalog;
+            self.session = session;
+        }
+        self.doubt_named(&text, result.is_err());
+        self.mark_unknown_parts();
+        Ok(())
+    }
+
+    /// EXECUTE of a prepared statement, whose parameters are not known.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/commands/prepare.c`, `ExecuteQuery`.
+    pub(in crate::execute) fn execute_prepared(&mut self, name: &Name) -> Run {
+        let Some(prepared) = self.session.prepared.get(&name.text).cloned() else {
+            // The session may have prepared it before the migration.
+            self.skip_code(UnknownReason::PreparedStatement { name: name.text.clone() }, name.range, true);
+            return Ok(());
+        };
+        let variables = std::mem::take(&mut self.variables);
+        let result = self.deeper(name.range, |executor| {
+            let shown = InFile::At(name.range);
+            match SqlCode::read(&prepared.text) {
+                Some(code) => {
+                    executor.shown(&code.text, shown, CodeKind::Text, |executor| executor.run_all(&code.statements))
+                }
+                None => executor
+                    .shown(&Arc::from(""), shown, CodeKind::Text, |executor| executor.statement(&prepared.statement)),
+            }
+        });
+        self.note_missing_functions(&prepared.statement);
+        self.variables = variables;
+        result
+    }
+
+    /// After statements of which a part is not known: the tables that the text names may have other parts than these.
+    /// Where the statements could not be followed and name none, they may have changed anything.
+    fn doubt_named(&mut self, text: &str, lost: bool) {
+        let words: HashSet<&str> = text.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '$')).collect();
+        let named = words.into_iter().flat_map(|word| self.catalog.relations_with_name(word));
+        let named: Vec<Oid> = named.filter(|relation| relation.kind.is_table()).map(|relation| relation.oid).collect();
+        let defines = !DATA_COMMANDS.contains(&command(text).as_str());
+        if lost && defines && named.is_empty() {
+            self.catalog.doubt_everything();
+        }
+        for oid in named {
+            if defines {
+                self.catalog.doubt(oid);
+            }
+            self.catalog.relation_mut(oid).unknown_parts |= lost;
+        }
+    }
+
+    /// Might PostgreSQL accept what the catalog refuses, because code that is not known has changed what the statement
+    /// is about? It is about the relations that it has locked so far, and the one whose
+    /// name it wants.
+    pub(in crate::execute) fn is_doubtful(&self, failure: &Failure) -> bool {
+        let mut about = self.effects.locks.iter().map(|lock| lock.relation.oid).chain(self.in_the_way).peekable();
+        let in_doubt = if about.peek().is_none() {
+            self.catalog.doubts_everything()
+        } else {
+            about.any(|relation| self.catalog.is_doubtful(relation))
+        };
+        in_doubt && depends_on_catalog(failure)
+    }
+
+    /// A table that run time names is another one each time: an older one under the same placeholder makes way.
+    fn make_room(&mut self, statements: &[(SqlText, Arc<Ast>)]) {
+        for (_, statement) in statements {
+            let Ast::CreateTable(create) = &**statement else { continue };
+            let name = &create.name.name.text;
+            let schema = self.schema_for(&create.name, create.persistence == Persistence::Temporary);
+            if !name.contains(HOLE) {
+                continue;
+            }
+            if let Some(older) = self.catalog.relation_named(&schema, name) {
+                let mut names = (1..u32::MAX).map(|at| SmolStr::from(format!("{name}_{at}")));
+                let free = names.find(|free| self.catalog.relation_named(&schema, free).is_none());
+                if let Some(free) = free {
+                    if let Some(row_type) = self.catalog.type_named(&schema, name) {
+                        self.catalog.rename_type(row_type, schema.clone(), free.clone());
+                    }
+                    self.catalog.rename_relation(older, schema, free);
+                }
+            }
+        }
+    }
+
+    /// Notes on the relations whose names run time makes that they stand for any number of others, and on the
+    /// relations that they belong to that not all of their parts are known.
+    fn mark_unknown_parts(&mut self) {
+        let open: Vec<Oid> = self.catalog.open_relations().map(|relation| relation.oid).collect();
+        for oid in open {
+            let relation = self.catalog.relation_mut(oid);
+            relation.known = false;
+            let table = relation.index().map(|index| index.table);
+            let owners: Vec<Oid> = relation.parents.iter().copied().chain(table).collect();
+            for owner in owners {
+                if self.catalog.get_relation(owner).is_some() {
+                    self.catalog.relation_mut(owner).unknown_parts = true;
+                }
+            }
+        }
+    }
+}
+
+/// The first word of a text.
+fn command(text: &str) -> String {
+    text.trim_start().split(char::is_whitespace).next().unwrap_or_default().to_ascii_lowercase()
+}
+
+/// Could the text change data or definitions, as far as its first word says?
+pub(in crate::execute) fn may_change(text: &str) -> bool {
+    !READING_COMMANDS.contains(&command(text).as_str())
+}
+
+/// Where a text begins that is one constant and stands there as it is, without escapes.
+fn literal(expression: &SqlText, text: &str) -> Option<u32> {
+    let written = expression.text.as_str();
+    let start = written.find(text).filter(|_| !text.is_empty())?;
+    let (before, after) = (written[..start].trim_start(), written[start + text.len()..].trim_end());
+    let is_quote = before == "'" || before.len() >= 2 && before.starts_with('$') && before.ends_with('$');
+    (is_quote && before == after).then_some(expression.range.start + start as u32)
+}
+
+/// Would another catalog accept the statement? Not where code raises an exception, a transaction block forbids it, or
+/// its text does not parse.
+fn depends_on_catalog(failure: &Failure) -> bool {
+    !matches!(failure.sqlstate, "P0001" | "42601") && !failure.sqlstate.starts_with("25")
+}

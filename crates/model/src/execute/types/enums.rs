@@ -1,0 +1,152 @@
+//! ALTER TYPE ... ADD VALUE | RENAME VALUE, and the use of labels that are too new.
+
+use crate::catalog::{EnumLabel, Oid, TypeKind};
+use crate::effect::{ChangeAction, ChangedObject};
+use crate::execute::{Executor, Run, fail};
+use pgvet_syntax::ast::{
+    AlterEnum, Assignment, Expr, ExprKind, Insert, Literal, Query, QueryBody, TypeName, string_literal,
+};
+use pgvet_syntax::source::TextRange;
+use smol_str::SmolStr;
+
+impl Executor<'_> {
+    /// Source: PostgreSQL 18, `src/backend/catalog/pg_enum.c`, `AddEnumLabel` and `RenameEnumLabel`.
+    pub(crate) fn alter_enum(&mut self, alter: &AlterEnum) -> Run {
+        let range = alter.name.range();
+        let (transaction, in_block) = (self.transaction, self.in_block);
+        let before_12 = alter.renamed.is_none() && !self.target.at_least(12);
+        let found = self.named_type(&alter.name);
+        let created_here = found
+            .and_then(|oid| self.catalog.get_type(oid))
+            .is_some_and(|definition| definition.transaction == transaction);
+        if before_12 && in_block && !created_here {
+            return fail("25001", "ALTER TYPE ... ADD cannot run inside a transaction block", range);
+        }
+        if found.is_none() {
+            self.missing_type(&alter.name)?;
+        }
+        let action = if alter.renamed.is_some() { ChangeAction::Alter } else { ChangeAction::Create };
+        let Some(definition) = found.and_then(|oid| self.catalog.type_mut(oid)) else {
+            self.change_label(alter, found, action);
+            return Ok(());
+        };
+        let name = definition.name.clone();
+        let TypeKind::Enum { labels } = &mut definition.kind else {
+            if matches!(definition.kind, TypeKind::Assumed) {
+                self.change_label(alter, found, action);
+                return Ok(());
+            }
+            return fail("42809", format!("\"{name}\" is not an enum"), range);
+        };
+        let at = |labels: &[EnumLabel], text: &str| labels.iter().position(|label| label.label == text);
+        if let Some(old) = &alter.renamed {
+            let Some(renamed) = at(labels, old) else {
+                return fail("22023", format!("\"{old}\" is not an existing enum label"), range);
+            };
+            if at(labels, &alter.value).is_some() {
+                return fail("42710", format!("enum label \"{}\" already exists", alter.value), range);
+            }
+            labels[renamed].label = alter.value.clone();
+            self.change_label(alter, found, action);
+            return Ok(());
+        }
+        if at(labels, &alter.value).is_some() {
+            if alter.if_not_exists {
+                return Ok(());
+            }
+            return fail("42710", format!("enum label \"{}\" already exists", alter.value), range);
+        }
+        let place = match &alter.neighbour {
+            None => labels.len(),
+            Some((neighbour, after)) => match at(labels, neighbour) {
+                Some(found) => found + usize::from(*after),
+                None => return fail("22023", format!("\"{neighbour}\" is not an existing enum label"), range),
+            },
+        };
+        // A type of the same transaction is not in use yet, so its labels are safe at once.
+        let added_in = (in_block && !created_here).then_some(transaction);
+        labels.insert(place, EnumLabel { label: alter.value.clone(), added_in });
+        self.change_label(alter, found, action);
+        Ok(())
+    }
+
+    fn change_label(&mut self, alter: &AlterEnum, of_type: Option<Oid>, action: ChangeAction) {
+        let (type_name, label, was) = (alter.name.name.text.clone(), alter.value.clone(), alter.renamed.clone());
+        let object = ChangedObject::EnumLabel { of_type, type_name, label, was };
+        self.change_object(object, action, alter.name.range());
+    }
+
+    /// Refuses a label that the same transaction added to the type.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/utils/adt/enum.c`, `check_safe_enum_use`.
+    pub(crate) fn check_enum_label(&self, enum_type: Oid, text: &str, range: TextRange) -> Run {
+        let Some(definition) = self.catalog.get_type(enum_type) else { return Ok(()) };
+        let labels = match &definition.kind {
+            TypeKind::Enum { labels } => labels,
+            TypeKind::Array { element } => return self.check_enum_array(*element, text, range),
+            TypeKind::Domain(domain) => return self.check_enum_label(domain.base.oid, text, range),
+            _ => return Ok(()),
+        };
+        let unsafe_use = labels.iter().any(|label| label.label == text && label.added_in == Some(self.transaction));
+        if unsafe_use && self.in_block {
+            return fail(
+                "55P04",
+                format!("unsafe use of new value \"{text}\" of enum type {}", definition.name),
+                range,
+            );
+        }
+        Ok(())
+    }
+
+    fn check_enum_array(&self, element: Oid, text: &str, range: TextRange) -> Run {
+        let inner = text.trim().trim_start_matches('{').trim_end_matches('}');
+        for part in inner.split(',') {
+            self.check_enum_label(element, part.trim().trim_matches('"'), range)?;
+        }
+        Ok(())
+    }
+
+    /// `'label'::type`.
+    pub(crate) fn check_enum_cast(&mut self, operand: &Expr, target: &TypeName) -> Run {
+        match &operand.kind {
+            ExprKind::Literal(Literal::String(text)) => {
+                let sql_type = self.resolve_type(target);
+                self.check_enum_label(sql_type.oid, text, operand.range)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// `SET column = 'label'`.
+    pub(crate) fn check_enum_assignment(&self, table: Oid, assignment: &Assignment) -> Run {
+        self.check_enum_value(table, &assignment.column.text, &assignment.value)
+    }
+
+    /// The constants of INSERT ... VALUES and of a plain SELECT list.
+    pub(crate) fn check_enum_row_literals(&self, table: Oid, insert: &Insert, query: &Query) -> Run {
+        let columns: Vec<SmolStr> = if insert.columns.is_empty() {
+            self.catalog.relation(table).columns.iter().map(|column| column.name.clone()).collect()
+        } else {
+            insert.columns.iter().map(|column| column.text.clone()).collect()
+        };
+        let check = |value: &Expr, column: &SmolStr| self.check_enum_value(table, column, value);
+        match &query.body {
+            QueryBody::Values(rows) => rows
+                .iter()
+                .try_for_each(|row| row.iter().zip(&columns).try_for_each(|(value, column)| check(value, column))),
+            QueryBody::Select(select) => {
+                let mut pairs = select.targets.iter().zip(&columns);
+                pairs.try_for_each(|(target, column)| check(&target.value, column))
+            }
+            QueryBody::SetOperation { .. } => Ok(()),
+        }
+    }
+
+    fn check_enum_value(&self, table: Oid, column: &str, value: &Expr) -> Run {
+        let column = self.catalog.relation(table).column(column);
+        match (column, string_literal(value)) {
+            (Some(column), Some(text)) => self.check_enum_label(column.sql_type.oid, text, value.range),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! Types as PostgreSQL's `format_type` writes them.
+
+use super::{Analyzer, typmod};
+use crate::builtin;
+use crate::catalog::SqlType;
+use pgvet_syntax::lexer::quote_identifier;
+
+impl Analyzer<'_> {
+    /// PostgreSQL's `format_type`, with the schema left out where the name is found without it; `???` for unknown types.
+    pub fn format_type(&self, sql_type: SqlType) -> String {
+        let Some(facts) = self.facts(sql_type.oid) else {
+            return self.plain_name(sql_type).unwrap_or_else(|| "???".to_owned());
+        };
+        match facts.element {
+            // oidvector and int2vector are arrays with names of their own.
+            Some(element) if facts.array.is_none() => {
+                format!("{}[]", self.format_type(SqlType { oid: element, typmod: sql_type.typmod }))
+            }
+            _ => typmod::format(sql_type.oid.0, sql_type.typmod)
+                .or_else(|| self.plain_name(sql_type))
+                .unwrap_or_else(|| "???".to_owned()),
+        }
+    }
+
+    fn plain_name(&self, sql_type: SqlType) -> Option<String> {
+        if let Some(row) = builtin::type_by_oid(sql_type.oid.0) {
+            return Some(if row.schema == "pg_catalog" {
+                row.name.to_owned()
+            } else {
+                format!("{}.{}", row.schema, row.name)
+            });
+        }
+        let definition = self.schema.type_by_oid(sql_type.oid)?;
+        let visible = self.schema.type_named(None, &definition.name) == Some(sql_type.oid);
+        Some(if visible {
+            quote_identifier(&definition.name)
+        } else {
+            format!("{}.{}", quote_identifier(&definition.schema), quote_identifier(&definition.name))
+        })
+    }
+}

@@ -1,0 +1,24 @@
+//! What statements do: a catalog, a session and the effects of each statement, as PostgreSQL would have them.
+//!
+//! No input or output, no threads, no global state. See ARCHITECTURE.md for the way a statement takes.
+
+#![forbid(unsafe_code)]
+
+pub mod builtin;
+pub mod catalog;
+pub mod checkpoint;
+pub mod deployment;
+pub mod effect;
+pub mod execute;
+pub mod expression;
+pub mod memory;
+pub mod migration;
+pub mod predict;
+pub mod production;
+pub mod replay;
+pub mod routine;
+pub mod runner;
+pub mod session;
+pub mod statistics;
+pub mod throughput;
+pub mod version;

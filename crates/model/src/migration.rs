@@ -1,0 +1,169 @@
+//! What a run is given: migrations, and how the programs that run them go about it.
+
+use crate::deployment::Deployment;
+use crate::runner::{AfterCommit, Refusal, Runner};
+use pgvet_syntax::source::{SourceFile, TextRange};
+use pgvet_syntax::statement::{ParsedFile, Statement};
+use std::ops::Range;
+
+/// How the program that runs a migration wraps it in transactions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum TransactionMode {
+    /// Each statement on its own, unless the file has BEGIN.
+    #[default]
+    Autocommit,
+    /// The program opens a transaction around the file.
+    Transaction,
+    /// The file is sent as one string: an implicit transaction when it holds several statements.
+    SingleString,
+}
+
+/// Which way a migration goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Direction {
+    #[default]
+    Up,
+    /// It takes an earlier migration back, or the tool does not run it at all. It must parse, so its syntax errors are reported; it is not replayed.
+    Down,
+}
+
+/// What a run does with a file.
+#[derive(Debug, Clone, Copy)]
+pub struct Migration<'a> {
+    pub file: &'a SourceFile,
+    /// All statements of the file, or none where [`Host::statements`] has them.
+    pub parsed: &'a [Statement],
+    /// The part of the file that is run, for tools that keep both directions in one file; `None` for all of it.
+    pub section: Option<TextRange>,
+    pub direction: Direction,
+    pub transaction: TransactionMode,
+    /// What is sent as one string each where each statement is on its own otherwise, such as what stands between
+    /// `StatementBegin` and `StatementEnd` of goose: several statements in one are an implicit transaction.
+    pub strings: &'a [TextRange],
+    /// How the program goes on behind a COMMIT, and to the next migration.
+    pub runner: Runner,
+    /// What the program refuses of the file: all of it belongs to the first migration of the file that is run.
+    pub refusals: &'a [Refusal],
+    /// Report findings, or only replay it as history?
+    pub report: bool,
+    /// A dump of a schema and no migration: what it creates counts as existing.
+    pub baseline: bool,
+    /// Is it known what runs before it? Not of scripts without numbers, and not where migrations in a programming language
+    /// run among those in SQL.
+    pub ordered: bool,
+    /// Migrations with the same number are released together; `None`: nothing says with which.
+    pub release: Option<u32>,
+    /// Migrations of different databases do not see each other; what runs in database 0 before any other is the
+    /// history of all.
+    pub database: u32,
+}
+
+impl<'a> Migration<'a> {
+    /// A whole file, run statement by statement and reported.
+    pub fn new(file: &'a ParsedFile) -> Self {
+        Self {
+            file: &file.source,
+            parsed: &file.statements,
+            section: None,
+            direction: Direction::Up,
+            transaction: TransactionMode::Autocommit,
+            strings: &[],
+            runner: Runner::default(),
+            refusals: &[],
+            report: true,
+            baseline: false,
+            ordered: true,
+            release: None,
+            database: 0,
+        }
+    }
+
+    /// What is released together with it, if it is the migration at this index; `None` for what was there before.
+    pub fn deployment(&self, index: u32) -> Option<Deployment> {
+        (!self.baseline).then(|| self.release.map_or(Deployment::Alone(index), Deployment::Release))
+    }
+
+    /// Another file in its place.
+    #[must_use]
+    pub fn of(self, file: &'a ParsedFile) -> Self {
+        Self { file: &file.source, parsed: &file.statements, ..self }
+    }
+
+    /// The statements of the part of the file that is run.
+    pub fn statements(&self) -> impl DoubleEndedIterator<Item = &'a Statement> + use<'a> {
+        let section = self.section;
+        let statements = self.parsed.iter();
+        statements.filter(move |statement| section.is_none_or(|section| section.contains(statement.range)))
+    }
+
+    /// The statements that end before an offset, the last one first. Unlike a search through all of them, this costs no more
+    /// than what is taken of it.
+    pub fn statements_before(&self, end: u32) -> impl Iterator<Item = &'a Statement> + use<'a> {
+        let count = self.parsed.partition_point(|statement| statement.range.end <= end);
+        let section = self.section;
+        let before = self.parsed[..count].iter().rev();
+        before.filter(move |statement| section.is_none_or(|section| section.contains(statement.range)))
+    }
+
+    /// The statements that begin behind an offset, at the same cost.
+    pub fn statements_after(&self, start: u32) -> impl Iterator<Item = &'a Statement> + use<'a> {
+        let count = self.parsed.partition_point(|statement| statement.range.start <= start);
+        let section = self.section;
+        let after = self.parsed[count..].iter();
+        after.filter(move |statement| section.is_none_or(|section| section.contains(statement.range)))
+    }
+
+    /// What becomes of a transaction around the statement at `at` because of how it is sent.
+    pub fn sent(&self, statements: &[&Statement], at: usize) -> Sent {
+        let Some(together) = self.sent_together(statements, at) else { return Sent::default() };
+        Sent {
+            opens: at == together.start || self.begins_another(),
+            closes: at + 1 == together.end && together.end < statements.len(),
+        }
+    }
+
+    /// Is what follows a COMMIT in another transaction that is not the file's own?
+    pub fn begins_another(&self) -> bool {
+        self.transaction != TransactionMode::Transaction || self.runner.after_commit == AfterCommit::Together
+    }
+
+    /// The statements that run in one transaction with the one at `at` because of how they are sent, whatever BEGIN and
+    /// COMMIT stand among them.
+    fn sent_together(&self, statements: &[&Statement], at: usize) -> Option<Range<usize>> {
+        match self.transaction {
+            _ if self.baseline => None,
+            TransactionMode::Transaction => Some(0..statements.len()),
+            TransactionMode::SingleString => (statements.len() > 1).then_some(0..statements.len()),
+            TransactionMode::Autocommit => {
+                let string = self.strings.iter().find(|string| string.contains(statements[at].range))?;
+                let is_inside = |statement: &&Statement| string.contains(statement.range);
+                let start = statements.iter().position(is_inside)?;
+                let end = start + statements[start..].iter().take_while(|statement| is_inside(statement)).count();
+                (end - start > 1).then_some(start..end)
+            }
+        }
+    }
+}
+
+/// The transaction that a statement gets without a BEGIN or COMMIT of the file.
+///
+/// Source: PostgreSQL 18 documentation, 54.2.2.1: several statements in one string are an implicit transaction, and so is
+/// what follows a COMMIT in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Sent {
+    /// One opens before it, if none is open.
+    pub opens: bool,
+    /// It ends before the next statement, unless BEGIN has opened it.
+    pub closes: bool,
+}
+
+/// The transaction that a statement runs in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TransactionState {
+    /// Its own.
+    None,
+    /// BEGIN in the file.
+    Explicit,
+    /// Opened by the program, or by several statements in one string.
+    Implicit,
+}

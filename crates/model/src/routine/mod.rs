@@ -1,0 +1,31 @@
+//! Functions, procedures and DO blocks as rules see them: the code, read once with exact ranges in the file that holds
+//! it, what surrounds each statement, who calls it, and whether that is often.
+
+mod bound;
+mod calls;
+mod creations;
+mod evaluation;
+mod hotness;
+mod made;
+mod read;
+mod steps;
+pub mod subtransactions;
+mod texts;
+mod trial;
+mod variables;
+mod words;
+
+#[cfg(test)]
+mod tests;
+
+pub use bound::Bound;
+pub use calls::{CallSite, CallerKind, Routines, TriggerUse};
+pub use creations::Creation;
+pub use hotness::grouped;
+pub use hotness::{Hotness, Reason, ReasonKind};
+pub use read::{Code, Dynamic, Routine, RoutineReader};
+pub use steps::{Around, Node, Sql, Step};
+pub use texts::SqlRole;
+pub use trial::{Ending, Endings, Trial};
+pub use variables::{Variable, VariableKind};
+pub use words::Words;

@@ -1,0 +1,304 @@
+//! From the text of a body to statements with ranges in the file.
+
+use super::{Node, SqlRole, Words, texts};
+use crate::catalog::{Function, Oid, PerBody, SearchPath};
+use pgvet_syntax::ast::from_pg::{parse_sql, parse_statement};
+use pgvet_syntax::ast::{Ast, Do, FunctionBody};
+use pgvet_syntax::lexer::tokenize;
+use pgvet_syntax::plpgsql::{
+    self, Block, Body, BodyText, ConstantSql, Context, SqlParser, SqlText, Statement, Visitor, walk,
+};
+use pgvet_syntax::source::TextRange;
+use pgvet_syntax::statement::fill_text;
+use rustc_hash::FxHashMap;
+use smol_str::SmolStr;
+use std::cell::{OnceCell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// The code of a function, a procedure or a DO block.
+#[derive(Debug)]
+pub struct Routine {
+    /// `None` for DO.
+    pub function: Option<Arc<Function>>,
+    /// Index of the file in the run.
+    pub file: u32,
+    /// The statement of the file that holds the code.
+    pub statement: TextRange,
+    /// The name in CREATE FUNCTION, or the keyword DO.
+    pub name_range: TextRange,
+    pub code: Code,
+    /// The schemas in which the code looks names up.
+    pub search_path: SearchPath,
+    /// SQL that could not be parsed.
+    pub unread: Vec<TextRange>,
+    /// Statements and expressions by where they stand.
+    parsed: FxHashMap<TextRange, Ast>,
+    /// What EXECUTE runs, by where its expression stands.
+    dynamic: FxHashMap<TextRange, Dynamic>,
+    pub(super) variable_names: OnceCell<Vec<SmolStr>>,
+}
+
+/// The code, by language. Other languages are not read.
+#[derive(Debug)]
+pub enum Code {
+    Plpgsql(Body),
+    /// Statements of LANGUAGE sql, in quotes or BEGIN ATOMIC, with their places.
+    Sql(Vec<(TextRange, Ast)>),
+}
+
+/// What EXECUTE runs.
+#[derive(Debug)]
+pub struct Dynamic {
+    /// The text, as far as it is constant.
+    pub constant: Option<ConstantSql>,
+    /// Its statements, if all of it is constant or the unknown parts are names or values; ranges are offsets in the text.
+    pub statements: Vec<Ast>,
+}
+
+impl Routine {
+    pub fn oid(&self) -> Option<Oid> {
+        self.function.as_ref().map(|function| function.oid)
+    }
+
+    /// Was all of the code read?
+    pub fn is_read(&self) -> bool {
+        let has_errors = matches!(&self.code, Code::Plpgsql(body) if !body.errors.is_empty());
+        self.unread.is_empty() && !has_errors
+    }
+
+    /// Returns the parts of the code that could not be parsed.
+    pub fn unparsed(&self) -> Vec<TextRange> {
+        let errors = match &self.code {
+            Code::Plpgsql(body) => body.errors.as_slice(),
+            Code::Sql(_) => &[],
+        };
+        errors.iter().map(|error| error.range).chain(self.unread.iter().copied()).collect()
+    }
+
+    /// `app.f()`, or `this DO block`.
+    pub fn name(&self) -> String {
+        match &self.function {
+            Some(function) => function.display_name(),
+            None => "this DO block".to_owned(),
+        }
+    }
+
+    /// The statement or expression that was read from a text. Expressions that call nothing are not read.
+    pub fn sql(&self, text: &SqlText) -> Option<&Ast> {
+        self.parsed.get(&text.range)
+    }
+
+    /// Returns the EXECUTEs whose text is known at run time only.
+    pub fn unread_dynamic(&self) -> Vec<TextRange> {
+        let steps = self.steps();
+        let unread = steps.iter().filter_map(|step| {
+            let Node::Statement(statement) = step.node else { return None };
+            let query = statement.kind.dynamic_query()?;
+            let is_read = self.dynamic(&query.expression).is_some_and(|dynamic| !dynamic.statements.is_empty());
+            (!is_read).then_some(query.keyword)
+        });
+        unread.collect()
+    }
+
+    /// What the text of EXECUTE runs.
+    pub fn dynamic(&self, expression: &SqlText) -> Option<&Dynamic> {
+        self.dynamic.get(&expression.range)
+    }
+}
+
+/// A definition and what was read of it: a later one may replace it.
+type ReadFunction = (Arc<Function>, Option<Rc<Routine>>);
+
+/// Reads routines, each once in a run.
+#[derive(Debug, Default)]
+pub struct RoutineReader {
+    /// With a copy of the file to parse in.
+    parsers: RefCell<FxHashMap<u32, SqlParser>>,
+    functions: RefCell<FxHashMap<Oid, ReadFunction>>,
+    /// DO blocks by file and place.
+    blocks: RefCell<FxHashMap<(u32, u32), Rc<Routine>>>,
+    words: PerBody<Rc<Words>>,
+}
+
+impl RoutineReader {
+    /// The words of a body, of which `text` is the source.
+    pub fn words(&self, body: &Arc<FunctionBody>, text: &str) -> Rc<Words> {
+        self.words.once(body, || Rc::new(Words::of(text)))
+    }
+
+    /// `None` for a function in another language, or without a definition in a file.
+    pub(super) fn function<'t>(&self, function: &Arc<Function>, text: impl Fn(u32) -> &'t str) -> Option<Rc<Routine>> {
+        if let Some((known, routine)) = self.functions.borrow().get(&function.oid)
+            && Arc::ptr_eq(known, function)
+        {
+            return routine.clone();
+        }
+        let routine = self.read_function(function, text).map(Rc::new);
+        self.functions.borrow_mut().insert(function.oid, (Arc::clone(function), routine.clone()));
+        routine
+    }
+
+    fn read_function<'t>(&self, function: &Arc<Function>, text: impl Fn(u32) -> &'t str) -> Option<Routine> {
+        let mut parsers = self.parsers.borrow_mut();
+        let definition = function.defined_at.as_ref()?;
+        let parser = parsers.entry(definition.file).or_insert_with(|| SqlParser::new(text(definition.file)));
+        let (code, found) = match &*function.body {
+            FunctionBody::Source { .. } => read_source(parser, &function.language, definition.body)?,
+            FunctionBody::Atomic { statements, .. } => {
+                let statements = statements.iter().map(|ast| (definition.statement, ast.clone())).collect();
+                (Code::Sql(statements), Found::default())
+            }
+            FunctionBody::Library | FunctionBody::Missing => return None,
+        };
+        Some(Routine {
+            function: Some(Arc::clone(function)),
+            file: definition.file,
+            statement: definition.statement,
+            name_range: definition.name,
+            code,
+            search_path: function.search_path(),
+            unread: found.unread,
+            parsed: found.parsed,
+            dynamic: found.dynamic,
+            variable_names: OnceCell::new(),
+        })
+    }
+
+    /// A DO block.
+    pub(super) fn block(
+        &self,
+        file: u32,
+        statement: TextRange,
+        block: &Do,
+        search_path: SearchPath,
+        text: &str,
+    ) -> Option<Rc<Routine>> {
+        let key = (file, block.keyword.start);
+        if let Some(known) = self.blocks.borrow().get(&key)
+            && known.search_path == search_path
+        {
+            return Some(Rc::clone(known));
+        }
+        let FunctionBody::Source { range, .. } = &block.body else { return None };
+        let mut parsers = self.parsers.borrow_mut();
+        let parser = parsers.entry(file).or_insert_with(|| SqlParser::new(text));
+        let (code, found) = read_source(parser, &block.language, *range)?;
+        let routine = Rc::new(Routine {
+            function: None,
+            file,
+            statement,
+            name_range: block.keyword,
+            code,
+            search_path,
+            unread: found.unread,
+            parsed: found.parsed,
+            dynamic: found.dynamic,
+            variable_names: OnceCell::new(),
+        });
+        self.blocks.borrow_mut().insert(key, Rc::clone(&routine));
+        Some(routine)
+    }
+}
+
+/// Reads a body that stands between quotes at `inside`.
+fn read_source(parser: &mut SqlParser, language: &str, inside: TextRange) -> Option<(Code, Found)> {
+    let is_plpgsql = language == "plpgsql";
+    if !is_plpgsql && language != "sql" {
+        return None;
+    }
+    let range = align(parser, inside)?;
+    let mut found = Found::default();
+    if is_plpgsql {
+        let body = plpgsql::read(&BodyText::verbatim(parser.source(), range));
+        let mut collector = Collector { parser, found };
+        walk(&body.block, &mut collector);
+        return Some((Code::Plpgsql(body), collector.found));
+    }
+    let tokens = tokenize(parser.source(), range);
+    let mut statements = Vec::new();
+    for piece in tokens.split(|token| token.is_punctuation(b';')) {
+        let (Some(first), Some(last)) = (piece.first(), piece.last()) else { continue };
+        let place = TextRange::new(first.range.start, last.range.end);
+        match parse_statement(parser.source(), place, piece) {
+            Ok(ast) => statements.push((place, ast)),
+            Err(_) => found.unread.push(place),
+        }
+    }
+    Some((Code::Sql(statements), found))
+}
+
+/// Puts the text that PostgreSQL sees, with placeholders filled, into its place in the parser's copy of the file.
+fn align(parser: &mut SqlParser, inside: TextRange) -> Option<TextRange> {
+    let (range, text) = {
+        let source = parser.source();
+        let body = BodyText::from_literal(source, literal_around(source, inside)?);
+        let (range, text) = body.aligned();
+        (range, fill_text(&text))
+    };
+    parser.overwrite(range, &text).then_some(range)
+}
+
+/// The string literal whose inside stands at `inside`.
+fn literal_around(source: &str, inside: TextRange) -> Option<TextRange> {
+    let before = source.get(..inside.start as usize)?;
+    let after = source.get(inside.end as usize..)?;
+    if before.ends_with('\'') {
+        let prefix = ["E'", "e'", "U&'", "u&'"].into_iter().find(|prefix| before.ends_with(prefix)).map_or(1, str::len);
+        return Some(TextRange::new(inside.start - prefix as u32, inside.end + u32::from(after.starts_with('\''))));
+    }
+    let tag = before.strip_suffix('$')?.rfind('$').map(|at| (before.len() - at) as u32)?;
+    after.starts_with('$').then(|| TextRange::new(inside.start - tag, inside.end + tag))
+}
+
+#[derive(Debug, Default)]
+struct Found {
+    parsed: FxHashMap<TextRange, Ast>,
+    dynamic: FxHashMap<TextRange, Dynamic>,
+    unread: Vec<TextRange>,
+}
+
+/// Parses the SQL of a body.
+struct Collector<'p> {
+    parser: &'p mut SqlParser,
+    found: Found,
+}
+
+impl Visitor for Collector<'_> {
+    fn statement(&mut self, statement: &Statement, _: Context) {
+        self.texts(texts::of_statement(statement));
+    }
+
+    fn block(&mut self, block: &Block, _: Context) {
+        self.texts(texts::of_declarations(block));
+    }
+}
+
+impl Collector<'_> {
+    fn texts(&mut self, texts: Vec<(SqlRole, &SqlText)>) {
+        for (role, text) in texts {
+            let parsed = match role {
+                SqlRole::Statement => self.parser.statement(text),
+                SqlRole::Expression if !text.text.contains('(') => continue,
+                SqlRole::Expression => self.parser.query(text).map(|query| Ast::Select(Box::new(query))),
+                SqlRole::Dynamic => {
+                    let dynamic = Dynamic::read(text, self.parser.source());
+                    self.found.dynamic.insert(text.range, dynamic);
+                    self.parser.query(text).map(|query| Ast::Select(Box::new(query)))
+                }
+            };
+            match parsed {
+                Ok(ast) => drop(self.found.parsed.insert(text.range, ast)),
+                Err(_) => self.found.unread.push(text.range),
+            }
+        }
+    }
+}
+
+impl Dynamic {
+    fn read(expression: &SqlText, source: &str) -> Self {
+        let constant = expression.constant(source);
+        let statements = constant.as_ref().and_then(|constant| parse_sql(&constant.text).ok()).unwrap_or_default();
+        Self { constant, statements }
+    }
+}

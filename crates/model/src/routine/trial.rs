@@ -1,0 +1,145 @@
+//! What statements would do: they run on a copy of the catalog.
+
+use crate::catalog::{Catalog, Oid, SearchPath, search_path_value};
+use crate::effect::Effects;
+use crate::execute::{Tried, try_statement};
+use crate::session::{Place, Session, SettingValue};
+use crate::version::{PgVersion, Target};
+use pgvet_syntax::ast::{Ast, ObjectName, Set};
+use pgvet_syntax::source::TextRange;
+use smol_str::SmolStr;
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// A copy of the catalog on which statements run one after the other.
+#[derive(Debug)]
+pub struct Trial {
+    catalog: Catalog,
+    session: Session,
+    target: Target,
+    /// Whether names may stand for variables of code.
+    has_variables: bool,
+}
+
+impl Trial {
+    pub fn new(catalog: &Catalog, search_path: &SearchPath, version: PgVersion) -> Self {
+        let mut session = Session::default();
+        let place = Place { file: 0, range: TextRange::default() };
+        let value = SettingValue { value: search_path_value(search_path), place };
+        session.settings.set(SmolStr::new_static("search_path"), value);
+        Self { catalog: catalog.clone(), session, target: Target::new(version), has_variables: false }
+    }
+
+    /// For statements of code, in which a name that is no column stands for a variable.
+    pub fn of_code(catalog: &Catalog, search_path: &SearchPath, version: PgVersion) -> Self {
+        Self { has_variables: true, ..Self::new(catalog, search_path, version) }
+    }
+
+    /// What a statement does; the next one finds catalog and settings as this one leaves them.
+    pub fn run(&mut self, ast: &Ast) -> Effects {
+        self.try_next(ast).effects
+    }
+
+    /// The statements that its code runs.
+    pub fn run_code(&mut self, ast: &Ast) -> Vec<Arc<Ast>> {
+        let executed = self.try_next(ast).code.executed;
+        executed.into_iter().filter_map(|run| run.statement.parsed.ok()).collect()
+    }
+
+    fn try_next(&mut self, ast: &Ast) -> Tried {
+        // The statements are those of one transaction, or of one that commits each.
+        let lasting = match ast {
+            Ast::Set(set) if set.local => Some(Ast::Set(Set { local: false, ..set.clone() })),
+            _ => None,
+        };
+        let ast = lasting.as_ref().unwrap_or(ast);
+        let run =
+            |in_block| try_statement(&self.catalog, &self.session, ast, &self.target, self.has_variables, in_block);
+        let tried = run(true);
+        // Some statements need a transaction block, others must not be in one.
+        let is_refused_there = tried.effects.fails.as_ref().is_some_and(|failure| failure.sqlstate == "25001");
+        let tried = if is_refused_there { run(false) } else { tried };
+        (self.catalog, self.session.settings) = (tried.catalog.clone(), tried.settings.clone());
+        tried
+    }
+
+    /// The catalog as the statements so far leave it.
+    pub fn catalog(&self) -> &Catalog {
+        &self.catalog
+    }
+
+    pub(super) fn find(&self, name: &ObjectName) -> Option<Oid> {
+        self.catalog.find_relation(name, &self.session.settings.search_path())
+    }
+}
+
+/// The catalogs at the ends of the transactions and of the migration that is looked at: what its statements ask for, one
+/// after the other, is run once.
+#[derive(Debug, Default)]
+pub struct Endings {
+    catalogs: RefCell<Vec<(Ending, Catalog)>>,
+    later: RefCell<Option<Later>>,
+}
+
+/// What a migration will run after a statement of a file.
+#[derive(Debug)]
+struct Later {
+    file: u32,
+    after: u32,
+    statements: Rc<[(u32, Arc<Ast>)]>,
+}
+
+/// The end of what begins in a migration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ending {
+    pub file: u32,
+    /// Where its last statement begins.
+    pub last: u32,
+    pub version: PgVersion,
+}
+
+impl Endings {
+    /// The catalog at an ending, which `run` finds out.
+    pub fn get(&self, ending: Ending, run: impl FnOnce() -> Catalog) -> Catalog {
+        let known = |known: &&(Ending, Catalog)| known.0 == ending;
+        if let Some((_, catalog)) = self.catalogs.borrow().iter().find(known) {
+            return catalog.clone();
+        }
+        let catalog = run();
+        let mut kept = self.catalogs.borrow_mut();
+        kept.retain(|(other, _)| other.file == ending.file && other.last >= ending.last);
+        kept.push((ending, catalog.clone()));
+        catalog
+    }
+
+    /// What a migration will run after the statement that begins at `start`, and perhaps more before it.
+    pub fn later(&self, file: u32, start: u32, run: impl FnOnce() -> Vec<(u32, Arc<Ast>)>) -> Rc<[(u32, Arc<Ast>)]> {
+        let known = |known: &&Later| known.file == file && known.after <= start;
+        if let Some(later) = self.later.borrow().as_ref().filter(known) {
+            return Rc::clone(&later.statements);
+        }
+        let statements: Rc<[_]> = run().into();
+        *self.later.borrow_mut() = Some(Later { file, after: start, statements: Rc::clone(&statements) });
+        statements
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pgvet_syntax::ast::from_pg::parse_sql;
+
+    #[test]
+    fn settings_stay_for_the_statements_that_follow() {
+        let mut trial = Trial::new(&Catalog::new(), &vec!["public".into()].into(), PgVersion(18));
+        let sql = "CREATE SCHEMA a; CREATE SCHEMA b; SET LOCAL search_path = a; CREATE TABLE t (id int);
+            SELECT set_config('search_path', 'b', false); CREATE TABLE t (id int)";
+        for statement in parse_sql(sql).unwrap() {
+            assert_eq!(trial.run(&statement).fails, None);
+        }
+        assert!(
+            trial.catalog().relation_named("a", "t").is_some() && trial.catalog().relation_named("b", "t").is_some()
+        );
+    }
+}
