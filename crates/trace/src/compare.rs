@@ -1,7 +1,7 @@
 //! Prediction against observation: every difference is a defect of the model, or of the observer.
 
 use crate::observation::{MigrationTrace, StatementKind, StatementTrace};
-use crate::observed::Seen;
+use crate::seen::Seen;
 use pgvet_model::effect::{Effects, Lock, LockCause, RelationName};
 use pgvet_model::predict::StatementEffects;
 use pgvet_syntax::ast::LockMode;

@@ -15,7 +15,7 @@ use crate::release::Waiters;
 use crate::script::{Script, Step, StepKind};
 use crate::secret::masked;
 use crate::send::{Sent, send};
-use crate::trace::Settings;
+use crate::settings::Settings;
 use crate::{Error, publisher};
 use pgvet_syntax::ast::Ast;
 use std::collections::{BTreeMap, BTreeSet};

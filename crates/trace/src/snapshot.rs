@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::address::Address;
 use crate::connection::{Connection, parsed, text};
-use crate::trace::{block_on, unless_interrupted};
+use crate::runtime::{block_on, unless_interrupted};
 use pgvet_model::production::TableSettings;
 use pgvet_model::statistics::{FunctionStatistics, SCHEMA_VERSION, Statistics, TableStatistics, TransactionStatistics};
 use pgvet_syntax::ast::{Expr, ExprKind, Part};

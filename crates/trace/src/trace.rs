@@ -5,50 +5,18 @@ use crate::connection::Connection;
 use crate::observation::{MigrationTrace, Trace};
 use crate::progress::Progress;
 use crate::provider::{CloneProvider, ServerInfo, ThinClone};
-use crate::resources::Limits;
-use crate::rows::{self, RowTarget};
+use crate::rows::{self};
 use crate::runner::Runner;
-use crate::script::{Script, Step, StepKind, Variables};
+use crate::runtime::{block_on, unless_interrupted};
+use crate::script::{Script, Step, StepKind};
 use crate::secret::masked;
 use crate::send::send;
-use crate::workload::{Clients, Workload};
+use crate::settings::Settings;
+use crate::workload::Clients;
 use crate::{Error, publisher, repeat, shared};
 use pgvet_model::migration::{Direction, Migration};
 use pgvet_model::runner::SessionScope;
-use std::collections::{BTreeMap, BTreeSet};
-use std::future::Future;
-use std::time::Duration;
-use tokio::signal::unix::{Signal, SignalKind, signal};
-
-/// How migrations are run.
-#[derive(Debug, Clone, Default)]
-pub struct Settings {
-    pub variables: Variables,
-    /// Longer statements are cancelled.
-    pub statement_timeout: Option<Duration>,
-    /// What the whole run may take.
-    pub limits: Limits,
-    /// How often everything is run, each time on a new clone; 0 is 1.
-    pub repeat: usize,
-    /// Go on after a statement that is refused, as psql does.
-    pub keep_going: bool,
-    /// Tables to fill before the first measured migration.
-    pub rows: Vec<RowTarget>,
-    /// Tables by migration that sessions of ours read and write meanwhile, to see how long they wait: `schema.name`.
-    pub canaries: BTreeMap<usize, Vec<String>>,
-    /// How long a session reads those tables when the migration begins.
-    pub reader: Option<Duration>,
-    /// What clients run meanwhile, and how long that takes.
-    pub workload: Option<Workload>,
-    /// Tell how far long statements have come.
-    pub progress: bool,
-    /// Only what statements do is wanted: sizes of tables are not measured, and statistics not waited for at the end.
-    pub effects_only: bool,
-    /// Run also what changes more of a shared server than one database.
-    pub allow_server_changes: bool,
-    /// SQL that is run on every new clone; one text is one query.
-    pub setup: Vec<String>,
-}
+use std::collections::BTreeSet;
 
 /// What a run is doing, for a progress display.
 #[derive(Debug, Clone, Copy)]
@@ -87,56 +55,6 @@ pub fn run(
         let trace = result?;
         destroyed.map(|()| trace)
     })
-}
-
-/// Runs work to its end.
-pub(crate) fn block_on<T>(work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
-    tokio::task::LocalSet::new().block_on(&runtime()?, work)
-}
-
-/// The outcome of work, or an error as soon as the user interrupts it.
-pub(crate) async fn unless_interrupted<T>(work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
-    let mut interruption = Interruption::listen()?;
-    tokio::select! {
-        biased;
-        signal = interruption.wait() => Err(Error::new(format!("interrupted by {signal}"))),
-        result = work => result,
-    }
-}
-
-/// Everything is done on one thread, which waits most of the time.
-pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Error> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.map_err(|error| Error::new(format!("cannot start a runtime: {error}")))
-}
-
-/// Signals that ask the program to end.
-struct Interruption {
-    signals: [(&'static str, Signal); 4],
-}
-
-impl Interruption {
-    fn listen() -> Result<Self, Error> {
-        let listen = |kind| signal(kind).map_err(|error| Error::new(format!("cannot listen for signals: {error}")));
-        Ok(Self {
-            signals: [
-                ("SIGINT", listen(SignalKind::interrupt())?),
-                ("SIGTERM", listen(SignalKind::terminate())?),
-                ("SIGHUP", listen(SignalKind::hangup())?),
-                ("SIGQUIT", listen(SignalKind::quit())?),
-            ],
-        })
-    }
-
-    async fn wait(&mut self) -> &'static str {
-        let [first, second, third, fourth] = &mut self.signals;
-        tokio::select! {
-            _ = first.1.recv() => first.0,
-            _ = second.1.recv() => second.0,
-            _ = third.1.recv() => third.0,
-            _ = fourth.1.recv() => fourth.0,
-        }
-    }
 }
 
 async fn trace(

@@ -6,7 +6,7 @@ use super::{Answer, CloneProvider, ServerInfo, ThinClone};
 use crate::Error;
 use crate::address::Address;
 use crate::connection::Connection;
-use crate::trace::{block_on, unless_interrupted};
+use crate::runtime::{block_on, unless_interrupted};
 use serde_json::{Value, json};
 use std::io::Read;
 use std::time::{Duration, Instant};

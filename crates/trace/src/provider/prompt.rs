@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::address::Address;
 use crate::connection::Connection;
-use crate::trace::{block_on, unless_interrupted};
+use crate::runtime::{block_on, unless_interrupted};
 use rustix::fs::OFlags;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use std::fs::{File, OpenOptions};

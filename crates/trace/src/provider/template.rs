@@ -4,7 +4,7 @@ use super::{Answer, CloneProvider, ServerInfo, ThinClone, drop_clone, drop_subsc
 use crate::Error;
 use crate::address::Address;
 use crate::connection::Connection;
-use crate::trace::{block_on, unless_interrupted};
+use crate::runtime::{block_on, unless_interrupted};
 
 /// Databases of ours begin with this.
 const PREFIX: &str = "pgvet_clone_";

@@ -174,7 +174,7 @@ mod tests {
         let original = parent.path().join("original");
         fs::create_dir(&original).unwrap();
         fs::write(original.join("PG_VERSION"), "18").unwrap();
-        let copied = crate::trace::runtime().unwrap().block_on(CopiedData::new(&original)).unwrap();
+        let copied = crate::runtime::runtime().unwrap().block_on(CopiedData::new(&original)).unwrap();
         let link = fs::read_link(copied.folder.path().join("data")).unwrap();
         assert_eq!(link, copied.data.path());
         assert!(link.join("PG_VERSION").exists());

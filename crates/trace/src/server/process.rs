@@ -157,7 +157,7 @@ impl Server {
 
     /// Runs SQL in a database and returns the rows of all its statements, each value as text. Not for async code.
     pub fn query(&self, database: &str, sql: &str) -> Result<Vec<Vec<Option<String>>>, Error> {
-        let messages = crate::trace::runtime()?.block_on(async {
+        let messages = crate::runtime::runtime()?.block_on(async {
             let (client, connection) = self.config(database).connect(NoTls).await?;
             let connection = tokio::spawn(connection);
             let messages = client.simple_query(sql).await;
