@@ -3,8 +3,8 @@
 mod command;
 pub(crate) mod index;
 
-use crate::discovery::{Problem, display};
 use crate::identity::identity;
+use crate::problem::{Problem, display};
 use crate::skipped;
 use command::Git;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,6 +1,6 @@
 //! Files that say what git ignores. A walk reads them whole, wherever they lead, so they are looked at before.
 
-use crate::discovery::Problem;
+use crate::problem::Problem;
 use std::fs;
 use std::path::{Path, PathBuf};
 

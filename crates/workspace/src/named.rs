@@ -1,7 +1,7 @@
 //! Files that a hook names, of which only those are checked that a run without names would check.
 
-use crate::discovery::Problem;
 use crate::identity::{Identities, identity};
+use crate::problem::Problem;
 use crate::project::{ProjectFile, Role};
 use crate::skipped::{SkipReason, Skipped};
 use std::collections::BTreeMap;

@@ -3,9 +3,9 @@
 
 use crate::baseline::KnownFinding;
 use crate::config::{Config, ConfigError};
-use crate::discovery::Problem;
 use crate::fingerprint::fingerprints;
 use crate::layout::{self, Folders};
+use crate::problem::Problem;
 use crate::project::{Project, ProjectFile, Request, Role, substituted};
 use crate::texts::{ParsedFiles, Texts};
 use pgvet_linter::check::Outcome;

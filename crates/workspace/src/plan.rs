@@ -1,12 +1,13 @@
 //! Which files a run reads, in which order, and which of them it reports.
 
 use crate::config::{Config, ConfigError, Configs, absolute};
-use crate::discovery::{self, Problem, files_at};
+use crate::discovery::{self, files_at};
 use crate::git::{self, Change, Changes};
 use crate::identity::{Identities, identity};
 use crate::known_order::UnknownOrder;
 use crate::layout::Folders;
 use crate::named::Named;
+use crate::problem::Problem;
 use crate::skipped::{self, Skip, SkipReason, Skipped};
 use crate::texts::Texts;
 use crate::{framework, order, parallel, read, roots};

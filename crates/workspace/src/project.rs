@@ -2,12 +2,12 @@
 
 use crate::cache::Warm;
 use crate::config::{Config, ConfigError, ConfigSource, Patterns, absolute};
-use crate::discovery::{Problem, display};
 use crate::git::ChangeSelection;
 use crate::known_order::{self, UnknownOrder};
 use crate::layout::{self, Folders, Layout, Section, Sign, Tool};
 use crate::placeholders::{Substitution, substitute};
 use crate::plan::{Database, Plan, Source, nothing_found};
+use crate::problem::{Problem, display};
 use crate::purpose::{self, Purpose};
 use crate::read::EncodingError;
 use crate::roots::{self, Repositories};

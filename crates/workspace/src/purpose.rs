@@ -2,9 +2,9 @@
 //! the user names is checked whatever its text says.
 
 use crate::dialect::{self, Dialect, Tokens};
-use crate::discovery::{Problem, display};
 use crate::known_order::UnknownOrder;
 use crate::layout::{Folders, Tool};
+use crate::problem::{Problem, display};
 use crate::project::{ProjectFile, Role};
 use crate::skipped::{self, SkipReason, Skipped};
 use crate::{framework, order};

@@ -1,7 +1,7 @@
 //! Reading one file into text whose offsets are those of the file.
 
 use crate::boundary::Boundary;
-use crate::discovery::{Problem, display};
+use crate::problem::{Problem, display};
 use crate::skipped;
 use pgvet_syntax::source::{SourceFile, TextRange};
 use std::fs::{self, File, Metadata};

@@ -1,10 +1,10 @@
 //! Which folder holds the migrations of the database that a file belongs to.
 
 use crate::config::{Config, absolute};
-use crate::discovery::display;
 use crate::git;
 use crate::layout::{self, Folders, Tool};
 use crate::order;
+use crate::problem::display;
 use crate::skipped;
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;

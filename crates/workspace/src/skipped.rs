@@ -1,8 +1,8 @@
 //! Files and folders whose names say that they are no migrations for PostgreSQL.
 
 use crate::config::absolute;
-use crate::discovery::display;
 use crate::order;
+use crate::problem::display;
 use crate::roots::{self, Repositories};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
@@ -392,7 +392,7 @@ mod tests {
         let mut problems = Vec::new();
         let found = files_at(root.path(), &Identities::default(), &mut problems);
         assert_eq!(problems, []);
-        let relative = |file: PathBuf| crate::discovery::display(file.strip_prefix(root.path()).unwrap());
+        let relative = |file: PathBuf| crate::problem::display(file.strip_prefix(root.path()).unwrap());
         let mut found: Vec<String> = found.into_iter().map(relative).collect();
         found.sort();
         found

@@ -1,7 +1,7 @@
 //! Where the text of a file comes from: the disk, or an editor that has it open.
 
-use crate::discovery::Problem;
 use crate::identity::identity;
+use crate::problem::Problem;
 use crate::read::{self, EncodingError};
 use pgvet_syntax::source::SourceFile;
 use pgvet_syntax::statement::{ParsedFile, parse_file};
@@ -45,12 +45,12 @@ impl Texts {
         if !self.open.is_empty()
             && let Some(text) = self.open.get(&identity(path))
         {
-            return Ok((SourceFile::new(crate::discovery::display(path), text.clone()), None));
+            return Ok((SourceFile::new(crate::problem::display(path), text.clone()), None));
         }
         if !self.staged.is_empty()
             && let Some(bytes) = self.staged.get(&identity(path))
         {
-            return read::decode(crate::discovery::display(path), bytes.clone());
+            return read::decode(crate::problem::display(path), bytes.clone());
         }
         read::read(path)
     }

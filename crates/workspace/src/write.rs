@@ -1,7 +1,7 @@
 //! Writing files: whole or not at all, and nothing that has changed since it was read.
 
 use crate::boundary::Boundary;
-use crate::discovery::Problem;
+use crate::problem::Problem;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};

@@ -3,7 +3,7 @@
 //! A checkout may bring a configuration of its own: an archive with `.git`, a shared folder, or a bare repository that
 //! a branch holds as ordinary files.
 
-use crate::discovery::Problem;
+use crate::problem::Problem;
 use crate::program;
 use crate::roots::Repositories;
 use std::ffi::{OsStr, OsString};

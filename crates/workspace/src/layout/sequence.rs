@@ -2,8 +2,9 @@
 
 use super::version::Numbered;
 use super::{Layout, Section, Tool, flyway};
-use crate::discovery::{Problem, files_at};
+use crate::discovery::files_at;
 use crate::identity::Identities;
+use crate::problem::Problem;
 use crate::project::ProjectFile;
 use crate::write::Change;
 use crate::{order, read};

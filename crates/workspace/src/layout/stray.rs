@@ -4,7 +4,7 @@
 use super::annotations::{self, marked_for};
 use super::folder::Facts;
 use super::{Folders, Layout, Tool, direction, tool_by_name};
-use crate::discovery::{Problem, display};
+use crate::problem::{Problem, display};
 use crate::project::{ProjectFile, Role};
 use crate::read;
 use pgvet_model::migration::Direction;
