@@ -47,10 +47,21 @@ fn write(out: &Path) -> io::Result<()> {
                 copy(&root, &linked, out)?;
             }
         }
-        copy(&root, page, out)?;
+        let target = out.join("src").join(index(page));
+        fs::create_dir_all(target.parent().unwrap_or(out))?;
+        fs::write(target, index_links(&text))?;
     }
-    fs::write(out.join("src/SUMMARY.md"), contents.summary)?;
+    fs::write(out.join("src/SUMMARY.md"), index_links(&contents.summary))?;
     fs::copy(root.join("docs/book.toml"), out.join("book.toml")).map(drop)
+}
+
+/// Where a page is in the source of the site: mdBook makes `index.html` of a README, but links lead to `README.html`.
+fn index(page: &Path) -> PathBuf {
+    if page.ends_with("README.md") { page.with_file_name("index.md") } else { page.to_owned() }
+}
+
+fn index_links(text: &str) -> String {
+    text.replace("README.md)", "index.md)").replace("README.md#", "index.md#")
 }
 
 fn copy(root: &Path, file: &Path, out: &Path) -> io::Result<()> {
@@ -165,7 +176,7 @@ mod tests {
         write(&out).unwrap();
         let mut broken = Vec::new();
         for page in contents(&repository()).unwrap().pages {
-            let text = fs::read_to_string(out.join("src").join(&page)).unwrap();
+            let text = fs::read_to_string(out.join("src").join(index(&page))).unwrap();
             let missing = links(&page, &text).into_iter().filter(|linked| !out.join("src").join(linked).is_file());
             broken.extend(missing.map(|linked| format!("{} -> {}", page.display(), linked.display())));
         }

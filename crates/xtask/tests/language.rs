@@ -87,6 +87,7 @@ const EXCLUDED: &[&str] = &[
     "fuzz/artifacts",
     "builtin/data",
     "tests/language.rs",
+    "rules/messages.md",
 ];
 
 /// Folders that have not been edited yet.

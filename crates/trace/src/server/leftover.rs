@@ -7,7 +7,7 @@ use crate::Error;
 use rustix::process::{Pid, Signal, test_kill_process};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use std::{fs, io};
 
 /// So long may a forgotten server, or its copier, take to end.
@@ -66,9 +66,22 @@ fn remove(folder: &Path) -> io::Result<()> {
         if !metadata.is_dir() || !name.starts_with(COPY_PREFIX) {
             return Err(cannot("they are no copy of pgvet"));
         }
-        fs::remove_dir_all(&copied).map_err(|error| cannot(&error.to_string()))?;
+        remove_all(&copied).map_err(|error| cannot(&error.to_string()))?;
     }
-    fs::remove_dir_all(folder)
+    remove_all(folder)
+}
+
+/// Removes a folder. An `initdb` whose parent was killed writes to it for a moment longer.
+fn remove_all(folder: &Path) -> io::Result<()> {
+    let asked = Instant::now();
+    loop {
+        match fs::remove_dir_all(folder) {
+            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty && asked.elapsed() < STOP_LIMIT => {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            removed => return removed,
+        }
+    }
 }
 
 /// The number on the first line of a file.

@@ -203,7 +203,11 @@ fn the_examples_of_the_documentation_are_read() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
     let mut examples = 0;
     for entry in fs::read_dir(docs).unwrap() {
-        let page = fs::read_to_string(entry.unwrap().path()).unwrap();
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "md") {
+            continue;
+        }
+        let page = fs::read_to_string(path).unwrap();
         for example in page.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()) {
             // These name files, which would have to be there.
             let text = example.replace("extend = \"../pgvet-base.toml\"", "");

@@ -55,7 +55,7 @@ declare_rule! {
     /// The finding is only possible (`--confidence possible`) if nothing shows which program runs the file, and no statement
     /// of it has to run outside a transaction.
     "retry-blocked", Transaction, Warning,
-    {}
+    { recommended: false }
     statement = check,
 }
 
