@@ -6,13 +6,12 @@ use crate::git::index;
 use crate::identity::Identities;
 use crate::ignored;
 use crate::order;
-use crate::problem::{Problem, display};
+use crate::problem::Problem;
 use crate::roots::Repositories;
 use crate::skipped::{self, Skip, SkipReason};
 use ignore::WalkBuilder;
 use rustc_hash::FxHashSet;
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -231,13 +230,6 @@ mod tests {
         assert!(files_at(&root.path().join("no"), &Identities::default(), &mut problems).is_empty());
         let messages: Vec<_> = problems.iter().map(|problem| problem.message.as_str()).collect();
         assert_eq!(messages, ["holds no SQL files", "does not exist"]);
-    }
-
-    #[test]
-    fn paths_are_shown_as_they_were_named() {
-        assert_eq!(display(Path::new("./a/b.sql")), "a/b.sql");
-        assert_eq!(display(Path::new("/a/b.sql")), "/a/b.sql");
-        assert_eq!(display(Path::new(".")), ".");
     }
 
     #[cfg(unix)]

@@ -49,3 +49,15 @@ pub(crate) fn display(path: &Path) -> String {
         _ => text,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_shown_as_they_were_named() {
+        assert_eq!(display(Path::new("./a/b.sql")), "a/b.sql");
+        assert_eq!(display(Path::new("/a/b.sql")), "/a/b.sql");
+        assert_eq!(display(Path::new(".")), ".");
+    }
+}
