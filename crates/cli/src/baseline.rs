@@ -20,7 +20,7 @@ impl Baseline {
     pub(crate) fn read(path: &Path, settings: Settings) -> Result<Self, Failure> {
         let wrong = |what: String| {
             let shown = path.display();
-            Failure::new(format!("the baseline `{shown}` {what}")).help("`pgvet baseline` writes it anew")
+            Failure::new(format!("the baseline `{shown}` {what}")).help("write it again with `pgvet baseline`")
         };
         let entries = KnownFinding::read_all(path).map_err(wrong)?;
         let entries = entries.into_iter().map(|entry| (entry.fingerprint.clone(), entry)).collect();

@@ -65,7 +65,7 @@ pub struct Refusal {
     pub help: String,
     /// Whether a setting that pgvet does not see may change it.
     pub by_default: bool,
-    /// The program, where only marks in the file tell of it: others read them, too.
+    /// The program, if only marks in the file name it: other programs read them, too.
     pub unproven: Option<&'static str>,
 }
 
@@ -75,7 +75,7 @@ pub enum RefusalKind {
     /// It ends with an error.
     Fails,
     /// It runs the others and does not mention this one.
-    LeavesOut,
+    Skips,
     /// It waits for itself.
     NeverEnds,
 }

@@ -96,7 +96,7 @@ impl Project {
         self.check_observed(settings, &|_, _, _, _| None, progress)
     }
 
-    /// The same, and where `observe` tells what a statement was seen to do, that is judged.
+    /// Like [`Self::check`], but judges what `observe` saw a statement do, if it knows.
     pub fn check_observed(
         &self,
         settings: &MakeSettings<'_>,

@@ -20,8 +20,9 @@ fn hash(parts: &[&str]) -> u64 {
 
 /// The fingerprint of each finding of a run; findings must come in the order of the report.
 ///
-/// It is made of the rule, the path, the words of the statement, and the message without its numbers. What is equal in
-/// all of them is told apart by its place among its equals. Lines, blanks and comments play no part.
+/// It is made of the rule, the path, the words of the statement, and the message without its numbers. Findings that are
+/// equal in all of them are distinguished by their position among their equals. Lines, blanks and comments play no
+/// part.
 pub fn fingerprints(findings: &[(&ProjectFile, &Diagnostic)]) -> Vec<String> {
     let mut repositories = Repositories::default();
     let of_files = findings.chunk_by(|(file, _), (next, _)| std::ptr::eq(*file, *next));

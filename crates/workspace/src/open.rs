@@ -196,7 +196,7 @@ impl OpenFile {
         file.parsed = Arc::new(parsed);
         if let Some(first_change) = first_change {
             let forgotten = self.memory.forget(|statement| statement.start >= first_change);
-            // Whoever types need not wait for it.
+            // The user who types need not wait for it.
             rayon::spawn(|| drop(forgotten));
         }
     }
@@ -234,7 +234,7 @@ fn known(project: &mut Project) -> BTreeSet<String> {
     match KnownFinding::read_all(&path) {
         Ok(known) => known.into_iter().map(|known| known.fingerprint).collect(),
         Err(wrong) => {
-            project.problems.push(Problem::new(&path, wrong, Some("`pgvet baseline` writes it anew")));
+            project.problems.push(Problem::new(&path, wrong, Some("write it again with `pgvet baseline`")));
             BTreeSet::new()
         }
     }

@@ -123,7 +123,7 @@ fn key(path: &Path, explicit: Option<&ExplicitOrder>, order: Order) -> Key {
             Some(place) => {
                 let class = if order.is_main(place) { Class::Versioned } else { Class::Repeatable };
                 let key = plain(&order.root, class, vec![number(&place.to_string())], "");
-                Key { undo: order.is_aside(), ..key }
+                Key { undo: order.is_outside_sequence(), ..key }
             }
             None => plain(&order.root, Class::Unversioned, Vec::new(), &file_name),
         };
@@ -153,7 +153,7 @@ fn key(path: &Path, explicit: Option<&ExplicitOrder>, order: Order) -> Key {
         (Some(_), Order::Name) => plain(sequence, Class::Versioned, Vec::new(), &file_name),
         (Some(_), Order::VersionText) => plain(sequence, Class::Versioned, Vec::new(), &version_text(name)),
     };
-    key.undo = leads_back(path);
+    key.undo = is_rollback_migration(path);
     key
 }
 
@@ -204,9 +204,9 @@ fn padded(text: &str) -> String {
 /// Numbers in names of folders, such as 20240131120000, are not longer.
 const LONGEST_NUMBER: usize = 20;
 
-/// Does the name say that the file takes a migration back: `down.sql`, `x.down.sql`, Postgrator's `1.undo.x.sql`, yoyo's
-/// `x.rollback.sql`, and `1_x_down.sql` beside `1_x_up.sql`?
-pub(crate) fn leads_back(path: &Path) -> bool {
+/// Whether the name says that the file rolls a migration back: `down.sql`, `x.down.sql`, Postgrator's `1.undo.x.sql`,
+/// yoyo's `x.rollback.sql`, and `1_x_down.sql` beside `1_x_up.sql`.
+pub(crate) fn is_rollback_migration(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     name == "down.sql"
         || name.ends_with(".down.sql")
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn the_way_back_follows_its_migration() {
+    fn a_rollback_migration_follows_its_migration() {
         let root = tempfile::tempdir().unwrap();
         let at = |name: &str| root.path().join(name);
         let names = ["1_a_up.sql", "1_a_down.sql", "2_take_site_down.sql", "3_b.sql", "3_b.rollback.sql"];
@@ -378,7 +378,7 @@ mod tests {
             std::fs::write(at(name), "").unwrap();
         }
         assert_eq!(sort(names.iter().rev().map(|name| at(name)).collect()), names.map(at));
-        let back = names.map(|name| leads_back(&at(name)));
+        let back = names.map(|name| is_rollback_migration(&at(name)));
         assert_eq!(back, [false, true, false, false, true]);
     }
 
@@ -476,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn the_way_back_comes_after_the_way() {
+    fn down_migrations_come_after_up_migrations() {
         assert_eq!(
             sorted(&["m/1_a.down.sql", "m/1_a.up.sql", "m/2_b.down.sql", "m/2_b.up.sql"]),
             ["m/1_a.up.sql", "m/1_a.down.sql", "m/2_b.up.sql", "m/2_b.down.sql"]

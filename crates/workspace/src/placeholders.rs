@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn places_lead_back_to_the_file() {
+    fn places_are_mapped_to_the_file() {
         let text = "DROP ${schema}.users, ${tenant_prefix}x;";
         let (new, substitution) = substitute(text, &values()).unwrap();
         assert_eq!(new, "DROP app.users, t_x;");

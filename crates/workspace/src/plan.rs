@@ -399,7 +399,7 @@ fn look(
     };
     for (file, skip) in files.into_iter().map(|file| (file.path, file.skip)).chain(unseen) {
         let config = configs.of(file.parent().unwrap_or(Path::new("")))?;
-        // The baseline is no migration after itself.
+        // The baseline is not a migration that follows itself.
         if is_folder && config.migrations.schema.as_ref().is_some_and(|schema| identity(schema) == identities.of(&file))
         {
             continue;
@@ -544,7 +544,7 @@ fn only_staged(
     Ok(found)
 }
 
-/// Tells of migrations that were deleted, or moved out of their folder.
+/// Reports migrations that were deleted, or moved out of their folder.
 fn note_on_deleted(changes: &Changes, request: &Request, configs: &Configs) -> Result<Option<Problem>, ConfigError> {
     let named = named_folders(request);
     let mut deleted = Vec::new();

@@ -151,7 +151,7 @@ impl Project {
                 Err(problem) => problems.push(problem),
             }
         }
-        let (mut files, foreign) = purpose::leave_out(files, folders);
+        let (mut files, foreign) = purpose::exclude(files, folders);
         known_order::compare_tools(&mut files, &databases);
         // A hook gets notes about the files that it names only.
         notes.extend(foreign.note.filter(|_| named.is_none()));

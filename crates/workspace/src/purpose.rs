@@ -1,4 +1,4 @@
-//! Files that were found in a folder and whose text says that they are no migrations for PostgreSQL. A file that
+//! Files that were found in a folder and whose text says that they are not migrations for PostgreSQL. A file that
 //! the user names is checked whatever its text says.
 
 use crate::dialect::{self, Dialect, Tokens};
@@ -125,21 +125,21 @@ fn has_parameter(statement: &Statement, text: &str) -> bool {
 /// Files with what they say themselves; `None` for those that were named.
 type Loaded = Vec<(ProjectFile, Option<Purpose>)>;
 
-/// Files that are no migrations for PostgreSQL.
+/// Files that are not migrations for PostgreSQL.
 #[derive(Debug, Default)]
-pub(crate) struct LeftOut {
+pub(crate) struct Excluded {
     pub(crate) skipped: Vec<Skipped>,
-    /// Tells of those that somebody may miss in the report.
+    /// Reports the excluded files that somebody may miss in the report.
     pub(crate) note: Option<Problem>,
 }
 
-/// Takes away the files that are no migrations for PostgreSQL.
-pub(crate) fn leave_out(loaded: Loaded, folders: &Folders) -> (Vec<ProjectFile>, LeftOut) {
+/// Separates the migrations from files that are not migrations for PostgreSQL.
+pub(crate) fn exclude(loaded: Loaded, folders: &Folders) -> (Vec<ProjectFile>, Excluded) {
     let groups = groups(&loaded);
     let migrations = || loaded.iter().filter(|(file, purpose)| is_ordered_migration(file, *purpose));
     let with_migrations: BTreeSet<u32> = migrations().map(|(file, _)| file.database).collect();
     let of_migrations: BTreeSet<PathBuf> = migrations().map(|(file, _)| run_together(&file.path)).collect();
-    let (mut files, mut left_out) = (Vec::with_capacity(loaded.len()), Vec::new());
+    let (mut files, mut excluded) = (Vec::with_capacity(loaded.len()), Vec::new());
     for (file, purpose) in loaded {
         let reader = match purpose {
             Some(Purpose::Dump) => is_beside_migrations(&file, &with_migrations).then_some(Reader::Restore),
@@ -150,18 +150,18 @@ pub(crate) fn leave_out(loaded: Loaded, folders: &Folders) -> (Vec<ProjectFile>,
             is_elsewhere.then_some(Reader::Somebody)
         });
         match reader {
-            Some(reader) => left_out.push((file, reader)),
+            Some(reader) => excluded.push((file, reader)),
             None => files.push(file),
         }
     }
-    left_out.retain(|(file, _)| file.role == Role::Reported);
-    let skipped = left_out.iter().map(|(file, reader)| Skipped { path: file.path.clone(), reason: reader.reason() });
+    excluded.retain(|(file, _)| file.role == Role::Reported);
+    let skipped = excluded.iter().map(|(file, reader)| Skipped { path: file.path.clone(), reason: reader.reason() });
     let skipped = skipped.collect();
-    let foreign = left_out.iter().filter_map(|(file, reader)| match reader {
+    let foreign = excluded.iter().filter_map(|(file, reader)| match reader {
         Reader::Database(dialect) => Some((file.path.as_path(), *dialect)),
         Reader::Sqlc | Reader::Restore | Reader::Program | Reader::Somebody => None,
     });
-    (files, LeftOut { skipped, note: note(&foreign.collect::<Vec<_>>()) })
+    (files, Excluded { skipped, note: note(&foreign.collect::<Vec<_>>()) })
 }
 
 /// Whether it is known when the migration runs, and it is no dump itself.
@@ -302,7 +302,7 @@ fn is_migration(path: &Path, folders: &Folders) -> bool {
     is_among_migrations && !skipped::is_for_another(&name)
 }
 
-/// Tells of files whose text is written for another database: that is a guess. The summary counts the other ones.
+/// Reports files whose text is written for another database: that is a guess. The summary counts the other ones.
 fn note(foreign: &[(&Path, Dialect)]) -> Option<Problem> {
     let (first, _) = foreign.first()?;
     let databases: BTreeSet<Dialect> = foreign.iter().map(|(_, dialect)| *dialect).collect();

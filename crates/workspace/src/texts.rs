@@ -31,7 +31,7 @@ impl Texts {
         Self { parsed: Some(parsed), ..Self::default() }
     }
 
-    /// `text` counts as the text of the file at `path`.
+    /// Treats `text` as the text of the file at `path`.
     pub fn open(&mut self, path: &Path, text: String) {
         self.open.insert(identity(path), text);
     }

@@ -84,7 +84,7 @@ pub(crate) enum FailOn {
 }
 
 impl FailOn {
-    /// The least severity that makes the exit status 1.
+    /// The lowest severity that makes the exit status 1.
     pub(crate) fn severity(self) -> Option<Severity> {
         match self {
             Self::Error => Some(Severity::Error),
@@ -221,7 +221,7 @@ impl LockModeSetting {
 pub(crate) struct TableSetting {
     /// About how many rows it has. Up to 10,000, findings about it are notes; from 10 million on, warnings are errors.
     pub(crate) rows: Option<u64>,
-    /// Is it used all the time, so that it counts as large however few rows it has?
+    /// Whether it is used all the time, so that it is treated as large however few rows it has.
     pub(crate) hot: bool,
     /// Report nothing about it.
     pub(crate) ignore: bool,

@@ -23,9 +23,9 @@ struct Form {
     /// A word for it.
     kind: &'static str,
     marker: ReadMarker,
-    /// What stands before the first marker. Most tools do not run it, but leaving it out would hide it from everybody.
-    /// sql-migrate and `psql_migration` say nothing about it, Play has it for remarks, others refuse the file. It is the
-    /// way up where only the way back has a marker.
+    /// The direction of the text before the first marker. Most tools do not run that text, but skipping it would hide
+    /// it from everybody. sql-migrate and `psql_migration` say nothing about it, Play has it for remarks, others refuse
+    /// the file. It is the up migration if only the down migration has a marker.
     before: Option<Direction>,
 }
 
@@ -93,14 +93,14 @@ fn refusals(tool: Tool, text: &str, sections: &[Section], strings: &[TextRange])
             let first = lines(&text[range.as_usize()]).find(is_code);
             let Some((start, line)) = first else { continue };
             let (kind, what, help) = match tool {
-                Tool::SqlMigrate => (RefusalKind::LeavesOut, "leaves out", "move it behind `-- +migrate Up`"),
+                Tool::SqlMigrate => (RefusalKind::Skips, "skips", "move it behind `-- +migrate Up`"),
                 Tool::Goose => (RefusalKind::Fails, "refuses this file: it has", "move it behind `-- +goose Up`"),
                 _ => (RefusalKind::Fails, "refuses this file: it has", "move it behind `-- migrate:up`"),
             };
             refusals.push(Refusal {
                 kind,
                 range: TextRange::new(start, start + line.trim_end().len() as u32),
-                message: format!("{} {what} a statement that stands before the first mark", tool.as_str()),
+                message: format!("{} {what} a statement before the first mark", tool.as_str()),
                 help: help.to_owned(),
                 by_default: false,
                 unproven: None,
@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn the_way_back_of_other_programs_is_a_section() {
+    fn down_migrations_of_other_programs_are_sections() {
         use Direction::{Down, Up};
         use TransactionMode::{Autocommit, SingleString, Transaction};
         for (text, up, down) in [
@@ -444,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_between_begin_and_end_is_one_string() {
+    fn the_text_between_begin_and_end_is_one_string() {
         let strings = |text| {
             let layout = sections(text).unwrap();
             layout.strings.iter().map(|string| text[string.as_usize()].trim()).collect::<Vec<_>>()
@@ -482,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_left_out() {
+    fn nothing_is_skipped() {
         let (_, parts) = parts("SELECT 0;\n-- ---- Up Migration for x\nSELECT 1;\n-- Down Migration\n-- none\n");
         assert_eq!(parts.iter().map(|part| part.0).collect::<Vec<_>>(), ["SELECT 0;", "SELECT 1;", "-- none"]);
         assert_eq!(sections("SELECT 1;\n-- Down Migration\n-- DROP TABLE a;\n"), None);

@@ -25,7 +25,7 @@ struct Entry {
     path: String,
     relative: bool,
     autocommit: bool,
-    /// For another database, or only for the way back.
+    /// For another database, or only for a rollback.
     skipped: bool,
 }
 

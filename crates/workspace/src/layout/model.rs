@@ -28,7 +28,7 @@ pub(crate) enum Order {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Model {
     pub(crate) order: Order,
-    /// Whether it runs a file of this name; the others it leaves out.
+    /// Whether it runs a file of this name; it skips the others.
     pub(crate) runs: fn(&str) -> bool,
     pub(crate) runner: Runner,
 }
@@ -94,8 +94,8 @@ impl Tool {
         Model { order, runs, runner }
     }
 
-    /// Is the file left out because of its name? A file whose folder is the migration is not.
-    pub(crate) fn leaves_out(self, path: &Path) -> bool {
+    /// Whether the file is skipped because of its name. A file whose folder is the migration is not.
+    pub(crate) fn skips(self, path: &Path) -> bool {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         !matches!(&*name, "up.sql" | "down.sql" | "migration.sql") && !(self.model().runs)(&name)
     }
@@ -146,8 +146,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tools_leave_out_what_has_another_name() {
-        for (tool, runs, leaves_out) in [
+    fn tools_skip_files_of_other_names() {
+        for (tool, runs, skips) in [
             (Tool::Goose, "00001_a.sql", "a.sql"),
             (Tool::Dbmate, "20240101_a.sql", "v7_h.sql"),
             (Tool::GolangMigrate, "1_a.up.sql", "x.up.sql"),
@@ -161,9 +161,9 @@ mod tests {
             (Tool::Refinery, "U4__u.sql", "R__x.sql"),
             (Tool::Postgrator, "5.do.up.sql", "5.DO.up.sql"),
         ] {
-            let leaves = |name: &str| tool.leaves_out(&Path::new("m").join(name));
-            assert_eq!((leaves(runs), leaves(leaves_out)), (false, true), "{}", tool.as_str());
+            let is_skipped = |name: &str| tool.skips(&Path::new("m").join(name));
+            assert_eq!((is_skipped(runs), is_skipped(skips)), (false, true), "{}", tool.as_str());
         }
-        assert!(!Tool::Diesel.leaves_out(Path::new("m/1_a/up.sql")));
+        assert!(!Tool::Diesel.skips(Path::new("m/1_a/up.sql")));
     }
 }

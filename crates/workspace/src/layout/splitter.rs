@@ -17,7 +17,7 @@ pub(super) fn refusals(
 ) -> Vec<Refusal> {
     let part = &text[section.as_usize()];
     let is_string = |at: u32| strings.iter().any(|string| string.start <= at && at < string.end);
-    // Only what PostgreSQL takes for a whole can be cut apart.
+    // Only a statement that PostgreSQL treats as one can be cut apart.
     let pieces = if part.contains('$') || part.to_ascii_uppercase().contains("ATOMIC") {
         statement::split(part).pieces
     } else {

@@ -81,7 +81,7 @@ impl Replayed {
             self.end = match refusal.kind {
                 RefusalKind::Fails => Some(End::Failure),
                 RefusalKind::NeverEnds => Some(End::Never),
-                RefusalKind::LeavesOut => continue,
+                RefusalKind::Skips => continue,
             };
             if migration.runner.one_transaction {
                 self.undone.extend(self.transactions.iter().cloned());
