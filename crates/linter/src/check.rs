@@ -351,8 +351,8 @@ impl Visitor for Checker<'_> {
         self.found.extend(found);
     }
 
-    /// What is said about the text holds for the way back, too.
-    fn way_back_read(&mut self, file: u32, migration: &Migration<'_>) {
+    /// Findings about the text are reported for rollback migrations, too.
+    fn rollback_migration_read(&mut self, file: u32, migration: &Migration<'_>) {
         if !migration.report {
             return;
         }

@@ -37,7 +37,7 @@ pub struct Migration<'a> {
     pub section: Option<TextRange>,
     pub direction: Direction,
     pub transaction: TransactionMode,
-    /// What is sent as one string each where each statement is on its own otherwise, such as what stands between
+    /// Texts that are each sent as one string although other statements are sent one by one, such as the text between
     /// `StatementBegin` and `StatementEnd` of goose: several statements in one are an implicit transaction.
     pub strings: &'a [TextRange],
     /// How the program goes on behind a COMMIT, and to the next migration.
@@ -46,7 +46,7 @@ pub struct Migration<'a> {
     pub refusals: &'a [Refusal],
     /// Report findings, or only replay it as history?
     pub report: bool,
-    /// A dump of a schema and no migration: what it creates counts as existing.
+    /// Whether it is a dump of a schema and not a migration: everything that it creates exists from the beginning.
     pub baseline: bool,
     /// Is it known what runs before it? Not of scripts without numbers, and not where migrations in a programming language
     /// run among those in SQL.

@@ -65,8 +65,8 @@ pub trait Visitor {
         before: &Catalog,
         after: &Catalog,
     );
-    /// A migration that leads back was read, and not run.
-    fn way_back_read(&mut self, _file: u32, _migration: &Migration<'_>) {}
+    /// Called when a rollback migration was read, and not run.
+    fn rollback_migration_read(&mut self, _file: u32, _migration: &Migration<'_>) {}
     /// All migrations of a database were run.
     fn database_end(&mut self, number: u32, database: &Database);
     /// What a statement of a reported migration was seen to do, where that is known: it goes before what the model
@@ -115,7 +115,7 @@ impl Outcome {
 #[derive(Clone)]
 pub struct Replay {
     versions: VersionRange,
-    /// Are migrations that lead back run as well?
+    /// Whether rollback migrations are run as well.
     pub run_down: bool,
     /// What the migrations so far have left.
     pub(crate) state: Checkpoint,
@@ -193,13 +193,13 @@ impl Replay {
     fn migration(&mut self, file: u32, migration: &Migration<'_>, visitor: &mut dyn Visitor) {
         match migration.direction {
             Direction::Up => self.run_migration(file, migration, visitor),
-            Direction::Down if self.run_down && migration.report => self.try_back(file, migration, visitor),
+            Direction::Down if self.run_down && migration.report => self.try_rollback(file, migration, visitor),
             Direction::Down => only_parse(file, migration, visitor),
         }
     }
 
-    /// Runs the way back on what the migrations so far have made, and then forgets it.
-    fn try_back(&mut self, file: u32, migration: &Migration<'_>, visitor: &mut dyn Visitor) {
+    /// Runs a rollback migration on the state after the migrations so far, and then restores that state.
+    fn try_rollback(&mut self, file: u32, migration: &Migration<'_>, visitor: &mut dyn Visitor) {
         let before = self.state.clone();
         self.run_migration(file, migration, visitor);
         self.state = before;
@@ -284,8 +284,8 @@ impl Replay {
         }
     }
 
-    /// Whoever has run the migrations so far has what a statement lacks here, and what the statement made: something else
-    /// than a migration has added it.
+    /// Doubts what a statement lacks here and what it makes: databases that ran the migrations so far have both, so
+    /// something other than a migration has added them.
     fn doubt_what_ran(&mut self, statement: &Statement, migration: &Migration<'_>) {
         if self.state.database.knowledge != Knowledge::Everything {
             self.doubt(statement, &migration.file.text);
@@ -522,14 +522,14 @@ impl Replay {
     }
 }
 
-/// The way back is not run here, but must be readable when it is needed.
+/// Parses a rollback migration. It is not run here, but must be readable when it is needed.
 fn only_parse(file: u32, migration: &Migration<'_>, visitor: &mut dyn Visitor) {
     for statement in migration.statements() {
         if let Err(error) = &statement.parsed {
             visitor.syntax_error(file, migration, statement, error);
         }
     }
-    visitor.way_back_read(file, migration);
+    visitor.rollback_migration_read(file, migration);
 }
 
 /// The majors that a run for one major stands for: up to the one for which something differs.

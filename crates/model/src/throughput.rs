@@ -18,7 +18,7 @@ pub struct Throughput {
     /// Rows whose reference to a table of a million rows a foreign key checks in a second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub foreign_key_rows_per_second: Option<u64>,
-    /// Bytes of a table and its indexes that are written anew in a second.
+    /// Bytes of a table and its indexes that are rewritten in a second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rewrite_bytes_per_second: Option<u64>,
 }

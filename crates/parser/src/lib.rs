@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_leave_out_what_is_not_there() {
+    fn lists_omit_missing_nodes() {
         let lists = |statements: &[&tree::RawStmt<'_>]| match statements[0].stmt.map(tree::NodeRef::node) {
             Some(Node::SelectStmt(select)) => {
                 (select.distinct_clause.len(), select.distinct_clause.iter().count(), select.from_clause.is_empty())

@@ -44,7 +44,7 @@ pub enum TokenKind {
     Punctuation(u8),
     /// `::`, `:=`, `..`, `=>`.
     Compound,
-    /// `{{ ... }}`, `{% ... %}`, `${name}` and the like; only with [`Lexer::templates`].
+    /// `{{ ... }}`, `{% ... %}`, `${name}` and so on; only with [`Lexer::templates`].
     Placeholder,
     /// A string, quoted identifier, dollar quote or block comment without end.
     Unterminated,
@@ -211,8 +211,8 @@ impl<'a> Lexer<'a> {
         }
         while let Some(next) = self.continuation(end) {
             let (next_end, terminated) = self.quoted_end(next + 1, b'\'', backslash);
-            let anew = || self.quoted_end(next + 1, b'\'', !self.standard_conforming_strings);
-            if self.line_by_line && prefix > 0 && anew() != (next_end, terminated) {
+            let by_setting = || self.quoted_end(next + 1, b'\'', !self.standard_conforming_strings);
+            if self.line_by_line && prefix > 0 && by_setting() != (next_end, terminated) {
                 break;
             }
             if !terminated {

@@ -21,7 +21,7 @@ impl TextRange {
         Self { start: offset, end: offset }
     }
 
-    /// The smallest range that holds both; an empty default range counts as absent.
+    /// The smallest range that holds both; an empty default range is treated as absent.
     #[must_use]
     pub fn cover(self, other: Self) -> Self {
         if self == Self::default() {

@@ -97,8 +97,8 @@ pub fn default_operator_class(method: &str, oid: u32) -> Option<&'static Operato
     })
 }
 
-/// Can a value of one type be taken for the other without change and without being asked, as `IsBinaryCoercible`
-/// (`src/backend/parser/parse_coerce.c`) decides for built-in types?
+/// Whether a value of one type can be used as the other without conversion and implicitly, as `IsBinaryCoercible`
+/// (`src/backend/parser/parse_coerce.c`) decides for built-in types.
 pub fn is_binary_coercible(source: u32, target: u32) -> bool {
     let source = base_type(source);
     if source == target {
@@ -117,7 +117,7 @@ pub fn is_binary_coercible(source: u32, target: u32) -> bool {
     }
 }
 
-/// Is it a pseudo-type that stands for the types of a call: `anyelement` and its like, but not `any`?
+/// Whether it is a pseudo-type that represents the types of a call, such as `anyelement` and `anyarray`, but not `any`.
 pub fn is_polymorphic(oid: u32) -> bool {
     let is_one = |row: &BuiltinType| row.kind == BuiltinTypeKind::Pseudo && row.name.starts_with("any");
     oid != oid::ANY && type_by_oid(oid).is_some_and(is_one)

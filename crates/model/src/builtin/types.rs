@@ -231,7 +231,7 @@ pub struct ExtensionType {
     pub output: Volatility,
 }
 
-/// A function of an extension. Types are told by `pg_type.typname`.
+/// A function of an extension. Types are named by `pg_type.typname`.
 #[derive(Debug)]
 pub struct ExtensionFunction {
     pub name: &'static str,

@@ -63,7 +63,7 @@ pub struct Definition {
     pub statement: TextRange,
     /// The name behind CREATE FUNCTION.
     pub name: TextRange,
-    /// What stands between the quotes of the body; empty for BEGIN ATOMIC and RETURN.
+    /// The text between the quotes of the body; empty for BEGIN ATOMIC and RETURN.
     pub body: TextRange,
     /// The schemas in which the session looked names up.
     pub search_path: SearchPath,

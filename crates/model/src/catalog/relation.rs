@@ -86,7 +86,7 @@ pub struct Birth {
     pub deployment: Option<Deployment>,
     /// Number of the transaction that created it.
     pub transaction: u32,
-    /// May it hold rows? Set by CREATE TABLE AS, INSERT, COPY; a relation of an earlier deployment counts as filled anyway.
+    /// Whether it may hold rows. Set by CREATE TABLE AS, INSERT, COPY; a relation of an earlier deployment always may.
     pub filled: bool,
     /// May these be many? Not where the migration itself writes them out as VALUES, or copies them from the system catalogs.
     pub many: bool,

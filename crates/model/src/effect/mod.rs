@@ -44,7 +44,7 @@ pub struct Effects {
     pub index_builds: Vec<IndexBuild>,
     pub creates: Vec<RelationName>,
     pub drops: Vec<RelationName>,
-    /// What DROP takes away, columns and constraints included, with what goes along.
+    /// The objects that DROP removes, columns, constraints and dependent objects included.
     pub removals: Vec<Removal>,
     pub renames: Vec<Renaming>,
     /// Triggers, rules, policies, extensions, functions, labels of enums, privileges and settings that it makes, alters,
@@ -59,7 +59,8 @@ pub struct Effects {
     pub data_changes: Vec<DataChange>,
     /// Rows of tables that queries read and lock.
     pub reads: Vec<Read>,
-    /// Waits until every transaction that can see the old state has ended (CREATE INDEX CONCURRENTLY and its like).
+    /// Waits until every transaction that can see the old state has ended (CREATE INDEX CONCURRENTLY and other
+    /// concurrent commands).
     pub waits_for_transactions: bool,
     /// Rows that CREATE TABLE, CREATE TABLE AS and CREATE INDEX add to the system catalogs.
     pub catalog_rows: CatalogRows,

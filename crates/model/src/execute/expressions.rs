@@ -71,7 +71,7 @@ impl Schema for SchemaView<'_> {
 
     fn sql_body(&self, function: &Function) -> Option<Arc<Query>> {
         let mut statements = match &*function.body {
-            // A body that reads a table cannot be inlined; most are told apart without parsing.
+            // A body that reads a table cannot be inlined; most are recognized without parsing.
             FunctionBody::Source { text, .. } if mentions_word(text, "from") => return None,
             FunctionBody::Source { text, .. } => pgvet_syntax::ast::from_pg::parse_sql(text).ok()?,
             FunctionBody::Atomic { statements, .. } => statements.clone(),

@@ -125,7 +125,7 @@ impl Executor<'_> {
             && self.with_analyzer(|analyzer| {
                 let family = |sql_type| analyzer.default_operator_class("btree", sql_type).map(|class| class.family);
                 let Some(theirs_family) = family(theirs) else { return true };
-                // Arrays, ranges and their like compare with their own type.
+                // Arrays, ranges and other polymorphic types compare with their own type.
                 if analyzer.default_operator_class("btree", theirs).is_some_and(|class| is_polymorphic(class.input)) {
                     return false;
                 }

@@ -127,7 +127,7 @@ impl Executor<'_> {
         Ok(())
     }
 
-    /// Creates the schema and then what stands inside, with the schema first in the search path.
+    /// Creates the schema and then its elements, with the schema first in the search path.
     ///
     /// Source: PostgreSQL 18, `src/backend/commands/schemacmds.c`, `CreateSchemaCommand`;
     /// `src/backend/parser/parse_utilcmd.c`, `transformCreateSchemaStmtElements`.

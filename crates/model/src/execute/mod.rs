@@ -96,7 +96,7 @@ pub(crate) struct Executor<'a> {
     /// How far into the file the text stands that is being run, so that ranges in it shift by that; `None` where it is
     /// no part of the file.
     pub(crate) text_at: Option<u32>,
-    /// `None` for a dump of a schema that counts as there from the beginning.
+    /// `None` for a dump of a schema, which is treated as there from the beginning.
     pub(crate) deployment: Option<Deployment>,
     /// Number of the transaction that the statement runs in.
     pub(crate) transaction: u32,

@@ -90,7 +90,7 @@ pub(super) struct Env<'a> {
     from: &'a [FromItem],
     target: Option<&'a RelationRef>,
     outer: Option<&'a Env<'a>>,
-    /// FOR UPDATE and its like.
+    /// FOR UPDATE, FOR SHARE and so on.
     row_locks: RowLocks<'a>,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Statements of the body run one after the other on the same catalog; their effects belong to the statement that runs
 //! the code. A condition that the catalog decides (`IF NOT EXISTS (SELECT ... FROM pg_type ...)`) is decided; of others
-//! every branch is taken to run, and a refusal in such a branch is taken for a sign that it would not.
+//! every branch is assumed to run, and a refusal in such a branch is treated as a sign that it would not.
 
 mod branch;
 mod code;

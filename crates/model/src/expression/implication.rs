@@ -97,7 +97,7 @@ impl Proof<'_> {
         }
     }
 
-    /// Texts that are not the same are not equal: nondeterministic collations are left aside.
+    /// Whether two constants differ. Different texts are never equal: nondeterministic collations are ignored.
     fn differ(&self, subject: &Expr, left: &Expr, right: &Expr) -> bool {
         let subject_type = self.analyzer.type_of(subject, self.scope);
         let is_text = matches!(subject_type.oid.0, oid::TEXT | oid::VARCHAR);

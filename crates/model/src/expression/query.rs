@@ -29,7 +29,7 @@ impl Inference<'_> {
         self.query_with(query, scope, false)
     }
 
-    /// `compared`: UNION and the like compare its rows.
+    /// `compared`: UNION, INTERSECT or EXCEPT compares its rows.
     fn query_with(&mut self, query: &Query, scope: &Scope, compared: bool) -> SqlType {
         let mut outer = scope.clone();
         for cte in query.with.iter().flat_map(|with| &with.ctes) {

@@ -61,7 +61,7 @@ impl Analyzer<'_> {
         }
         match self.coercion_steps(value, new, CastContext::Assignment) {
             Err(NoSteps::Impossible) => TypeChange::Impossible(DATATYPE_MISMATCH),
-            // Whatever the type of the expression is, the table is written anew.
+            // Whatever the type of the expression is, the table is rewritten.
             Err(NoSteps::Unknown) | Ok(_) if !reduced => TypeChange::Rewrite,
             Err(NoSteps::Unknown) => self.unknown_change(old, new),
             Ok(more) => {

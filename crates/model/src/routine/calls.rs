@@ -134,7 +134,7 @@ impl<'a> Routines<'a> {
         migration.is_some_and(|migration| migration.report)
     }
 
-    /// The triggers that run a function, those that partitions have from their parent left out.
+    /// The triggers that run a function, without those that partitions have from their parent.
     pub fn triggers_of(&self, function: Oid) -> &[TriggerUse] {
         self.triggers.get_or_init(|| self.find_triggers()).get(&function).map_or(&[], Vec::as_slice)
     }

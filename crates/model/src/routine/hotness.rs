@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// So many steps of a chain of callers are told.
+/// Maximum number of reported steps of a chain of callers.
 const MAX_CHAIN: usize = 6;
 
 /// So many calls an hour, where configuration gives a rate, are often.

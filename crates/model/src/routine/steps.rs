@@ -16,7 +16,7 @@ pub struct Step<'a> {
     pub context: Context,
     /// What surrounds it, outermost first.
     pub around: Vec<Around<'a>>,
-    /// The SQL that it runs itself, as far as it could be parsed; expressions that call nothing are left out.
+    /// The SQL that it runs itself, as far as it could be parsed; expressions that call nothing are skipped.
     pub sql: Vec<Sql<'a>>,
 }
 

@@ -42,7 +42,7 @@ pub struct Source {
     pub by_trigger: bool,
     /// The first words of the loop that makes them many.
     pub in_loop: Option<TextRange>,
-    /// What has no bound are loops from object to object of the database: tables, functions, policies and the like.
+    /// Whether the unbounded loops go from object to object of the database: tables, functions, policies and so on.
     pub of_objects: bool,
 }
 

@@ -28,7 +28,7 @@ pub enum VariableKind {
     Cursor,
     /// `FOR i IN 1..10`.
     Loop,
-    /// `new`, `old`, `tg_op`, `found`, `sqlerrm` and their like.
+    /// `new`, `old`, `tg_op`, `found`, `sqlerrm` and so on.
     Implicit,
 }
 

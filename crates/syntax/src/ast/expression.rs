@@ -66,7 +66,7 @@ pub enum ExprKind {
         operand: Box<Expr>,
         collation: SmolStr,
     },
-    /// `CURRENT_DATE`, `CURRENT_TIMESTAMP`, `CURRENT_USER` and their like, in lower case.
+    /// `CURRENT_DATE`, `CURRENT_TIMESTAMP`, `CURRENT_USER` and so on, in lower case.
     SqlValue(SmolStr),
     /// `expr.field`, `expr[1]`, `expr[1:2]`.
     Indirection {
@@ -75,7 +75,7 @@ pub enum ExprKind {
     },
     /// DEFAULT in VALUES or SET.
     Default,
-    /// XML and JSON constructors, GROUPING, CURRENT OF and the like: name of the node and its operands.
+    /// XML and JSON constructors, GROUPING, CURRENT OF and so on: name of the node and its operands.
     Other(SmolStr, Vec<Expr>),
 }
 

@@ -87,7 +87,7 @@ pub enum Ast {
     CreateSchema(CreateSchema),
     #[serde(skip)]
     CreateExtension(CreateExtension),
-    /// CREATE SUBSCRIPTION, CREATE DATABASE and the like: known by keyword only.
+    /// CREATE SUBSCRIPTION, CREATE DATABASE and so on: known by keyword only.
     #[serde(skip)]
     CreateOther(CreateOther),
     #[serde(skip)]

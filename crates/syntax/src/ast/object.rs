@@ -144,7 +144,7 @@ impl ParameterMode {
 /// The body of a function.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum FunctionBody {
-    /// `AS 'text'`: the text after unescaping, and the range of what stands between the quotes in the file.
+    /// `AS 'text'`: the text after unescaping, and the range of the text between the quotes in the file.
     Source {
         text: SmolStr,
         range: TextRange,

@@ -115,7 +115,7 @@ pub struct RelationRef {
     pub alias: Option<Alias>,
 }
 
-/// The kinds of join; NATURAL is told apart because it names no columns.
+/// The kinds of join; NATURAL is a kind of its own because it names no columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum JoinKind {
     Inner,

@@ -327,7 +327,7 @@ pub struct ExcludeConstraint {
     pub predicate: Option<Expr>,
 }
 
-/// FOREIGN KEY and REFERENCES. `columns` is empty in column syntax, `referenced_columns` when left out.
+/// FOREIGN KEY and REFERENCES. `columns` is empty in column syntax, `referenced_columns` if omitted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ForeignKey {
     pub columns: Vec<Name>,
@@ -369,7 +369,7 @@ pub struct CreateTable {
     pub access_method: Option<SmolStr>,
 }
 
-/// What stands between the parentheses of CREATE TABLE.
+/// An element between the parentheses of CREATE TABLE.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TableElement {
     Column(ColumnDef),

@@ -1,4 +1,4 @@
-//! The text of a function body and the way back to the file.
+//! The text of a function body, and the map from its offsets to the file.
 
 use crate::lexer::{TokenKind, tokenize};
 use crate::source::TextRange;

@@ -4,7 +4,7 @@ use super::{BodyText, SqlText};
 use crate::lexer::{Token, TokenKind, tokenize};
 use crate::source::TextRange;
 
-/// What stands in [`ConstantSql::text`] for a part that only run time knows. As a name or in quotes it parses.
+/// The text in [`ConstantSql::text`] for a part that only run time knows. It parses as a name or in quotes.
 pub const HOLE: &str = "pgvet_unknown";
 
 /// The text that an expression makes, as far as it is constant.
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_leads_back_to_the_source() {
+    fn offsets_of_the_text_map_to_the_source() {
         for (source, part, expected) in [
             ("'DROP TABLE a'", "TABLE", "TABLE"),
             ("'DROP ' || $$TABLE a$$", "TABLE a", "TABLE a"),

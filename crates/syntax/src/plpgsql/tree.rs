@@ -23,7 +23,7 @@ pub struct ReadError {
     pub message: String,
 }
 
-/// `#variable_conflict use_column` and the like.
+/// An option such as `#variable_conflict use_column`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CompilerOption {
     pub name: SmolStr,

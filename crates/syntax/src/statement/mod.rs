@@ -42,7 +42,7 @@ pub struct Statement {
     /// From the first to the last token, without comments before it and without the semicolon.
     pub range: TextRange,
     /// Its tokens; ranges are offsets in the file. A placeholder that was replaced for parsing is a word or a string
-    /// here, or absent where it was left out.
+    /// here, or absent if it was omitted.
     pub tokens: Vec<Token>,
     /// Comments directly before it, inside it, and after it on the line where it ends.
     pub comments: Vec<TextRange>,

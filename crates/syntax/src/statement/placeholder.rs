@@ -1,5 +1,5 @@
-//! Placeholders of template engines, psql and PostgreSQL's extension scripts, and what stands in for them so that the
-//! rest of the statement can be parsed.
+//! Placeholders of template engines, psql and PostgreSQL's extension scripts, and the fillers that replace them so that
+//! the rest of the statement can be parsed.
 
 use crate::lexer::{Lexer, Token, TokenKind};
 use crate::source::TextRange;
@@ -22,7 +22,7 @@ pub enum PlaceholderKind {
     Control,
     /// psql's `:name`, `:'name'` and `:"name"`.
     PsqlVariable,
-    /// `@extschema@` and the like in the script of an extension.
+    /// `@extschema@` and other placeholders in the script of an extension.
     Extension,
     /// `$1`.
     Parameter,
@@ -46,7 +46,7 @@ impl Placeholder {
     }
 }
 
-/// What stands in for a placeholder; always as long as the placeholder.
+/// The text that replaces a placeholder; always as long as the placeholder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Filler {
     Blank,

@@ -28,7 +28,7 @@ pub(crate) fn serial_type(name: &str) -> Option<&'static str> {
 
 /// What ADD COLUMN has to do to give old rows their value.
 enum Fill {
-    /// The rows are written anew.
+    /// The rows are rewritten.
     Rewrite(RewriteCause),
     /// The value is the same for all and goes into the catalog.
     Missing,

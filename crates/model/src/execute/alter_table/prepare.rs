@@ -83,12 +83,12 @@ impl Executor<'_> {
     fn prepare_drop_expression(&self, altering: &Altering, column: &Name) -> Run {
         let relation = self.catalog.relation(altering.table);
         let has_children = |oid: &Oid| !self.catalog.relation(*oid).children.is_empty();
-        let left_out = if altering.recurse {
+        let misses_children = if altering.recurse {
             self.descendants(altering.table).iter().any(has_children)
         } else {
             has_children(&altering.table)
         };
-        if left_out {
+        if misses_children {
             let reason = "ALTER TABLE / DROP EXPRESSION must be applied to child tables too";
             return fail("0A000", reason, column.range);
         }

@@ -392,7 +392,7 @@ impl Executor<'_> {
         Ok(())
     }
 
-    /// Rows are told apart by a plain unique index over columns without nulls.
+    /// Checks that rows are identified by a plain unique index over columns without nulls.
     ///
     /// Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `ATExecReplicaIdentity`.
     fn check_identity_index(&self, table: Oid, oid: Oid, name: &Name) -> Run {

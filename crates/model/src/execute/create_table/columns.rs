@@ -10,7 +10,7 @@ use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
 use std::sync::Arc;
 
-/// The integer type under serial and its like.
+/// The integer type under serial, bigserial and smallserial.
 ///
 /// Source: PostgreSQL 18, `src/backend/parser/parse_utilcmd.c`, `transformColumnDefinition`.
 fn serial_type(name: &TypeName) -> Option<SqlType> {

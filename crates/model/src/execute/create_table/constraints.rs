@@ -104,7 +104,7 @@ impl Executor<'_> {
         Ok(())
     }
 
-    /// What whoever reads a table runs must be PostgreSQL's own.
+    /// Refuses functions and types that are not PostgreSQL's own, because every reader of the table would run them.
     ///
     /// Source: PostgreSQL 18, `src/backend/catalog/heap.c`, `check_virtual_generated_security`.
     fn check_virtual(&self, table: Oid, expression: &Expr) -> Run {

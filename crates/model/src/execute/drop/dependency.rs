@@ -55,7 +55,7 @@ impl Object {
         }
     }
 
-    /// The relation that is locked when the object is found; constraints, triggers and the like are not relations.
+    /// The relation that is locked when the object is found; constraints, triggers and policies are not relations.
     pub(super) fn locked_relation(&self) -> Option<Oid> {
         match self {
             Self::Relation(oid) | Self::Column(oid, _) => Some(*oid),
@@ -418,7 +418,7 @@ impl Executor<'_> {
         found
     }
 
-    /// The types of an extension that columns use. Its functions, operators and the like leave no trace in the catalog.
+    /// The types of an extension that columns use. Its functions and operators leave no trace in the catalog.
     fn dependents_of_extension(&self, name: &str) -> Dependents {
         let Some(extension) = crate::builtin::extension(name) else { return Vec::new() };
         let mut types: Vec<Oid> = self

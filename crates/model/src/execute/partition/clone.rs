@@ -40,7 +40,8 @@ impl Executor<'_> {
         Ok(())
     }
 
-    /// A foreign table cannot be indexed: plain indexes are left out, unique ones are refused.
+    /// Whether a foreign table gets no index, because it cannot be indexed: plain indexes are skipped, unique ones are
+    /// refused.
     fn is_foreign_without_index(&self, child: Oid, index: Oid, range: TextRange) -> Run<bool> {
         let relation = self.catalog.relation(child);
         if relation.kind != RelationKind::ForeignTable {

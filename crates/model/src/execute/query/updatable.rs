@@ -54,7 +54,7 @@ impl Executor<'_> {
         }
     }
 
-    /// `path` leads to the view; what is `done` does not lead back.
+    /// Returns a view that reads itself. `path` is how the view was reached; those that are `done` form no cycle.
     fn view_that_reads_itself(&self, view: Oid, path: &mut Vec<Oid>, done: &mut Vec<Oid>) -> Option<Oid> {
         let relation = self.catalog.get_relation(view).filter(|relation| relation.kind == RelationKind::View)?;
         if path.contains(&view) {

@@ -198,7 +198,7 @@ pub(in crate::execute) fn may_change(text: &str) -> bool {
     !READING_COMMANDS.contains(&command(text).as_str())
 }
 
-/// Where a text begins that is one constant and stands there as it is, without escapes.
+/// Where a text begins that is one constant and is in the file as it is, without escapes.
 fn literal(expression: &SqlText, text: &str) -> Option<u32> {
     let written = expression.text.as_str();
     let start = written.find(text).filter(|_| !text.is_empty())?;

@@ -4,7 +4,7 @@ use super::value::Value;
 use pgvet_syntax::plpgsql::{Block, Context, LoopKind, Statement, StatementKind, Target, Visitor, walk};
 use smol_str::{SmolStr, ToSmolStr};
 
-/// The variables in scope. One whose value is not known is there with `None`, so that it is not taken for a column.
+/// The variables in scope. One whose value is not known is there with `None`, so that it is not treated as a column.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Variables(Vec<(SmolStr, Option<Value>)>);
 

@@ -191,7 +191,7 @@ impl<'a> Evaluation<'_, 'a> {
             .any(|index| index.plain_columns().is_some_and(|columns| columns.iter().all(&is_given)))
     }
 
-    /// Evaluates what stands in an item.
+    /// Evaluates the expressions of an item.
     fn read(&mut self, item: &'a FromItem, first: usize, at: &mut usize, runs: Bound) {
         match item {
             FromItem::Relation(relation) => self.read_relation(relation, at),
@@ -200,7 +200,7 @@ impl<'a> Evaluation<'_, 'a> {
                 self.has_read(rows, at);
             }
             FromItem::Subquery { query, .. } => {
-                // It does not see what stands beside it.
+                // It does not see the items beside it.
                 let hidden = self.items.split_off(first);
                 let rows = self.query(query, runs, Bound::Unbounded);
                 self.items.extend(hidden);

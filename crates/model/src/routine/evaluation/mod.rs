@@ -1,6 +1,6 @@
 //! How often one run of a statement evaluates each function call in it, and changes rows of a table, at most.
 //!
-//! A function in FROM runs once, unless its arguments are columns of what stands before it; one in WHERE runs for each
+//! A function in FROM runs once, unless its arguments are columns of an item before it; one in WHERE runs for each
 //! row that is read, and one in the list of a query for each row that comes out. A subquery that uses no column of the
 //! query around it runs once for all of its rows. `crates/xtask/tests/subtransactions.rs` counts all of that on servers.
 
@@ -165,7 +165,7 @@ impl<'a> Evaluation<'_, 'a> {
         returned
     }
 
-    /// What stands around an aggregate is evaluated once, and what stands in it for each row.
+    /// Evaluates expressions around an aggregate once, and its arguments for each row.
     fn aggregated(&mut self, targets: &'a [Target], per_row: Times) {
         let once = Times { rows: per_row.runs, ..per_row };
         for target in targets {

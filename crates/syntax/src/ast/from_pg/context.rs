@@ -140,7 +140,7 @@ impl<'a> Context<'a> {
         self.partners.get(index).map_or(index, |partner| *partner as usize)
     }
 
-    /// What stands between the brackets that open at `index`.
+    /// The text between the brackets that open at `index`.
     pub(super) fn inside(&self, index: usize) -> Span {
         Span::new(index + 1, self.partner(index))
     }

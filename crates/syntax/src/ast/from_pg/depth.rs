@@ -14,7 +14,7 @@ const CASE: u32 = 2;
 /// OR of AND: the lists themselves are flat.
 const CONDITION: u32 = 2;
 
-/// Each of these takes what stands before it as an operand.
+/// Words that take the expression before them as an operand.
 const OPERATORS: &[&str] =
     &["NOT", "IS", "COLLATE", "AT", "LIKE", "ILIKE", "SIMILAR", "IN", "BETWEEN", "ISNULL", "NOTNULL", "EXPLAIN"];
 const SET_OPERATIONS: &[&str] = &["UNION", "INTERSECT", "EXCEPT"];

@@ -63,7 +63,7 @@ impl Context<'_> {
         TWO.iter().map(|words| self.skip(start, words)).find(|end| *end > start).unwrap_or(start + 1)
     }
 
-    /// The object in a node of DROP, COMMENT and the like, written in `span`.
+    /// The object in a node of DROP, COMMENT and so on, written in `span`.
     fn named(&self, kind: ObjectKind, node: pg::NodeRef<'_>, span: Span) -> Named {
         let plain = |name| Named { name, on: None, arguments: None };
         match node.node() {

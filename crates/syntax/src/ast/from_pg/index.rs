@@ -67,7 +67,7 @@ impl Context<'_> {
         nodes.iter().filter_map(range_var).map(|relation| (self.relation(relation), !relation.inh)).collect()
     }
 
-    /// The keyword and TABLE, which may be left out.
+    /// The keyword and TABLE, which may be omitted.
     fn keyword_and_table(&self, span: Span) -> crate::source::TextRange {
         self.range(span.to(self.skip(span.start + 1, &["TABLE"])))
     }

@@ -292,7 +292,7 @@ impl Context<'_> {
         }
     }
 
-    /// What stands in the next brackets that hold a query. `((SELECT 1) UNION SELECT 2)` begins with the outer ones,
+    /// The text in the next brackets that hold a query. `((SELECT 1) UNION SELECT 2)` begins with the outer ones,
     /// `((SELECT 1) x JOIN y ON ...)` with the inner ones.
     fn next_subquery(&self, cursor: usize) -> Span {
         let all = self.everything();

@@ -59,7 +59,7 @@ impl Context<'_> {
         FunctionBody::Source { text: text.into(), range }
     }
 
-    /// What stands between the quotes of a string.
+    /// The text between the quotes of a string.
     fn unquoted(&self, index: usize) -> TextRange {
         let range = self.token_range(index);
         let text = self.text(index);

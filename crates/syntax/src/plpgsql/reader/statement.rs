@@ -64,7 +64,7 @@ impl Reader<'_> {
         self.is_keyword(0, "END") && !self.is_any_keyword(1, &["IF", "CASE", "LOOP"])
     }
 
-    /// Past `END IF;` and the like where nothing was open.
+    /// Skips `END IF;`, `END LOOP;` and so on where nothing was open.
     fn skip_terminator(&mut self) {
         let is_end = self.is_keyword(0, "END");
         self.at += if is_end { 2 } else { 1 };

@@ -205,7 +205,7 @@ impl Settings {
         match scope {
             Scope::Session => self.both(|values| values.set(value)),
             Scope::Local if self.block.is_some() => self.state.present.set(value),
-            // Nothing, unless whoever runs the script has opened a transaction around it.
+            // Nothing, unless the caller of the script has opened a transaction around it.
             Scope::Local => {
                 let mut local = self.state.present;
                 local.set(value);

@@ -102,7 +102,7 @@ impl Joined<'_> {
         indexes.find(|(index, _)| finds(index)).map(|(_, name)| RowsReason::Index { index: name.clone() })
     }
 
-    /// Conditions on the partition key leave out partitions.
+    /// Returns the reason why conditions on the partition key exclude partitions, if they do.
     fn found_by_partition(&self, at: usize) -> Option<RowsReason> {
         let relation = self.executor.catalog.relation(self.table(at)?);
         let keys = relation.partition_by.as_ref()?;
