@@ -54,7 +54,7 @@ fn a_binary_file_is_not_checked_and_the_others_are() {
 }
 
 #[test]
-fn a_binary_file_of_the_history_is_told_as_well() {
+fn a_binary_file_of_the_history_is_reported_as_well() {
     let folder = Folder::new(&[("old/1_a.sql", b"\0"), ("2_b.sql", b"SELECT 1;\n")]);
     insta::assert_snapshot!(folder.run(&["check", "2_b.sql", "--history", "old"]), @r"
     exit 2

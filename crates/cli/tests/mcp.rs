@@ -129,7 +129,7 @@ fn the_verdict_is_that_of_check() {
 }
 
 #[test]
-fn effects_rewrites_rules_and_the_schema_are_told() {
+fn effects_rewrites_rules_and_the_schema_are_returned() {
     with_client(&repository(), &[], async |client| {
         let path = json!({ "path": "db/migrations/V2__index.sql" });
         let effects = value(&client, "explain_effects", path.clone()).await;

@@ -48,12 +48,12 @@ pub fn check(migrations: &[Migration<'_>], settings: &Settings) -> Vec<Diagnosti
     run(migrations, settings, &()).found
 }
 
-/// [`check`] that also tells what comments suppressed.
+/// Like [`check`], and returns what comments suppressed, too.
 pub fn run(migrations: &[Migration<'_>], settings: &Settings, host: &dyn Host) -> Outcome {
     run_from(Checkpoint::default(), migrations, settings, host)
 }
 
-/// [`run`] that leaves out the migrations which led to a checkpoint. They stand in `migrations` nevertheless; of their
+/// Like [`run`], but skips the migrations that led to a checkpoint. `migrations` contains them nevertheless; of their
 /// files only the text is needed.
 pub fn run_from(checkpoint: Checkpoint, migrations: &[Migration<'_>], settings: &Settings, host: &dyn Host) -> Outcome {
     report(&mut Replay::from_checkpoint(settings.versions, checkpoint), migrations, settings, host)
@@ -277,7 +277,7 @@ impl Visitor for Checker<'_> {
         found.append(&mut own);
         found.into_iter().for_each(|diagnostic| report::record(&mut self.statement_found, diagnostic));
         self.statement_found.iter_mut().for_each(|found| found.evidence = visit.evidence);
-        passes::spare_placeholders(&mut self.statement_found, &visit.statement.placeholders);
+        passes::keep_placeholders(&mut self.statement_found, &visit.statement.placeholders);
         self.finish_version(visit);
         if visit.migration.direction == Direction::Up {
             self.subjects.note(visit);

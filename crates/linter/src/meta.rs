@@ -92,11 +92,12 @@ pub struct RuleMeta {
     pub fixable: bool,
     /// Equivalent rules of other linters, such as `squawk/require-concurrent-index-creation`.
     pub sources: &'static [&'static str],
-    /// Rules whose finding at the same place says it better, so that this one is silent there.
+    /// Rules whose finding at the same place says it better, so that this rule reports nothing there.
     pub yields_to: &'static [&'static RuleMeta],
     /// Which of its findings are one entry in a report for people.
     pub grouped_by: GroupedBy,
-    /// Does it harm only where the statement stays? Such a rule is silent about what a ROLLBACK of the migration undoes.
+    /// Whether it harms only if the statement is committed. Such a rule ignores statements that a ROLLBACK of the
+    /// migration undoes.
     pub needs_commit: bool,
     /// The version of pgvet that has it first.
     pub since: &'static str,

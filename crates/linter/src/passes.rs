@@ -78,8 +78,8 @@ fn is_engine(diagnostic: &Diagnostic) -> bool {
         && diagnostic.severity > Severity::Info
 }
 
-/// Takes away what would change a placeholder, or write what stands in for it into the file.
-pub(crate) fn spare_placeholders(found: &mut [Diagnostic], placeholders: &[Placeholder]) {
+/// Removes edits that would change a placeholder, or write the filler that replaces it into the file.
+pub(crate) fn keep_placeholders(found: &mut [Diagnostic], placeholders: &[Placeholder]) {
     if placeholders.is_empty() {
         return;
     }

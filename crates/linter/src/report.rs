@@ -279,8 +279,8 @@ fn show_holes(text: &mut String) {
     }
 }
 
-/// Moves what was found in code to where the file shows it. Only what stands there as it is can be edited, and no
-/// statements can take the place of one inside of code.
+/// Moves what was found in code to where the file shows it. Only text that the file contains literally can be edited,
+/// and no statements can replace one inside of code.
 pub(crate) fn place_in_file(diagnostic: &mut Diagnostic, file: u32, code: &CodeText) {
     if diagnostic.file != CODE {
         return;

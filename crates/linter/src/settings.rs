@@ -18,9 +18,9 @@ pub struct Settings {
     pub versions_configured: bool,
     /// Also run the opt-in rules.
     pub strict: bool,
-    /// The least severity that is kept.
+    /// The lowest severity that is kept.
     pub level: Severity,
-    /// The least confidence that is kept.
+    /// The lowest confidence that is kept.
     pub confidence: Confidence,
     /// If not empty, only these rules run.
     pub only: Vec<String>,
@@ -34,7 +34,7 @@ pub struct Settings {
     pub opt_outs: FxHashMap<u32, Edit>,
     /// Must a suppression say why?
     pub require_reasons: bool,
-    /// Are migrations that lead back judged as well? Each is run on what the migrations before it have made, and
+    /// Whether rollback migrations are judged as well. Each is run on the state after the migrations before it, and
     /// leaves nothing behind.
     pub lint_down: bool,
     /// What is known about tables, by `schema.name`, or `name` for any schema.

@@ -227,7 +227,7 @@ impl Suppression<'_> {
         if settings.require_reasons && directive.reason.is_empty() && self.is_own() {
             let added = &mut findings.added;
             self.report(&rules::engine::suppression_without_reason::RULE, settings, added, |reporter| {
-                let help = "say behind the brackets why it does no harm here, for whoever reads it next";
+                let help = "after the brackets, say why the finding does no harm here";
                 reporter.report(self.comment, "this suppression gives no reason").help(help).emit();
             });
         }

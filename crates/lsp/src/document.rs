@@ -13,7 +13,7 @@ use pgvet_syntax::statement;
 const SLACK: usize = 256;
 /// Least number of bytes between two places with slack.
 const DISTANCE: u32 = 4096;
-/// With more blanks than this in one place they are dealt out anew.
+/// Number of blanks in one place above which they are distributed again.
 const MAX_SLACK: u32 = 8192;
 
 #[derive(Debug)]

@@ -373,7 +373,7 @@ impl Server {
             Err(LoadError::Config(error)) => {
                 open.analysis = None;
                 let config = uri::from_path(error.path.as_ref());
-                let is_told =
+                let is_shown =
                     config.as_ref().is_some_and(|config| self.wrong_configs.values().any(|one| one == config));
                 if let Some(config) = config {
                     let diagnostic = diagnostics::of_config(&error, self.client);
@@ -381,7 +381,7 @@ impl Server {
                     self.outbox.notify::<PublishDiagnostics>(params);
                     self.wrong_configs.insert(loaded.uri.clone(), config);
                 }
-                if !is_told {
+                if !is_shown {
                     self.show(MessageType::ERROR, format!("{}: {}", error.path, error.message));
                 }
                 self.lost(&loaded.uri);
@@ -423,7 +423,7 @@ impl Server {
         let Some(open) = self.documents.get_mut(uri) else { return };
         let Some(analysis) = &mut open.analysis else { return };
         if let Err(why) = analysis.update(&open.document, number, check) {
-            // What it holds may be half done; the next edit begins anew.
+            // What it holds may be half done; the next edit starts over.
             open.analysis = None;
             self.defect(&why);
             self.show_nothing(uri);

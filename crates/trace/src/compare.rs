@@ -105,8 +105,8 @@ fn catalog_differences(predicted: &Effects, observed: &StatementTrace) -> Vec<Mo
     predicted.catalog_rows.all().into_iter().filter_map(differs).collect()
 }
 
-/// Tables that TRUNCATE empties where they are, because the transaction made their storage, and their indexes: they are
-/// built anew in the storage that they have, so that nothing tells of it but a scan.
+/// Tables that TRUNCATE empties in place, because the transaction created their storage, and their indexes: they are
+/// rebuilt in the storage that they have, so that only a scan shows it.
 ///
 /// Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `ExecuteTruncateGuts`; `src/backend/catalog/heap.c`,
 /// `RelationTruncateIndexes`.

@@ -47,7 +47,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn the_strongest_mode_of_a_relation_is_told() {
+    fn the_strongest_mode_of_a_relation_is_reported() {
         let blocked = |mode, milliseconds| Blocked {
             relation: Relation::default(),
             mode,

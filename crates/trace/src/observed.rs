@@ -208,12 +208,12 @@ impl Correction<'_> {
             for relation in self.seen.statement.drops.iter().filter(|relation| observed && relation.to_string() == name)
             {
                 let relation = self.name(relation, effects);
-                // Who drops a table and names its views, too, could have left them out.
-                let goes_along = !relation.kind.is_table() && drops_table;
+                // A DROP of a table that also names its views could have omitted them.
+                let is_dependent = !relation.kind.is_table() && drops_table;
                 effects.removals.push(Removal {
                     description: format!("{} \"{}\"", relation.kind.word(), relation.name),
                     object: RemovedObject::Relation(relation.clone()),
-                    reason: if goes_along { RemovalReason::Cascade } else { RemovalReason::Named },
+                    reason: if is_dependent { RemovalReason::Cascade } else { RemovalReason::Named },
                     range: self.statement,
                 });
                 effects.drops.push(relation);

@@ -27,7 +27,7 @@ pub(crate) struct Watch<'a> {
     pub(crate) pid: i32,
     pub(crate) interval: Duration,
     pub(crate) major: u8,
-    /// Is told how far the statement has come, if somebody waits for that.
+    /// Called with the progress of the statement, if a caller wants it.
     pub(crate) progress: Option<&'a mut dyn FnMut(&Progress)>,
 }
 

@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 
 /// More sessions would disturb more than they tell.
 const MOST: usize = 4;
-/// So long do we wait for the waiters to wait.
+/// How long to wait until the waiters wait for their locks.
 const PATIENCE: Duration = Duration::from_millis(200);
 
 /// Sessions that wait for relations.

@@ -30,7 +30,7 @@ const POLL_OUTSIDE: Duration = Duration::from_millis(1);
 /// `invalid_transaction_termination` (a procedure with COMMIT), `no_active_sql_transaction` (LOCK TABLE, without one).
 const NOT_IN_BLOCK: [&str; 2] = ["25001", "2D000"];
 
-/// Is told the number and text of each statement, and how far it has come.
+/// Called with the number and text of each statement, and its progress.
 pub(crate) type Tell<'a> = dyn FnMut(usize, &str, Option<&Progress>) + 'a;
 
 /// A migration that is being measured.
@@ -259,7 +259,7 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
-    /// SET, SAVEPOINT and their like: run and not measured, so that no query of ours comes before SET TRANSACTION.
+    /// Runs SET, SAVEPOINT and so on without measuring them, so that no query of pgvet comes before SET TRANSACTION.
     async fn control(&mut self, step: &Step<'_>) -> Result<(), Stop> {
         let sent = send(&self.migrator, &step.sql, None, self.settings.statement_timeout).await;
         let refused = sent.result.is_err();

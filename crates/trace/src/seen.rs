@@ -76,7 +76,7 @@ impl<'a> Seen<'a> {
         taken.is_some_and(|by| *by < self.at)
     }
 
-    /// Did an earlier statement of the transaction make the relation, or its storage anew?
+    /// Whether an earlier statement of the transaction created the relation or gave it new storage.
     pub(crate) fn has_new_storage(&self, relation: &str) -> bool {
         self.transaction.new_storage.get(relation).is_some_and(|by| *by < self.at)
     }

@@ -53,7 +53,7 @@ fn analyze_tells_its_phase_and_how_much_is_sampled() {
 }
 
 #[test]
-fn nobody_is_told_who_does_not_look() {
+fn progress_is_not_reported_without_a_listener() {
     let Some(told) = told(18, "SELECT 1; CREATE INDEX i ON t (slow(a))", false) else { return };
     assert_eq!(told, []);
 }

@@ -140,7 +140,8 @@ fn has_schema(project: &Project) -> bool {
     project.files.iter().any(|file| file.role == Role::Baseline)
 }
 
-/// What the model says. A scratch server is empty at first, but for the tables of the tools, and the model is told so.
+/// Returns the predictions of the model. A scratch server is empty at first, but for the tables of the tools, so the
+/// model starts from that.
 fn predicted(
     args: &TraceArgs,
     project: &Project,

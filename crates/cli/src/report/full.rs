@@ -230,7 +230,7 @@ impl SourceCode for Source<'_> {
         after: usize,
     ) -> Result<Box<dyn SpanContents<'a> + 'a>, MietteError> {
         let source = self.file;
-        // miette counts lines from the beginning of what it is given, for each finding anew.
+        // miette counts lines from the beginning of the text that it is given, for each finding.
         let offset = u32::try_from(span.offset()).map_err(|_| MietteError::OutOfBounds)?;
         let first = source.lines().line_of(offset).saturating_sub(before + 1);
         let start = source.lines().start(first).map_or(0, |start| start as usize);

@@ -112,7 +112,7 @@ impl<'a> Report<'a> {
         report
     }
 
-    /// Leaves out what comments suppress.
+    /// Omits what comments suppress.
     #[must_use]
     pub(crate) fn without_suppressed(mut self) -> Self {
         self.suppressed.clear();
@@ -120,7 +120,7 @@ impl<'a> Report<'a> {
         self
     }
 
-    /// Leaves out what other migrations have: those are the indexes of the wanted ones.
+    /// Omits the findings of other migrations than the wanted ones, which are given by index.
     #[must_use]
     pub(crate) fn of_migrations(mut self, wanted: &BTreeSet<usize>) -> Self {
         self.findings.retain(|finding| wanted.contains(&(finding.diagnostic.file as usize)));
@@ -137,7 +137,7 @@ impl<'a> Report<'a> {
         self
     }
 
-    /// Leaves out what the baseline knows.
+    /// Omits what the baseline knows.
     #[must_use]
     pub(crate) fn without_known(mut self, baseline: &Baseline) -> Self {
         let all = self.findings.len();

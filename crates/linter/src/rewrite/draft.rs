@@ -133,7 +133,7 @@ impl Draft {
         let titled = |(file, parsed): (&PlannedFile, &ParsedFile)| PlannedFile { title: title(parsed), ..file.clone() };
         Plan {
             files: std::iter::zip(&self.files, files).map(titled).collect(),
-            unsolved: unsolved.into_iter().map(unsolved_as_told).collect(),
+            unsolved: unsolved.into_iter().map(unsolved_with_obstacle).collect(),
         }
     }
 
@@ -205,7 +205,7 @@ impl Draft {
                     self.changed = true;
                 }
                 Action::SetLockTimeout => {
-                    // What stands before it outside of a transaction may have to be able to wait.
+                    // Statements before it, outside of a transaction, may have to be able to wait.
                     let (local, place) = if self.files[file].transaction { ("LOCAL ", 0) } else { ("", at) };
                     let set = PlannedStatement::new(format!("SET {local}lock_timeout = '2s'"));
                     self.files[file].statements.insert(place, set);
@@ -290,8 +290,8 @@ impl Draft {
     }
 }
 
-/// The rule, and its message with what stands in the way of a recipe.
-fn unsolved_as_told(found: Diagnostic) -> Unsolved {
+/// Returns the rule, and its message with the reason why a recipe cannot be used.
+fn unsolved_with_obstacle(found: Diagnostic) -> Unsolved {
     let message = match found.obstacle {
         Some(obstacle) => format!("{} ({obstacle})", found.message),
         None => found.message,

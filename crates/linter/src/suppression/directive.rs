@@ -9,9 +9,9 @@ use smol_str::SmolStr;
 pub(super) struct Directive {
     pub(super) scope: Scope,
     pub(super) names: Vec<RuleName>,
-    /// What stands between the brackets.
+    /// The text between the brackets.
     pub(super) list: TextRange,
-    /// What stands behind them.
+    /// The text after them.
     pub(super) reason: SmolStr,
     pub(super) origin: Origin,
 }
@@ -119,7 +119,7 @@ fn names(text: &str, list: &str, separator: char) -> Vec<RuleName> {
     names.map(|name| RuleName { text: name.into(), range: range(text, name) }).collect()
 }
 
-/// Where a part of `text` is; it is told by its address.
+/// Returns where a part of `text` is, found by its address.
 fn range(text: &str, part: &str) -> TextRange {
     let start = (part.as_ptr() as usize - text.as_ptr() as usize) as u32;
     TextRange::new(start, start + part.len() as u32)
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reason_is_what_stands_behind_the_brackets() {
+    fn the_reason_is_the_text_after_the_brackets() {
         for (text, reason) in [
             ("-- pgvet: ignore[a]: few rows", "few rows"),
             ("-- pgvet: ignore[a] - few rows", "few rows"),

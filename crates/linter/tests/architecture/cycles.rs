@@ -93,7 +93,7 @@ fn first_names(list: &str) -> Vec<String> {
     found
 }
 
-/// The modules that can be reached from `from`, which is among them only if a cycle leads back to it.
+/// The modules that can be reached from `from`, which is among them only if it is in a cycle.
 fn reachable(graph: &Graph, from: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let mut open = vec![from.to_owned()];
@@ -107,7 +107,7 @@ fn reachable(graph: &Graph, from: &str) -> BTreeSet<String> {
     found
 }
 
-/// The modules that are in cycles, each with those that it uses and that lead back to it.
+/// The modules that are in cycles, each with the modules of the same cycles that it uses.
 fn cycles(graph: &Graph) -> Graph {
     let reached: Graph = graph.keys().map(|module| (module.clone(), reachable(graph, module))).collect();
     let mut found = Graph::new();

@@ -8,7 +8,7 @@ use pgvet_linter::diagnostic::Diagnostic;
 use pgvet_linter::rules::refusal::is_refusal;
 use pgvet_model::migration::TransactionMode;
 
-/// What stands for something that only the reader knows.
+/// Placeholders for something that only the reader knows.
 const PLACEHOLDERS: [&str; 4] = ["...", "…", "$1", "<"];
 
 pub(crate) fn check() {

@@ -240,7 +240,7 @@ fn not_understood(what: &str) -> Error {
     Error::new(format!("the connection string is not understood: {what}")).help(EXPECTED)
 }
 
-/// The value that a text begins with, and what comes after it. A backslash takes the next character as it is.
+/// The value that a text begins with, and the rest of the text. A backslash takes the next character as it is.
 fn value_of_pair(text: &str) -> Result<(String, &str), Error> {
     let quoted = text.strip_prefix('\'');
     let text = quoted.unwrap_or(text);

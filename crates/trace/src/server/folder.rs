@@ -102,7 +102,7 @@ impl Folder {
         command
     }
 
-    /// Who runs the server is told where a program cannot be reached.
+    /// Whether the server runs as another user. An error says so if that user cannot reach a program.
     pub(super) fn runs_as_other_user(&self) -> bool {
         self.user.is_some()
     }

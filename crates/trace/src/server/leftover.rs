@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use std::{fs, io};
 
-/// So long may a forgotten server, or its copier, take to end.
+/// Timeout for stopping a forgotten server, or its copier.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
 
 /// What runs that were killed have left: what is gone now, and why the rest is not.
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_removed_is_told_with_the_reason() {
+    fn what_cannot_be_removed_is_reported_with_the_reason() {
         let parent = tempfile::tempdir().unwrap();
         let mut dead = std::process::Command::new("true").spawn().unwrap();
         dead.wait().unwrap();

@@ -211,9 +211,7 @@ fn whole(path: &Path, text: &str, folders: &Folders, configured: Option<Tool>) -
         .or(around.rust_runner.map(signed(Sign::CargoToml)))
         .unwrap_or((Tool::Plain, Sign::None));
     let (tool, sign, unlisted) = match around.tool_by_names {
-        Some(known) if tool == Tool::Plain && known.skips(path) && !is_callback(&name) => {
-            (known, Sign::Folder, true)
-        }
+        Some(known) if tool == Tool::Plain && known.skips(path) && !is_callback(&name) => (known, Sign::Folder, true),
         _ => (tool, sign, around.is_unlisted(path)),
     };
     let transaction = match transaction::mode(tool, path, text) {

@@ -95,7 +95,7 @@ pub struct File {
 }
 
 impl File {
-    /// From the first to the last statement that was run, which leaves out the other direction.
+    /// From the first to the last statement that was run, which excludes the other direction.
     pub fn section(&self) -> TextRange {
         let start = self.measured.iter().map(|statement| statement.start).min().unwrap_or_default();
         let end = self.measured.iter().map(|statement| statement.end).max().unwrap_or_default();

@@ -17,7 +17,7 @@ const HISTORY: &str = include_str!("../../../../fixtures/rewrite/history.sql");
 const ROWS: &str = include_str!("../../../../fixtures/rewrite/rows.sql");
 const RECIPES: &str = include_str!("../../../../fixtures/rewrite/recipes.sql");
 
-/// So long may writes have to wait for a statement of a plan.
+/// Maximum time that writes may wait for a statement of a plan.
 pub const LIMIT: Duration = Duration::from_millis(50);
 
 /// The server does nothing else meanwhile.
@@ -32,7 +32,7 @@ pub(super) struct Arguments {
     /// Majors, separated by commas.
     #[arg(long, value_name = "MAJORS", value_delimiter = ',', default_values_t = [14, 18])]
     pg_version: Vec<u8>,
-    /// Run each so often, and take medians.
+    /// Number of runs of each recipe, of which the median is taken.
     #[arg(long, value_name = "N", default_value_t = 1)]
     repeat: usize,
     /// Only recipes whose text contains this.

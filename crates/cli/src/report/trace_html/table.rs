@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_column_that_says_nothing_is_left_out() {
+    fn an_empty_column_is_omitted() {
         let mut table = Table::new(["Line", "Nothing", "Time"]);
         table.place("m0-3".to_owned(), "", [Cell::text("<3>").to("m1"), Cell::text(""), Cell::number(12, "0.0 ms")]);
         table.row([Cell::default(), Cell::default(), Cell::default()]);
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn sql_of_a_help_is_told_from_its_sentences() {
+    fn sql_of_a_help_is_separated_from_its_sentences() {
         let help = Cell::help("first:\n    DROP TABLE a;\nthen wait");
         assert_eq!(help.html, "<div>first:</div><code>DROP TABLE a;</code><div>then wait</div>");
     }

@@ -75,7 +75,7 @@ pub(super) fn judge(sequence: &Sequence, run: &Run, version: PgVersion) -> Verdi
             verdict.depends_on_rows = at(statement.range.start);
             return verdict;
         } else if !found.iter().any(|difference| difference.what == "error" && difference.range == statement.range) {
-            // SAVEPOINT and its like where there is no block: what follows was not run.
+            // SAVEPOINT, RELEASE and so on outside a block: later statements were not run.
             return verdict;
         }
     }

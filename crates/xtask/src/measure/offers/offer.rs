@@ -212,7 +212,7 @@ fn written(files: &[(PathBuf, String)]) -> Result<Source, String> {
     Ok(Source::Loaded(project))
 }
 
-/// A text without what stands between its words.
+/// A text with single blanks between its words.
 fn words(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

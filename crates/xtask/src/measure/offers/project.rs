@@ -69,7 +69,7 @@ impl Copied {
         Ok(Self { root, repo, project, found, settings })
     }
 
-    /// SQL that makes what the first migration takes for granted.
+    /// SQL that creates the objects that the first migration presupposes.
     pub(super) fn setup(&self) -> &'static str {
         PRESUPPOSED.iter().find(|presupposed| presupposed.repo == self.repo).map_or("", |presupposed| presupposed.setup)
     }

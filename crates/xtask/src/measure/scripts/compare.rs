@@ -67,7 +67,7 @@ pub fn compare(case: &Recorded) -> Verdict {
     }
 }
 
-/// The tokens of a statement. What stands in for variables of psql can be anything.
+/// The tokens of a statement. Values that replace variables of psql can be anything.
 #[derive(Debug)]
 struct Shape {
     parts: Vec<String>,

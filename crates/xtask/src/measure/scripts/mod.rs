@@ -18,7 +18,7 @@ const GENERATED: u64 = 200;
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
-    /// Run all scripts through psql anew, and write down what the server was asked to run.
+    /// Run all scripts through psql again, and record what the server was asked to run.
     #[arg(long)]
     record: bool,
     /// Show one script, what the server ran and what pgvet reads.

@@ -27,7 +27,7 @@ pub struct Declaration {
     /// Shared cases that say nothing of this tool, with the reason.
     #[serde(default)]
     pub skip: BTreeMap<String, String>,
-    /// Cases in which pgvet says something else than was seen, with the reason.
+    /// Cases in which pgvet predicts something other than was seen, with the reason.
     #[serde(default)]
     pub differences: BTreeMap<String, String>,
     /// Why nothing is recorded.
@@ -86,7 +86,7 @@ pub struct Layout {
     /// Files of the project. `{list}` is the list of all migrations.
     #[serde(default)]
     pub files: BTreeMap<String, String>,
-    /// What the list says of one migration, and what stands between two.
+    /// What the list says of one migration, and the text between two.
     #[serde(default)]
     pub entry: String,
     #[serde(default)]

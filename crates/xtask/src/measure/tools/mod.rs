@@ -125,7 +125,7 @@ pub fn compare(tool: &Declaration) -> Result<Vec<Compared>, String> {
     let mut compared = Vec::new();
     for recorded in recorded(tool)? {
         let case = cases.iter().find(|case| case.name == recorded.case);
-        let case = case.ok_or_else(|| format!("{}: the case {} is gone: record it anew", tool.name, recorded.case))?;
+        let case = case.ok_or_else(|| format!("{}: the case {} is gone: record it again", tool.name, recorded.case))?;
         let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
         let root = folder.path().join("project");
         case.write(tool, &Address::of_nothing(), &root)?;

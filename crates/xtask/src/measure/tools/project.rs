@@ -26,7 +26,7 @@ impl Address {
         Self { port: 5432, database: "app".to_owned() }
     }
 
-    /// Replaces what stands for parts of the address.
+    /// Replaces the placeholders for parts of the address.
     pub fn fill(&self, text: &str) -> String {
         let Self { port, database } = self;
         text.replace("{url}", &format!("postgres://postgres@127.0.0.1:{port}/{database}?sslmode=disable"))
