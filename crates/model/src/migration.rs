@@ -44,12 +44,12 @@ pub struct Migration<'a> {
     pub runner: Runner,
     /// What the program refuses of the file: all of it belongs to the first migration of the file that is run.
     pub refusals: &'a [Refusal],
-    /// Report findings, or only replay it as history?
+    /// Whether to report findings, or only to replay it as history.
     pub report: bool,
     /// Whether it is a dump of a schema and not a migration: everything that it creates exists from the beginning.
     pub baseline: bool,
-    /// Is it known what runs before it? Not of scripts without numbers, and not where migrations in a programming language
-    /// run among those in SQL.
+    /// Whether the migrations before it are known. Not for scripts without numbers, and not if migrations in a
+    /// programming language run among those in SQL.
     pub ordered: bool,
     /// Migrations with the same number are released together; `None`: nothing says with which.
     pub release: Option<u32>,
@@ -122,7 +122,7 @@ impl<'a> Migration<'a> {
         }
     }
 
-    /// Is what follows a COMMIT in another transaction that is not the file's own?
+    /// Whether statements after a COMMIT are in another transaction that is not the file's own.
     pub fn begins_another(&self) -> bool {
         self.transaction != TransactionMode::Transaction || self.runner.after_commit == AfterCommit::Together
     }

@@ -236,7 +236,8 @@ impl Replay {
         self.doubt_others(migration);
     }
 
-    /// Gives a migration its session: that of the one before it, where the program goes on with it. Is that certain?
+    /// Gives a migration its session: that of the one before it, if the program continues it. Returns whether that is
+    /// certain.
     ///
     /// What was applied in an earlier run has set nothing here. Of files that are checked together nothing shows whether
     /// they are pending together, unless they are released together or are parts of one file.

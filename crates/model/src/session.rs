@@ -118,7 +118,7 @@ impl SettingsInEffect {
         }
     }
 
-    /// Was the value set by an earlier migration of which nothing shows that it runs in the same session?
+    /// Whether the value was set by an earlier migration that is not known to run in the same session.
     pub fn is_doubtful(&self, name: &str) -> bool {
         self.doubtful.contains(name) && !self.local.contains_key(name)
     }
@@ -165,7 +165,8 @@ impl SettingsInEffect {
         schema.map_or_else(|| self.search_path(), |schema| vec![schema.clone()].into())
     }
 
-    /// Is the session's time zone known to be UTC? Unset counts: it is the server's default where none is configured.
+    /// Whether the session's time zone is known to be UTC, or is not set: UTC is the server's default if none is
+    /// configured.
     pub fn time_zone_is_utc(&self) -> bool {
         self.get("timezone").is_none_or(|setting| {
             matches!(
@@ -235,7 +236,7 @@ pub struct HeldLock {
     pub kind: RelationKind,
     pub mode: LockMode,
     pub cause: LockCause,
-    /// Could anybody wait for it?
+    /// Whether other sessions could wait for it.
     pub exposed: bool,
     pub place: Place,
     /// What asks for it, within the statement.

@@ -54,7 +54,7 @@ pub struct TableStatistics {
     /// Bytes of each index.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub indexes: BTreeMap<String, u64>,
-    /// Is autovacuum switched off for it?
+    /// Whether autovacuum is disabled for it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub autovacuum_off: bool,
 }

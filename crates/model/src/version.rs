@@ -89,7 +89,7 @@ impl Target {
         self.version
     }
 
-    /// Is this PostgreSQL `major` or newer? Remembers that it matters.
+    /// Whether this is PostgreSQL `major` or newer. Remembers that it matters.
     pub fn at_least(&self, major: u8) -> bool {
         self.asked.set(self.asked.get() | 1 << major);
         self.version.0 >= major

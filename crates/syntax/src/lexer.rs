@@ -57,7 +57,7 @@ impl Token {
         &source[self.range.as_usize()]
     }
 
-    /// Is it this keyword? `keyword` is given in upper case.
+    /// Whether it is this keyword, which is given in upper case.
     pub fn is_keyword(&self, source: &str, keyword: &str) -> bool {
         self.kind == TokenKind::Word && self.text(source).eq_ignore_ascii_case(keyword)
     }
@@ -73,13 +73,14 @@ pub struct Lexer<'a> {
     source: &'a str,
     offset: usize,
     end: usize,
-    /// Do plain quotes treat a backslash as a character? (`standard_conforming_strings`, on by default.)
+    /// Whether plain quotes treat a backslash as a character (`standard_conforming_strings`, on by default).
     pub standard_conforming_strings: bool,
-    /// Are template placeholders one token each?
+    /// Whether each template placeholder is one token.
     pub templates: bool,
-    /// Is `$name$_` a placeholder where it can also open a dollar quote? Not where a string and then a word are SQL.
+    /// Whether `$name$_` is a placeholder although it can also open a dollar quote. Not if a string and then a word are
+    /// SQL.
     pub glued_tags: bool,
-    /// Is the text read as psql reads it, which forgets at the end of a line that a string began with `E`?
+    /// Whether the text is read as psql reads it, which forgets at the end of a line that a string began with `E`.
     pub line_by_line: bool,
     comments: Vec<TextRange>,
     operators: OperatorRun,

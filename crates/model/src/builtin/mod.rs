@@ -141,7 +141,7 @@ pub fn system_relation(schema: &str, name: &str) -> Option<&'static SystemRelati
     equal_range(&relations::RELATIONS, |row| (row.schema, row.name).cmp(&(schema, name))).first()
 }
 
-/// Does a system catalog hold user data, as many rows as there are large objects?
+/// Whether a system catalog holds user data, as many rows as there are large objects.
 pub fn is_of_large_objects(catalog: &str) -> bool {
     matches!(catalog, "pg_largeobject" | "pg_largeobject_metadata")
 }

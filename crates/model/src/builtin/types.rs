@@ -15,7 +15,7 @@ pub struct Majors {
 impl Majors {
     pub const ALL: Self = Self { since: 0, until: u8::MAX };
 
-    /// Is it there in the version that is modelled?
+    /// Whether it exists in the modelled version.
     pub fn contain(self, target: &Target) -> bool {
         (self.since == 0 || target.at_least(self.since)) && (self.until == u8::MAX || !target.at_least(self.until + 1))
     }

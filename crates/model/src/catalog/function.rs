@@ -100,7 +100,7 @@ impl Function {
         builtin::type_by_oid(self.returns.oid.0).map(|row| row.name)
     }
 
-    /// Can it be called with so many arguments?
+    /// Whether it can be called with this number of arguments.
     pub fn takes(&self, arguments: usize) -> bool {
         let inputs = || self.parameters.iter().filter(|parameter| parameter.mode.is_input());
         let variadic = inputs().any(|parameter| parameter.mode == ParameterMode::Variadic);

@@ -265,7 +265,7 @@ impl Catalog {
         self.add_relation(relation);
     }
 
-    /// Does the history lack relations that it uses?
+    /// Whether the history lacks relations that it uses.
     pub fn has_unseen(&self) -> bool {
         self.has_unseen
     }

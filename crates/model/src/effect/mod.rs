@@ -126,12 +126,12 @@ pub enum Visibility {
 }
 
 impl Visibility {
-    /// May other sessions wait for a lock on it, and may work on it take long?
+    /// Whether other sessions may wait for a lock on it, and work on it may take long.
     pub fn is_exposed(self) -> bool {
         matches!(self, Self::Existing | Self::SameDeployment { filled: true })
     }
 
-    /// May it hold rows?
+    /// Whether it may hold rows.
     pub fn may_have_rows(self) -> bool {
         match self {
             Self::Existing => true,

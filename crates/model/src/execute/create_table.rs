@@ -179,7 +179,8 @@ impl Executor<'_> {
         Ok(schema)
     }
 
-    /// May a relation of this name be made? Returns its schema, or `None` when IF NOT EXISTS makes it a no-op.
+    /// Checks that a relation of this name may be created. Returns its schema, or `None` if IF NOT EXISTS makes it a
+    /// no-op.
     pub(super) fn check_new_relation(
         &mut self,
         name: &ObjectName,

@@ -85,7 +85,7 @@ pub struct Executed {
     pub after: Catalog,
     /// Code runs in a transaction, be it that of the statement alone.
     pub session: Session,
-    /// Does it depend on a condition or a handler of exceptions whether it runs, or fails?
+    /// Whether a condition or an exception handler decides if it runs, or fails.
     pub guarded: bool,
 }
 

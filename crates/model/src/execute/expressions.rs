@@ -103,8 +103,8 @@ impl Executor<'_> {
         self.catalog.get_type(oid).is_some_and(|own| matches!(own.kind, TypeKind::Enum { .. }))
     }
 
-    /// Is a default stored? `DEFAULT NULL` is not, unless the null is coerced: to a domain, or to a length. An interval
-    /// takes its modifier at once.
+    /// Whether a default is stored. `DEFAULT NULL` is not, unless the null is coerced: to a domain, or to a length. An
+    /// interval takes its modifier at once.
     ///
     /// Source: PostgreSQL 18, `src/backend/catalog/heap.c`, `AddRelationNewConstraints`;
     /// `src/backend/parser/parse_coerce.c`, `coerce_type` and `coerce_type_typmod`.
@@ -174,7 +174,7 @@ impl Executor<'_> {
         self.with_analyzer(|analyzer| analyzer.infer(expr, &scope))
     }
 
-    /// Are all functions, operators and casts of the database known?
+    /// Whether all functions, operators and casts of the database are known.
     pub(crate) fn knows_all_code(&self) -> bool {
         self.knowledge == Knowledge::Everything && self.catalog.knows_all_code()
     }
@@ -243,7 +243,7 @@ impl Executor<'_> {
         (coerced || typed.volatility == Volatility::Volatile).then(|| typed.volatile_function.unwrap_or_default())
     }
 
-    /// Do the valid constraints of the table prove that the column holds no null?
+    /// Whether the valid constraints of the table prove that the column holds no null.
     pub(crate) fn constraints_imply_not_null(&self, table: Oid, column: &SmolStr) -> bool {
         self.catalog.relation(table).constraints.iter().any(|constraint| match &constraint.kind {
             ConstraintKind::Check { expression, .. } => {
@@ -281,7 +281,7 @@ impl Executor<'_> {
         }
     }
 
-    /// Do both types have the same default operator class for the access method?
+    /// Whether both types have the same default operator class for the access method.
     pub(crate) fn same_operator_class(&self, method: &str, old: SqlType, new: SqlType) -> bool {
         if old.oid == new.oid {
             return true;
@@ -304,7 +304,7 @@ impl Executor<'_> {
         Ok(())
     }
 
-    /// Does the type have a collation?
+    /// Whether the type has a collation.
     pub(crate) fn is_collatable(&self, sql_type: SqlType) -> bool {
         let base = self.with_analyzer(|analyzer| analyzer.base_type(sql_type)).oid;
         builtin::type_by_oid(base.0).is_some_and(|found| !found.collation.is_empty())
@@ -343,7 +343,7 @@ pub(crate) fn columns_of(expr: &Expr) -> Vec<SmolStr> {
     columns
 }
 
-/// Does the expression mention the column? A whole-row reference counts.
+/// Whether the expression mentions the column, by its name or in a whole-row reference.
 pub(crate) fn mentions(expr: &Expr, column: &str) -> bool {
     let mut found = false;
     expr.walk(&mut |part| match &part.kind {

@@ -230,8 +230,8 @@ impl Executor<'_> {
         }
     }
 
-    /// Is the type of a column not known? A placeholder such as `$%AUTO_INCREMENT_PRIMARY_KEY%$` in the place of a type
-    /// may stand for a primary key as well.
+    /// Whether the type of a column is unknown. A placeholder such as `$%AUTO_INCREMENT_PRIMARY_KEY%$` in the place of
+    /// a type may be a primary key as well.
     fn may_be_declared_unique(&self, table: Oid, columns: &[SmolStr]) -> bool {
         let relation = self.catalog.relation(table);
         let is_assumed = |oid| {
@@ -244,7 +244,7 @@ impl Executor<'_> {
         })
     }
 
-    /// Is uniqueness checked late, so that rows cannot rely on it?
+    /// Whether uniqueness is checked late, so that rows cannot rely on it.
     pub(super) fn is_deferrable(&self, table: Oid, index: Oid) -> bool {
         let mut constraints = self.catalog.relation(table).constraints.iter();
         constraints.any(|constraint| constraint.index() == Some(index) && constraint.deferrable)

@@ -276,7 +276,7 @@ impl Executor<'_> {
         false
     }
 
-    /// Can the index of a partition be attached to the parent's?
+    /// Whether the index of a partition can be attached to the parent's.
     ///
     /// Source: PostgreSQL 18, `src/backend/catalog/index.c`, `CompareIndexInfo`.
     pub(super) fn is_counterpart(&self, partition: Oid, candidate: Oid, parent_index: Oid) -> bool {

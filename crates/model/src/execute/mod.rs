@@ -272,7 +272,7 @@ impl Executor<'_> {
         Birth { deployment, transaction, filled, many: filled, at_most: None, filled_in }
     }
 
-    /// Has this deployment made the relation?
+    /// Whether this deployment created the relation.
     pub(crate) fn is_new(&self, relation: &Relation) -> bool {
         relation.birth.is_of(self.deployment)
     }

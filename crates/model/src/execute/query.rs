@@ -449,7 +449,7 @@ impl Executor<'_> {
         Ok(())
     }
 
-    /// Is it a relation of PostgreSQL itself?
+    /// Whether it is a relation of PostgreSQL itself.
     pub(crate) fn is_system_relation(&self, name: &ObjectName) -> bool {
         match &name.schema {
             Some(schema) => matches!(schema.as_str(), "pg_catalog" | "information_schema" | "pg_toast"),
@@ -458,7 +458,7 @@ impl Executor<'_> {
     }
 }
 
-/// Is a WHERE no restriction: `true`, `1 = 1`?
+/// Whether a WHERE restricts nothing: `true`, `1 = 1`.
 pub(crate) fn is_always_true(filter: &Expr) -> bool {
     match &filter.kind {
         ExprKind::Literal(pgvet_syntax::ast::Literal::Boolean(value)) => *value,

@@ -480,7 +480,7 @@ fn function_text(function: &Function, text: &str) -> Option<FunctionText> {
     is_verbatim.then_some(FunctionText { name, file, start })
 }
 
-/// Does a handler catch this SQLSTATE?
+/// Whether a handler catches this SQLSTATE.
 fn catches(handler: &Handler, sqlstate: &str) -> bool {
     handler.conditions.iter().any(|condition| match &condition.kind {
         ConditionKind::Others => true,

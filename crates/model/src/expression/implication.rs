@@ -11,7 +11,7 @@ use crate::catalog::SqlType;
 use pgvet_syntax::ast::{Expr, ExprKind, Literal, OperatorForm};
 use std::cmp::Ordering;
 
-/// Does a valid CHECK prove that the column has no nulls? (SET NOT NULL asks this from PostgreSQL 12 on.)
+/// Whether a valid CHECK proves that the column has no nulls. (SET NOT NULL uses such a proof from PostgreSQL 12 on.)
 pub fn check_implies_not_null(check: &Expr, column: &str) -> bool {
     proves_not_null(&Condition::of(check), column)
 }
@@ -30,7 +30,7 @@ fn is_column(expression: &Expr, name: &str) -> bool {
 }
 
 impl Analyzer<'_> {
-    /// Do the valid CHECKs of a table, together with its columns that are NOT NULL, prove a partition constraint?
+    /// Whether the valid CHECKs of a table, together with its NOT NULL columns, prove a partition constraint.
     /// `scope` is the table. Constants are taken to be read in one time zone.
     pub fn checks_imply(&self, scope: &Scope, existing: &[&Expr], not_null: &[&str], required: &Expr) -> bool {
         let proof = Proof { analyzer: self, scope, not_null };

@@ -135,7 +135,7 @@ fn uses(value: &Expr, function: &Function, position: usize) -> usize {
     count
 }
 
-/// Does a null in any parameter make the value null? Where it is not plain to see, no.
+/// Whether a null in any parameter makes the value null. False if that is not obvious.
 fn is_strict_in_all_parameters(value: &Expr, function: &Function) -> bool {
     let mut strict = true;
     value.walk(&mut |part| {

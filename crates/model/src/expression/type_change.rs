@@ -1,4 +1,4 @@
-//! ALTER COLUMN ... TYPE: is the table rewritten, and can an index stay?
+//! Effects of ALTER COLUMN ... TYPE: whether the table is rewritten, and whether an index can stay.
 
 use super::coercion::NoSteps;
 use super::{Analyzer, Scope, Step};
@@ -129,8 +129,9 @@ impl Analyzer<'_> {
         }
     }
 
-    /// Can a btree index with default operator class stay, as `CheckIndexCompatible` (src/backend/commands/indexcmds.c)
-    /// decides? It compares collation and operator class, and the type itself where the class is polymorphic.
+    /// Whether a btree index with default operator class can stay, as `CheckIndexCompatible`
+    /// (src/backend/commands/indexcmds.c) decides. It compares collation and operator class, and the type itself where
+    /// the class is polymorphic.
     fn same_operator_class(&self, old: SqlType, new: SqlType) -> bool {
         let collation = |sql_type: SqlType| self.facts(sql_type.oid).map(|facts| facts.collation);
         let class = |sql_type| self.default_operator_class("btree", sql_type);

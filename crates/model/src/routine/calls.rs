@@ -127,7 +127,7 @@ impl<'a> Routines<'a> {
         found.into_iter().map(|(_, _, oid)| oid).collect()
     }
 
-    /// Does the definition of a function stand in a reported migration?
+    /// Whether the definition of a function is in a reported migration.
     pub fn is_reported(&self, function: Oid) -> bool {
         let definition = self.catalog.get_function(function).and_then(|function| function.defined_at.as_ref());
         let migration = definition.and_then(|definition| self.migrations.get(definition.file as usize));
@@ -174,7 +174,7 @@ impl<'a> Routines<'a> {
     }
 }
 
-/// Does a body name one of these functions before a parenthesis? Saves reading it.
+/// Whether a body names one of these functions before a parenthesis. Saves reading it.
 fn may_call(body: &FunctionBody, names: &FxHashSet<SmolStr>) -> bool {
     let FunctionBody::Source { text, .. } = body else { return true };
     let mut last: Option<SmolStr> = None;

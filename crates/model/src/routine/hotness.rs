@@ -171,7 +171,7 @@ impl Routines<'_> {
 }
 
 impl TriggerUse {
-    /// Does it fire in normal use? TRUNCATE does not happen often.
+    /// Whether it fires in normal use. TRUNCATE is not frequent.
     fn is_frequent(&self) -> bool {
         let events = self.trigger.events;
         let enabled = !matches!(self.trigger.firing, pgvet_syntax::ast::Firing::Disable);

@@ -61,7 +61,7 @@ impl Routine {
         self.function.as_ref().map(|function| function.oid)
     }
 
-    /// Was all of the code read?
+    /// Whether all of the code was read.
     pub fn is_read(&self) -> bool {
         let has_errors = matches!(&self.code, Code::Plpgsql(body) if !body.errors.is_empty());
         self.unread.is_empty() && !has_errors

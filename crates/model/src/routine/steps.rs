@@ -120,7 +120,7 @@ impl Routine {
         found
     }
 
-    /// Does a function in SQL give one row of its last statement?
+    /// Whether a function in SQL returns one row of its last statement.
     fn gives_one_row(&self) -> bool {
         self.function.as_ref().is_some_and(|function| !function.returns_set && function.returns.oid.0 != oid::VOID)
     }

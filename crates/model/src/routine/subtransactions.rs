@@ -47,7 +47,7 @@ pub struct Source {
 }
 
 impl Subtransactions {
-    /// Are they without bound because of the objects of the database only?
+    /// Whether they are unbounded only because of the objects of the database.
     fn of_objects(&self) -> bool {
         let mut unbounded = self.sources.iter().filter(|source| source.bound == Bound::Unbounded).peekable();
         unbounded.peek().is_some() && unbounded.all(|source| source.of_objects)
@@ -65,7 +65,7 @@ impl Routines<'_> {
         self.of_call(function).most
     }
 
-    /// Does one call of the function that a source names begin as many?
+    /// Whether one call of the function that a source names begins as many.
     pub fn is_many_in_callee(&self, source: &Source) -> bool {
         let called = source.callee.map(|oid| self.of_call(oid));
         called.is_some_and(|called| called.most == Bound::Unbounded && called.of_objects() == source.of_objects)
@@ -82,7 +82,7 @@ impl Routines<'_> {
     }
 }
 
-/// Is a trigger about this kind of change?
+/// Tests whether a trigger fires for a kind of change.
 type Fires = fn(TriggerEvents) -> bool;
 
 /// What a piece of code adds, with COMMITs in it.
@@ -179,7 +179,7 @@ struct Counter<'r, 'a> {
     open: Vec<Oid>,
     /// What one call of a function begins, and whether for objects of the database only.
     counted: FxHashMap<Oid, (Bound, bool)>,
-    /// May a function write?
+    /// Whether a function may write.
     writing: FxHashMap<Oid, bool>,
 }
 

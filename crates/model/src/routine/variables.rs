@@ -99,7 +99,7 @@ impl Routine {
         found
     }
 
-    /// Is it a parameter, or `parameter.field`, `function.parameter`, a variable, `record.field`?
+    /// Whether it is a parameter, or `parameter.field`, `function.parameter`, a variable, `record.field`.
     ///
     /// A column of the same name wins nothing: PL/pgSQL refuses what is ambiguous unless told otherwise.
     pub fn is_variable(&self, path: &[SmolStr]) -> bool {

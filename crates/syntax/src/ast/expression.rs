@@ -262,7 +262,7 @@ impl Expr {
 }
 
 impl Expr {
-    /// Do both say the same, wherever they stand? Subqueries are never the same.
+    /// Whether both say the same, wherever they are. Subqueries are never the same.
     pub fn is_same(&self, other: &Self) -> bool {
         use ExprKind as K;
         let same_head = match (&self.kind, &other.kind) {

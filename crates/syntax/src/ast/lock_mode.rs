@@ -29,7 +29,7 @@ impl LockMode {
         Self::AccessExclusive,
     ];
 
-    /// Must a session that wants `self` wait for one that holds `other`?
+    /// Whether a session that wants `self` must wait for one that holds `other`.
     pub fn conflicts_with(self, other: Self) -> bool {
         let (weak, strong) = if self <= other { (self, other) } else { (other, self) };
         match weak {
@@ -42,12 +42,12 @@ impl LockMode {
         }
     }
 
-    /// Does it stop INSERT, UPDATE and DELETE?
+    /// Whether it blocks INSERT, UPDATE and DELETE.
     pub fn blocks_writes(self) -> bool {
         self.conflicts_with(Self::RowExclusive)
     }
 
-    /// Does it stop SELECT?
+    /// Whether it blocks SELECT.
     pub fn blocks_reads(self) -> bool {
         self.conflicts_with(Self::AccessShare)
     }

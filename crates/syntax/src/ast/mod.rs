@@ -151,7 +151,7 @@ pub enum Ast {
 }
 
 impl Ast {
-    /// Does the statement say CONCURRENTLY?
+    /// Whether the statement says CONCURRENTLY.
     pub fn is_concurrent(&self) -> bool {
         let detaches = |command: &AlterTableCommand| {
             matches!(command.action, AlterTableAction::DetachPartition { concurrently: true, .. })

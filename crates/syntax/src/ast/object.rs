@@ -135,7 +135,7 @@ pub enum ParameterMode {
 }
 
 impl ParameterMode {
-    /// Is it part of the signature by which the function is called?
+    /// Whether it is part of the signature by which the function is called.
     pub fn is_input(self) -> bool {
         matches!(self, Self::In | Self::InOut | Self::Variadic)
     }
@@ -189,7 +189,7 @@ pub struct CreateTrigger {
     pub events: TriggerEvents,
     pub columns: Vec<Name>,
     pub condition: Option<Expr>,
-    /// Has it transition tables (REFERENCING)?
+    /// Whether it has transition tables (REFERENCING).
     pub transitions: bool,
     pub keyword: TextRange,
 }

@@ -182,7 +182,7 @@ pub struct Insert {
     pub with: Option<With>,
     pub table: RelationRef,
     pub columns: Vec<Name>,
-    /// Does it say OVERRIDING SYSTEM VALUE or OVERRIDING USER VALUE?
+    /// Whether it says OVERRIDING SYSTEM VALUE or OVERRIDING USER VALUE.
     pub overriding: bool,
     pub source: InsertSource,
     pub on_conflict: Option<OnConflict>,

@@ -295,7 +295,7 @@ pub enum ConstraintKind {
     Generated {
         expression: Expr,
         stored: bool,
-        /// Was STORED or VIRTUAL written? Before 18 the grammar asks for STORED.
+        /// Whether STORED or VIRTUAL was written. Before 18 the grammar requires STORED.
         explicit_kind: bool,
     },
     Check(Expr),
@@ -492,7 +492,7 @@ pub struct LockTable {
     /// Tables, and whether ONLY.
     pub tables: Vec<(ObjectName, bool)>,
     pub mode: crate::ast::LockMode,
-    /// Was a mode written?
+    /// Whether a mode was written.
     pub explicit_mode: bool,
     pub nowait: bool,
     pub keyword: TextRange,

@@ -25,7 +25,7 @@ enum Map {
 struct Piece {
     text: u32,
     file: u32,
-    /// Is the character before it an escape, which takes more bytes in the file?
+    /// Whether the character before it is an escape, which takes more bytes in the file.
     after_escape: bool,
 }
 

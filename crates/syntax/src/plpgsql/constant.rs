@@ -46,7 +46,7 @@ struct Piece {
 }
 
 impl ConstantSql {
-    /// Is the whole text known?
+    /// Whether the whole text is known.
     pub fn is_complete(&self) -> bool {
         self.holes.is_empty()
     }

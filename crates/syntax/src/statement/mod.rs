@@ -49,7 +49,7 @@ pub struct Statement {
     pub parsed: Result<Arc<Ast>, SyntaxError>,
     /// What was replaced so that the statement could be parsed; empty when the text is SQL as it stands.
     pub placeholders: Vec<Placeholder>,
-    /// Does a semicolon (or a psql command such as `\gset`) end it?
+    /// Whether a semicolon (or a psql command such as `\gset`) ends it.
     pub terminated: bool,
     /// The first string that `standard_conforming_strings` decides the end of, and the value that it was read with.
     pub quoting: Option<Quoting>,

@@ -107,7 +107,7 @@ pub(super) struct Hole {
     pub(super) filled: TextRange,
 }
 
-/// Is this tag no value, but a condition, a loop or a comment?
+/// Whether this tag is not a value, but a condition, a loop or a comment.
 pub(super) fn is_control(tag: &str) -> bool {
     if tag.starts_with("{%") || tag.starts_with("{#") {
         return true;
@@ -215,8 +215,8 @@ pub fn fill_text(text: &str) -> String {
     filled(text, TextRange::new(0, text.len() as u32), &holes)
 }
 
-/// Will something else stand in a text that PostgreSQL refuses as it is? `@extschema@` in the script of an extension,
-/// `{{ name }}`, `${name}` and `:NAME` of template engines, and marks of those that nobody knows: `%%FIELDS%%`.
+/// Whether a text that PostgreSQL refuses as it is will be replaced in part: `@extschema@` in the script of an
+/// extension, `{{ name }}`, `${name}` and `:NAME` of template engines, and marks of unknown programs: `%%FIELDS%%`.
 pub fn is_template(text: &str) -> bool {
     let marks = ["%%", "{{", "<%", "@ext"];
     marks.iter().any(|mark| text.contains(mark)) || has_colon_name(text) || fill_text(text) != text

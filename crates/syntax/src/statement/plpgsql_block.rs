@@ -73,7 +73,7 @@ fn read_declarations(source: &str, lexer: &mut Lexer<'_>, tokens: &mut Vec<Token
 
 struct Nesting {
     open: u32,
-    /// Was the last token END, so that this one says of what?
+    /// Whether the last token was END, so that this one names the block that it ends.
     closing: bool,
 }
 
@@ -100,7 +100,7 @@ impl Nesting {
         false
     }
 
-    /// Was the last token of the text the END of the block?
+    /// Whether the last token of the text was the END of the block.
     fn closes_at_end(&self) -> bool {
         self.closing && self.open == 1
     }

@@ -34,7 +34,7 @@ pub(super) struct Splitter<'a> {
     settings: Settings,
     /// Where the text begins that was not sent yet.
     sent_to: usize,
-    /// Can the text change the settings at all?
+    /// Whether the text can change the settings at all.
     follows_settings: bool,
     has_backslash: bool,
     variables: Variables,
@@ -211,7 +211,7 @@ impl<'a> Splitter<'a> {
         is(0, "CREATE") && (is(kind, "FUNCTION") || is(kind, "PROCEDURE"))
     }
 
-    /// Does the semicolon that was just read end the statement?
+    /// Whether the semicolon that was just read ends the statement.
     fn ends_statement(&self) -> bool {
         if self.atomic > 0 {
             return false;
@@ -224,7 +224,7 @@ impl<'a> Splitter<'a> {
         !is_rule && self.resumes()
     }
 
-    /// Does a statement begin after the semicolon that was just read?
+    /// Whether a statement begins after the semicolon that was just read.
     fn resumes(&self) -> bool {
         let mut lexer = self.lexer.clone();
         let semicolon = self.lexer.offset();
@@ -255,7 +255,7 @@ impl<'a> Splitter<'a> {
         }
     }
 
-    /// Does the comment stand alone after the statement that ended on the same line?
+    /// Whether the comment is alone after the statement that ended on the same line.
     fn trails(&self, comment: TextRange, next: usize) -> bool {
         let follows = self.result.pieces.last().is_some_and(|piece| piece.kind.is_statement());
         follows
@@ -376,7 +376,7 @@ impl Piece {
     }
 }
 
-/// Is this an annotation of a migration tool that ends whatever stands before it?
+/// Whether this is an annotation of a migration tool that ends any statement before it.
 fn is_boundary(comment: TextRange, text: &str) -> bool {
     let Some(text) = text[comment.as_usize()].strip_prefix("--") else { return false };
     if text.starts_with("> statement-breakpoint") {

@@ -1,4 +1,4 @@
-//! ALTER COLUMN TYPE: does it rewrite the table, and what hangs on the column?
+//! ALTER COLUMN TYPE: whether it rewrites the table, and the objects that depend on the column.
 //!
 //! Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `ATPrepAlterColumnType`, `ATExecAlterColumnType`,
 //! `ATPostAlterTypeCleanup`; `src/backend/commands/indexcmds.c`, `CheckIndexCompatible`.
@@ -396,7 +396,7 @@ impl Executor<'_> {
         matches!(self.catalog.relation(table).kind, RelationKind::Table | RelationKind::MaterializedView)
     }
 
-    /// May the index keep its storage?
+    /// Whether the index may keep its storage.
     fn index_is_compatible(&self, index: &Index, changed: &ChangedColumn) -> bool {
         // An index of a partition is rebuilt with that of its parent.
         // A GIN index of an array has its elements as keys, which is never treated as the same type.
@@ -482,7 +482,7 @@ pub(super) fn check_identity_type(sql_type: SqlType, range: TextRange) -> Run {
     Ok(())
 }
 
-/// Does the index use the column in a key, an expression, its predicate or INCLUDE?
+/// Whether the index uses the column in a key, an expression, its predicate or INCLUDE.
 pub(crate) fn index_uses(index: &Index, column: &SmolStr) -> bool {
     index.elements.iter().any(|element| mentions(&element.key, column))
         || index.including.contains(column)

@@ -124,7 +124,7 @@ impl Executor<'_> {
         }
     }
 
-    /// Does the command apply to children, too?
+    /// Whether the command applies to children, too.
     fn recurses(&self, table: Oid, action: &Action) -> bool {
         let relation = self.catalog.relation(table);
         let partitioned = relation.kind == RelationKind::PartitionedTable;
@@ -180,7 +180,7 @@ impl Executor<'_> {
     }
 }
 
-/// Is there a trigger FOR EACH ROW among those that are meant? Foreign keys have some, where `internal` ones count.
+/// Whether the chosen triggers include one FOR EACH ROW. Foreign keys have some, if `internal` ones are included.
 fn has_row_trigger(relation: &Relation, which: &TriggerChoice, internal: bool) -> bool {
     let named = |name: &SmolStr| !matches!(which, TriggerChoice::Named(wanted) if wanted.text != *name);
     let internal = internal

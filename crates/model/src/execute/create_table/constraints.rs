@@ -269,7 +269,7 @@ struct NewKey<'a> {
 }
 
 impl NewKey<'_> {
-    /// Would it be the same index? `a int PRIMARY KEY UNIQUE` makes one.
+    /// Whether it would be the same index. `a int PRIMARY KEY UNIQUE` creates one.
     ///
     /// Source: PostgreSQL 18, `src/backend/parser/parse_utilcmd.c`, `transformIndexConstraints`.
     fn is_same(&self, other: &Self) -> bool {

@@ -78,7 +78,7 @@ impl Executor<'_> {
         Ok(())
     }
 
-    /// Is the column's NOT NULL one that children do not get? Before 18 they all do.
+    /// Whether the column's NOT NULL is one that children do not get. Before 18 they all do.
     fn is_own_not_null(&self, parent: &Relation, column: &SmolStr) -> bool {
         let of_column = |constraint: &Arc<Constraint>| {
             let is_it = matches!(&constraint.kind, ConstraintKind::NotNull { column: own } if own == column);
@@ -99,7 +99,7 @@ pub(super) fn check_disputed_defaults(table: &mut NewTable, range: TextRange) ->
     Ok(())
 }
 
-/// Are they different for PostgreSQL, too, which compares them after their coercion?
+/// Whether they differ for PostgreSQL, too, which compares them after their coercion.
 fn certainly_differ(ours: &Expr, theirs: &Expr) -> bool {
     use ExprKind::{Call, Literal};
     match (&ours.kind, &theirs.kind) {

@@ -468,7 +468,7 @@ fn index_uses(index: &Index, column: &SmolStr) -> bool {
         || index.predicate.as_deref().is_some_and(|predicate| mentions(predicate, column))
 }
 
-/// Does the expression call a function of that name, whichever it is?
+/// Whether the expression calls a function of that name, whichever it is.
 fn calls_by_name(expr: &Expr, name: &str) -> bool {
     let mut found = false;
     expr.walk(&mut |part| found |= matches!(&part.kind, pgvet_syntax::ast::ExprKind::Call(call) if call.name == name));

@@ -137,7 +137,7 @@ impl Executor<'_> {
         self.constant_rows(query).map(|rows| !rows.is_empty())
     }
 
-    /// Does a query of the system catalogs find a row?
+    /// Whether a query of the system catalogs finds a row.
     pub(super) fn catalog_rows(&self, query: &Query) -> Option<bool> {
         self.system_row(query).and_then(|found| self.certain(found))
     }

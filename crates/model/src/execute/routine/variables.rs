@@ -28,7 +28,7 @@ impl Variables {
         self.0.iter().all(|(name, _)| name == "found")
     }
 
-    /// Is it a variable, or a field of a record?
+    /// Whether it is a variable, or a field of a record.
     pub(super) fn has(&self, path: &[SmolStr]) -> bool {
         path.first().is_some_and(|first| self.0.iter().any(|(known, _)| known == first))
     }

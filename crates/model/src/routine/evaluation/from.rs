@@ -140,7 +140,7 @@ impl<'a> Evaluation<'_, 'a> {
         owners.next().filter(|_| owners.next().is_none())
     }
 
-    /// May a name mean a column of the item, or all of it?
+    /// Whether a name may mean a column of the item, or all of it.
     fn has(&self, item: &Item<'_>, path: &[SmolStr]) -> bool {
         let [qualifier @ .., column] = path else { return false };
         if let Some(qualifier) = qualifier.last() {
@@ -257,7 +257,7 @@ impl<'a> Evaluation<'_, 'a> {
         uses
     }
 
-    /// Does a subquery use columns of the queries around it?
+    /// Whether a subquery uses columns of the queries around it.
     pub(super) fn is_correlated(&self, query: &Query) -> bool {
         let mut own: Vec<Item<'_>> = Vec::new();
         let mut used: Vec<&[SmolStr]> = Vec::new();

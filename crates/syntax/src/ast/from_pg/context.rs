@@ -111,7 +111,7 @@ impl<'a> Context<'a> {
         self.tokens.get(index).map_or("", |token| token.text(self.source))
     }
 
-    /// Is there this keyword? In upper case.
+    /// Whether the token is this keyword, which is given in upper case.
     pub(super) fn is(&self, index: usize, keyword: &str) -> bool {
         self.tokens.get(index).is_some_and(|token| token.is_keyword(self.source, keyword))
     }
@@ -207,7 +207,7 @@ impl<'a> Context<'a> {
         end.min(self.tokens.len())
     }
 
-    /// Does the identifier `name` stand at `index`?
+    /// Whether the identifier `name` is at `index`.
     pub(super) fn is_name(&self, index: usize, name: &str) -> bool {
         match self.kind(index) {
             Some(TokenKind::Word) => {

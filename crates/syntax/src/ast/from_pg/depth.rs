@@ -74,7 +74,7 @@ impl Level {
     }
 }
 
-/// Is the tree of these tokens, or may it be, deeper than [`MAX_NESTING`]?
+/// Whether the tree of these tokens is, or may be, deeper than [`MAX_NESTING`].
 pub(super) fn is_too_deep(text: &str, tokens: &[Token]) -> bool {
     // No token stands for more than a subquery.
     tokens.len() > (MAX_NESTING / SUBQUERY) as usize && nesting(text, tokens) > MAX_NESTING
