@@ -63,7 +63,7 @@ impl Spinner {
         Self { bar }
     }
 
-    /// Is there somebody who sees it?
+    /// Whether it is visible to somebody.
     pub(crate) fn is_shown(&self) -> bool {
         !self.bar.is_hidden()
     }

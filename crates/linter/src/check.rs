@@ -162,7 +162,7 @@ impl Checker<'_> {
 
 /// The code of functions and DO blocks.
 impl Checker<'_> {
-    /// Does any rule look at code?
+    /// Whether any rule looks at code.
     fn reads_routines(&self) -> bool {
         rules::all().iter().any(|rule| rule.routine.is_some() && self.settings.severity_of(&rule.meta).is_some())
     }

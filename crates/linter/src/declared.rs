@@ -141,7 +141,7 @@ fn columns_found(ast: &Ast, table: &Relation) -> Vec<SmolStr> {
     added.filter(|column| table.column(column).is_some()).cloned().collect()
 }
 
-/// Does it declare the column, or a constraint at it?
+/// Whether it declares the column, or a constraint at it.
 fn is_about(declared: Declared<'_>, column: &str) -> bool {
     match declared {
         Declared::Column(declared) => declared.name.text == column,

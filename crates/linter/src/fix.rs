@@ -98,7 +98,7 @@ pub fn with_line_breaks_of<'n>(text: &str, new: &'n str) -> Cow<'n, str> {
     Cow::Owned(new.replace("\r\n", "\n").replace('\n', wanted))
 }
 
-/// Do they share a byte or an end?
+/// Whether they share a byte or an end.
 fn touch(one: TextRange, other: TextRange) -> bool {
     one.start <= other.end && other.start <= one.end
 }

@@ -35,7 +35,7 @@ impl Category {
         }
     }
 
-    /// Does what its rules report harm the more the more rows and traffic a table has?
+    /// Whether findings of its rules are worse the more rows and traffic a table has.
     pub(crate) fn grows_with_tables(self) -> bool {
         match self {
             Self::Locking | Self::Transaction | Self::Data | Self::Bloat | Self::Plpgsql | Self::Schema => true,
@@ -52,7 +52,8 @@ impl Category {
         }
     }
 
-    /// Does what its rules report harm only when it is committed? [`RuleMeta::needs_commit`] can say otherwise.
+    /// Whether findings of its rules do harm only if the statement is committed. [`RuleMeta::needs_commit`] can say
+    /// otherwise.
     pub(crate) const fn needs_commit(self) -> bool {
         matches!(self, Self::Compatibility | Self::Security)
     }
@@ -88,7 +89,7 @@ pub struct RuleMeta {
     pub status: Status,
     /// Part of the default preset; otherwise only of `strict`.
     pub recommended: bool,
-    /// May a finding carry a fix?
+    /// Whether a finding may carry a fix.
     pub fixable: bool,
     /// Equivalent rules of other linters, such as `squawk/require-concurrent-index-creation`.
     pub sources: &'static [&'static str],

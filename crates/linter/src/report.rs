@@ -26,7 +26,7 @@ pub struct Reporter<'a> {
     file: u32,
     statement: TextRange,
     version: PgVersion,
-    /// Are ranges offsets in code, which are still to be placed in the file?
+    /// Whether ranges are offsets in code, which are still to be mapped to the file.
     in_code: bool,
     found: &'a mut Vec<Diagnostic>,
 }
@@ -118,7 +118,7 @@ pub struct Finding<'r, 'a> {
     diagnostic: Diagnostic,
     tables: Vec<(SmolStr, TableSettings)>,
     work: Option<Work>,
-    /// Are all relations so far to be ignored?
+    /// Whether all relations so far are to be ignored.
     ignored: bool,
 }
 

@@ -98,9 +98,9 @@ pub struct InCode<'a> {
     pub text: &'a CodeText,
     /// The statement of the file that runs the code.
     pub outer: TextRange,
-    /// Does that statement run in a transaction block?
+    /// Whether that statement runs in a transaction block.
     pub in_transaction: bool,
-    /// Does it depend on a condition or a handler of exceptions whether the statement runs, or fails?
+    /// Whether a condition or an exception handler decides if the statement runs, or fails.
     pub guarded: bool,
     /// PostgreSQL refuses the statement, and a handler of exceptions goes on as if nothing had happened.
     pub caught: bool,
@@ -137,7 +137,7 @@ impl<'a> RuleContext<'a> {
         self.code.map_or(self.statement.range, |code| code.outer)
     }
 
-    /// Does that statement run in a transaction block?
+    /// Whether that statement runs in a transaction block.
     pub fn in_block(&self) -> bool {
         self.code.map_or(self.session.in_transaction(), |code| code.in_transaction)
     }

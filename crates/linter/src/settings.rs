@@ -14,7 +14,7 @@ use rustc_hash::FxHashMap;
 #[derive(Debug, Clone)]
 pub struct Settings {
     pub versions: VersionRange,
-    /// Was `versions` configured? If not, what only an older version refuses is not reported.
+    /// Whether `versions` is configured. If not, what only an older version refuses is not reported.
     pub versions_configured: bool,
     /// Also run the opt-in rules.
     pub strict: bool,
@@ -32,7 +32,7 @@ pub struct Settings {
     pub file_levels: FxHashMap<u32, Levels>,
     /// What takes single migrations, by their index in the run, out of the transaction that the tool opens.
     pub opt_outs: FxHashMap<u32, Edit>,
-    /// Must a suppression say why?
+    /// Whether a suppression must give a reason.
     pub require_reasons: bool,
     /// Whether rollback migrations are judged as well. Each is run on the state after the migrations before it, and
     /// leaves nothing behind.
@@ -83,17 +83,17 @@ impl Levels {
 }
 
 impl Settings {
-    /// Does the rule run for any migration, and at which severity? `None`: it does not.
+    /// The severity at which the rule runs for any migration, or `None` if it does not run.
     pub fn severity_of(&self, rule: &RuleMeta) -> Option<Severity> {
         self.severity_with(None, rule)
     }
 
-    /// Does the rule run for the migration with this index, and at which severity?
+    /// The severity at which the rule runs for the migration with this index, or `None` if it does not run.
     pub fn severity_in(&self, file: u32, rule: &RuleMeta) -> Option<Severity> {
         self.severity_with(self.file_levels.get(&file), rule)
     }
 
-    /// Is the severity of the rule configured, so that a finding cannot choose its own?
+    /// Whether the severity of the rule is configured, so that a finding cannot choose its own.
     pub(crate) fn is_configured(&self, file: u32, rule: &RuleMeta) -> bool {
         self.levels.name(rule) || self.file_levels.get(&file).is_some_and(|levels| levels.name(rule))
     }

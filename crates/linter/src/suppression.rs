@@ -233,7 +233,7 @@ impl Suppression<'_> {
         }
     }
 
-    /// Does it stand in the part of the file that the migration runs?
+    /// Whether it is in the part of the file that the migration runs.
     fn is_own(&self) -> bool {
         self.migration.section.is_none_or(|section| section.contains(self.comment))
     }
@@ -327,7 +327,7 @@ impl Suppression<'_> {
     }
 }
 
-/// Does a comment of another linter that names these of its rules, or all, concern a rule of ours?
+/// Whether a comment of another linter that names these of its rules, or all, concerns a rule of pgvet.
 fn corresponds(rule: &RuleMeta, linter: &str, names: &[RuleName]) -> bool {
     let is_named = |source: &&str| {
         let name = source.strip_prefix(linter).and_then(|rest| rest.strip_prefix('/'));

@@ -50,7 +50,7 @@ pub(crate) fn actions(
     found
 }
 
-/// Is a kind of action the one that was asked for, or a kind of it?
+/// Whether a kind of action is the requested one, or a kind of it.
 fn is_within(kind: &str, asked: &str) -> bool {
     kind.strip_prefix(asked).is_some_and(|rest| rest.is_empty() || rest.starts_with('.') || asked.is_empty())
 }

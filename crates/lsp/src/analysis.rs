@@ -17,7 +17,7 @@ pub(crate) type Check = fn(&mut OpenFile) -> Outcome;
 pub(crate) struct Analysis {
     open: OpenFile,
     outcome: Outcome,
-    /// Is this about an older text?
+    /// Whether this is about an older text.
     stale: bool,
     /// Grows with every check, so that a client can tell that nothing has changed.
     pub(crate) number: u64,
@@ -32,7 +32,7 @@ impl Analysis {
         self.stale = true;
     }
 
-    /// Brings it up to date. Did anything change?
+    /// Brings it up to date. Returns whether anything changed.
     ///
     /// # Errors
     /// What a defect of the program said; nothing of this can be used then.
@@ -70,7 +70,7 @@ impl Analysis {
         &self.open
     }
 
-    /// Is the file at `path` part of its history?
+    /// Whether the file at `path` is part of its history.
     pub(crate) fn follows(&self, path: &Path) -> bool {
         let history = self.open.project().files.iter().filter(|file| file.role != Role::Reported);
         history.map(|file| &file.path).any(|other| other == path)

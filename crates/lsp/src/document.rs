@@ -128,7 +128,7 @@ impl Document {
         self.lines = LineIndex::new(&self.text);
     }
 
-    /// Lets the next blanks behind `from` take up what was added, or what was removed. Were there enough?
+    /// Lets the next blanks after `from` absorb the added or removed bytes. Returns whether there were enough.
     fn take_up(&mut self, from: u32, added: u32, removed: u32) -> bool {
         let Some(next) = self.slack.iter().position(|slack| slack.start >= from) else { return true };
         let slack = self.slack[next];

@@ -103,7 +103,7 @@ impl Server {
         Self { check, ..Self::new(outbox) }
     }
 
-    /// Serves until the client says `exit` or goes away. Was it told to shut down first?
+    /// Serves until the client says `exit` or disconnects. Returns whether it was told to shut down first.
     pub(crate) fn run(mut self, inbox: &Receiver<Incoming>) -> bool {
         loop {
             self.drain(inbox);

@@ -121,7 +121,7 @@ fn names<T: ToString>(items: impl Iterator<Item = T>) -> BTreeSet<String> {
     items.map(|item| item.to_string()).collect()
 }
 
-/// Was the relation there before the statement?
+/// Whether the relation existed before the statement.
 fn existed(predicted: &Effects, relation: &RelationName) -> bool {
     let same = |created: &RelationName| {
         let known = created.oid.is_valid() && relation.oid.is_valid();
@@ -174,7 +174,7 @@ pub(crate) fn lock_disagreements(predicted: &Effects, seen: &Seen<'_>) -> Vec<Lo
     disagreements
 }
 
-/// Can a lock be seen by others, and does it depend on the statement alone?
+/// Whether a lock is visible to others, and depends on the statement alone.
 pub(crate) fn matters(predicted: &Effects, lock: &Lock) -> bool {
     existed(predicted, &lock.relation) && lock.mode >= threshold(lock.relation.kind.is_index())
 }

@@ -20,12 +20,12 @@ impl Error {
         self
     }
 
-    /// Does a connection fail because nobody has told the password?
+    /// Whether a connection fails because no password is given.
     pub(crate) fn is_missing_password(&self) -> bool {
         self.message.contains("password missing")
     }
 
-    /// Is a setting refused for its value (`invalid_parameter_value`)?
+    /// Whether a setting is refused for its value (`invalid_parameter_value`).
     pub(crate) fn is_invalid_value(&self) -> bool {
         self.message.contains("(SQLSTATE 22023)")
     }

@@ -1,5 +1,5 @@
-//! When is a lock really released? COMMIT answers only after it has removed the files of what it rewrote, and by then
-//! the lock is long gone. Somebody who waits for it knows better.
+//! The moment at which a lock is really released. COMMIT returns only after it has removed the files of what it
+//! rewrote, long after the lock was released. A session that waits for the lock shows it better.
 
 use crate::Error;
 use crate::connection::Connection;

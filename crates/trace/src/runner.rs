@@ -56,7 +56,7 @@ struct Block {
     first_xid: i64,
     /// Relations that were there before it, so that others can see them.
     before: BTreeSet<u32>,
-    /// Has it been looked at, so that there are statistics to compare with?
+    /// Whether it has been probed, so that there are statistics to compare with.
     probed: bool,
 }
 

@@ -174,7 +174,7 @@ impl OpenFile {
         self.project.files.last().filter(|file| file.role == Role::Reported)
     }
 
-    /// Does configuration leave the file out?
+    /// Whether the configuration excludes the file.
     pub fn is_excluded(&self) -> bool {
         self.file().is_some_and(|file| file.config.is_excluded(&file.path))
     }

@@ -60,7 +60,7 @@ pub(crate) fn sequence(path: &Path) -> PathBuf {
     key(path, None, LETTERS).sequence
 }
 
-/// Does the name begin with a version?
+/// Whether the name begins with a version.
 pub(crate) fn is_versioned(path: &Path) -> bool {
     key(path, None, LETTERS).class != Class::Unversioned
 }
@@ -93,7 +93,7 @@ fn keys(paths: &[&Path]) -> Vec<Key> {
     paths.iter().map(|path| key(path)).collect()
 }
 
-/// Does a user mean this file by `wanted`: its name, the end of its path, its folder, or its version?
+/// Whether `wanted` means this file: its name, the end of its path, its folder, or its version.
 pub(crate) fn is_called(path: &Path, wanted: &str) -> bool {
     let wanted = wanted.trim_start_matches("./");
     if path.ends_with(wanted) || (FOLDER_MIGRATIONS.iter().any(|name| path.ends_with(Path::new(wanted).join(name)))) {
@@ -175,7 +175,7 @@ fn version_text(name: &str) -> String {
     format!("{}\u{1}{rest}", version.replace('-', ""))
 }
 
-/// May the order of names, or of versions as texts, be another one than that of their numbers?
+/// Whether the order of names, or of versions as texts, may differ from that of their numbers.
 pub(crate) fn depends_on_tool(names: &[String]) -> bool {
     let digits = |name: &String| name.bytes().take_while(u8::is_ascii_digit).count();
     let mut lengths = names.iter().map(digits).filter(|length| *length > 0);

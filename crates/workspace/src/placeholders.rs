@@ -20,7 +20,7 @@ impl Substitution {
         TextRange::new(start, end.max(start))
     }
 
-    /// Does a range of the new text hold a part of a value?
+    /// Whether a range of the new text holds a part of a value.
     pub(crate) fn holds_value(&self, range: TextRange) -> bool {
         self.values.iter().any(|(value, _)| value.start < range.end && range.start < value.end)
     }

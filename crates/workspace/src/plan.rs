@@ -40,7 +40,7 @@ pub(crate) struct Source {
     /// Where it is, or would be if it is read from standard input.
     pub(crate) path: PathBuf,
     pub(crate) is_stdin: bool,
-    /// Was it found in a folder, and not named by itself?
+    /// Whether it was found in a folder, and not named by itself.
     pub(crate) found: bool,
     pub(crate) role: Role,
     /// See [`pgvet_model::migration::Migration::database`].
@@ -81,7 +81,7 @@ struct Asked {
     path: PathBuf,
     identity: PathBuf,
     is_stdin: bool,
-    /// Was it named by itself, and not found in a folder?
+    /// Whether it was named by itself, and not found in a folder.
     single: bool,
     /// Whether the configuration names it as a migration.
     is_included: bool,
@@ -484,7 +484,7 @@ pub fn skipped_by_reason(skipped: &[Skipped]) -> String {
     reasons.join(", ")
 }
 
-/// Is the file outside of the configured folders of migrations, although some of them are below `given`?
+/// Whether the file is outside of the configured folders of migrations, although some of them are below `given`.
 fn is_outside(config: &Config, given: &Path, file: &Path) -> bool {
     let given = absolute(given);
     config.folder_of(file).is_none() && config.migrations.paths.iter().any(|folder| folder.starts_with(&given))

@@ -55,7 +55,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// Is a file that was named by itself judged after the others of its folder?
+    /// Whether a file that was named by itself is judged after the others of its folder.
     pub(crate) fn replay_folder(&self) -> bool {
         !self.without_history && self.history.is_empty()
     }
@@ -108,7 +108,7 @@ pub struct Project {
     pub notes: Vec<Problem>,
     /// Files with SQL that were found and are not checked.
     pub skipped: Vec<Skipped>,
-    /// Were files read only, to be parsed during the check?
+    /// Whether files were only read, to be parsed during the check.
     pub(crate) unread: bool,
     /// What the cache knows of each group; empty without a cache.
     pub(crate) warm: Vec<Warm>,
@@ -262,7 +262,7 @@ impl Project {
 }
 
 impl ProjectFile {
-    /// Does the tool run something of it on the way forward?
+    /// Whether the tool runs a part of it as an up migration.
     pub fn is_run(&self) -> bool {
         self.layout.sections.iter().any(|section| section.direction == Direction::Up)
     }
@@ -279,7 +279,7 @@ impl ProjectFile {
         self.original.as_ref().map_or(&self.parsed.source, |original| &original.file)
     }
 
-    /// Were placeholders replaced by the values of the configuration?
+    /// Whether placeholders were replaced by the values of the configuration.
     pub fn has_values(&self) -> bool {
         self.original.is_some()
     }

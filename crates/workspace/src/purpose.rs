@@ -82,14 +82,14 @@ fn is_dump(text: &str) -> bool {
             && start.contains("SET client_min_messages = warning;"))
 }
 
-/// Is the line `-- name: GetUser :one`?
+/// Whether the line is one such as `-- name: GetUser :one`.
 fn is_query_name(line: &str) -> bool {
     let Some(words) = line.trim_start().strip_prefix(QUERY_NAME) else { return false };
     let mut words = words.split_whitespace();
     words.next().is_some() && words.next().is_some_and(|command| QUERY_COMMANDS.contains(&command))
 }
 
-/// Does PostgreSQL's parser refuse any of its statements?
+/// Whether PostgreSQL's parser refuses any of its statements.
 fn is_refused(file: &ProjectFile) -> bool {
     with_statements(file, |statements, _| statements.iter().any(|one| one.parsed.is_err()))
 }
@@ -243,9 +243,9 @@ type Groups = FxHashMap<PathBuf, Group>;
 #[derive(Debug)]
 struct Group {
     dialect: Dialect,
-    /// Is any of the files unmistakably for PostgreSQL?
+    /// Whether any of the files is unmistakably for PostgreSQL.
     has_own: bool,
-    /// Has a folder around them the name of the database in its own: `riversqlite`?
+    /// Whether a folder around them has the name of the database in its own: `riversqlite`.
     is_named: bool,
     /// How many files there are, and how many of them are for another database.
     files: usize,
@@ -253,7 +253,7 @@ struct Group {
 }
 
 impl Group {
-    /// Are all of the files for another database? One among many may be a mistake.
+    /// Whether all of the files are for another database. One among many may be a mistake.
     fn is_foreign(&self) -> bool {
         !self.has_own && (self.is_named || self.foreign * MOST_PORTABLE >= self.files)
     }
@@ -294,7 +294,7 @@ fn run_together(path: &Path) -> PathBuf {
     folder
 }
 
-/// Is it run with others in an order, and not named after another database?
+/// Whether it is run with others in an order, and not named after another database.
 fn is_migration(path: &Path, folders: &Folders) -> bool {
     let facts = folders.around(path);
     let is_among_migrations = order::is_versioned(path) || facts.named.is_some() || facts.root().is_some();

@@ -29,7 +29,7 @@ pub fn fixes(text: &str) {
     }
 }
 
-/// Are the texts between and around its edits the same afterwards?
+/// Asserts that the texts between and around its edits are the same afterwards.
 fn assert_local(outcome: &Outcome, found: &Diagnostic, fix: &Fix) {
     let text = &outcome.files[found.file as usize].source.text;
     let applied = apply(text, [fix]);

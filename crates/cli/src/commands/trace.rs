@@ -135,7 +135,7 @@ fn judge(args: &TraceArgs, project: &Project, trace: &Trace) -> Outcome {
     project.check_observed(&settings, &observe, &|_, _| ())
 }
 
-/// Does the run begin with a dump of a schema?
+/// Whether the run begins with a dump of a schema.
 fn has_schema(project: &Project) -> bool {
     project.files.iter().any(|file| file.role == Role::Baseline)
 }
@@ -187,7 +187,7 @@ fn status(args: &TraceArgs, report: &TraceReport<'_>) -> ExitStatus {
     }
 }
 
-/// Is there a finding for which the user wants to see the run fail?
+/// Whether there is a finding for which the user wants the run to fail.
 fn fails(args: &TraceArgs, report: &TraceReport<'_>) -> bool {
     let least = args.fail_on.and_then(FailOn::severity);
     least.is_some_and(|least| report.findings.findings.iter().any(|finding| finding.diagnostic.severity >= least))

@@ -56,7 +56,7 @@ pub(super) struct JsonDiagnostic<'a> {
     /// Findings of the same group are one entry in reports for people.
     group: String,
     url: String,
-    /// After a trace: was the statement judged by what it was seen to do?
+    /// After a trace: whether the statement was judged by its observed effects.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<json_schema::Evidence>")]
     evidence: Option<Evidence>,

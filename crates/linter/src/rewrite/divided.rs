@@ -53,7 +53,7 @@ fn temporary_relation(ast: &Ast) -> Option<SmolStr> {
     (persistence == Persistence::Temporary).then(|| name.name.text.clone())
 }
 
-/// Does the name stand anywhere in the file, in code too?
+/// Whether the name occurs anywhere in the file, in code too.
 fn names(file: &PlannedFile, name: &SmolStr) -> bool {
     file.statements.iter().any(|statement| {
         let sql = &statement.sql;

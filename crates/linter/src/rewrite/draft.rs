@@ -34,7 +34,7 @@ static SPLITTING: [&Rule; 6] = [
 
 pub(super) struct Draft {
     files: Vec<PlannedFile>,
-    /// Does the tool run each statement of a file on its own?
+    /// Whether the tool runs each statement of a file on its own.
     autocommit: bool,
     changed: bool,
 }
@@ -360,7 +360,7 @@ pub(super) fn first_ast(sql: &str) -> Option<Ast> {
     statement::parse(sql).into_iter().next()?.parsed.ok().and_then(Arc::into_inner)
 }
 
-/// Does PostgreSQL refuse it in a transaction block?
+/// Whether PostgreSQL refuses it in a transaction block.
 fn runs_outside(ast: &Ast) -> bool {
     match ast {
         Ast::Vacuum(vacuum) => vacuum.vacuum,
@@ -369,7 +369,7 @@ fn runs_outside(ast: &Ast) -> bool {
     }
 }
 
-/// Is it code that ends transactions?
+/// Whether it is code that ends transactions.
 pub(super) fn commits(sql: &str) -> bool {
     let Some(Ast::Do(block)) = first_ast(sql) else { return false };
     let FunctionBody::Source { text, .. } = &block.body else { return false };
@@ -398,7 +398,7 @@ fn settings(statements: &[PlannedStatement], wanted: impl Fn(&str) -> bool) -> V
     kept
 }
 
-/// Does it end with its transaction?
+/// Whether it ends with its transaction.
 fn is_local(statement: &PlannedStatement) -> bool {
     matches!(first_ast(&statement.sql), Some(Ast::Set(set)) if set.local || set.setting == Setting::Transaction)
 }
@@ -421,7 +421,7 @@ fn commands(text: &str, statement: &Statement) -> Option<Vec<PlannedStatement>> 
     Some(alter.commands.iter().map(alone).collect())
 }
 
-/// Is a column dropped and added again? Between the two nobody could use it.
+/// Whether a column is dropped and added again. Between the two nobody could use it.
 fn replaces_column(commands: &[AlterTableCommand]) -> bool {
     let dropped = |name: &str| {
         let mut commands = commands.iter();
@@ -441,7 +441,7 @@ fn comments_before(text: &str, statement: &Statement) -> String {
     lines.filter(|line| !is_of_tool(line, text)).fold(String::new(), |all, line| all + line.trim_end() + "\n")
 }
 
-/// Does the comment steer the migration tool, which has its own way to write it?
+/// Whether the comment controls the migration tool, which has its own way to write it.
 fn is_of_tool(comment: &str, text: &str) -> bool {
     let words = comment.trim_start_matches('-').trim_start().to_ascii_lowercase();
     let signs =

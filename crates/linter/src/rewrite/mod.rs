@@ -30,7 +30,7 @@ pub type Unsolved = (&'static str, String);
 pub struct PlannedFile {
     /// What it does, in words of a file name: `validate_orders_customer_fk`.
     pub title: String,
-    /// Does it run in one transaction? If not, it holds one statement, unless the tool runs each on its own.
+    /// Whether it runs in one transaction. If not, it holds one statement, unless the tool runs each on its own.
     pub transaction: bool,
     pub statements: Vec<PlannedStatement>,
 }
@@ -79,7 +79,7 @@ impl PlannedStatement {
 }
 
 impl PlannedFile {
-    /// Does code in it end transactions, as a loop over batches does?
+    /// Whether code in it ends transactions, as a loop over batches does.
     pub fn commits(&self) -> bool {
         self.statements.iter().any(|statement| draft::commits(&statement.sql))
     }

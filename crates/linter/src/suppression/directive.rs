@@ -104,7 +104,7 @@ fn is_list(rest: &str) -> bool {
     rest.is_empty() || rest.starts_with([' ', '\t'])
 }
 
-/// Does the comment stand before everything but comments, with a blank line after it?
+/// Whether the comment is before everything but comments, with a blank line after it.
 fn is_header(text: &str, comment: TextRange) -> bool {
     let before = text.get(..comment.start as usize).unwrap_or_default().trim_start_matches('\u{feff}');
     let only_comments = before.lines().map(str::trim).all(|line| line.is_empty() || line.starts_with("--"));

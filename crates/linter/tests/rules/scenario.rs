@@ -28,7 +28,7 @@ use pgvet_syntax::statement::{ParsedFile, parse_file};
 
 pub(crate) struct Scenario {
     pub(crate) sections: Vec<Section>,
-    /// Does the order of the sections say in which order they run?
+    /// Whether the order of the sections is the order in which they run.
     pub(crate) ordered: bool,
     pub(crate) settings: Settings,
 }

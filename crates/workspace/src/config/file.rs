@@ -36,7 +36,7 @@ pub(crate) struct ConfigFile {
     pub(crate) confidence: Option<Confidence>,
     /// Who sets `lock_timeout`: each migration, or what runs them (the tool, the role or the database).
     pub(crate) lock_timeout: Option<LockTimeoutSetting>,
-    /// Must suppressions give a reason?
+    /// Whether suppressions must give a reason.
     pub(crate) require_reasons: Option<bool>,
     /// The file with known findings, relative to this file. The default is `pgvet-baseline.json`, if it is there.
     #[schemars(with = "Option<String>")]

@@ -172,7 +172,7 @@ pub(super) fn comment(line: &str) -> Option<&str> {
     Some(line.trim_start_matches('\u{feff}').trim().strip_prefix("--")?.trim_start())
 }
 
-/// Is it more than a comment of one line?
+/// Whether it is more than a comment of one line.
 fn is_statement(line: &str) -> bool {
     !line.trim_start_matches('\u{feff}').trim().is_empty() && comment(line).is_none()
 }
@@ -181,7 +181,7 @@ fn comments(text: &str) -> impl Iterator<Item = &str> {
     text.lines().filter_map(comment)
 }
 
-/// Does the comment begin with these words, in any case?
+/// Whether the comment begins with these words, in any case.
 fn is_words(comment: &str, words: &[&str]) -> bool {
     let mut actual = comment.split_whitespace();
     words.iter().all(|word| actual.next().is_some_and(|actual| actual.eq_ignore_ascii_case(word)))
@@ -326,7 +326,7 @@ fn liquibase(comment: &str) -> Option<Marker> {
     Some(Marker { direction, transaction, unsplit })
 }
 
-/// Is PostgreSQL among the databases of an attribute `dbms`?
+/// Whether PostgreSQL is among the databases of an attribute `dbms`.
 pub(super) fn is_postgresql(dbms: &str) -> bool {
     let mut names = dbms.trim_matches('"').split(',').map(str::trim);
     names.any(|name| matches!(name, "postgresql" | "all") || (name.starts_with('!') && name != "!postgresql"))

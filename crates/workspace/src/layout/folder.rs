@@ -48,7 +48,7 @@ pub(crate) struct Facts {
     pub(super) in_other_languages: bool,
     /// The tool whose names most files here have.
     pub(super) tool_by_names: Option<Tool>,
-    /// Does any name begin with a number?
+    /// Whether any name begins with a number.
     pub(super) has_numbers: bool,
 }
 
@@ -72,7 +72,7 @@ impl Facts {
         root.or_else(|| is_in_atlas_sum(path).then(|| path.parent().map(Path::to_owned)).flatten())
     }
 
-    /// Does the tool leave the file alone? Sqitch's scripts that take a change back, or look whether it is there, count.
+    /// Whether the tool does not run the file. This includes Sqitch's scripts that revert or verify a change.
     pub(super) fn is_not_run(&self, path: &Path) -> bool {
         self.is_unlisted(path) || self.root_beside().is_some()
     }
@@ -82,7 +82,7 @@ impl Facts {
         self.order.as_ref().is_some_and(|order| !order.is_outside_sequence() && order.place(path).is_none())
     }
 
-    /// Does the tool's own list say that the file runs outside of a transaction?
+    /// Whether the tool's own list says that the file runs outside of a transaction.
     pub(super) fn is_autocommit(&self, path: &Path) -> bool {
         self.order.as_ref().is_some_and(|order| order.is_autocommit(path))
     }
@@ -92,7 +92,7 @@ impl Facts {
         self.order.as_ref().and_then(|order| order.release(path))
     }
 
-    /// Does Flyway run a versioned migration of this version or an older one in the folder?
+    /// Whether Flyway runs a versioned migration of this version or an older one in the folder.
     pub(super) fn has_flyway_version_up_to(&self, baseline: &FlywayName<'_>) -> bool {
         self.flyway.iter().any(|name| {
             FlywayName::parse(name).is_some_and(|known| known.kind == 'V' && known.version() <= baseline.version())
@@ -168,8 +168,8 @@ fn names_in(folder: &Path) -> Vec<String> {
 /// Extensions of programming languages that tools take migrations in.
 const LANGUAGES: [&str; 13] = ["go", "py", "js", "mjs", "cjs", "ts", "java", "kt", "rb", "clj", "exs", "rs", "php"];
 
-/// Are there migrations in a programming language among those in SQL? What they do is in no file that is read here.
-/// Flyway has them in a folder of the same name below `java` or `kotlin` in place of `resources`.
+/// Whether there are migrations in a programming language among those in SQL. What they do is in no file that is read
+/// here. Flyway has them in a folder of the same name below `java` or `kotlin` in place of `resources`.
 fn in_other_languages(folder: &Path, names: &[String]) -> bool {
     let is_code = |name: &String| {
         let path = Path::new(name);

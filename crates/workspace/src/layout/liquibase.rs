@@ -14,7 +14,7 @@ use std::sync::Arc;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Included {
     pub(super) path: PathBuf,
-    /// Is the changeset that runs it marked `runInTransaction="false"`?
+    /// Whether the changeset that runs it is marked `runInTransaction="false"`.
     pub(super) autocommit: bool,
 }
 
@@ -78,7 +78,7 @@ fn is_master(stem: &str) -> bool {
     stem.contains("changelog") || matches!(stem, "master" | "liquibase" | "root")
 }
 
-/// Is the element, or the key, of changelogs among the first bytes of the file, which a licence may begin?
+/// Whether the element, or the key, of changelogs is among the first bytes of the file, which may begin with a licence.
 fn begins_as_changelog(path: &Path) -> bool {
     let mut start = Vec::new();
     let is_file = fs::metadata(path).is_ok_and(|metadata| metadata.is_file());

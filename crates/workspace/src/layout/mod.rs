@@ -150,13 +150,13 @@ pub struct Layout {
     pub strings: Vec<TextRange>,
     /// What the tool itself refuses.
     pub refusals: Vec<Refusal>,
-    /// Does the tool leave the file out: its own list does not name it, or its name is none that the tool runs?
+    /// Whether the tool skips the file: its own list does not name it, or the tool does not run files of its name.
     pub unlisted: bool,
-    /// Do migrations in a programming language run among those in SQL?
+    /// Whether migrations in a programming language run among those in SQL.
     pub in_other_languages: bool,
     /// The number of the release that it is part of, where the tool's own list has releases.
     pub release: Option<u32>,
-    /// Do comments divide the file that may be those of a tool that does not run it?
+    /// Whether comments divide the file that may be those of a tool that does not run it.
     pub has_doubted_marks: bool,
 }
 

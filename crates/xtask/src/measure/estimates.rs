@@ -1,5 +1,5 @@
-//! `cargo xtask measure estimates`: how far are estimated lock times from measured ones, once the server was calibrated
-//! with another table?
+//! `cargo xtask measure estimates`: how far estimated lock times are from measured ones, once the server was calibrated
+//! with another table.
 
 use super::plans::QUIET;
 use pgvet_linter::settings::Settings;

@@ -181,7 +181,7 @@ pub fn with_partitions(text: &str, names: BTreeSet<String>) -> BTreeSet<String> 
     all
 }
 
-/// Does the text name the relation other than after REFERENCES?
+/// Whether the text names the relation other than after REFERENCES.
 pub fn mentions(text: &str, relation: &str) -> bool {
     let bare = bare_name(relation);
     let words = words(text);

@@ -1,5 +1,5 @@
-//! `cargo xtask measure plans`: for how long do the plans of `pgvet rewrite` block writes, and for how long do the
-//! migrations that they replace?
+//! `cargo xtask measure plans`: for how long the plans of `pgvet rewrite` block writes, and for how long the
+//! migrations that they replace.
 
 use pgvet_linter::rewrite::rewrite;
 use pgvet_model::migration::{Migration, TransactionMode};

@@ -1,4 +1,4 @@
-//! `cargo xtask measure slowdown`: by how much does the observer slow statements down that it watches?
+//! `cargo xtask measure slowdown`: by how much the observer slows down the statements that it watches.
 
 use super::median::median;
 use pgvet_model::migration::Migration;

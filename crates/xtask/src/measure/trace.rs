@@ -1,4 +1,4 @@
-//! `cargo xtask measure trace`: does the observer see what the servers were recorded to do?
+//! `cargo xtask measure trace`: whether the observer sees what the servers were recorded to do.
 
 use super::lock_truth::{Case, Measured, Run, Truth, cases, more_cases, truth};
 use super::outcome::{Difference, Outcome, lock_mode, mentions, referenced_names, with_partitions};
@@ -132,7 +132,7 @@ fn is_momentary(case: &Case, difference: &Difference) -> bool {
     case.id == "set_compression" && difference.predicted == "none" && difference.relation == "public.t_pkey"
 }
 
-/// Was the relation locked in that mode at some moment?
+/// Whether the relation was locked in that mode at some moment.
 fn had_mode(measured: &Measured, name: &str, mode: LockMode) -> bool {
     let bare = name.strip_prefix("public.").unwrap_or(name);
     let modes = measured.all_modes.get(bare).into_iter().flatten();

@@ -1,4 +1,5 @@
-//! `cargo xtask measure offers`: do the fixes and rewrites that findings on real migrations offer do what they say?
+//! `cargo xtask measure offers`: whether the fixes and rewrites that findings on real migrations offer do what they
+//! say.
 //!
 //! [`project`] is a copy of a project's migrations, [`offer`] puts in place what a finding offers and checks it again,
 //! and [`site`] has servers with the history, on which the original and the result are run.

@@ -137,7 +137,7 @@ fn copy(from: &Path, to: &Path, with_folders: bool) -> Result<(), String> {
     Ok(())
 }
 
-/// Is it run on the way up?
+/// Whether it is run as an up migration.
 pub(super) fn leads_up(migration: &Migration<'_>) -> bool {
     migration.direction == Direction::Up
 }

@@ -1,5 +1,5 @@
-//! Are scripts read as psql reads them? `fixtures/scripts` holds scripts and the statements that a server was asked to
-//! run by psql: those of `cases.txt`, and scripts put together at random.
+//! Compares how scripts are read with how psql reads them. `fixtures/scripts` holds scripts and the statements that a
+//! server was asked to run by psql: those of `cases.txt`, and scripts put together at random.
 
 mod compare;
 mod generate;

@@ -1,4 +1,4 @@
-//! What do real migration tools do with projects, and does the model say the same?
+//! What real migration tools do with projects, compared with the model.
 //!
 //! `fixtures/tools/NAME/tool.toml` declares a tool, `fixtures/tools/cases` holds projects that every tool runs, the other
 //! folders of a tool projects of its own. `observed.txt` is what was seen; tests compare it with the model.

@@ -75,7 +75,7 @@ struct Replayed {
 }
 
 impl Replayed {
-    /// Does the run go on after it?
+    /// Replays a migration. Returns whether the run continues after it.
     fn migration(&mut self, migration: &Migration<'_>, effects: &[StatementEffects], path: &str) -> bool {
         for refusal in migration.refusals {
             self.end = match refusal.kind {
@@ -145,7 +145,7 @@ impl Replayed {
     }
 }
 
-/// Does the file end the transaction that the tool has opened, and open no other?
+/// Whether the file ends the transaction that the tool has opened, and opens no other.
 fn ends_its_transaction(migration: &Migration<'_>) -> bool {
     let control = migration.statements().rev().find_map(|statement| match statement.ast() {
         Some(Ast::Transaction(control)) => Some(control),
