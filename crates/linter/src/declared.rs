@@ -87,7 +87,7 @@ impl Subject {
     }
 }
 
-/// Which relation the statements of reported migrations made or altered.
+/// The relations that the statements of reported migrations created or altered.
 #[derive(Debug, Default)]
 pub(crate) struct Subjects {
     /// By file, in order.

@@ -65,7 +65,7 @@ impl Step {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Applied {
     pub text: String,
-    /// Which fixes were made; the others touch one of them, and may be made in the next round.
+    /// The fixes that were made; the others touch one of them, and may be made in the next round.
     pub made: Vec<usize>,
 }
 

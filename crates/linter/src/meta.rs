@@ -68,7 +68,7 @@ pub enum Status {
     Deprecated,
 }
 
-/// Which findings of a rule a report for people folds into one entry. Formats for programs list every finding.
+/// The findings of a rule that a report for people folds into one entry. Formats for programs list every finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GroupedBy {
     /// Those of one migration.
@@ -95,7 +95,7 @@ pub struct RuleMeta {
     pub sources: &'static [&'static str],
     /// Rules whose finding at the same place says it better, so that this rule reports nothing there.
     pub yields_to: &'static [&'static RuleMeta],
-    /// Which of its findings are one entry in a report for people.
+    /// The findings that are one entry in a report for people.
     pub grouped_by: GroupedBy,
     /// Whether it harms only if the statement is committed. Such a rule ignores statements that a ROLLBACK of the
     /// migration undoes.

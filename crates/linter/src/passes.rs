@@ -52,7 +52,7 @@ pub(crate) fn yield_to_others(found: &mut Vec<Diagnostic>, settings: &Settings) 
     found.retain(|_| !replaced.next().unwrap_or_default());
 }
 
-/// Takes away what the settings do not show, and counts it.
+/// Removes what the settings do not show, and counts it.
 pub(crate) fn hide(found: &mut Vec<Diagnostic>, settings: &Settings) -> Hidden {
     let mut hidden = Hidden::default();
     found.retain(|diagnostic| {

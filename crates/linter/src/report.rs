@@ -17,7 +17,7 @@ use pgvet_syntax::plpgsql::HOLE;
 use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
 
-/// Takes the findings of one rule about one statement or migration.
+/// Collects the findings of one rule about one statement or migration.
 #[derive(Debug)]
 pub struct Reporter<'a> {
     settings: &'a Settings,

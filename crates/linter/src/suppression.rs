@@ -238,7 +238,7 @@ impl Suppression<'_> {
         self.migration.section.is_none_or(|section| section.contains(self.comment))
     }
 
-    /// Takes the findings of some rules away, and returns whether there were any.
+    /// Removes the findings of some rules, and returns whether there were any.
     fn suppress(
         &self,
         directive: &Directive,

@@ -28,7 +28,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// So long nothing must have changed before other documents look at it as their history.
+/// How long nothing must have changed before other documents use it as their history.
 const QUIET: Duration = Duration::from_millis(150);
 
 /// Something that makes the server do something.
@@ -134,7 +134,8 @@ impl Server {
         }
     }
 
-    /// Takes what has arrived without waiting, so that what was cancelled is not begun and edits are put together.
+    /// Receives the messages that have arrived, without waiting, so that cancelled requests are not begun and edits are
+    /// merged.
     fn drain(&mut self, inbox: &Receiver<Incoming>) {
         while let Ok(incoming) = inbox.try_recv() {
             self.receive(incoming);
@@ -401,7 +402,7 @@ impl Server {
         self.refresh();
     }
 
-    /// Takes back the findings of a client that does not ask for them.
+    /// Withdraws the findings of a client that does not pull them.
     fn show_nothing(&self, uri: &Uri) {
         if !self.client.pulls {
             let params = PublishDiagnosticsParams::new(uri.clone(), Vec::new(), None);

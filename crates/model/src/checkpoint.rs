@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 pub struct Checkpoint {
     /// How many migrations have been run.
     next: u32,
-    /// Which database is the present one: that of the last of them.
+    /// The number of the current database: that of the last migration.
     number: u32,
     pub(crate) database: Database,
     others: BTreeMap<u32, Database>,

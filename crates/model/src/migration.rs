@@ -18,7 +18,7 @@ pub enum TransactionMode {
     SingleString,
 }
 
-/// Which way a migration goes.
+/// The direction of a migration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Direction {
     #[default]

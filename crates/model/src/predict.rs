@@ -19,7 +19,7 @@ pub struct StatementEffects {
     pub version: PgVersion,
     pub statement: TextRange,
     pub transaction: TransactionState,
-    /// Which of the transactions of the run it is in; `None` for a transaction of its own.
+    /// The transaction of the run that it is in; `None` for a transaction of its own.
     pub block: Option<u32>,
     /// The settings in effect before it.
     pub settings: SettingsInEffect,

@@ -114,7 +114,7 @@ impl Throughput {
         Duration::try_from_secs_f64(amount / speed.max(1) as f64).unwrap_or(Duration::MAX)
     }
 
-    /// Takes over what was measured; what of the same sort was known before is replaced.
+    /// Replaces known rates by measured ones of the same kind.
     pub fn replace(&mut self, measures: &[(Work, Size, Duration)]) {
         for work in [Work::Scan, Work::IndexBuild, Work::ForeignKey, Work::Rewrite] {
             let (mut amount, mut seconds) = (0.0, 0.0);

@@ -27,7 +27,7 @@ fn snapshot(server: &Server) -> (TempDir, PathBuf) {
     (parent, snapshot)
 }
 
-/// Says to a thread that it is time to end, also where a test fails.
+/// Signals a thread to end, also if a test fails.
 struct Ending<'a>(&'a AtomicBool);
 
 impl Drop for Ending<'_> {

@@ -58,7 +58,7 @@ const NEEDLES: [&str; 15] = [
     "\ngo",
 ];
 
-/// So far back the beginning of a line comment is looked for.
+/// Maximum number of bytes that are searched backwards for the beginning of a line comment.
 const COMMENT_BYTES: usize = 200;
 
 /// Whether the text may have a mark of another database. Most have none, and need not be split into tokens.

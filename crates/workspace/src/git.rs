@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-/// Which changes count.
+/// The changes that are selected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChangeSelection {
     /// Since the branch left this revision, committed or not.

@@ -29,7 +29,7 @@ pub struct Histories {
     replayed: Mutex<Vec<Replayed>>,
 }
 
-/// So many histories are remembered.
+/// Maximum number of histories that are remembered.
 const MAX_HISTORIES: usize = 8;
 /// The state is kept after every so many migrations.
 const CHECKPOINT: usize = 64;

@@ -94,7 +94,7 @@ fn is_refused(file: &ProjectFile) -> bool {
     with_statements(file, |statements, _| statements.iter().any(|one| one.parsed.is_err()))
 }
 
-/// Asks about the statements of a file, and its text.
+/// Calls `ask` with the statements of a file, and its text.
 fn with_statements<T>(file: &ProjectFile, ask: impl Fn(&[Statement], &str) -> T) -> T {
     let text = file.parsed.source.text.as_str();
     match file.parsed.statements.as_slice() {

@@ -126,7 +126,7 @@ fn branch(root: &Path, file: &Path) -> Option<(PathBuf, String)> {
     (!is_release && !is_down).then(|| (root.join(name), git::version(migration)))
 }
 
-/// Which folders are those of repositories, looked at once each.
+/// The folders that are those of repositories, each looked up once.
 #[derive(Debug, Default)]
 pub(crate) struct Repositories(FxHashMap<PathBuf, bool>);
 

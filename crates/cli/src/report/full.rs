@@ -85,7 +85,7 @@ const LABELS: usize = 8;
 /// How many entries of the baseline are named.
 const FIXED_SHOWN: usize = 5;
 
-/// Which entries of the baseline are not needed any more.
+/// Writes the entries of the baseline that are not needed any more.
 pub(super) fn write_fixed(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> {
     let Some(known) = report.known.as_ref().filter(|known| !known.fixed.is_empty()) else { return Ok(()) };
     writeln!(out, "fixed since {} was written (`pgvet baseline` forgets them):", known.path)?;

@@ -29,7 +29,7 @@ const KNOWN: &[(&str, &str, &str, &str)] = &[
     ("cli", "trace_args", "args", "the trace takes the arguments of a check"),
 ];
 
-/// Which modules of the top level use which, as `use crate::...` and paths in the code tell.
+/// The top-level modules that each top-level module uses, by `use crate::...` and paths in the code.
 fn graph(name: &str) -> Graph {
     let source = sources(name);
     let files: Vec<_> = program_files(name).into_iter().map(|path| (module_of(&source, &path), code(&path))).collect();

@@ -313,7 +313,7 @@ impl Catalog {
         self.gone.retain(|(schema, _)| schema != TEMPORARY_SCHEMA);
     }
 
-    /// Takes a relation from the lists of those that stay: parents, referenced tables, tables under a view.
+    /// Removes a relation from the lists of those that stay: parents, referenced tables, tables under a view.
     fn unlink(&mut self, oid: Oid) {
         let Some(relation) = self.relations.get(&oid) else { return };
         let mut linked = relation.parents.clone();

@@ -18,7 +18,7 @@ pub struct Rows {
 /// How many rows of a table. A WHERE clause alone bounds nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Extent {
-    /// So many, whatever the table holds.
+    /// At most this many, whatever the table holds.
     AtMost(u64),
     /// A part of the table of which nothing says how large it is.
     UnknownPart,

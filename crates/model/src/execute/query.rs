@@ -94,7 +94,7 @@ pub(super) struct Env<'a> {
     row_locks: RowLocks<'a>,
 }
 
-/// Which relations of a FROM clause FOR UPDATE is about.
+/// The relations of a FROM clause that FOR UPDATE locks.
 #[derive(Clone, Copy)]
 enum RowLocks<'a> {
     None,
@@ -212,17 +212,17 @@ fn is_in_from(items: &[FromItem], name: &SmolStr) -> bool {
 }
 
 impl Executor<'_> {
-    /// Takes the locks that planning and running a query takes.
+    /// Takes the locks of planning and running a query.
     pub(crate) fn run_query(&mut self, query: &Query) -> Run {
         self.read_query(query, Depth::Run)
     }
 
-    /// Takes the locks that a query takes when PostgreSQL goes so far with it.
+    /// Takes the locks of a query that PostgreSQL processes to this depth.
     pub(crate) fn read_query(&mut self, query: &Query, depth: Depth) -> Run {
         self.query(query, &Env::new(depth))
     }
 
-    /// Takes the locks of the subqueries in an expression that is kept, such as a policy's.
+    /// Takes the locks of the subqueries in a stored expression, such as a policy's.
     pub(crate) fn read_expression(&mut self, expr: &Expr, depth: Depth) -> Run {
         self.expression(expr, &Env::new(depth))
     }

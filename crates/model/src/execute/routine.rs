@@ -46,7 +46,7 @@ pub(crate) type Arguments = Vec<(Option<SmolStr>, Option<Value>)>;
 /// Calls are followed this deep.
 const MAX_DEPTH: u8 = 8;
 
-/// So many calls of one statement are followed: functions that call others ten times each make a lot of them.
+/// Maximum number of calls of one statement that are followed: functions that call others ten times each cause many.
 const MAX_CALLS: u32 = 500;
 
 /// How a list of statements ended.

@@ -13,7 +13,7 @@ use pgvet_syntax::ast::{Expr, ExprKind, FunctionCall, OperatorForm, Query, Query
 const MAX_INLINED: u32 = 500;
 
 impl Inference<'_> {
-    /// Takes the body of the function instead of the function, where PostgreSQL would; `arguments` are the volatilities
+    /// Inlines the body of the function, if PostgreSQL would; `arguments` are the volatilities
     /// of the arguments.
     pub(super) fn inline(&mut self, function: &Function, arguments: &[Volatility]) -> bool {
         if self.inlined == MAX_INLINED

@@ -11,7 +11,7 @@ use std::rc::Rc;
 /// Maximum number of reported steps of a chain of callers.
 const MAX_CHAIN: usize = 6;
 
-/// So many calls an hour, where configuration gives a rate, are often.
+/// Minimum number of calls an hour, if configuration gives a rate, that is often.
 const OFTEN: u64 = 60;
 
 /// Why a function runs often; empty if nothing says that it does.

@@ -15,10 +15,11 @@ use pgvet_syntax::plpgsql::{Block, Loop, LoopKind, Statement, StatementKind};
 use pgvet_syntax::source::TextRange;
 use rustc_hash::FxHashMap;
 
-/// So many subtransactions of a transaction are cached; one more, and every snapshot on the server has to look further.
+/// Number of subtransactions of a transaction that are cached. One more, and every snapshot on the server has to look
+/// further.
 pub const CACHED: u64 = 64;
 
-/// Functions that call others are followed this deep.
+/// Maximum depth to which functions that call others are followed.
 const MAX_DEPTH: usize = 8;
 
 /// Subtransactions of a transaction, and where they come from.

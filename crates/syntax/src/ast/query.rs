@@ -298,7 +298,7 @@ pub struct MergeBranch {
     pub action: MergeAction,
 }
 
-/// Which rows a MERGE branch is about.
+/// The rows that a MERGE branch is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum MergeMatch {
     Matched,

@@ -206,7 +206,7 @@ pub enum Firing {
     Disable,
 }
 
-/// Which triggers ENABLE/DISABLE TRIGGER is about.
+/// The triggers that ENABLE/DISABLE TRIGGER is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TriggerChoice {
     Named(Name),

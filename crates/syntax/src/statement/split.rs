@@ -25,7 +25,7 @@ pub(super) struct Splitter<'a> {
     last_end: usize,
     /// MySQL's delimiter, where the file sets one.
     delimiter: Option<&'a str>,
-    /// So many tokens may still be read ahead in search of the end of bare PL/pgSQL blocks.
+    /// Number of tokens that may still be read ahead in search of the end of bare PL/pgSQL blocks.
     ahead: usize,
     /// COPYs on the present line whose data begin with the next.
     copies: usize,
@@ -345,7 +345,7 @@ impl<'a> Splitter<'a> {
         self.lexer.standard_conforming_strings = self.settings.present().standard_conforming_strings.value;
     }
 
-    /// Takes out the comments that stand after `end` on other lines.
+    /// Removes the comments that are after `end` on other lines.
     fn comments_after(&mut self, end: u32) -> Vec<TextRange> {
         let own = self
             .comments

@@ -47,10 +47,10 @@ pub trait CloneProvider {
         None
     }
 
-    /// Takes one clone away, to make room.
+    /// Removes one clone, to make room.
     fn discard(&mut self, clone: ThinClone) -> Answer<'_, ()>;
 
-    /// Takes away every clone that was made, also after errors and interruptions.
+    /// Removes every clone that was created, also after errors and interruptions.
     fn destroy(&mut self) -> Answer<'_, ()>;
 }
 
@@ -92,7 +92,7 @@ impl ServerInfo {
         })
     }
 
-    /// Says it where migrations run on a server that others share, as a user who can do more than change one database.
+    /// Announces that migrations run on a shared server, as a user who can do more than change one database.
     async fn announce_rights(&mut self, connection: &Connection) -> Result<(), Error> {
         let sql = "SELECT r.rolname FROM pg_catalog.pg_roles r WHERE r.rolname = current_user AND (r.rolsuper \
                    OR r.rolcreaterole OR pg_catalog.pg_has_role('pg_execute_server_program', 'MEMBER') \

@@ -141,7 +141,7 @@ impl Parameters {
         }
     }
 
-    /// Takes what is not given from others. An empty value is given, too.
+    /// Adds missing parameters from others. An empty value is not missing.
     pub(super) fn complete(&mut self, others: Self) {
         for (name, value) in others.0 {
             self.0.entry(name).or_insert(value);

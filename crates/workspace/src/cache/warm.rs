@@ -45,7 +45,7 @@ impl Warm {
         Self { cache: cache.clone(), checkpoints, outcome, known }
     }
 
-    /// Does what is left to do, and keeps what took time.
+    /// Does the remaining work, and keeps what took time.
     pub(crate) fn check(&self, migrations: &[Migration<'_>], settings: &Settings, host: &dyn Host) -> Outcome {
         let state = match &self.known {
             Known::Outcome(outcome) => {

@@ -91,7 +91,7 @@ const CONFIGURATIONS: [&str; 20] = [
     "Makefile",
 ];
 
-/// So far above the migrations its configuration is looked for.
+/// Maximum number of levels above the migrations at which their configuration is searched.
 const LEVELS: usize = 8;
 
 /// Whether a file around the migrations gives the setting this value. `name` is without the marks that differ between

@@ -267,7 +267,8 @@ fn go_runner(migrations: &Path, known: &mut FxHashMap<PathBuf, Option<bool>>) ->
     uses_pop.then_some(Tool::Pop)
 }
 
-/// So far above a file the manifest of its project is looked for, where no repository ends before.
+/// Maximum number of levels above a file at which the manifest of its project is searched, if no repository ends
+/// before.
 const MANIFEST_LEVELS: usize = 8;
 
 /// Whether a manifest or the tool's own configuration says that the project uses the tool whose marks a file has. Other
@@ -435,7 +436,7 @@ impl ExplicitOrder {
     }
 }
 
-/// So far above a file its master changelog is looked for.
+/// Maximum number of levels above a file at which its master changelog is searched.
 const LIQUIBASE_LEVELS: usize = 5;
 
 /// The entries as they stand, whatever their `idx` is. Source: drizzle-orm 0.45.4, `src/migrator.ts`, `readMigrationFiles`.

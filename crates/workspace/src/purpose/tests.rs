@@ -14,7 +14,8 @@ fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
     root
 }
 
-/// Which files are loaded, and what is said about the others, whether they are parsed at once or during the check.
+/// Returns the files that are loaded, and what is said about the others, whether they are parsed at once or during the
+/// check.
 fn load(root: &Path, paths: Vec<PathBuf>) -> (Vec<String>, Option<String>) {
     let request = Request { paths, ..Request::default() };
     let relative = |project: Project| {

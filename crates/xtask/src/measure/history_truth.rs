@@ -137,7 +137,7 @@ pub fn measured() -> Result<Vec<Measured>, String> {
 /// Statements by the place of their file in the run, and its path.
 type MeasuredFiles = BTreeMap<(u32, String), Vec<Measured>>;
 
-/// Which of the measured histories.
+/// Selection of the measured histories.
 #[derive(clap::Args)]
 pub(super) struct Histories {
     /// The folder with the checkouts that `fixtures/history/README.md` lists.
@@ -195,7 +195,7 @@ pub fn short_name(repo: &str) -> &str {
     repo.rsplit('/').next().unwrap_or(repo)
 }
 
-/// Which of a repository's databases a file was run in, see `fixtures/history/README.md`.
+/// The database of a repository in which a file was run, see `fixtures/history/README.md`.
 fn period(repo: &str, path: &str) -> u32 {
     match short_name(repo) {
         "musicbrainz-server" => {

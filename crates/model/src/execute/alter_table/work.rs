@@ -67,7 +67,7 @@ impl Work {
 }
 
 impl Executor<'_> {
-    /// Does the work. What has no rows of its own is left alone.
+    /// Does the work. Relations without rows of their own are not touched.
     ///
     /// Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `ATRewriteTables`.
     pub(super) fn finish(&mut self, work: Work) -> Run {

@@ -299,7 +299,7 @@ impl NewKey<'_> {
         elements.iter().map(|(_, operator)| operator)
     }
 
-    /// Takes the place of a later one, and its name where it has none of its own.
+    /// Replaces a later one, and takes its name if it has none of its own.
     fn absorb(&mut self, later: Self) {
         self.definition.unique |= later.definition.unique;
         if self.definition.name.is_none() {

@@ -15,7 +15,7 @@ use pgvet_trace::{ModelDifference, StatementTrace, compare};
 pub(super) struct Finding {
     /// `lock`, `rewrite`, ..., `error`, or `catalog`.
     pub(super) what: &'static str,
-    /// Which statement; `None` for the catalog after all of them.
+    /// The statement; `None` for the catalog after all of them.
     pub(super) statement: Option<usize>,
     pub(super) relation: String,
     pub(super) predicted: String,

@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Instant;
 
-/// So many sequences run before the next are made up.
+/// Number of sequences that run before the next are generated.
 const BATCH: usize = 20;
 
 #[derive(clap::Args)]

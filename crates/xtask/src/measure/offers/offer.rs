@@ -87,7 +87,7 @@ impl ChangedFiles {
 }
 
 impl Copied {
-    /// Takes the offer, checks what that makes, and puts the files back as they were.
+    /// Applies the offer, checks the result, and restores the files.
     pub(super) fn change(&self, offer: &Offer) -> Result<Changed, String> {
         let source = match offer.way {
             Way::Fix => self.fixed(offer)?,

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Says what is installed where it is.
+/// Name of the file that lists what is installed beside it.
 const MARK: &str = ".installed";
 
 /// The folder of an installed version.

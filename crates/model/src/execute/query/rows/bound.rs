@@ -9,7 +9,7 @@ use pgvet_syntax::ast::{Expr, ExprKind, Literal, OperatorForm, SubqueryKind};
 use smol_str::SmolStr;
 use std::sync::Arc;
 
-/// So many branches of OR are looked at.
+/// Maximum number of branches of OR that are examined.
 const MAX_BRANCHES: usize = 100;
 
 /// Expressions of a member that are equal to a limited number of values.
