@@ -1,4 +1,4 @@
-//! What the migrations so far have left, so that a run can go on from there.
+//! The state that the migrations so far have left, so that a run can go on from there.
 
 use crate::catalog::{Catalog, Oid};
 use crate::execute::Knowledge;
@@ -23,7 +23,7 @@ pub struct Checkpoint {
     pub(crate) transaction: u32,
 }
 
-/// What is known of one database.
+/// The known state of one database.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Database {
     pub catalog: Catalog,

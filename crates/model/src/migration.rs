@@ -1,4 +1,4 @@
-//! What a run is given: migrations, and how the programs that run them go about it.
+//! The input of a run: migrations, and the behaviour of the programs that run them.
 
 use crate::deployment::Deployment;
 use crate::runner::{AfterCommit, Refusal, Runner};
@@ -27,7 +27,7 @@ pub enum Direction {
     Down,
 }
 
-/// What a run does with a file.
+/// A migration in a file, and how a run treats it.
 #[derive(Debug, Clone, Copy)]
 pub struct Migration<'a> {
     pub file: &'a SourceFile,
@@ -42,7 +42,8 @@ pub struct Migration<'a> {
     pub strings: &'a [TextRange],
     /// How the program goes on behind a COMMIT, and to the next migration.
     pub runner: Runner,
-    /// What the program refuses of the file: all of it belongs to the first migration of the file that is run.
+    /// The parts of the file that the program refuses: all of them belong to the first migration of the file that is
+    /// run.
     pub refusals: &'a [Refusal],
     /// Whether to report findings, or only to replay it as history.
     pub report: bool,
@@ -78,7 +79,7 @@ impl<'a> Migration<'a> {
         }
     }
 
-    /// What is released together with it, if it is the migration at this index; `None` for what was there before.
+    /// The deployment of the migration, if it is the one at this index; `None` for what existed before.
     pub fn deployment(&self, index: u32) -> Option<Deployment> {
         (!self.baseline).then(|| self.release.map_or(Deployment::Alone(index), Deployment::Release))
     }
@@ -113,7 +114,7 @@ impl<'a> Migration<'a> {
         after.filter(move |statement| section.is_none_or(|section| section.contains(statement.range)))
     }
 
-    /// What becomes of a transaction around the statement at `at` because of how it is sent.
+    /// How the way in which the statement at `at` is sent affects a transaction around it.
     pub fn sent(&self, statements: &[&Statement], at: usize) -> Sent {
         let Some(together) = self.sent_together(statements, at) else { return Sent::default() };
         Sent {

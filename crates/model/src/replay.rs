@@ -19,14 +19,14 @@ use smol_str::SmolStr;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// What a run asks of the program around it. `()` stands for one that has nothing to say.
+/// The information that a run needs from the program around it. `()` provides none.
 pub trait Host {
     /// The statements of the file of a migration that was given without them. Asked for each migration, in order.
     fn statements(&self, _migration: u32) -> Option<Arc<Vec<Statement>>> {
         None
     }
 
-    /// What a statement of a reported migration was seen to do on a server, where that is known; given what the model
+    /// The observed effects of a statement of a reported migration on a server, if they are known; given what the model
     /// says, and the catalog after it.
     fn observed(
         &self,
@@ -69,8 +69,8 @@ pub trait Visitor {
     fn rollback_migration_read(&mut self, _file: u32, _migration: &Migration<'_>) {}
     /// All migrations of a database were run.
     fn database_end(&mut self, number: u32, database: &Database);
-    /// What a statement of a reported migration was seen to do, where that is known: it goes before what the model
-    /// says.
+    /// The observed effects of a statement of a reported migration, if they are known: they take precedence over what
+    /// the model says.
     fn observed(&self, _file: u32, _statement: TextRange, _predicted: &Effects, _after: &Catalog) -> Option<Effects> {
         None
     }
@@ -83,7 +83,7 @@ pub struct StatementVisit<'a> {
     pub statement: &'a Statement,
     pub ast: &'a Ast,
     pub effects: &'a Effects,
-    /// What code did that the statement ran.
+    /// The effects of the code that the statement ran.
     pub code: &'a CodeRun,
     pub evidence: Evidence,
     pub before: &'a Catalog,
@@ -93,7 +93,7 @@ pub struct StatementVisit<'a> {
     pub target: &'a Target,
 }
 
-/// What became of a statement.
+/// The outcome of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Outcome {
     Usual,
@@ -117,7 +117,7 @@ pub struct Replay {
     versions: VersionRange,
     /// Whether rollback migrations are run as well.
     pub run_down: bool,
-    /// What the migrations so far have left.
+    /// The state that the migrations so far have left.
     pub(crate) state: Checkpoint,
     session: Session,
     /// See [`Left::since`].
@@ -125,7 +125,7 @@ pub struct Replay {
     bodies: Rc<Bodies>,
     /// The settings with which sessions begin.
     settings: SettingsInEffect,
-    /// What statements did in an earlier run, where that is kept.
+    /// The effects of statements in an earlier run, if they are kept.
     pub memory: Option<Memory>,
 }
 
@@ -407,7 +407,7 @@ impl Replay {
         outcome
     }
 
-    /// What a statement does for one version: remembered, or found out.
+    /// Returns the effects of a statement for one version: remembered, or computed.
     fn run_for(
         &mut self,
         version: PgVersion,

@@ -35,7 +35,7 @@ pub struct SettingsInEffect {
     session: OrdMap<SmolStr, SettingValue>,
     /// SET LOCAL: gone at the end of the transaction.
     local: OrdMap<SmolStr, SettingValue>,
-    /// What `search_path` says; names are looked up more often than it changes.
+    /// The value of `search_path`; names are looked up more often than it changes.
     search_path: SearchPath,
     /// `search_path` before the first statement, and after RESET.
     initial_path: SearchPath,
@@ -239,7 +239,7 @@ pub struct HeldLock {
     /// Whether other sessions could wait for it.
     pub exposed: bool,
     pub place: Place,
-    /// What asks for it, within the statement.
+    /// The part of the statement that requests it.
     pub range: TextRange,
 }
 
@@ -309,7 +309,7 @@ impl Session {
         session
     }
 
-    /// What the settings are for the next migration.
+    /// Returns the settings for the next migration.
     pub(crate) fn settings_left(&self) -> OrdMap<SmolStr, SettingValue> {
         self.settings.session.clone()
     }

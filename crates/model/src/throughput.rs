@@ -44,8 +44,8 @@ pub struct Size {
 }
 
 impl Size {
-    /// What is known about a table; `None` where rows or bytes are not. A table that it refers to is as large as
-    /// itself where nothing else is known.
+    /// The known size of a table; `None` if rows or bytes are unknown. A table that it refers to is assumed to be as
+    /// large as itself unless more is known.
     pub fn of(table: &TableSettings, referenced_rows: Option<u64>) -> Option<Self> {
         let (rows, bytes) = (table.rows?, table.bytes?);
         let index_bytes = table.index_bytes.unwrap_or(0);
@@ -94,7 +94,7 @@ impl Work {
 }
 
 impl Throughput {
-    /// What was measured of that sort of work.
+    /// The measured rate of that kind of work.
     fn measured(&mut self, work: Work) -> &mut Option<u64> {
         match work {
             Work::Scan => &mut self.scan_bytes_per_second,

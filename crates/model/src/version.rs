@@ -80,7 +80,7 @@ impl Target {
         Self { version, asked: Cell::new(asked) }
     }
 
-    /// What was asked so far, for [`Target::recalled`].
+    /// The questions so far, for [`Target::recalled`].
     pub(crate) fn asked(&self) -> u32 {
         self.asked.get()
     }

@@ -47,7 +47,8 @@ struct RawTree {
     error: *mut RawError,
 }
 
-/// What `pg_query_free_protobuf_parse_result` frees: a packed tree, which we never have, and what a [`RawTree`] has.
+/// The result that `pg_query_free_protobuf_parse_result` frees: a packed tree, always empty here, and the parts of a
+/// [`RawTree`].
 #[repr(C)]
 struct RawResult {
     packed_length: usize,

@@ -1,4 +1,4 @@
-//! What schemas have under which names.
+//! The objects of schemas by name.
 
 use super::{HashMap, QualifiedName};
 use serde::{Deserialize, Serialize};

@@ -23,7 +23,7 @@ pub struct Constraint {
     pub inherited_from: u16,
 }
 
-/// What a constraint says.
+/// The kinds of constraint, with their definitions.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum ConstraintKind {
     /// Stored as a constraint from 18 on; in the model always, so that its name is known.

@@ -1,11 +1,11 @@
-//! What the catalog does not know for sure: relations that code may have changed of which only run time knows the text,
+//! Uncertain parts of the catalog: relations that code may have changed of which only run time knows the text,
 //! and functions, operators and casts that it does not keep.
 
 use super::{Catalog, Oid};
 use imbl::OrdSet;
 use serde::{Deserialize, Serialize};
 
-/// What is in doubt: these relations, and all that are older than an oid.
+/// The doubted relations: these, and all that are older than an oid.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Doubts {
     relations: OrdSet<Oid>,

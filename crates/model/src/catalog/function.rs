@@ -34,7 +34,7 @@ pub struct Function {
     pub transaction: u32,
 }
 
-/// What was found out about bodies of functions, each once.
+/// Results about bodies of functions, each found once.
 ///
 /// The key is the address of the body, which is kept so that nothing else gets its address.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use smol_str::SmolStr;
 use std::sync::Arc;
 
-/// What the definition of a relation names.
+/// Something that the definition of a relation names.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Mention {
     /// A function that an expression calls, whichever of that name it is.

@@ -104,7 +104,7 @@ pub struct Catalog {
     known_extensions: Arc<[&'static Extension]>,
     /// Extended statistics.
     statistics: OrdMap<QualifiedName, ExtendedStatistics>,
-    /// What GRANT gave on relations and functions.
+    /// Privileges that GRANT gave on relations and functions.
     privileges: HashMap<Oid, Arc<Vec<Privilege>>>,
     default_privileges: Arc<Vec<DefaultPrivilege>>,
     /// Relations that have, or had, row-level security.

@@ -15,7 +15,7 @@ pub enum PrivilegeKind {
 }
 
 impl PrivilegeKind {
-    /// What ALL stands for.
+    /// The privileges that ALL means.
     ///
     /// Source: PostgreSQL 18, `src/include/utils/acl.h`, `ACL_ALL_RIGHTS_RELATION` and the macros beside it, without
     /// MAINTAIN.
@@ -81,7 +81,8 @@ pub struct DefaultPrivilege {
 }
 
 impl Catalog {
-    /// What GRANT, or default privileges, gave on a relation or function. The owner's own are not among them.
+    /// Privileges on a relation or function that GRANT, or default privileges, gave. The owner's own are not among
+    /// them.
     pub fn privileges(&self, object: Oid) -> &[Privilege] {
         self.privileges.get(&object).map_or(&[], |given| given.as_slice())
     }

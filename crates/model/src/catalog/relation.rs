@@ -69,7 +69,7 @@ pub struct Relation {
     pub detail: RelationDetail,
 }
 
-/// What only one kind of relation has.
+/// The properties that only one kind of relation has.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub enum RelationDetail {
     #[default]
@@ -129,11 +129,11 @@ pub struct Column {
     pub has_missing_value: bool,
     /// The deployment that added it to a table that was there.
     pub added_in: Option<Deployment>,
-    /// What all rows have in it, unless something writes them that the migrations do not show.
+    /// The value that all rows have in it, unless something writes them that the migrations do not show.
     pub held: Option<HeldByAll>,
 }
 
-/// What all rows of a table have in a column.
+/// The value that all rows of a table have in a column.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct HeldByAll {
     pub value: Held,

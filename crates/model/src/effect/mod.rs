@@ -1,4 +1,4 @@
-//! What a statement does, as data: the one thing that rules look at.
+//! The effects of a statement, as data: the one thing that rules look at.
 //!
 //! An effect carries its cause and the range that caused it, so that a rule needs no syntax of its own.
 
@@ -66,7 +66,7 @@ pub struct Effects {
     pub catalog_rows: CatalogRows,
     /// Functions of the project that it runs in place, the outermost first.
     pub calls: Vec<CalledFunction>,
-    /// What it reaches beyond its database, each once.
+    /// The objects beyond its database that it reaches, each once.
     pub reaches: Vec<Reach>,
 }
 
@@ -309,7 +309,7 @@ pub struct Failure {
     pub assumed_schema: Option<SmolStr>,
 }
 
-/// What a refusal is about, as far as its SQLSTATE leaves that open.
+/// The subject of a refusal, as far as its SQLSTATE leaves that open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailureSubject {
     /// No function takes such arguments.

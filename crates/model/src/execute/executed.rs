@@ -26,7 +26,7 @@ pub struct CodeText {
     pub running: Vec<Oid>,
 }
 
-/// What code is.
+/// The kinds of code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CodeKind {
     /// The body of a DO block.
@@ -64,7 +64,7 @@ impl InFile {
         }
     }
 
-    /// What is shown at `inner` of a text that is shown here itself.
+    /// Returns where the file shows a text at `inner` of the text that it shows here.
     fn of(self, inner: Self) -> Self {
         match (self, inner) {
             (Self::Shifted(outer), Self::Shifted(by)) => Self::Shifted(outer + by),
@@ -79,7 +79,7 @@ impl InFile {
 pub struct Executed {
     pub code: Arc<CodeText>,
     pub statement: Statement,
-    /// What it did itself, without the statements that it ran in turn.
+    /// Its own effects, without the statements that it ran in turn.
     pub effects: Effects,
     pub before: Catalog,
     pub after: Catalog,
@@ -89,13 +89,13 @@ pub struct Executed {
     pub guarded: bool,
 }
 
-/// What is recorded of the code that a statement runs.
+/// The record of the code that a statement runs.
 #[derive(Debug, Default)]
 pub struct Recorder {
     /// The text that is being run.
     text: Option<Arc<CodeText>>,
     executed: Vec<Executed>,
-    /// What a handler of exceptions has caught.
+    /// Statements that failed and whose error an exception handler caught.
     caught: Vec<Executed>,
     /// Effects of recorded statements, with the ranges of the text that is being run.
     inside: Effects,
@@ -118,14 +118,14 @@ pub(super) struct Outer {
     inside: Effects,
 }
 
-/// What code did, statement by statement.
+/// The effects of code, statement by statement.
 #[derive(Debug, Default)]
 pub struct CodeRun {
     /// In the order in which they ended.
     pub executed: Vec<Executed>,
     /// Statements that PostgreSQL refuses, and of whose refusal a handler makes nothing.
     pub caught: Vec<Executed>,
-    /// What the statement of the file did besides.
+    /// Other effects of the statement of the file.
     pub own: Option<Effects>,
 }
 

@@ -1,4 +1,4 @@
-//! What the model asks about types and expressions: the catalog as [`crate::expression`] sees it.
+//! The model's queries about types and expressions: the catalog as [`crate::expression`] sees it.
 
 use super::{Executor, Knowledge, Run, fail};
 use crate::builtin::{self, BuiltinTypeKind, CastContext, Extension, Volatility};
@@ -11,7 +11,7 @@ use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
 use std::sync::Arc;
 
-/// What a change of a column's type does to the rows.
+/// The effect of a change of a column's type on the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TypeChange {
     /// PostgreSQL refuses it with this SQLSTATE.
@@ -253,7 +253,7 @@ impl Executor<'_> {
         })
     }
 
-    /// What changing the type of a column does to the rows.
+    /// Returns the effect of a change of a column's type on the rows.
     pub(crate) fn type_change(
         &mut self,
         table: Oid,

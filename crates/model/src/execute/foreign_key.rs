@@ -81,7 +81,7 @@ impl Executor<'_> {
         Ok(())
     }
 
-    /// What is computed from other columns cannot be set.
+    /// Refuses actions that would set generated columns.
     fn check_generated_columns(&self, table: Oid, key: &ForeignKey, columns: &[Name]) -> Run {
         use ReferentialAction::{Cascade, SetDefault, SetNull};
         for column in columns {

@@ -338,7 +338,7 @@ impl Executor<'_> {
         Some(constraint.name.clone())
     }
 
-    /// What would make an index like this one in a partition.
+    /// Returns the definition of an index like this one in a partition.
     pub(super) fn definition_of(&self, index_oid: Oid, range: TextRange) -> IndexDefinition {
         let relation = self.catalog.relation(index_oid);
         let index = relation.index().expect("the indexes of a table are indexes");
@@ -440,7 +440,7 @@ impl Executor<'_> {
         Ok(())
     }
 
-    /// What PostgreSQL refuses before it makes the index.
+    /// Refuses what PostgreSQL refuses before it creates the index.
     pub(super) fn check_index(&self, table: Oid, definition: &IndexDefinition) -> Run {
         let relation = self.catalog.relation(table);
         let range = definition.range;
@@ -490,7 +490,7 @@ impl Executor<'_> {
         self.check_no_virtual_column(table, definition)
     }
 
-    /// What is computed only when it is read is in no index.
+    /// Refuses virtual generated columns, which cannot be in an index.
     ///
     /// Source: PostgreSQL 18, `src/backend/commands/indexcmds.c`, `DefineIndex`.
     fn check_no_virtual_column(&self, table: Oid, definition: &IndexDefinition) -> Run {

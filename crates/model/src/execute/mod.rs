@@ -126,13 +126,13 @@ pub(crate) struct Executor<'a> {
     pub(crate) repeats: Vec<routine::Repeat>,
     /// How many queries were looked at to count rows.
     pub(crate) queries: Cell<u32>,
-    /// What every row of a table has in its columns, while a condition on them is decided.
+    /// The values that every row of a table has in its columns, while a condition on them is decided.
     pub(crate) row: RefCell<routine::Variables>,
     /// Variables of the code that is being run.
     pub(crate) variables: routine::Variables,
 }
 
-/// What a statement would do, outside of any migration.
+/// The result of trying a statement outside of any migration.
 pub(crate) struct Tried {
     pub(crate) catalog: Catalog,
     pub(crate) settings: SettingsInEffect,

@@ -78,7 +78,7 @@ impl VisibleCtes<'_> {
     }
 }
 
-/// What surrounds the part of a query that is being read.
+/// The context of the part of a query that is being read.
 #[derive(Clone, Copy)]
 pub(super) struct Env<'a> {
     depth: Depth,

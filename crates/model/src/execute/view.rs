@@ -122,7 +122,7 @@ impl Executor<'_> {
         oid
     }
 
-    /// What a view keeps of its query.
+    /// Returns the parts of its query that a view keeps.
     pub(crate) fn view_definition(&mut self, query: &Arc<Query>, populated: bool) -> ViewDefinition {
         ViewDefinition {
             query: Arc::clone(query),

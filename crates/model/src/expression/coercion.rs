@@ -5,7 +5,7 @@ use crate::builtin::{self, BuiltinTypeKind, CastContext, CastMethod, TypeCategor
 use crate::catalog::{Oid, SqlType, TypeKind};
 use smol_str::SmolStr;
 
-/// What a coercion takes.
+/// The outcome of a coercion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Coercion {
     /// PostgreSQL refuses it in this context.

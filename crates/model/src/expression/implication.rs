@@ -1,4 +1,4 @@
-//! What valid CHECK constraints prove, so that a scan can be skipped.
+//! Proofs from valid CHECK constraints, so that a scan can be skipped.
 //!
 //! `ConstraintImpliedByRelConstraint` (src/backend/commands/tablecmds.c) asks `predicate_implied_by`
 //! (src/backend/optimizer/util/predtest.c) for weak implication: where the one is not false, the other is not false.

@@ -9,7 +9,7 @@ use crate::catalog::{Oid, SqlType};
 use pgvet_syntax::ast::{Expr, ExprKind, FunctionCall, IndirectionStep, OperatorForm, SubqueryKind, TypeName};
 use smol_str::SmolStr;
 
-/// What an expression is.
+/// The inferred properties of an expression.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Typed {
     /// Its type; PostgreSQL's `unknown` (705) for a bare string, [`SqlType::UNKNOWN`] where it could not be told.

@@ -7,7 +7,7 @@ use crate::catalog::{Oid, SqlType};
 use pgvet_syntax::ast::{Expr, ExprKind, FromItem, Query, QueryBody, QueryStatement, RelationRef, Select, Target};
 
 impl Analyzer<'_> {
-    /// What a whole query calls and reads; its type is that of its first column.
+    /// Infers what a whole query calls and reads. Its type is that of its first column.
     pub fn infer_query(&self, query: &Query) -> Typed {
         let mut inference = Inference::new(*self);
         inference.typed.sql_type = inference.subquery(query, &Scope::default());

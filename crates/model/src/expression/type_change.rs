@@ -6,7 +6,7 @@ use crate::builtin::{self, CastContext, OperatorClass, oid};
 use crate::catalog::{Oid, SqlType};
 use pgvet_syntax::ast::{Expr, ExprKind, Literal};
 
-/// What ALTER COLUMN ... TYPE means for the column's storage.
+/// The effect of ALTER COLUMN ... TYPE on the column's storage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TypeChange {
     /// PostgreSQL refuses it with this SQLSTATE.

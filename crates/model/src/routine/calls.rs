@@ -27,10 +27,10 @@ pub struct Routines<'a> {
     reader: &'a RoutineReader,
     triggers: OnceCell<FxHashMap<Oid, Vec<TriggerUse>>>,
     callers: OnceCell<FxHashMap<Oid, Vec<CallSite>>>,
-    /// What the code of functions makes.
+    /// The objects that the code of functions creates.
     made: OnceCell<Made>,
     pub(super) hot: RefCell<FxHashMap<Oid, Rc<Hotness>>>,
-    /// What was found while that of another function is being found: it may lack the callers of that one.
+    /// Results that were found while that of another function is being found: they may lack the callers of that one.
     pub(super) seen: RefCell<FxHashMap<Oid, Rc<Hotness>>>,
     /// Functions whose hotness is being found, so that recursion ends.
     pub(super) open: RefCell<Vec<Oid>>,
@@ -55,7 +55,7 @@ pub struct CallSite {
     pub for_each_row: bool,
 }
 
-/// What calls a function.
+/// A caller of a function.
 #[derive(Debug, Clone)]
 pub enum CallerKind {
     Function(Arc<Function>),

@@ -33,7 +33,7 @@ pub struct Reason {
     pub text: String,
 }
 
-/// What makes a function run often.
+/// A reason why a function runs often.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReasonKind {
     Configured,
@@ -59,7 +59,7 @@ impl Hotness {
         self.reasons.iter().find(|reason| reason.kind == ReasonKind::RowTrigger)
     }
 
-    /// What configuration says, for a sentence of the message: `called 40,000 times an hour`.
+    /// The configured rate, for a sentence of the message: `called 40,000 times an hour`.
     pub fn configured(&self) -> Option<String> {
         self.calls_per_hour.map(|calls| format!("called {} times an hour", grouped(calls)))
     }

@@ -34,7 +34,7 @@ pub struct Routine {
     pub unread: Vec<TextRange>,
     /// Statements and expressions by where they stand.
     parsed: FxHashMap<TextRange, Ast>,
-    /// What EXECUTE runs, by where its expression stands.
+    /// The statements that EXECUTE runs, by the position of its expression.
     dynamic: FxHashMap<TextRange, Dynamic>,
     pub(super) variable_names: OnceCell<Vec<SmolStr>>,
 }
@@ -47,7 +47,7 @@ pub enum Code {
     Sql(Vec<(TextRange, Ast)>),
 }
 
-/// What EXECUTE runs.
+/// The statements that EXECUTE runs.
 #[derive(Debug)]
 pub struct Dynamic {
     /// The text, as far as it is constant.
@@ -101,7 +101,7 @@ impl Routine {
         unread.collect()
     }
 
-    /// What the text of EXECUTE runs.
+    /// The statements in the text of EXECUTE.
     pub fn dynamic(&self, expression: &SqlText) -> Option<&Dynamic> {
         self.dynamic.get(&expression.range)
     }

@@ -14,13 +14,13 @@ pub struct Step<'a> {
     pub node: Node<'a>,
     /// Numbers of loops, iterations, subtransactions, handlers and branches around it.
     pub context: Context,
-    /// What surrounds it, outermost first.
+    /// The statements around it, outermost first.
     pub around: Vec<Around<'a>>,
     /// The SQL that it runs itself, as far as it could be parsed; expressions that call nothing are skipped.
     pub sql: Vec<Sql<'a>>,
 }
 
-/// What a step is.
+/// The kinds of step.
 #[derive(Debug, Clone, Copy)]
 pub enum Node<'a> {
     /// The beginning of a block: its SQL is that of the declarations.

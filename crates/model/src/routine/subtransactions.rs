@@ -86,7 +86,7 @@ impl Routines<'_> {
 /// Tests whether a trigger fires for a kind of change.
 type Fires = fn(TriggerEvents) -> bool;
 
-/// What a piece of code adds, with COMMITs in it.
+/// The subtransactions that a piece of code adds, with its COMMITs.
 #[derive(Debug, Clone, Default)]
 struct Tally {
     /// Up to the first COMMIT, or all.
@@ -178,7 +178,7 @@ struct Counter<'r, 'a> {
     routines: &'r Routines<'a>,
     /// Functions being counted: recursion ends there.
     open: Vec<Oid>,
-    /// What one call of a function begins, and whether for objects of the database only.
+    /// The subtransactions that one call of a function begins, and whether only for objects of the database.
     counted: FxHashMap<Oid, (Bound, bool)>,
     /// Whether a function may write.
     writing: FxHashMap<Oid, bool>,

@@ -32,7 +32,7 @@ pub enum VariableKind {
     Implicit,
 }
 
-/// What every function may use, a trigger function and an exception handler included.
+/// The variables that every function may use, a trigger function and an exception handler included.
 ///
 /// Source: PostgreSQL 18 documentation, 41.5.5, 41.6.8 and 41.10.
 const IMPLICIT: [&str; 18] = [

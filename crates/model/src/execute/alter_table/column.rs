@@ -26,7 +26,7 @@ pub(crate) fn serial_type(name: &str) -> Option<&'static str> {
     }
 }
 
-/// What ADD COLUMN has to do to give old rows their value.
+/// The work of ADD COLUMN to give old rows their value.
 enum Fill {
     /// The rows are rewritten.
     Rewrite(RewriteCause),
@@ -36,7 +36,7 @@ enum Fill {
     Null,
 }
 
-/// What all rows that are there read in a column that is added.
+/// Returns the value that all old rows have in an added column.
 fn held_value(fill: &Fill, column: &Column) -> Option<Held> {
     match fill {
         Fill::Null => Some(Held::Null),

@@ -55,7 +55,7 @@ impl Executor<'_> {
         Ok(())
     }
 
-    /// What is asked before any command of the statement has changed the table.
+    /// Checks the command before any command of the statement has changed the table.
     pub(super) fn prepare_column_type(
         &mut self,
         altering: &Altering,
@@ -108,7 +108,7 @@ impl Executor<'_> {
         altering.work.rewrite(table, cause, command.keyword);
     }
 
-    /// What the change does to stored rows: a composite type has none.
+    /// Returns the effect of the change on stored rows: a composite type has none.
     fn type_change_of_rows(&mut self, table: Oid, found: &Column, new: SqlType, using: Option<&Expr>) -> TypeChange {
         if self.catalog.relation(table).kind == RelationKind::CompositeType {
             return TypeChange::NoRewrite;

@@ -69,7 +69,7 @@ fn pass_of(action: &Action) -> Pass {
     }
 }
 
-/// What the commands of one statement share.
+/// The state that the commands of one statement share.
 struct Altering {
     table: Oid,
     /// With children, unless ONLY was written.

@@ -1,4 +1,4 @@
-//! What ALTER TABLE checks and locks before any of its commands runs.
+//! Checks and locks of ALTER TABLE before any of its commands runs.
 //!
 //! Source: PostgreSQL 14 to 18, `src/backend/commands/tablecmds.c`, `ATPrepCmd`.
 
@@ -12,7 +12,7 @@ use pgvet_syntax::ast::{
 use smol_str::SmolStr;
 
 impl Executor<'_> {
-    /// What each command needs of the table as it is now.
+    /// Checks what each command needs of the table as it is now.
     pub(super) fn prepare_commands(&mut self, altering: &Altering, statement: &AlterTable) -> Run {
         for command in &statement.commands {
             self.prepare_command(altering, command)?;

@@ -1,4 +1,4 @@
-//! What ALTER TABLE leaves to its last phase: rewriting tables, or reading them to check constraints.
+//! The last phase of ALTER TABLE: rewriting tables, or reading them to check constraints.
 //!
 //! Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `ATRewriteTables`.
 

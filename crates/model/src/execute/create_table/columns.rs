@@ -66,7 +66,7 @@ impl Executor<'_> {
         Ok(())
     }
 
-    /// What a column's constraint says about the column itself.
+    /// Applies the part of a column's constraint that concerns the column itself.
     fn collect_column_constraint(
         &mut self,
         table: &mut NewTable,

@@ -1,4 +1,4 @@
-//! What a new table gets from its parents.
+//! The columns and constraints that a new table gets from its parents.
 
 use super::{Executor, NewTable, Run, fail};
 use crate::builtin;

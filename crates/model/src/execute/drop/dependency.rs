@@ -1,4 +1,4 @@
-//! What depends on what, as far as the catalog shows it.
+//! Dependencies between objects, as far as the catalog shows them.
 //!
 //! Source: PostgreSQL 18, `src/backend/catalog/dependency.c` and the callers of `recordDependencyOn`.
 
@@ -27,7 +27,7 @@ pub(super) enum Object {
     Extension(SmolStr),
 }
 
-/// What happens to a dependent object.
+/// The fate of a dependent object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Dependency {
     /// It goes silently.

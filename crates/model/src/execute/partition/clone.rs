@@ -1,4 +1,4 @@
-//! What a partition gets from its parent: indexes, row triggers and foreign keys.
+//! The objects that a partition gets from its parent: indexes, row triggers and foreign keys.
 
 use super::{Executor, Run, fail};
 use crate::catalog::{Constraint, Oid, RelationKind, Trigger, foreign_key_name_addition};

@@ -51,7 +51,7 @@ fn fits(bound: &PartitionBound, strategy: PartitionStrategy, keys: usize) -> Res
     }
 }
 
-/// What the end of a range says of one key.
+/// The end of a range in one key.
 enum Point {
     Minimum,
     Maximum,

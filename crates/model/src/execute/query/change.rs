@@ -209,7 +209,7 @@ impl Executor<'_> {
         }
     }
 
-    /// What all rows have in the columns that an UPDATE sets.
+    /// Records the values that all rows have in the columns that an UPDATE sets.
     fn hold_assigned(&mut self, table: Oid, update: &Update, rows: &Rows) {
         if rows.bound() == Some(0) {
             return;

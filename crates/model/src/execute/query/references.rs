@@ -1,4 +1,4 @@
-//! What a query depends on: the relations and columns that a view or function keeps.
+//! Dependencies of a query: the relations and columns that a view or function keeps.
 
 use super::describe::sequence_columns;
 use crate::builtin::{self, BuiltinFunction};

@@ -15,13 +15,13 @@ use smol_str::SmolStr;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// What a statement begins with that leaves definitions as they are.
+/// First words of statements that leave definitions as they are.
 const DATA_COMMANDS: &[&str] = &[
     "analyze", "comment", "copy", "delete", "grant", "insert", "lock", "refresh", "reindex", "revoke", "select", "set",
     "truncate", "update", "vacuum", "with",
 ];
 
-/// What a statement begins with that changes neither data nor definitions, unless a function that it calls does.
+/// First words of statements that change neither data nor definitions, unless a function that it calls does.
 const READING_COMMANDS: &[&str] =
     &["close", "declare", "explain", "fetch", "move", "reset", "select", "set", "show", "table", "values"];
 

@@ -5,8 +5,8 @@ use crate::execute::Executor;
 use pgvet_syntax::ast::{Expr, ExprKind, FromItem, Literal, OperatorForm, Query, QueryBody, SubqueryKind};
 use smol_str::SmolStr;
 
-/// What a query asks for: the system relations of FROM, and its `column = 'literal'` conditions by the columns' last
-/// names. Joins between catalogs are taken to join what belongs together.
+/// A query of the system catalogs: the system relations of FROM, and its `column = 'literal'` conditions by the
+/// columns' last names. Joins between catalogs are assumed to join rows of the same object.
 #[derive(Default)]
 struct Question {
     tables: Vec<SmolStr>,

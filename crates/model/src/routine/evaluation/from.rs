@@ -1,4 +1,4 @@
-//! What a FROM clause reads, and how many rows that are.
+//! The items that a FROM clause reads, and their numbers of rows.
 
 use super::{Evaluation, ONCE, Times, number};
 use crate::builtin;

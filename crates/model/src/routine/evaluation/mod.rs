@@ -19,7 +19,7 @@ use pgvet_syntax::ast::{
 };
 use smol_str::SmolStr;
 
-/// What a statement does again and again.
+/// Work that a statement repeats.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Evaluated<'a> {
     Call(&'a FunctionCall),
@@ -59,7 +59,7 @@ struct Evaluation<'e, 'a> {
     found: &'e mut dyn FnMut(Evaluated<'a>, Bound),
     /// The names of WITH that are in scope, and how many rows each has.
     ctes: Vec<(&'a SmolStr, Bound)>,
-    /// What the FROM clauses of this query and of those around it read, the innermost last.
+    /// The items of the FROM clauses of this query and of those around it, the innermost last.
     items: Vec<Item<'a>>,
 }
 
@@ -105,7 +105,7 @@ impl<'a> Evaluation<'_, 'a> {
         }
     }
 
-    /// What comes into scope goes out of it at the end.
+    /// Runs `statement`, and then drops the items that it brought into scope.
     fn scoped(&mut self, statement: impl FnOnce(&mut Self) -> Bound) -> Bound {
         let (ctes, items) = (self.ctes.len(), self.items.len());
         let rows = statement(self);

@@ -72,7 +72,7 @@ impl<'a> Joined<'a> {
         self.members[other].optional && !self.members[at].optional
     }
 
-    /// What selects a part of the rows.
+    /// Returns the part of the rows that conditions select.
     fn part(&self, at: usize, conditions: &[&Condition<'a>]) -> Rows {
         let picked = conditions.iter().find_map(|condition| self.picked_by(&condition.expression));
         let few = || {

@@ -35,7 +35,7 @@ impl<'a> Joined<'a> {
         }
     }
 
-    /// What bounds a member whatever the conditions are.
+    /// Returns the bound of a member that does not depend on conditions.
     fn own_bound(&self, member: &Member<'a>) -> Option<Bound> {
         let rows = match &member.source {
             Source::Table { oid, .. } => self.executor.rows_of_table(*oid),

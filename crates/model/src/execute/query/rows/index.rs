@@ -10,7 +10,7 @@ use smol_str::SmolStr;
 use std::sync::Arc;
 
 impl Joined<'_> {
-    /// What finds the rows of a member without reading all of it.
+    /// Returns the reason why the rows of a member are found without reading all of it.
     pub(super) fn found_by(&self, at: usize) -> Option<RowsReason> {
         self.conditions
             .iter()

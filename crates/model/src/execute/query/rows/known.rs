@@ -60,7 +60,8 @@ impl Joined<'_> {
 }
 
 impl Executor<'_> {
-    /// What all rows have in a column, and how sure that is: rows that were written since an earlier deployment may differ.
+    /// The value that all rows have in a column, and how sure that is: rows that were written since an earlier
+    /// deployment may differ.
     fn value_of_all(&self, column: &Column) -> Option<(Value, Rows)> {
         let name = column.name.clone();
         if let Some(held) = &column.held {
