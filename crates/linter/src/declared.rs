@@ -1,5 +1,5 @@
-//! What reported migrations declare, judged when all migrations have run: a table without a primary key is fine where a
-//! later migration adds one.
+//! Declarations of reported migrations, judged when all migrations have run: a table without a primary key is fine
+//! where a later migration adds one.
 
 use pgvet_model::catalog::{Catalog, Oid, Relation, SearchPath};
 use pgvet_model::effect::{Effects, Lock, LockCause};
@@ -44,7 +44,7 @@ pub struct DeclarationContext<'a> {
     pub search_path: &'a SearchPath,
 }
 
-/// What a statement declares something of.
+/// The subject of a declaration.
 #[derive(Debug)]
 struct Subject {
     /// The statement: the others of its file are gone by then.

@@ -37,7 +37,7 @@ pub struct Fix {
 pub struct Step {
     /// Without a semicolon at its end.
     pub sql: String,
-    /// What a person has to decide or to know before it runs.
+    /// A decision or precondition for a person, before it runs.
     pub note: Option<String>,
     /// Why what rules say about this statement is meant to be.
     pub accepted: Option<String>,

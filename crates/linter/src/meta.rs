@@ -1,4 +1,4 @@
-//! What is known about a rule without running it.
+//! Metadata of rules.
 
 use crate::confidence::Confidence;
 use crate::severity::Severity;
@@ -77,7 +77,7 @@ pub enum GroupedBy {
     Run,
 }
 
-/// What is known about a rule without running it.
+/// Metadata of a rule.
 #[derive(Debug)]
 pub struct RuleMeta {
     /// Kebab-case name of the hazard.

@@ -1,4 +1,4 @@
-//! What happens to the findings of a run after the rules, in this order: overlap, suppression
+//! Passes over the findings of a run after the rules, in this order: overlap, suppression
 //! ([`crate::suppression`]), and what the settings hide. Baseline and grouping belong to the programs that report.
 
 use crate::confidence::Confidence;

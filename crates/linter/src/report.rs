@@ -175,12 +175,12 @@ impl Finding<'_, '_> {
         })
     }
 
-    /// What the finding assumes: it is no surer than that.
+    /// Adds an assumption, which limits the confidence of the finding.
     pub fn assuming(self, assumption: Assumption) -> Self {
         self.edit(|diagnostic| diagnostic.assume(assumption))
     }
 
-    /// What takes the longer the larger the first relation is.
+    /// Sets the work that takes longer the larger the first relation is.
     pub fn work(mut self, work: Work) -> Self {
         self.work = Some(work);
         self
@@ -191,7 +191,7 @@ impl Finding<'_, '_> {
         self.edit(|diagnostic| diagnostic.fixes.extend(fix.into()))
     }
 
-    /// What can take the place of the whole statement.
+    /// Sets the statements that can replace the whole statement.
     pub fn steps(self, steps: Vec<Step>) -> Self {
         self.edit(|diagnostic| diagnostic.steps = steps)
     }
@@ -203,7 +203,7 @@ impl Finding<'_, '_> {
 }
 
 impl Finding<'_, '_> {
-    /// What statistics say about the tables, and how long the work takes with the first.
+    /// Returns the statistics of the tables, and how long the work takes with the first.
     fn sizes(&self) -> Vec<String> {
         let throughput = self.reporter.settings.throughput;
         let referenced_rows = self.tables.iter().skip(1).filter_map(|(_, table)| table.rows).max();

@@ -1,4 +1,4 @@
-//! What a run is asked to do, after configuration and flags are resolved. No files, no serde: see the workspace crate.
+//! The settings of a run, after configuration and flags are resolved. No files, no serde: see the workspace crate.
 
 use crate::confidence::Confidence;
 use crate::fix::Edit;
@@ -26,20 +26,20 @@ pub struct Settings {
     pub only: Vec<String>,
     /// These rules do not run.
     pub ignore: Vec<String>,
-    /// What is configured about the severity of rules.
+    /// Configured severities of rules.
     pub levels: Levels,
     /// The same for single migrations, by their index in the run; goes before `levels`.
     pub file_levels: FxHashMap<u32, Levels>,
-    /// What takes single migrations, by their index in the run, out of the transaction that the tool opens.
+    /// Edits that take single migrations, by their index in the run, out of the transaction that the tool opens.
     pub opt_outs: FxHashMap<u32, Edit>,
     /// Whether a suppression must give a reason.
     pub require_reasons: bool,
     /// Whether rollback migrations are judged as well. Each is run on the state after the migrations before it, and
     /// leaves nothing behind.
     pub lint_down: bool,
-    /// What is known about tables, by `schema.name`, or `name` for any schema.
+    /// Settings of tables, by `schema.name`, or `name` for any schema.
     pub tables: ByName<TableSettings>,
-    /// What is known about functions, by `schema.name`, or `name` for any schema.
+    /// Settings of functions, by `schema.name`, or `name` for any schema.
     pub functions: Functions,
     /// How fast the server works, for estimates of time.
     pub throughput: Throughput,
@@ -132,7 +132,7 @@ impl Settings {
         self.throughput = statistics.throughput.unwrap_or_default();
     }
 
-    /// What is configured for the relation `schema.name`.
+    /// The settings of the relation `schema.name`.
     pub fn table(&self, schema: &str, name: &str) -> TableSettings {
         lookup(&self.tables, schema, name)
     }

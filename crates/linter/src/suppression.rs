@@ -34,7 +34,7 @@ const MARKS: [&str; 4] = [MARK, "squawk-ignore", "eugene:", "atlas:nolint"];
 pub struct Suppressed {
     #[serde(deserialize_with = "rules::read_finding")]
     pub diagnostic: Diagnostic,
-    /// What the comment gives as reason; may be empty.
+    /// The reason that the comment gives; may be empty.
     pub reason: SmolStr,
 }
 

@@ -1,4 +1,4 @@
-//! What can be done about a finding.
+//! Actions for a finding.
 
 use crate::analysis::Analysis;
 use crate::diagnostics::SOURCE;

@@ -1,4 +1,4 @@
-//! What is known about an open document.
+//! The analysis of an open document.
 
 use crate::document::Document;
 use pgvet_linter::check::Outcome;
@@ -82,7 +82,7 @@ impl Analysis {
     }
 }
 
-/// What a panic says.
+/// Returns the message of a panic.
 pub(crate) fn message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())

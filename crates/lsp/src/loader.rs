@@ -20,7 +20,7 @@ pub(crate) struct Job {
     /// `None` for a document that is in no file.
     pub(crate) path: Option<PathBuf>,
     pub(crate) text: String,
-    /// What other documents hold.
+    /// The texts of other documents.
     pub(crate) others: Vec<(PathBuf, String)>,
 }
 

@@ -3,7 +3,7 @@
 use lsp_types::{Position, PositionEncodingKind};
 use pgvet_syntax::source::LineIndex;
 
-/// What columns count.
+/// The unit of columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Encoding {
     Utf8,

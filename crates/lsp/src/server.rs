@@ -466,7 +466,7 @@ impl Server {
         }
     }
 
-    /// What the client shows may not be true any more.
+    /// Asks the client to refresh what it shows, which may be outdated.
     fn refresh(&mut self) {
         if self.client.pulls && self.client.refreshes_diagnostics {
             let id = self.next_id();

@@ -6,7 +6,7 @@ use serde::Serialize;
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::thread::{self, JoinHandle};
 
-/// What the reader passes on.
+/// A message that the reader passes on.
 #[derive(Debug)]
 pub(crate) enum Incoming {
     Message(Box<Message>),

@@ -179,7 +179,7 @@ pub(crate) fn matters(predicted: &Effects, lock: &Lock) -> bool {
     existed(predicted, &lock.relation) && lock.mode >= threshold(lock.relation.kind.is_index())
 }
 
-/// What triggers and foreign keys do for each row is not done where there is none.
+/// Whether the statement changed no row, so that triggers and foreign keys did nothing.
 fn changed_nothing(predicted: &Effects, observed: &StatementTrace) -> bool {
     !predicted.data_changes.is_empty() && observed.changes.is_empty() && !observed.uncounted
 }

@@ -30,7 +30,7 @@ impl Error {
         self.message.contains("(SQLSTATE 22023)")
     }
 
-    /// What the server or the connection says, with its SQLSTATE.
+    /// Returns the message of the server or the connection, with its SQLSTATE.
     pub(crate) fn from_postgres(error: &tokio_postgres::Error) -> Self {
         let Some(said) = error.as_db_error() else { return Self::new(with_causes(error)) };
         let message = format!("{} (SQLSTATE {})", said.message(), said.code().code());

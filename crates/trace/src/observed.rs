@@ -1,4 +1,4 @@
-//! What a statement was seen to do, as effects: what the rules judge after a trace.
+//! The observed effects of a statement, which the rules judge after a trace.
 //!
 //! Where the server did as predicted the prediction stays, for it knows causes and places. Where it did otherwise, the
 //! effects are corrected.
@@ -38,7 +38,7 @@ impl<'a> Observations<'a> {
         Self { statements }
     }
 
-    /// What a statement did, for the check to judge; `None` where it was not run to its end.
+    /// Returns the observed effects of a statement, for the check to judge; `None` if it was not run to its end.
     pub fn effects(
         &self,
         migration: u32,

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::time::{Duration, Instant};
 
-/// What one look at `pg_locks` saw, and when it was begun and answered.
+/// The result of one query of `pg_locks`, and when it was sent and answered.
 #[derive(Debug, Clone)]
 pub(crate) struct Sample {
     start: Instant,

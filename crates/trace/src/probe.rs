@@ -284,7 +284,7 @@ pub(crate) fn bytes(sizes: &BTreeMap<u32, Growth>) -> BTreeMap<String, TableByte
     tables
 }
 
-/// What became of each relation between two measurements of [`sizes`], where something did.
+/// Returns the changes of each relation between two measurements of [`sizes`].
 pub(crate) fn growth(before: &BTreeMap<u32, Growth>, after: BTreeMap<u32, Growth>) -> Vec<Growth> {
     let change = |(oid, new): (u32, Growth)| {
         let old = before.get(&oid);

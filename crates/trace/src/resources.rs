@@ -1,4 +1,4 @@
-//! What a run may take of the machine. The run is ended from outside, so that no migration can catch it.
+//! Limits of the machine's resources for a run. The run is ended from outside, so that no migration can catch it.
 
 use crate::Error;
 use std::future::Future;

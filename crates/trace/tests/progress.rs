@@ -9,7 +9,7 @@ use pgvet_trace::provider::{Scratch, ScratchOptions};
 use pgvet_trace::server::testing::binaries;
 use pgvet_trace::{Event, Progress, Settings, run};
 
-/// What a run of these two statements tells about the progress of the second.
+/// Returns the reported progress of the second of these two statements.
 fn told(major: u8, sql: &str, progress: bool) -> Option<Vec<Progress>> {
     binaries(major)?;
     let file = parse_file(SourceFile::new("m.sql".to_owned(), sql.to_owned()));

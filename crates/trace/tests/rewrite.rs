@@ -76,7 +76,7 @@ const SCHEMA: &str = "
     FROM pg_description WHERE objoid >= 16384
     ORDER BY 1";
 
-/// What a plan loses that puts another column in the place of one, and says so.
+/// Text in a plan that replaces a column and loses some of its properties.
 const SAYS_WHAT_IS_LOST: &str = "are not taken along";
 
 fn is_lossy(line: &str) -> bool {

@@ -62,7 +62,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What a new rule, or a new option, changes in files that are generated.
+/// Regenerates the files that depend on the rules and options.
 fn generate() -> Result<(), String> {
     if new_rule::register_all(&repository())? {
         // The pages are those of the rules that this program was built with.

@@ -39,7 +39,7 @@ pub(super) struct Draft {
     changed: bool,
 }
 
-/// What is done about a statement.
+/// An action on a statement.
 enum Action {
     Replace(Vec<PlannedStatement>),
     /// Begin another file with it.
@@ -147,7 +147,7 @@ impl Draft {
         std::iter::zip(files, &self.files).map(migration).collect()
     }
 
-    /// What is to be done, by file and statement, and what nothing can be done about.
+    /// Returns the actions by file and statement, and the findings for which there is none.
     fn actions(&self, files: &[ParsedFile], found: Vec<Diagnostic>) -> (Actions, Vec<Diagnostic>) {
         let mut actions = BTreeMap::new();
         let mut unsolved = Vec::new();
@@ -299,7 +299,7 @@ fn unsolved_with_obstacle(found: Diagnostic) -> Unsolved {
     (found.rule, message)
 }
 
-/// What is found in migrations after a history that has been replayed.
+/// Returns the findings in migrations after a history that has been replayed.
 fn check_from(
     before: &Checkpoint,
     history: &[Migration<'_>],

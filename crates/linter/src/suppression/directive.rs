@@ -4,7 +4,7 @@ use super::MARK;
 use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
 
-/// What a comment says.
+/// A directive in a comment.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Directive {
     pub(super) scope: Scope,
@@ -24,7 +24,7 @@ pub(super) enum Origin {
     Other(&'static str),
 }
 
-/// What a suppression is about.
+/// The scope of a suppression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scope {
     Statement,

@@ -92,7 +92,7 @@ fn means_other(ast: &Ast) -> bool {
     matches!(ast, Ast::Execute(_) | Ast::Prepare(_) | Ast::Explain(_) | Ast::DeclareCursor(_))
 }
 
-/// What the settings mean for the text behind them is seen in the text alone: in code they leave it in doubt.
+/// Whether the statement changes how the text after it is read: in code that is uncertain.
 fn changes_reading(ast: &Ast) -> bool {
     let decides = |name: &str| ["standard_conforming_strings", "client_encoding"].contains(&name);
     match ast {

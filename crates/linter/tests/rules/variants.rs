@@ -1,6 +1,6 @@
-//! What does not matter changes no finding: every fixture and every case of the lock truth is checked once more after
-//! unrelated migrations, under other file names, with other spellings, with a comment, divided into several files and
-//! with each of its rules suppressed.
+//! Checks that irrelevant changes of a text change no finding: every fixture and every case of the lock truth is
+//! checked once more after unrelated migrations, under other file names, with other spellings, with a comment, divided
+//! into several files and with each of its rules suppressed.
 
 use crate::scenario::{Outcome, Scenario, Section, SectionKind};
 use crate::{expect_none, fixtures, tested_rules};

@@ -15,7 +15,7 @@ struct TestClient {
     server: JoinHandle<bool>,
     root: tempfile::TempDir,
     id: i32,
-    /// What came while something else was waited for.
+    /// Messages that arrived while another one was awaited.
     kept: Vec<Value>,
 }
 
@@ -157,7 +157,7 @@ fn hover_has_the_form_that_the_client_shows() {
     }
 }
 
-/// What a checkout may want an editor to show or do.
+/// Texts of a checkout that may try to make an editor show or do something.
 const HOSTILE: [&str; 6] = [
     "</td><img src=https://evil.example/x>",
     "[text](command:evil) ![image](https://evil.example/i.png)",
@@ -328,7 +328,7 @@ fn what_makes_no_sense_is_answered_and_skipped() {
     assert!(client.end());
 }
 
-/// What a server answers to messages that are all there before it starts: identifiers and codes of errors.
+/// The answers of a server to messages that are all sent before it starts: identifiers and codes of errors.
 fn answers(messages: &[Value]) -> Vec<(Value, Value)> {
     let (inbox, receiver) = unbounded();
     let (sender, outbox) = unbounded();

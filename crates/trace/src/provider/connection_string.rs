@@ -61,7 +61,7 @@ fn address(parameters: &Parameters) -> Result<Address, Error> {
     Address::new(config, verification, roots.as_deref())
 }
 
-/// What `sslmode` and `sslrootcert` ask for, as the driver knows it.
+/// The encryption that `sslmode` and `sslrootcert` request, in terms of the driver.
 #[derive(Debug, PartialEq, Eq)]
 struct Protection {
     mode: SslMode,

@@ -15,7 +15,7 @@ use std::fmt::Write;
 #[derive(Debug, Default)]
 pub(super) struct Parameters(BTreeMap<&'static str, String>);
 
-/// What becomes of a parameter.
+/// The treatment of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Meaning {
     /// The driver takes it, under this name.
@@ -106,7 +106,7 @@ impl Parameters {
         given
     }
 
-    /// What is given; an empty value gives nothing.
+    /// Returns the given value; an empty value is not given.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
@@ -148,7 +148,7 @@ impl Parameters {
         }
     }
 
-    /// What the driver takes, as it reads it. What is said about encryption matters where there may be some.
+    /// Returns the parameters that the driver takes, in its syntax. Those about encryption matter if there may be some.
     pub(super) fn for_driver(&self, is_plain: bool) -> Result<String, Error> {
         let mut text = String::new();
         for (name, _, meaning) in KNOWN {
@@ -225,7 +225,7 @@ impl Parameters {
 
 const EXPECTED: &str = "expected postgres://USER@HOST:PORT/DATABASE or host=HOST dbname=DATABASE";
 
-/// What is no name at all may be part of a password, and is not repeated.
+/// Reports an unknown name. One that cannot be a name may be part of a password, and is not repeated.
 fn unknown(name: &str) -> Error {
     let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
     if is_name {

@@ -68,12 +68,12 @@ impl Folder {
         Ok(Self { outer: folder, inner, user })
     }
 
-    /// What belongs to the server.
+    /// The folder that belongs to the server.
     pub(super) fn path(&self) -> &Path {
         &self.inner
     }
 
-    /// What only we can write, around it.
+    /// The folder around it, in which only pgvet can write.
     pub(super) fn outer(&self) -> &Path {
         self.outer.path()
     }

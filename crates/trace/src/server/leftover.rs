@@ -1,4 +1,4 @@
-//! What runs that were killed have left behind.
+//! Cleanup after runs that were killed.
 
 use super::copier;
 use super::copy::PREFIX as COPY_PREFIX;
@@ -13,7 +13,7 @@ use std::{fs, io};
 /// Timeout for stopping a forgotten server, or its copier.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
 
-/// What runs that were killed have left: what is gone now, and why the rest is not.
+/// Leftovers of runs that were killed: those that are removed now, and why the others are not.
 #[derive(Debug, Default)]
 pub struct Leftovers {
     pub removed: Vec<PathBuf>,

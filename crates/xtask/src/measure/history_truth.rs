@@ -17,7 +17,7 @@ use std::process::Command;
 /// The major that the histories were measured on.
 pub const MEASURED_ON: PgVersion = PgVersion(17);
 
-/// What the server did in one statement.
+/// The server's result for one statement.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Measured {
     pub repo: String,
@@ -214,7 +214,7 @@ fn period(repo: &str, path: &str) -> u32 {
     }
 }
 
-/// What the model said of one measured statement.
+/// The model's verdict on one measured statement.
 pub enum Verdict {
     Agrees,
     Differs(Vec<Difference>),
@@ -255,7 +255,7 @@ pub fn replay(database: &Database) -> Vec<Judged<'_>> {
     judged
 }
 
-/// What is known about the names of a database.
+/// Known names of a database.
 struct Names {
     schemas: BTreeSet<String>,
     /// Where the runner's `search_path` put what is not qualified.

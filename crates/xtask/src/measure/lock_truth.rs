@@ -48,7 +48,7 @@ impl Session {
     }
 }
 
-/// What one major did in one case.
+/// The result of one major in one case.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Measured {
     pub locks: BTreeMap<String, String>,

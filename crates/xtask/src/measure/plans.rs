@@ -135,7 +135,7 @@ fn longest(server: &Server, migrations: &[Migration<'_>], repeat: usize) -> Resu
     Ok(all.max_by_key(|longest| longest.held).unwrap_or_default())
 }
 
-/// What blocked writes in a migration.
+/// The locks that blocked writes in a migration.
 fn blocking(migration: &MigrationTrace) -> impl Iterator<Item = Longest> {
     migration.transactions.iter().flat_map(|transaction| {
         let is_long = |one: &&pgvet_trace::Blocked| one.mode.conflicts_with(LockMode::RowExclusive);

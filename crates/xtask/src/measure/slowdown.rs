@@ -23,7 +23,7 @@ pub(super) struct Arguments {
     rounds: u32,
 }
 
-/// What works through all rows of the table.
+/// Statements that process all rows of the table.
 const STATEMENTS: [&str; 3] = [
     "UPDATE orders SET total = total + 1",
     "CREATE INDEX ON orders (note)",

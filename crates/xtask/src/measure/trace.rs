@@ -21,7 +21,7 @@ pub struct Arguments {
     case: Option<String>,
 }
 
-/// What the observer saw of one case, against the truth.
+/// The observation of one case, compared with the truth.
 #[derive(Debug)]
 pub struct Judged {
     pub id: String,
@@ -140,7 +140,7 @@ fn had_mode(measured: &Measured, name: &str, mode: LockMode) -> bool {
     modes.chain(strongest).any(|text| lock_mode(text) == Some(mode))
 }
 
-/// What the observer saw, as it is compared.
+/// The observation, in the form that is compared.
 fn observed(statement: &StatementTrace) -> Outcome {
     let mut outcome = Outcome {
         rewrites: statement.rewrites.iter().map(ToString::to_string).collect(),

@@ -9,7 +9,7 @@ const FEW: usize = 200;
 /// Number of edits of one document.
 const OF_DOCUMENT: u8 = 100;
 
-/// What is typed, pasted and taken back.
+/// Texts that are typed, pasted and undone.
 const SNIPPETS: [&str; 24] = [
     "",
     ";",

@@ -27,7 +27,7 @@ pub(super) struct Finding {
 }
 
 impl Finding {
-    /// What minimizing must keep: the same sort of difference, whatever the names.
+    /// The kind of difference, whatever the names, which minimizing must keep.
     pub(super) fn sort(&self) -> String {
         if self.what == "catalog rows" {
             return format!("{}: {}", self.what, self.relation);

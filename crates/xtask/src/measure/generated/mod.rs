@@ -45,7 +45,7 @@ pub(super) struct Arguments {
     all: bool,
 }
 
-/// What a run on one major found.
+/// The result of a run on one major.
 pub struct Report {
     pub version: PgVersion,
     pub statements: usize,

@@ -1,4 +1,4 @@
-//! What the slots of a template stand for: names of the schema as the statements so far have left it.
+//! Values for the slots of a template: names of the schema as the statements so far have left it.
 
 use super::template::Fill;
 use super::types::{self, Family};

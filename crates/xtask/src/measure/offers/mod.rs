@@ -43,7 +43,7 @@ pub(super) struct Arguments {
 /// One more is drawn for each so many, because some originals run on none of the majors.
 const SPARE: usize = 5;
 
-/// What came of an offer.
+/// The outcome of an offer.
 enum Outcome {
     /// On these majors; on the others the original does not run.
     Works(Vec<u8>),
@@ -62,7 +62,7 @@ struct Tried {
     rule: &'static str,
     way: Way,
     outcome: Outcome,
-    /// What was put in place, as text.
+    /// The applied change, as text.
     result: String,
 }
 

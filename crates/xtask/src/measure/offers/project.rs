@@ -13,7 +13,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// What cannot be seen in the files of a repository: its `pgvet.toml`, and what an administrator did before.
+/// Setup that the files of a repository do not show: its `pgvet.toml`, and what an administrator did before.
 struct Presupposed {
     repo: &'static str,
     configuration: &'static str,
@@ -74,7 +74,7 @@ impl Copied {
         PRESUPPOSED.iter().find(|presupposed| presupposed.repo == self.repo).map_or("", |presupposed| presupposed.setup)
     }
 
-    /// What `check --fix --unsafe-fixes` and `rewrite` would do about each finding.
+    /// The changes of `check --fix --unsafe-fixes` and `rewrite` for each finding.
     pub(super) fn offers(&self) -> Vec<Offer> {
         let mut offers = Vec::new();
         for found in &self.found {

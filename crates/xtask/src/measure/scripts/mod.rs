@@ -53,7 +53,7 @@ fn generated(seed: u64) -> (String, String) {
     (format!("generated {seed}"), generate::script(seed))
 }
 
-/// What was recorded.
+/// Returns the recorded scripts.
 ///
 /// # Errors
 /// What could not be read.

@@ -13,7 +13,7 @@ pub struct Declaration {
     /// Its folder.
     #[serde(skip)]
     pub name: String,
-    /// What its users call it.
+    /// The name that its users know.
     pub title: String,
     /// As pgvet knows it; absent if pgvet takes its files for plain scripts.
     pub tool: Option<Tool>,
@@ -46,7 +46,7 @@ pub enum Registry {
     Debian,
 }
 
-/// What is installed. `{version}` is replaced in packages.
+/// The packages to install. `{version}` is replaced in packages.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Install {
@@ -86,7 +86,7 @@ pub struct Layout {
     /// Files of the project. `{list}` is the list of all migrations.
     #[serde(default)]
     pub files: BTreeMap<String, String>,
-    /// What the list says of one migration, and the text between two.
+    /// The entry of the list for one migration, and the text between two.
     #[serde(default)]
     pub entry: String,
     #[serde(default)]

@@ -100,7 +100,7 @@ fn record(tool: &Declaration, servers: &mut [Observed], only: Option<&str>) -> R
     Ok(told)
 }
 
-/// What was recorded of a tool.
+/// Returns the recorded runs of a tool.
 ///
 /// # Errors
 /// What cannot be read.

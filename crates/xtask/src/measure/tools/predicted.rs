@@ -1,4 +1,4 @@
-//! What pgvet's model says of a project, in the form in which runs are recorded.
+//! The model's prediction for a project, in the form in which runs are recorded.
 
 use super::observation::{End, Numbers};
 use pgvet_model::catalog::RelationKind;
@@ -23,10 +23,10 @@ pub struct Step {
     pub lock_timeout: u64,
 }
 
-/// What a run would show.
+/// The predicted observation of a run.
 #[derive(Debug)]
 pub struct Prediction {
-    /// What pgvet recognised.
+    /// The tools that pgvet recognised.
     pub tools: Vec<Tool>,
     pub steps: Vec<Step>,
     /// The SQLSTATE of the statement that fails; empty where the tool refuses a file.

@@ -5,7 +5,7 @@ use crate::measure::read;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// What a tool is asked to run.
+/// A project that a tool runs.
 #[derive(Debug)]
 pub struct Case {
     pub name: String,
