@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Baseline {
     path: PathBuf,
     entries: BTreeMap<String, KnownFinding>,
-    /// What the run looks for; what it does not look for cannot be found.
+    /// The settings of the run, which say which findings it can have.
     settings: Settings,
 }
 

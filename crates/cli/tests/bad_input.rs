@@ -8,13 +8,13 @@ mod support;
 use std::fmt::Write as _;
 use support::{Folder, Transcript};
 
-/// What `pgvet check` says of one file, in one line for each finding.
+/// The output of `pgvet check` for one file, in one line for each finding.
 fn check(text: impl AsRef<[u8]>) -> Transcript {
     let folder = Folder::new(&[("1_a.sql", text.as_ref())]);
     folder.run(&["check", "1_a.sql", "--format", "concise", "--only", "syntax-error,statement-will-fail"])
 }
 
-/// What PostgreSQL refuses is a finding, and the statement after it is still checked.
+/// Checks that a refused statement is a finding, and that the statement after it is still checked.
 fn check_with_statement_after(text: &str) -> Transcript {
     check(format!("{text};\nDROP TABLE a, a_that_is_new;\nCREATE TABLE t (a int);\nCREATE TABLE t (a int);\n"))
 }

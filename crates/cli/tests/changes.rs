@@ -1,4 +1,4 @@
-//! What `--since`, `--staged` and `--changed` check, in real repositories.
+//! The files that `--since`, `--staged` and `--changed` check, in real repositories.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]
 

@@ -168,7 +168,7 @@ fn an_interrupted_copy_ends_and_one_of_a_killed_run_is_found() {
     assert_eq!((copies(), std::fs::read_dir(&temporary).unwrap().count()), (0, 0), "{said}");
 }
 
-/// What has ended and was not waited for does not run.
+/// Whether the process runs. One that has ended and was not waited for does not.
 fn is_running(pid: u32) -> bool {
     let output = Command::new("ps").args(["-o", "stat=", "-p", &pid.to_string()]).output().unwrap();
     let state = String::from_utf8_lossy(&output.stdout);

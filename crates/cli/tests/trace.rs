@@ -496,7 +496,7 @@ fn the_page_shows_its_timeline_in_a_browser() {
     }
 }
 
-/// What is looked at: where links lead, and what is wider than a narrow screen.
+/// Script that reports where links lead, and which elements are wider than a narrow screen.
 const LOOK: &str = "<script>
     document.querySelector('th button').click();
     const links = [...document.querySelectorAll('a')].map((link) => document.getElementById(link.hash.slice(1)));
@@ -505,7 +505,7 @@ const LOOK: &str = "<script>
     document.body.dataset.cutOff = wide.map((part) => part.outerHTML).join();
 </script></body>";
 
-/// What a browser with a narrow window makes of the page.
+/// Loads the page in a browser with a narrow window.
 fn in_browser(folder: &Folder) -> Option<String> {
     let page = std::fs::read_to_string(folder.path().join("out.html")).unwrap().replace("</body>", LOOK);
     std::fs::write(folder.path().join("looked_at.html"), page).unwrap();
@@ -524,7 +524,7 @@ const STATISTICS: &str = r#"{"schema_version": 1, "taken_at": "2026-01-01T00:00:
     "autovacuum": {"autovacuum": "on"}, "throughput": {"foreign_key_rows_per_second": 1, "scan_bytes_per_second": 7},
     "missing": ["calls of functions"]}"#;
 
-/// What the file says of throughput; and whether all else is as in [`STATISTICS`].
+/// The throughput in the file, and whether all else is as in [`STATISTICS`].
 fn throughput(path: &Path) -> (BTreeMap<String, u64>, bool) {
     let mut found: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     let mut before: Value = serde_json::from_str(STATISTICS).unwrap();

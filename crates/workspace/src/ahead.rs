@@ -98,7 +98,7 @@ impl File<'_> {
     }
 }
 
-/// What the replay asks.
+/// Provides the statements that the replay requests.
 struct Reader<'r, 'm> {
     files: &'r [File<'m>],
     file_of: &'r [usize],

@@ -164,7 +164,7 @@ impl<'t> Tokens<'t> {
         }
     }
 
-    /// What is a mark wherever it stands.
+    /// The dialect of which the token is a mark wherever it occurs.
     fn word_of_one(&self, at: usize) -> Option<Dialect> {
         let abandons = ["ABORT", "FAIL", "IGNORE", "ROLLBACK"].iter().any(|word| self.is(at + 2, word));
         if self.is(at, "ENGINE") && self.word(at + 1) == "=" {

@@ -104,7 +104,7 @@ fn take_fallback(found: &mut [Found]) {
     }
 }
 
-/// What a walk does not enter.
+/// The filter of a walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Filter {
     /// Hidden folders, and what git ignores and does not track: a build copies migrations.
@@ -186,7 +186,7 @@ fn tracked_below(root: &Path, in_hidden: bool) -> Vec<PathBuf> {
     index::names(&top).into_iter().filter(is_sql).filter_map(below).collect()
 }
 
-/// What could not be read; a line of `.gitignore` that cannot be read ignores nothing.
+/// Returns the problem of a path that could not be read; a line of `.gitignore` that cannot be read ignores nothing.
 fn problem(root: &Path, error: ignore::Error) -> Option<Problem> {
     let path = match &error {
         ignore::Error::WithPath { path, .. } => path.clone(),

@@ -32,7 +32,7 @@ pub fn fingerprints(findings: &[(&ProjectFile, &Diagnostic)]) -> Vec<String> {
     contents.into_iter().map(|content| tell_apart(content, &mut seen)).collect()
 }
 
-/// What findings of one file say, as numbers.
+/// The content of the findings of one file, as numbers.
 fn contents(path: &str, findings: &[(&ProjectFile, &Diagnostic)]) -> Vec<u64> {
     // Most statements have several findings.
     let mut last: Option<(TextRange, String)> = None;

@@ -145,7 +145,7 @@ impl Framework {
         }
     }
 
-    /// What to know about the command, as the end of a sentence.
+    /// A note about the command, as the end of a sentence.
     fn note(self) -> &'static str {
         match self {
             Self::Django => "names one migration",

@@ -22,7 +22,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What open files share: parsed files, and states of histories.
+/// State that open files share: parsed files, and states of histories.
 #[derive(Debug, Default)]
 pub struct Histories {
     parsed: Arc<ParsedFiles>,
@@ -70,7 +70,7 @@ pub struct OpenFile {
     known: BTreeSet<String>,
 }
 
-/// What a statement of an open file does on the newest configured version.
+/// The effects of a statement of an open file on the newest configured version.
 #[derive(Debug, Clone, Copy)]
 pub struct OpenStatement<'a> {
     /// Its place in the text.
@@ -201,7 +201,7 @@ impl OpenFile {
         }
     }
 
-    /// What is wrong with the file. [`pgvet_linter::diagnostic::Diagnostic::file`] is an index into
+    /// The findings about the file. [`pgvet_linter::diagnostic::Diagnostic::file`] is an index into
     /// [`Project::migrations`].
     pub fn check(&mut self) -> Outcome {
         let migrations = self.project.migrations();
@@ -216,7 +216,7 @@ impl OpenFile {
         outcome
     }
 
-    /// What its statements did in the last check, in order.
+    /// The effects of its statements in the last check, in order.
     pub fn statements(&self) -> impl Iterator<Item = OpenStatement<'_>> {
         let file = self.file();
         let statements = self.memory.statements();

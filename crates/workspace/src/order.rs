@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 /// A number of any length, such that comparing compares numbers.
 pub(crate) type Number = (usize, String);
 
-/// What files are sorted by, most significant first.
+/// The key by which files are sorted, most significant part first.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     /// The folder with numbers that compare as numbers.

@@ -65,7 +65,7 @@ pub(crate) struct Plan {
     /// In the order of their numbers, which begin with 1.
     pub(crate) databases: Vec<Database>,
     pub(crate) problems: Vec<Problem>,
-    /// What else a reader of the report should know.
+    /// Other notes for the reader of the report.
     pub(crate) notes: Vec<Problem>,
     /// Files below the asked folders that are not checked.
     pub(crate) skipped: Vec<Skipped>,
@@ -362,7 +362,7 @@ fn say_who_named(problem: &mut Problem) {
     }
 }
 
-/// What to do about a migration that is a program.
+/// Help for a migration that is a program.
 const SQL_OF_PROGRAM: &str = "check the SQL that it runs: `COMMAND | pgvet check -`";
 
 /// The files of one path of the request.

@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What to load.
+/// The files and configuration to load.
 #[derive(Debug, Clone, Default)]
 pub struct Request {
     /// Files and folders whose findings are reported; `-` is standard input.
@@ -84,7 +84,7 @@ pub struct ProjectFile {
     pub path: PathBuf,
     /// The nearest configuration.
     pub config: Arc<Config>,
-    /// What was read, where placeholders were replaced before it was parsed.
+    /// The original text, if placeholders were replaced before it was parsed.
     pub(crate) original: Option<Box<Original>>,
 }
 
@@ -101,16 +101,16 @@ pub struct Project {
     pub files: Vec<ProjectFile>,
     /// In the order of their numbers, which begin with 1.
     pub databases: Vec<Database>,
-    /// What could not be loaded.
+    /// Files and folders that could not be loaded.
     pub problems: Vec<Problem>,
-    /// What a reader of the report should know although nothing went wrong: files for another database that were found,
+    /// Notes for the reader of the report although nothing went wrong: files for another database that were found,
     /// and migrations that were deleted.
     pub notes: Vec<Problem>,
     /// Files with SQL that were found and are not checked.
     pub skipped: Vec<Skipped>,
     /// Whether files were only read, to be parsed during the check.
     pub(crate) unread: bool,
-    /// What the cache knows of each group; empty without a cache.
+    /// The cached results of each group; empty without a cache.
     pub(crate) warm: Vec<Warm>,
 }
 
@@ -170,12 +170,12 @@ impl Project {
         Ok(Self { files, databases, problems, notes, skipped, unread: false, warm: Vec::new() })
     }
 
-    /// What the engine is given: each section of each file.
+    /// The input of the linter: each section of each file.
     pub fn migrations(&self) -> Vec<Migration<'_>> {
         self.files.iter().flat_map(ProjectFile::migrations).collect()
     }
 
-    /// What the statements of reported files do: see [`predict::effects`].
+    /// The effects of the statements of reported files: see [`predict::effects`].
     pub fn effects(&self, settings: &Settings) -> Vec<Vec<StatementEffects>> {
         let mut effects = predict::effects(&self.migrations(), settings.versions.to, &settings.functions);
         for (file, effects) in self.files_of_migrations().into_iter().zip(&mut effects) {
@@ -227,7 +227,7 @@ impl Project {
         order::sequences(&self.migrations_of(database).map(|file| file.path.as_path()).collect::<Vec<_>>())
     }
 
-    /// What is run for a database on the way forward.
+    /// The files with up migrations of a database.
     fn migrations_of(&self, database: u32) -> impl Iterator<Item = &ProjectFile> {
         let belongs = move |file: &&ProjectFile| file.database == database && file.role != Role::Baseline;
         self.files.iter().filter(belongs).filter(|file| file.is_run())

@@ -14,7 +14,7 @@ use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// What the text of a file says that it is for.
+/// The purpose of a file according to its text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// Nothing says that it is anything else.
@@ -29,10 +29,10 @@ pub(crate) enum Purpose {
     Dump,
 }
 
-/// What precedes the name of a query of sqlc.
+/// The text before the name of a query of sqlc.
 const QUERY_NAME: &str = "-- name:";
 
-/// What sqlc makes of a query. Source: sqlc 1.30 documentation, "Query annotations".
+/// The commands of sqlc for a query. Source: sqlc 1.30 documentation, "Query annotations".
 const QUERY_COMMANDS: [&str; 10] = [
     ":one",
     ":many",
@@ -191,7 +191,7 @@ fn is_outside(path: &Path, of_migrations: &BTreeSet<PathBuf>) -> bool {
     !of_migrations.is_empty() && !path.ancestors().skip(1).any(|folder| of_migrations.contains(folder))
 }
 
-/// What reads a file in place of PostgreSQL's migrations.
+/// The program that reads a file in place of a migration tool for PostgreSQL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Reader {
     Sqlc,
@@ -216,7 +216,7 @@ impl Reader {
     }
 }
 
-/// What reads a file that was found, going by the files beside it too; `None` for PostgreSQL.
+/// The reader of a file that was found, judging by the files beside it too; `None` for PostgreSQL.
 fn foreign(path: &Path, purpose: Purpose, groups: &Groups, folders: &Folders) -> Option<Reader> {
     if purpose == Purpose::Queries {
         return Some(Reader::Sqlc);

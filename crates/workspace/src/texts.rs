@@ -16,7 +16,7 @@ pub struct Texts {
     pub stdin: Option<String>,
     /// By the path on disk.
     open: BTreeMap<PathBuf, String>,
-    /// What git's index holds of files that differ from it, by the path on disk.
+    /// The contents in git's index of files that differ from it, by the path on disk.
     staged: BTreeMap<PathBuf, Vec<u8>>,
     parsed: Option<Arc<ParsedFiles>>,
 }

@@ -119,7 +119,7 @@ fn measure(
     Ok(trace)
 }
 
-/// What the rules say about what was seen.
+/// Runs the rules on the observed effects.
 fn judge(args: &TraceArgs, project: &Project, trace: &Trace) -> Outcome {
     let settings = |config: &Config| {
         let mut settings = settings_for(trace.major, args.input.settings(config));
@@ -285,7 +285,7 @@ fn doing(event: Event<'_>) -> String {
     }
 }
 
-/// What clients are to run meanwhile.
+/// The statements for clients to run meanwhile.
 fn workload(args: &TraceArgs) -> Result<Option<Workload>, Failure> {
     let Some(path) = &args.workload else { return Ok(None) };
     let shown = path.display().to_string();

@@ -64,7 +64,7 @@ pub(crate) fn write(report: &Report<'_>, style: Style, out: &mut dyn Write) -> i
     write_next_steps(report, style, out)
 }
 
-/// What can be done about the findings: how many have a fix, and where their rules are explained.
+/// Writes the next steps for the findings: how many have a fix, and where their rules are explained.
 fn write_next_steps(report: &Report<'_>, style: Style, out: &mut dyn Write) -> io::Result<()> {
     for line in report.remedies() {
         writeln!(out, "{}", wrap(&line, style.width))?;
@@ -134,7 +134,7 @@ impl<'a> Shown<'a> {
         Self { found, message, source, labels, help: (!help.is_empty()).then(|| inert::lines(&help.join("\n"))) }
     }
 
-    /// What names the rule: `error[drop-column]`.
+    /// The name of the rule with its severity: `error[drop-column]`.
     fn code_text(&self) -> String {
         format!("{}[{}]", self.found.severity.as_str(), self.found.rule)
     }

@@ -1,4 +1,4 @@
-//! What a run found, in each format. One file per format.
+//! Reports of a run, in each format. One file per format.
 
 pub(crate) mod checkstyle;
 pub(crate) mod concise;
@@ -50,11 +50,11 @@ pub(crate) struct Report<'a> {
     files: Vec<&'a ProjectFile>,
     /// In the order of files, and of places in them; without known ones.
     pub(crate) findings: Vec<Finding<'a>>,
-    /// What comments suppress, where that was asked for.
+    /// Findings that comments suppress, if they were requested.
     pub(crate) suppressed: Vec<Finding<'a>>,
     pub(crate) known: Option<Known>,
     pub(crate) summary: Summary,
-    /// What the settings of the run hide.
+    /// Counts of findings that the settings of the run hide.
     hidden: Hidden,
     /// Whether only findings are shown to people, without what is said about them.
     pub(crate) is_quiet: bool,

@@ -12,7 +12,7 @@ pub struct Expr {
     pub range: TextRange,
 }
 
-/// What an expression is.
+/// The kinds of expression.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum ExprKind {
     /// `a`, `t.a`, `s.t.a`.

@@ -52,7 +52,7 @@ impl LockMode {
         self.conflicts_with(Self::AccessShare)
     }
 
-    /// What of the work with rows it stops; `None` for what lets all of it go on.
+    /// The work with rows that it blocks; `None` if it blocks none.
     pub fn stops(self) -> Option<&'static str> {
         match (self.blocks_reads(), self.blocks_writes()) {
             (true, _) => Some("reads and writes"),

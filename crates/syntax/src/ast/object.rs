@@ -77,7 +77,7 @@ pub struct AlterDomain {
     pub action: AlterDomainAction,
 }
 
-/// What ALTER DOMAIN does.
+/// The actions of ALTER DOMAIN.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AlterDomainAction {
     SetDefault(Expr),
@@ -271,7 +271,7 @@ pub enum PublicationAction {
     Drop,
 }
 
-/// What a publication publishes.
+/// The objects of a publication.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PublicationObject {
     Table {
@@ -338,7 +338,7 @@ pub struct DropObject {
 /// ALTER ... RENAME.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rename {
-    /// What is renamed.
+    /// The kind of the renamed object.
     pub kind: ObjectKind,
     /// For a column, constraint or attribute: the kind of the object that has it, as written.
     pub relation_kind: ObjectKind,

@@ -306,7 +306,7 @@ pub enum MergeMatch {
     NotMatchedByTarget,
 }
 
-/// What a MERGE branch does.
+/// The action of a MERGE branch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum MergeAction {
     Insert { columns: Vec<Name>, values: Vec<Expr> },

@@ -65,7 +65,7 @@ pub struct AlterTableCommand {
     pub keyword: TextRange,
 }
 
-/// What a command of ALTER TABLE does.
+/// The actions of ALTER TABLE commands.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AlterTableAction {
     AddColumn {
@@ -534,7 +534,7 @@ pub struct Reindex {
     pub target_keyword: TextRange,
 }
 
-/// What REINDEX is about.
+/// The target of REINDEX.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ReindexTarget {
     Index(ObjectName),
@@ -554,12 +554,12 @@ pub struct Copy {
     pub options: Vec<DefElem>,
     /// `COPY ... FROM stdin`: its data follow in the file.
     pub stdin: bool,
-    /// What the server reads or writes besides the table.
+    /// The resource that the server reads or writes besides the table.
     pub beyond: Option<CopyBeyond>,
     pub filter: Option<Expr>,
 }
 
-/// What COPY reaches on the machine of the server.
+/// The resource of the server's machine that COPY reaches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CopyBeyond {
     /// `COPY ... FROM PROGRAM`.

@@ -79,7 +79,7 @@ fn word_length(text: &str) -> usize {
     text.bytes().take(64).take_while(|byte| byte.is_ascii_alphanumeric() || *byte == b'_').count()
 }
 
-/// What a tag would be if it were SQL.
+/// The kind of token that a tag would be in SQL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AsSql {
     /// Part of one statement: reading goes on behind it in the same way.

@@ -199,7 +199,7 @@ fn continuation(rest: &str) -> Option<usize> {
     (blank && rest[..quote].contains(['\n', '\r'])).then_some(quote + 1)
 }
 
-/// What follows a backslash in `E'...'`, and how many bytes it takes.
+/// The character after a backslash in `E'...'`, and how many bytes it takes.
 fn escape(rest: &str) -> (Option<char>, usize) {
     let Some(first) = rest.chars().next() else { return (None, 0) };
     let number = |from: usize, most: usize, radix: u32| {
@@ -221,7 +221,7 @@ fn escape(rest: &str) -> (Option<char>, usize) {
     }
 }
 
-/// What follows a backslash in `U&'...'`, and how many bytes it takes.
+/// The character after a backslash in `U&'...'`, and how many bytes it takes.
 fn unicode_escape(rest: &str) -> (Option<char>, usize) {
     if rest.starts_with('\\') {
         return (Some('\\'), 1);

@@ -156,7 +156,7 @@ impl Folder<'_> {
         }
     }
 
-    /// What is inside, if one pair of parentheses encloses everything.
+    /// The tokens inside, if one pair of parentheses encloses everything.
     fn enclosed<'t>(&self, tokens: &'t [Token]) -> Option<&'t [Token]> {
         let [open, inside @ .., close] = tokens else { return None };
         if !open.is_punctuation(b'(') || !close.is_punctuation(b')') {

@@ -18,7 +18,7 @@ pub(super) struct Parser<'a> {
     filled: Option<String>,
 }
 
-/// What was made of a range of the text.
+/// The result for a range of the text.
 struct Attempt {
     tokens: Vec<Token>,
     parsed: Result<Ast, SyntaxError>,

@@ -62,7 +62,7 @@ pub(super) enum Filler {
 }
 
 impl Filler {
-    /// What to try when PostgreSQL refuses this one.
+    /// The filler to try if PostgreSQL refuses this one.
     pub(super) fn next(self) -> Option<Self> {
         match self {
             Self::Identifier => Some(Self::String),

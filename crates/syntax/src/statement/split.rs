@@ -128,7 +128,7 @@ impl<'a> Splitter<'a> {
         self.tokens.push(token);
     }
 
-    /// What can stand only between statements.
+    /// Reads input that is allowed only between statements.
     fn read_first(&mut self, token: Token) -> bool {
         let range = token.range;
         match token.kind {
@@ -315,7 +315,8 @@ impl<'a> Splitter<'a> {
         Some(tokenize(self.text, Piece::token_range(&self.tokens)))
     }
 
-    /// What psql sends has been run: from here on its settings are in effect, and the data of its COPYs follow.
+    /// Ends the statements that psql sends together: from here on their settings are in effect, and the data of their
+    /// COPYs follow.
     fn send(&mut self) {
         let unsent = std::mem::replace(&mut self.unsent, self.result.pieces.len());
         let mut copies = 0;

@@ -1,4 +1,4 @@
-//! What a statement begins with. Used only to find the next statement after a broken one.
+//! Beginnings of statements. Used only to find the next statement after a broken one.
 
 use crate::lexer::{Token, TokenKind};
 

@@ -1,4 +1,4 @@
-//! What the name of an entry is made of.
+//! The digest that names an entry.
 
 use blake3::{Hash, Hasher};
 use pgvet_linter::settings::Settings;

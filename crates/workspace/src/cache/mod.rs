@@ -1,4 +1,4 @@
-//! What earlier runs found out, kept on disk: the state after a history, and the findings of a whole run.
+//! Results of earlier runs, kept on disk: the state after a history, and the findings of a whole run.
 //!
 //! Entries are named by a digest of everything that they follow from, so an entry is never out of date; it is just no
 //! longer asked for. They are written to another name first and then moved, so that runs side by side do not disturb

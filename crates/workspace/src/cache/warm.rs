@@ -24,7 +24,7 @@ pub(crate) struct Warm {
 
 #[derive(Debug)]
 enum Known {
-    /// What comes of the whole run.
+    /// The result of the whole run.
     Outcome(Outcome),
     /// The state somewhere in the history; before the first migration, if nothing is known.
     State(Box<Checkpoint>),

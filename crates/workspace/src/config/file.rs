@@ -141,7 +141,7 @@ pub(crate) enum RuleSetting {
     Options(RuleOptions),
 }
 
-/// What can be said about a rule beside its level.
+/// Options of a rule beside its level.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct RuleOptions {

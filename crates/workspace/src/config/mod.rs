@@ -133,7 +133,7 @@ impl Config {
         self.files.first().and_then(|file| file.parent())
     }
 
-    /// What overrides say about the levels of rules in this file; `None` if they say nothing.
+    /// The levels of rules that overrides set for this file; `None` if they set none.
     pub fn levels_of(&self, path: &Path) -> Option<Levels> {
         let mut found: Option<Levels> = None;
         for matching in self.overrides.iter().filter(|entry| entry.patterns.matches(path)) {

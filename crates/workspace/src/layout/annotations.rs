@@ -76,7 +76,7 @@ pub(super) fn sections(text: &str) -> Option<Layout> {
     })
 }
 
-/// What the tool does not do with a file as it is.
+/// The parts of a file that the tool refuses or skips.
 fn refusals(tool: Tool, text: &str, sections: &[Section], strings: &[TextRange]) -> Vec<Refusal> {
     let prefix = match tool {
         Tool::Goose => "+goose",
@@ -122,8 +122,8 @@ fn share_autocommit(sections: &mut [Section]) {
     }
 }
 
-/// What goose and sql-migrate send as one string. A statement that is not finished before the mark goes on behind it.
-/// Source: as for their sections, below.
+/// The ranges that goose and sql-migrate send as one string. A statement that is not finished before the mark continues
+/// after it. Source: as for their sections, below.
 fn strings(text: &str, tool: Tool) -> Vec<TextRange> {
     let prefix = match tool {
         Tool::Goose => "+goose",
@@ -264,8 +264,8 @@ fn play(comment: &str) -> Option<Marker> {
     Some(Marker { direction: Some(direction), transaction: TransactionMode::Autocommit, unsplit: false })
 }
 
-/// What Play does not send as it stands: `#` before marks, and `;;` for a semicolon inside of a statement. With what SQL
-/// has for it. Source: Play documentation, "Managing database evolutions".
+/// Text that Play changes before sending it: `#` before marks, and `;;` for a semicolon inside of a statement. With the
+/// SQL that replaces it. Source: Play documentation, "Managing database evolutions".
 pub(crate) fn play_escapes(text: &str) -> Vec<(TextRange, &'static str)> {
     let mark = |line: &str| play(comment(line).or_else(|| line.trim_start().strip_prefix('#'))?);
     let is_up = |(_, line): (u32, &str)| mark(line).is_some_and(|mark| mark.direction == Some(Direction::Up));

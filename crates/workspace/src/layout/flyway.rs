@@ -20,7 +20,7 @@ pub(super) fn has_alone(text: &str) -> bool {
     statements(text).iter().any(|(_, words)| runs_alone(words))
 }
 
-/// What Flyway makes of a file, with the settings that are found around it.
+/// Statements of a file that Flyway refuses, with the settings that are found around it.
 pub(super) fn refusals(path: &Path, text: &str, opted_out: bool) -> Vec<Refusal> {
     let statements = statements(text);
     let Some((alone, words)) = statements.iter().find(|(_, words)| runs_alone(words)) else { return Vec::new() };
@@ -54,7 +54,7 @@ pub(super) fn refusals(path: &Path, text: &str, opted_out: bool) -> Vec<Refusal>
     refusals
 }
 
-/// What lets Flyway build an index concurrently.
+/// The setting with which Flyway can build an index concurrently.
 pub(super) const LOCK_WITHOUT_TRANSACTION: &str =
     "set flyway.postgresql.transactional.lock=false, so that Flyway locks without a transaction";
 

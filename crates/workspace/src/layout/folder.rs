@@ -1,4 +1,4 @@
-//! What the files around a migration say about the tool that runs it.
+//! Facts about the tool that runs a migration, from the files around it.
 
 use super::Tool;
 use super::liquibase::{Changelogs, Included};
@@ -12,7 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What is known about folders, looked up once each.
+/// Facts about folders, each looked up once.
 #[derive(Debug, Default)]
 pub(crate) struct Folders(Mutex<Known>);
 
@@ -28,7 +28,7 @@ struct Known {
     lacking_marks: FxHashMap<(PathBuf, (&'static str, Option<&'static str>)), bool>,
 }
 
-/// What a folder says about the migrations directly in it.
+/// Facts of a folder about the migrations directly in it.
 #[derive(Debug, Clone)]
 pub(crate) struct Facts {
     /// The tool whose files lie beside them.
@@ -322,7 +322,7 @@ pub(crate) struct ExplicitOrder {
     places: BTreeMap<PathBuf, usize>,
     /// From this place on, the files are of lists other than the main one.
     secondary_from: usize,
-    /// What runs outside of a transaction.
+    /// Paths of files that run outside of a transaction.
     autocommit: BTreeSet<PathBuf>,
     /// The number of the release of each path, where the list has releases.
     releases: BTreeMap<PathBuf, u32>,

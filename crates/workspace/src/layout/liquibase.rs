@@ -18,7 +18,7 @@ pub(super) struct Included {
     pub(super) autocommit: bool,
 }
 
-/// What a changelog says in one place.
+/// An entry of a changelog.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Entry {
     kind: Kind,
@@ -42,7 +42,7 @@ enum Kind {
 /// Changelogs that include changelogs are followed so deep.
 const MAX_DEPTH: usize = 8;
 
-/// What the changelogs of folders run, looked at once each.
+/// The files that the changelogs of folders run, each looked up once.
 #[derive(Debug, Default)]
 pub(super) struct Changelogs(FxHashMap<PathBuf, Arc<Vec<Vec<Included>>>>);
 

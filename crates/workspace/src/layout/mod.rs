@@ -1,4 +1,4 @@
-//! What is known about the program that runs a file: which parts, in which direction, in which transaction.
+//! The layout of a file for the program that runs it: which parts, in which direction, in which transaction.
 //!
 //! | Tool | Transaction | Without |
 //! |---|---|---|
@@ -122,7 +122,7 @@ pub struct Section {
     pub transaction: TransactionMode,
 }
 
-/// What gave a tool away.
+/// The sign by which a tool is recognized.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sign {
@@ -142,13 +142,13 @@ pub enum Sign {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
     pub tool: Tool,
-    /// What gave the tool away.
+    /// The sign by which the tool was recognized.
     pub sign: Sign,
     /// Empty when nothing of the file is for PostgreSQL.
     pub sections: Vec<Section>,
     /// See [`Migration::strings`](pgvet_model::migration::Migration::strings).
     pub strings: Vec<TextRange>,
-    /// What the tool itself refuses.
+    /// Parts that the tool itself refuses.
     pub refusals: Vec<Refusal>,
     /// Whether the tool skips the file: its own list does not name it, or the tool does not run files of its name.
     pub unlisted: bool,
@@ -168,7 +168,7 @@ impl Layout {
 }
 
 /// Finds out how the file at `path` is run. Looks at its text, its name, and then its folder.
-/// What configuration says goes before all of them.
+/// Configuration takes precedence over all of them.
 pub(crate) fn detect(path: &Path, text: &str, folders: &Folders, config: &Config) -> Layout {
     let configured = config.migrations.tool;
     let sections = annotations::sections(text).filter(|layout| configured.is_none_or(|tool| tool == layout.tool));

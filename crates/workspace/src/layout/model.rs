@@ -24,7 +24,7 @@ pub(crate) enum Order {
     List,
 }
 
-/// What a tool does with the files of a folder.
+/// How a tool treats the files of a folder.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Model {
     pub(crate) order: Order,
@@ -105,7 +105,7 @@ fn any(_: &str) -> bool {
     true
 }
 
-/// What follows the digits that a name begins with, if it does.
+/// The rest of the name after the digits with which it begins, if it does.
 fn behind_number(name: &str) -> Option<&str> {
     let rest = name.trim_start_matches(|first: char| first.is_ascii_digit());
     (rest.len() < name.len()).then_some(rest)

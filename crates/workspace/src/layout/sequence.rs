@@ -21,7 +21,7 @@ pub struct Sequence {
     pub files: Vec<WrittenFile>,
     /// Lists of migrations that the tool keeps, with the new ones.
     pub lists: Vec<Change>,
-    /// What is left to do.
+    /// Remaining steps for a person.
     pub notes: Vec<String>,
 }
 
@@ -108,7 +108,7 @@ struct Form<'a> {
     in_transaction: bool,
     path: &'a Path,
     text: &'a str,
-    /// What takes the original back, where that is in the same file.
+    /// The down migration of the original, if it is in the same file.
     down: Option<String>,
 }
 

@@ -5,7 +5,7 @@ use pgvet_model::runner::{Refusal, RefusalKind};
 use pgvet_syntax::source::TextRange;
 use pgvet_syntax::statement;
 
-/// What the tool would cut apart, and what it finds unfinished, in one of its sections. `strings` are not cut.
+/// Statements that the tool would cut apart, or finds unfinished, in one of its sections. `strings` are not cut.
 ///
 /// Source: goose, `internal/sqlparser/parser.go`; sql-migrate, `sqlparse/sqlparse.go`.
 pub(super) fn refusals(

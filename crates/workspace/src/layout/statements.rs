@@ -28,7 +28,7 @@ impl<'a> Words<'a> {
         matches!(self.at(0), "CREATE" | "DROP") && self.at(index) == "INDEX" && self.at(index + 1) == "CONCURRENTLY"
     }
 
-    /// What Flyway and the Supabase CLI both take out of the transaction.
+    /// Whether both Flyway and the Supabase CLI run it outside of the transaction.
     pub(super) fn is_known_to_run_alone(&self) -> bool {
         match self.first_two() {
             ("CREATE" | "DROP", "DATABASE" | "TABLESPACE" | "SUBSCRIPTION")

@@ -11,7 +11,7 @@ use pgvet_model::migration::Direction;
 use std::fs;
 use std::path::Path;
 
-/// What the marks of a file are worth.
+/// How far the marks of a file can be trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Marks {
     /// Nothing speaks against them.

@@ -20,7 +20,7 @@ struct Row<const N: usize> {
 #[derive(Debug, Default)]
 pub(super) struct Cell {
     html: String,
-    /// What it sorts by, in place of its text.
+    /// The sort key, in place of its text.
     key: Option<u128>,
     class: &'static str,
 }
@@ -44,7 +44,7 @@ impl Cell {
         Self { html: named(text), ..Self::default() }
     }
 
-    /// What a finding proposes: sentences, and SQL where lines are indented.
+    /// The help of a finding: sentences, and SQL in indented lines.
     pub(super) fn help(help: &str) -> Self {
         let line = |line: &str| match line.strip_prefix("    ") {
             Some(sql) => format!("<code>{}</code>", Escaped(sql)),
@@ -63,7 +63,7 @@ impl Cell {
     }
 }
 
-/// What is in backticks becomes code; a backtick alone stays.
+/// Formats text in backticks as code; a single backtick stays.
 fn named(text: &str) -> String {
     let pieces: Vec<&str> = text.split('`').collect();
     let piece = |(at, piece): (usize, &&str)| match (at % 2 == 1, at + 1 == pieces.len()) {

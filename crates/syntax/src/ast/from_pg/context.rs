@@ -37,7 +37,7 @@ impl Span {
 /// The parsed text and its tokens.
 pub(super) struct Context<'a> {
     source: &'a str,
-    /// What to add to PostgreSQL's locations; negative when the parsed text has words that the source has not.
+    /// The offset to add to PostgreSQL's locations; negative if the parsed text has words that the source lacks.
     base: i64,
     tokens: &'a [Token],
     /// For a bracket the index of its partner, else the token's own.

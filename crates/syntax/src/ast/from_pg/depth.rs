@@ -20,7 +20,7 @@ const OPERATORS: &[&str] =
 const SET_OPERATIONS: &[&str] = &["UNION", "INTERSECT", "EXCEPT"];
 const RESTARTS: &[&str] = &["AND", "OR", "WHEN", "THEN", "ELSE", "SELECT"];
 
-/// What is open between two parentheses, or CASE and END.
+/// The open operators between two parentheses, or CASE and END.
 #[derive(Default)]
 struct Level {
     /// Nodes of the parenthesis itself.

@@ -303,7 +303,7 @@ fn is_on_relation(kind: ObjectKind) -> bool {
     matches!(kind, Column | Constraint | Trigger | Rule | Policy)
 }
 
-/// What has the renamed object where the statement does not say.
+/// The kind of the object that has the renamed object, if the statement does not say.
 fn owner_kind(kind: ObjectKind) -> ObjectKind {
     match kind {
         ObjectKind::DomainConstraint => ObjectKind::Domain,

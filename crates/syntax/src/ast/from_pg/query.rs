@@ -15,7 +15,7 @@ use pgvet_parser::tree as pg;
 
 const QUERY_STARTS: &[&str] = &["SELECT", "VALUES", "WITH", "TABLE"];
 const SET_OPERATORS: &[&str] = &["UNION", "INTERSECT", "EXCEPT"];
-/// What follows the body of a query.
+/// First words of the clauses after the body of a query.
 const QUERY_TAILS: &[&str] = &["ORDER", "LIMIT", "OFFSET", "FETCH", "FOR"];
 
 fn is_union_all(select: &pg::SelectStmt) -> bool {

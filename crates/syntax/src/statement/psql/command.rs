@@ -20,7 +20,7 @@ pub(in crate::statement) struct Command<'a> {
     runs_program: bool,
 }
 
-/// What a command does.
+/// The effect of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::statement) enum Action {
     /// Nothing with the statement.

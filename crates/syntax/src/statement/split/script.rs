@@ -1,4 +1,4 @@
-//! What psql does between and inside of statements: commands, branches and the data of COPY.
+//! The work of psql between and inside of statements: commands, branches and the data of COPY.
 
 use super::Splitter;
 use crate::ast::SyntaxError;
