@@ -200,7 +200,7 @@ enum Reader {
     /// A program that puts values in place of `?`.
     Program,
     Database(Dialect),
-    /// Nothing shows what.
+    /// An unknown program, or a person.
     Somebody,
 }
 

@@ -134,7 +134,7 @@ pub enum Sign {
     Folder,
     /// A dependency of the Rust project around it.
     CargoToml,
-    /// Nothing did.
+    /// No sign.
     None,
 }
 
