@@ -1,7 +1,7 @@
 //! Output that does nothing but say something: a checkout chooses names and SQL, and a terminal, a CI service or a page
 //! must not obey them.
 //!
-//! What a format shows goes through [`through`], whatever it is made of. Colours are marked with a number that nobody can
+//! Every output goes through [`through`], whatever its format. Colours are marked with a number that nobody can
 //! guess ([`mark`]); every other escape sequence is shown as text.
 
 pub(crate) use pgvet_workspace::inert::{acts, line, lines};

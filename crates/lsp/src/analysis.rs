@@ -35,7 +35,7 @@ impl Analysis {
     /// Brings it up to date. Returns whether anything changed.
     ///
     /// # Errors
-    /// What a defect of the program said; nothing of this can be used then.
+    /// Returns the message of a defect of the program; nothing of this can be used then.
     pub(crate) fn update(&mut self, document: &Document, number: u64, check: Check) -> Result<bool, String> {
         if !self.stale {
             return Ok(false);

@@ -239,7 +239,7 @@ impl Replay {
     /// Gives a migration its session: that of the one before it, if the program continues it. Returns whether that is
     /// certain.
     ///
-    /// What was applied in an earlier run has set nothing here. Of files that are checked together nothing shows whether
+    /// Migrations of an earlier run have set nothing here. Of files that are checked together nothing shows whether
     /// they are pending together, unless they are released together or are parts of one file.
     fn begin_session(&mut self, migration: &Migration<'_>) -> bool {
         let left = self.state.database.left.take();
@@ -293,7 +293,7 @@ impl Replay {
         }
     }
 
-    /// What other scripts have made may be there, or not yet. What a dump of the schema shows is there.
+    /// Doubts the objects of other scripts, which may exist, or not yet. Those in a dump of the schema exist.
     fn doubt_others(&mut self, migration: &Migration<'_>) {
         let database = &mut self.state.database;
         if !migration.ordered && database.knowledge != Knowledge::Everything {

@@ -319,7 +319,8 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
-    /// What parallel workers read cannot be told from what the clients of a workload read.
+    /// Chooses the statistics to read. Reads by parallel workers cannot be distinguished from those of a workload's
+    /// clients.
     fn statistics(&self) -> Statistics {
         let alone = self.settings.workload.is_none();
         if alone { Statistics::Transaction } else { Statistics::TransactionWithoutWorkers }

@@ -48,7 +48,7 @@ fn run(server: &Server, database: &str, plan: &Plan) -> Result<(), String> {
     Ok(())
 }
 
-/// What `pg_dump --schema-only` would say, in no order: a column that takes the place of another comes last.
+/// The content of `pg_dump --schema-only`, in no order: a column that replaces another comes last.
 const SCHEMA: &str = "
     SELECT format('column %s.%s %s %s %s %s %s', attrelid::regclass, attname, format_type(atttypid, atttypmod), attnotnull,
         attidentity::text || attgenerated::text, pg_get_expr(adbin, adrelid), attstorage)

@@ -72,7 +72,7 @@ pub(crate) struct CheckArgs {
     pub(crate) fix: FixArgs,
 }
 
-/// What earlier runs found out.
+/// Use of the cache of earlier runs.
 #[derive(Debug, Args)]
 pub(crate) struct CacheArgs {
     /// Neither use nor write the cache of earlier runs (its folder: `PGVET_CACHE_DIR`).

@@ -76,14 +76,14 @@ pub(crate) struct Finding<'a> {
     pub(crate) fails: bool,
 }
 
-/// What the baseline knows.
+/// The baseline of the run.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub(crate) struct Known {
     /// Where it is.
     pub(crate) path: String,
     /// How many findings it holds back.
     pub(crate) findings: usize,
-    /// What it knows and is not there any more.
+    /// Findings in it that no longer exist.
     #[schemars(with = "Vec<json_schema::KnownFinding>")]
     pub(crate) fixed: Vec<KnownFinding>,
 }

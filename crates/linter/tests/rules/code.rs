@@ -1,5 +1,6 @@
-//! What a statement does is the same in a file and in code that the file runs, and so are the findings: every statement of
-//! every fixture runs once more in a DO block, through EXECUTE of a constant, in a called function and in a called procedure.
+//! The effects of a statement are the same in a file and in code that the file runs, and so are the findings: every
+//! statement of every fixture runs once more in a DO block, through EXECUTE of a constant, in a called function and in
+//! a called procedure.
 
 use crate::scenario::{Outcome, Scenario, Section, SectionKind};
 use crate::{expect_none, fixtures, tested_rules};

@@ -228,7 +228,7 @@ impl Executor<'_> {
         self.recorder.executed.retain(|run| run.effects.fails.is_none());
     }
 
-    /// What was refused may well run, because code that is not known has changed what it is about.
+    /// Assumes that refused statements may run, because unknown code has changed their objects.
     pub(super) fn doubt_refused(&mut self) {
         self.recorder.executed.iter_mut().for_each(|run| run.effects.fails = None);
     }

@@ -86,7 +86,7 @@ pub(super) struct Env<'a> {
     ctes: VisibleCtes<'a>,
     /// The clause that gives them.
     with: Option<&'a With>,
-    /// What the query reads and, if it changes rows, of what.
+    /// The items that the query reads and, if it changes rows, their relation.
     from: &'a [FromItem],
     target: Option<&'a RelationRef>,
     outer: Option<&'a Env<'a>>,

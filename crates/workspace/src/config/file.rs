@@ -51,9 +51,9 @@ pub(crate) struct ConfigFile {
     /// Levels of whole categories, for those of their rules that the preset runs.
     #[schemars(with = "BTreeMap<String, RuleLevel>")]
     pub(crate) categories: BTreeMap<Spanned<Category>, RuleLevel>,
-    /// What is known about tables, by `schema.name`, or `name` for any schema.
+    /// Facts about tables, by `schema.name`, or `name` for any schema.
     pub(crate) tables: BTreeMap<String, TableSetting>,
-    /// What is known about functions, by `schema.name`, or `name` for any schema.
+    /// Facts about functions, by `schema.name`, or `name` for any schema.
     pub(crate) functions: BTreeMap<String, FunctionSetting>,
     /// For `pgvet trace`.
     pub(crate) trace: TraceSetting,
@@ -215,7 +215,7 @@ impl LockModeSetting {
     }
 }
 
-/// What is known about a table.
+/// Facts about a table.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct TableSetting {
@@ -230,7 +230,7 @@ pub(crate) struct TableSetting {
     pub(crate) max_held: MaxHeldSetting,
 }
 
-/// What is known about a function.
+/// Facts about a function.
 #[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct FunctionSetting {

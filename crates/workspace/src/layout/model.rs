@@ -1,5 +1,5 @@
-//! What each migration tool does, as a table: in which order it runs which files, in which session, and what follows a
-//! COMMIT. The transaction around a file is in `transaction.rs`, because files can choose it.
+//! The behaviour of each migration tool, as a table: in which order it runs which files, in which session, and what
+//! follows a COMMIT. The transaction around a file is in `transaction.rs`, because files can choose it.
 //!
 //! Each line was seen in November 2026 in the log of a server on which the tool ran sample projects, where nothing else is
 //! said: goose 3.29.0, sql-migrate 1.8.1, dbmate 2.36.0, golang-migrate 4.20.1, soda of pop 6.4.1, sqlx-cli 0.9.0, refinery

@@ -123,7 +123,7 @@ pub struct Database {
 /// Reads the truth.
 ///
 /// # Errors
-/// What is missing or broken.
+/// Says what is missing or broken.
 pub fn measured() -> Result<Vec<Measured>, String> {
     let path = fixtures("history").join("truth-17.jsonl.gz");
     let output = Command::new("gzip").arg("-dc").arg(&path).output().map_err(|error| format!("gzip: {error}"))?;

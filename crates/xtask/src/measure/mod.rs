@@ -71,7 +71,7 @@ enum Measurement {
 /// Runs one measurement and prints its report.
 ///
 /// # Errors
-/// What could not be read or run, in a sentence.
+/// Says what could not be read or run, in a sentence.
 pub fn run(arguments: &Arguments) -> Result<(), String> {
     let report = match &arguments.measurement {
         Measurement::Locks(arguments) => locks::run(arguments),

@@ -49,7 +49,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<String, String> {
 /// Traces every case that was measured on that major, and compares.
 ///
 /// # Errors
-/// What is missing or does not run.
+/// Says what is missing or does not run.
 pub fn judge(version: PgVersion, mut wanted: impl FnMut(&Case) -> bool) -> Result<Vec<Judged>, String> {
     let (cases, truth) = measured(version)?;
     let cases: Vec<&Case> = cases.iter().filter(|case| wanted(case)).collect();

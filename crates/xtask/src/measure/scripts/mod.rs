@@ -41,7 +41,7 @@ pub struct Recorded {
 /// The scripts by name: those of `cases.txt`, and generated ones.
 ///
 /// # Errors
-/// What could not be read.
+/// Says what could not be read.
 pub fn scripts() -> Result<BTreeMap<String, String>, String> {
     let cases = read(&fixtures("scripts").join("cases.txt"))?;
     let cases = cases.split("=== ").skip(1).map(|case| case.split_once('\n').unwrap_or((case, "")));
@@ -56,7 +56,7 @@ fn generated(seed: u64) -> (String, String) {
 /// Returns the recorded scripts.
 ///
 /// # Errors
-/// What could not be read.
+/// Says what could not be read.
 pub fn recorded() -> Result<Vec<Recorded>, String> {
     let text = read(&fixtures("scripts").join("recorded.jsonl"))?;
     text.lines().map(|line| serde_json::from_str(line).map_err(|error| error.to_string())).collect()

@@ -119,7 +119,7 @@ impl Declaration {
     /// Reads the declaration of one tool.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Says what is wrong with it.
     pub fn load(name: &str) -> Result<Self, String> {
         let path = folder().join(name).join("tool.toml");
         let mut declaration: Self =
@@ -131,7 +131,7 @@ impl Declaration {
     /// All tools, by name.
     ///
     /// # Errors
-    /// What could not be read.
+    /// Says what could not be read.
     pub fn all() -> Result<Vec<Self>, String> {
         let mut names = Vec::new();
         for entry in std::fs::read_dir(folder()).map_err(|error| error.to_string())? {

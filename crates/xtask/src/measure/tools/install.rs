@@ -11,7 +11,7 @@ const MARK: &str = ".installed";
 /// The folder of an installed version.
 ///
 /// # Errors
-/// What the client said.
+/// Returns the message of the client.
 pub(super) fn install(declaration: &Declaration, version: &str) -> Result<PathBuf, String> {
     let base = std::path::absolute(Path::new("target/tools")).map_err(|error| error.to_string())?;
     let folder = base.join(&declaration.name).join(version);

@@ -1,4 +1,4 @@
-//! What real migration tools do with projects, compared with the model.
+//! Runs of real migration tools on projects, compared with the model.
 //!
 //! `fixtures/tools/NAME/tool.toml` declares a tool, `fixtures/tools/cases` holds projects that every tool runs, the other
 //! folders of a tool projects of its own. `observed.txt` is what was seen; tests compare it with the model.
@@ -103,7 +103,7 @@ fn record(tool: &Declaration, servers: &mut [Observed], only: Option<&str>) -> R
 /// Returns the recorded runs of a tool.
 ///
 /// # Errors
-/// What cannot be read.
+/// Says what cannot be read.
 pub fn recorded(tool: &Declaration) -> Result<Vec<Recorded>, String> {
     observation::read(&read(&tool.folder().join("observed.txt"))?)
 }
@@ -119,7 +119,7 @@ pub struct Compared {
 /// Compares everything that was recorded of a tool.
 ///
 /// # Errors
-/// What cannot be read or loaded.
+/// Says what cannot be read or loaded.
 pub fn compare(tool: &Declaration) -> Result<Vec<Compared>, String> {
     let cases = cases(tool)?;
     let mut compared = Vec::new();

@@ -38,7 +38,7 @@ pub struct Prediction {
 /// All migrations of a project run at once, in a new database.
 ///
 /// # Errors
-/// What cannot be loaded.
+/// Says what cannot be loaded.
 pub fn predict(root: &Path, major: u8) -> Result<Prediction, String> {
     let request = Request { paths: vec![root.to_owned()], config: ConfigSource::None, ..Request::default() };
     let project = Project::load(&request, &|_, _| {}).map_err(|error| format!("{error:?}"))?;
