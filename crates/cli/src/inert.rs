@@ -104,7 +104,7 @@ const COMMANDS: [&str; 3] = ["##[", "##vso[", "##teamcity["];
 fn inert(line: &str, kind: Kind) -> String {
     let mut shown = String::with_capacity(line.len() + 16);
     let mut rest = line;
-    // GitHub looks for its commands behind blanks, too.
+    // GitHub looks for its commands after blanks, too.
     if kind == Kind::Text && rest.trim_start_matches(is_blank).starts_with("::") {
         let blanks = rest.len() - rest.trim_start_matches(is_blank).len();
         push_shown(&mut shown, &rest[..blanks], kind);

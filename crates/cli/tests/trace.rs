@@ -473,7 +473,7 @@ fn a_server_that_dies_is_reported_with_its_last_words() {
     assert_eq!(std::fs::read_dir(temporary.path()).unwrap().count(), 0);
 }
 
-/// Where the page can be looked at, it must show its timeline without an error in its script.
+/// If the page can be opened, it must show its timeline without an error in its script.
 #[test]
 fn the_page_shows_its_timeline_in_a_browser() {
     let name = "a_table_whose_name_is_as_long_as_postgresql_allows_for_any_name";

@@ -24,7 +24,7 @@ pub enum Declared<'a> {
     Column(&'a ColumnDef),
     /// ALTER COLUMN ... TYPE: the column and its new type.
     Type { column: &'a str, type_name: &'a TypeName },
-    /// A constraint, and the column that it stands at.
+    /// A constraint, and the column to which it is attached.
     Constraint { constraint: &'a Constraint, column: Option<&'a str> },
     /// CREATE INDEX.
     Index(&'a CreateIndex),

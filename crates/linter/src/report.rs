@@ -76,7 +76,7 @@ impl<'a> Reporter<'a> {
         self.found.truncate(count);
     }
 
-    /// The statement that is looked at.
+    /// The statement that is examined.
     pub(crate) fn statement(&self) -> TextRange {
         self.statement
     }

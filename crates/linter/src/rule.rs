@@ -62,7 +62,7 @@ pub struct RuleContext<'a> {
     pub endings: &'a Endings,
     /// The statements that the migration has run before that of the file, in the order of their beginnings.
     pub earlier: &'a [Earlier],
-    /// The code that runs the statement; `None` where it stands in the file itself.
+    /// The code that runs the statement; `None` where it is in the file itself.
     pub code: Option<InCode<'a>>,
 }
 
@@ -102,7 +102,7 @@ pub struct InCode<'a> {
     pub in_transaction: bool,
     /// Whether a condition or an exception handler decides if the statement runs, or fails.
     pub guarded: bool,
-    /// PostgreSQL refuses the statement, and a handler of exceptions goes on as if nothing had happened.
+    /// PostgreSQL refuses the statement, and a handler of exceptions continues as if nothing had happened.
     pub caught: bool,
     /// The catalog when the code has ended.
     pub end: &'a Catalog,
@@ -193,7 +193,7 @@ impl<'a> MigrationContext<'a> {
 
 /// All that a rule may look at in the code of a function, a procedure or a DO block.
 ///
-/// A function is shown when the replay of its database has ended, if its definition stands in a reported migration: one
+/// A function is shown when the replay of its database has ended, if its definition is in a reported migration: one
 /// that a later migration replaced or dropped can hurt nobody. A DO block is shown at its statement.
 #[derive(Debug)]
 pub struct RoutineContext<'a> {

@@ -26,7 +26,7 @@ use smol_str::SmolStr;
 /// Stands in every suppression.
 const MARK: &str = "pgvet:";
 
-/// One of these stands in every suppression that is understood.
+/// One of these is in every suppression that is understood.
 const MARKS: [&str; 4] = [MARK, "squawk-ignore", "eugene:", "atlas:nolint"];
 
 /// A finding that a comment took away.

@@ -77,7 +77,7 @@ impl Actions<'_> {
         })
     }
 
-    /// The statements that can take the place of this one, in a comment behind it. `pgvet rewrite` makes files of them.
+    /// The statements that can replace this one, in a comment after it. `pgvet rewrite` makes files of them.
     fn sequence(&self, finding: &Finding) -> Option<CodeAction> {
         if finding.steps.is_empty() {
             return None;

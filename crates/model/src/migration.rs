@@ -40,7 +40,7 @@ pub struct Migration<'a> {
     /// Texts that are each sent as one string although other statements are sent one by one, such as the text between
     /// `StatementBegin` and `StatementEnd` of goose: several statements in one are an implicit transaction.
     pub strings: &'a [TextRange],
-    /// How the program goes on behind a COMMIT, and to the next migration.
+    /// How the program continues after a COMMIT, and with the next migration.
     pub runner: Runner,
     /// The parts of the file that the program refuses: all of them belong to the first migration of the file that is
     /// run.
@@ -106,7 +106,7 @@ impl<'a> Migration<'a> {
         before.filter(move |statement| section.is_none_or(|section| section.contains(statement.range)))
     }
 
-    /// The statements that begin behind an offset, at the same cost.
+    /// The statements that begin after an offset, at the same cost.
     pub fn statements_after(&self, start: u32) -> impl Iterator<Item = &'a Statement> + use<'a> {
         let count = self.parsed.partition_point(|statement| statement.range.start <= start);
         let section = self.section;

@@ -1,4 +1,4 @@
-//! How the program that runs migrations goes on behind a COMMIT, and from one migration to the next.
+//! How the program that runs migrations continues after a COMMIT, and from one migration to the next.
 
 use pgvet_syntax::source::TextRange;
 use serde::{Deserialize, Serialize};

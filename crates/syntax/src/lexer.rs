@@ -84,7 +84,7 @@ pub struct Lexer<'a> {
     pub line_by_line: bool,
     comments: Vec<TextRange>,
     operators: OperatorRun,
-    /// Made when the first `$name$` is looked at.
+    /// Made when the first `$name$` is examined.
     last_tags: Arc<OnceLock<LastTags<'a>>>,
 }
 
@@ -204,7 +204,7 @@ impl<'a> Lexer<'a> {
         (self.end, false)
     }
 
-    /// A string literal goes on in the next literal when only white space with a line break stands between.
+    /// A string literal continues in the next literal if only white space with a line break is between them.
     fn string(&self, start: usize, prefix: usize, kind: TokenKind, backslash: bool) -> (TokenKind, usize) {
         let (mut end, terminated) = self.quoted_end(start + prefix + 1, b'\'', backslash);
         if !terminated {

@@ -86,7 +86,7 @@ impl LineIndex {
         self.starts.partition_point(|start| *start <= offset) - 1
     }
 
-    /// Where a line begins, counted from 0; `None` behind the last one.
+    /// Where a line begins, counted from 0; `None` after the last one.
     pub fn start(&self, line: usize) -> Option<u32> {
         self.starts.get(line).copied()
     }

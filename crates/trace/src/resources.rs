@@ -17,7 +17,7 @@ pub struct Limits {
 /// Bytes that a private server leaves free.
 const LEAST_FREE: u64 = 256 << 20;
 
-/// How often the disk is looked at.
+/// How often the disk is examined.
 const INTERVAL: Duration = Duration::from_millis(200);
 
 impl Limits {

@@ -21,7 +21,7 @@ use pgvet_syntax::ast::Ast;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-/// How often the locks of a running statement are looked at.
+/// How often the locks of a running statement are examined.
 const POLL: Duration = Duration::from_millis(5);
 /// The same for a statement whose locks cannot be asked for afterwards.
 const POLL_OUTSIDE: Duration = Duration::from_millis(1);

@@ -14,7 +14,7 @@ use std::time::Duration;
 /// The oldest server that is understood.
 const OLDEST: u32 = 100_000;
 
-/// Statements of `pg_stat_statements` that are looked at: those that are called most.
+/// Statements of `pg_stat_statements` that are examined: those that are called most.
 const STATEMENTS: u32 = 3000;
 
 /// Reads the statistics of a database. How often something happens is only told if it has been counted for `window`: after

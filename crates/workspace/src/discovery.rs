@@ -1,4 +1,4 @@
-//! From the paths on the command line to the SQL files behind them.
+//! From the paths on the command line to the SQL files that they name.
 
 use crate::boundary::Boundary;
 use crate::config::absolute;

@@ -66,7 +66,7 @@ fn words(text: &str, statement: TextRange) -> String {
     words
 }
 
-/// Numbers that stand alone become `#`: byte offsets, row counts and versions come and go.
+/// Numbers that are words of their own become `#`: byte offsets, row counts and versions come and go.
 fn without_numbers(message: &str) -> String {
     let is_number = |word: &&str| word.bytes().any(|byte| byte.is_ascii_digit()) && !word.bytes().any(is_letter);
     let words = message.split_whitespace().map(|word| if is_number(&word) { "#" } else { word });

@@ -169,7 +169,7 @@ impl OpenFile {
         &self.project
     }
 
-    /// `None` where nothing is to be said about it: `start-after` lies behind it.
+    /// `None` if nothing is to be reported about it: `start-after` is a later migration.
     pub fn file(&self) -> Option<&ProjectFile> {
         self.project.files.last().filter(|file| file.role == Role::Reported)
     }

@@ -21,7 +21,7 @@ pub(crate) enum Purpose {
     Migration,
     /// Queries from which sqlc makes code.
     Queries,
-    /// PostgreSQL refuses a statement of it, and `?` stands where a value is to be.
+    /// PostgreSQL refuses a statement of it, and `?` is where a value is to be.
     Parameters,
     /// PostgreSQL refuses a statement of it, and another database reads what none but it does.
     Other(Dialect),

@@ -15,7 +15,7 @@ pub struct Change {
     pub after: String,
 }
 
-/// Changes files. All of them are looked at first, so that what can be refused is refused before the first is written.
+/// Changes files. All of them are examined first, so that what can be refused is refused before the first is written.
 pub fn write_changes(changes: &[Change]) -> Result<(), Problem> {
     changes.iter().try_for_each(check)?;
     changes.iter().try_for_each(|change| replace(&change.path, &change.after))

@@ -54,7 +54,7 @@ impl Checker<'_> {
         found.collect()
     }
 
-    /// Shows each statement that code has run to the rules, as if it stood in the file.
+    /// Shows each statement that code has run to the rules, as if it were in the file.
     pub(super) fn found_in_code(
         &self,
         visit: &StatementVisit<'_>,

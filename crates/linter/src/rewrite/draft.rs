@@ -267,7 +267,7 @@ impl Draft {
                     arranged.push(std::mem::replace(&mut current, new(usual, carried(&seen, true))));
                     arranged.push(new(false, statements));
                 }
-                // What VALIDATE reads takes long; whatever lock stands beside it is held as long.
+                // VALIDATE reads for a long time, and any lock beside it is held as long.
                 Kind::Validate if current.transaction => {
                     if !is_only_settings(&current.statements) {
                         arranged.push(std::mem::replace(&mut current, new(true, carried(&seen, true))));

@@ -51,7 +51,7 @@ fn module_of(source: &Path, path: &Path) -> String {
     first.trim_end_matches(".rs").to_owned()
 }
 
-/// The first names behind `crate::`, those in braces included.
+/// The first names after `crate::`, those in braces included.
 fn used(code: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for (at, word) in code.match_indices("crate::") {

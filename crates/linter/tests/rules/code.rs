@@ -66,7 +66,7 @@ fn in_plpgsql(statement: &str) -> String {
 fn runs_in(code: Code, statement: &Statement, text: &str) -> bool {
     let Some(ast) = statement.ast() else { return false };
     let quoted = text.contains("$m$") || text.contains("$s$");
-    // Code that a called function defines or runs stands where it is defined, and is shown at the call. Open: rules of
+    // Code that a called function defines or runs is where it is defined, and is shown at the call. Open: rules of
     // code read only what the file shows as it is.
     let is_code = matches!(ast, Ast::Do(_) | Ast::CreateFunction(_));
     let is_shown_elsewhere = is_code && matches!(code, Code::Function | Code::Procedure | Code::Escaped);

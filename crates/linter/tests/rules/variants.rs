@@ -221,7 +221,7 @@ fn end(token: &Token) -> usize {
     token.range.end as usize
 }
 
-/// Whether nothing may stand between two tokens: strings on two lines are one, and a prefix belongs to its string.
+/// Whether nothing may be between two tokens: strings on two lines are one, and a prefix belongs to its string.
 fn is_fixed(pair: &[Token], text: &str) -> bool {
     let is_string = |token: &Token| matches!(token.kind, TokenKind::String | TokenKind::BitString);
     let is_prefix = pair[0].kind == TokenKind::Word && is_string(&pair[1]) && pair[0].range.end == pair[1].range.start;

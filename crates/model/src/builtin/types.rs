@@ -6,7 +6,7 @@ use crate::version::Target;
 /// The major versions that have an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Majors {
-    /// The first major that has it; 0 when 14 has it, and then older ones are taken to have it too.
+    /// The first major that has it; 0 when 14 has it, and then older ones are assumed to have it too.
     pub since: u8,
     /// The last major that has it; 255 when the newest has it.
     pub until: u8,

@@ -29,7 +29,7 @@ pub struct Function {
     /// SET clauses, lower case names.
     pub settings: Vec<(SmolStr, SmolStr)>,
     pub body: Arc<FunctionBody>,
-    /// Where it was defined last; `None` where its definition stands in no file, such as one that EXECUTE puts together.
+    /// Where it was defined last; `None` where its definition is in no file, such as one that EXECUTE puts together.
     pub defined_at: Option<Definition>,
     pub transaction: u32,
 }
@@ -61,7 +61,7 @@ pub struct Definition {
     pub file: u32,
     /// The statement of the file: CREATE FUNCTION, or a DO block around it.
     pub statement: TextRange,
-    /// The name behind CREATE FUNCTION.
+    /// The name after CREATE FUNCTION.
     pub name: TextRange,
     /// The text between the quotes of the body; empty for BEGIN ATOMIC and RETURN.
     pub body: TextRange,

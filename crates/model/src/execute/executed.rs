@@ -1,4 +1,4 @@
-//! Statements that code runs: each is recorded as if it stood in the file, so that rules see the same in both.
+//! Statements that code runs: each is recorded as if it were in the file, so that rules see the same in both.
 
 use super::{Executor, Run};
 use crate::catalog::{Catalog, Oid};
@@ -31,9 +31,9 @@ pub struct CodeText {
 pub enum CodeKind {
     /// The body of a DO block.
     Block,
-    /// That of a function; `None` where its definition has it in other words, or stands in no file.
+    /// That of a function; `None` where its definition has it in other words, or is in no file.
     Function(Option<FunctionText>),
-    /// A text that EXECUTE is given. Where it stands in quotes, other quotes have no place in it.
+    /// A text that EXECUTE is given. Where it is in quotes, other quotes have no place in it.
     Text,
 }
 
@@ -49,9 +49,9 @@ pub struct FunctionText {
 /// Where a file shows code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InFile {
-    /// The text stands in the file as it is: ranges shift by this much.
+    /// The text is in the file as it is: ranges shift by this much.
     Shifted(u32),
-    /// The text stands elsewhere, or is escaped: all of it is shown here.
+    /// The text is elsewhere, or is escaped: all of it is shown here.
     At(TextRange),
 }
 
@@ -175,7 +175,7 @@ impl Recorder {
 }
 
 impl Executor<'_> {
-    /// Runs a statement of code that stands at `sql` in its text.
+    /// Runs a statement of code that is at `sql` in its text.
     pub(super) fn run_in_code(&mut self, ast: &Arc<Ast>, sql: &SqlText) -> Run {
         let Some(code) = self.recorder.text.clone().filter(|_| !self.recorder.paused) else {
             return self.statement(ast);

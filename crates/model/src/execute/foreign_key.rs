@@ -101,7 +101,7 @@ impl Executor<'_> {
     }
 
     /// Both sides must be of one operator family, or the referencing one becomes the other by itself. Types that are
-    /// not PostgreSQL's own are taken to be comparable.
+    /// not PostgreSQL's own are assumed to be comparable.
     pub(super) fn check_comparable(
         &self,
         (table, column): (Oid, &SmolStr),

@@ -386,7 +386,7 @@ impl Executor<'_> {
         self.catalog.add_constraint(table, constraint);
     }
 
-    /// A key needs an operator class of the access method. Types and methods of extensions are taken to have one.
+    /// A key needs an operator class of the access method. Types and methods of extensions are assumed to have one.
     fn check_operator_class(&self, table: Oid, definition: &IndexDefinition, element: &IndexElement) -> Run {
         let method = &definition.method;
         let relation = self.catalog.relation(table);

@@ -2,7 +2,7 @@
 //!
 //! One pass serves two purposes: the effects of a statement and the catalog after it come from the same code, which
 //! follows PostgreSQL's own (`src/backend/commands`), one file per family of statements. Nothing is executed on data:
-//! tables that existed before are taken to hold rows.
+//! tables that existed before are assumed to hold rows.
 
 mod alter_table;
 mod catalog_rows;
@@ -124,7 +124,7 @@ pub(crate) struct Executor<'a> {
     pub(crate) recorder: Recorder,
     /// The loops around the code that is being run whose rounds are not run one by one.
     pub(crate) repeats: Vec<routine::Repeat>,
-    /// How many queries were looked at to count rows.
+    /// How many queries were examined to count rows.
     pub(crate) queries: Cell<u32>,
     /// The values that every row of a table has in its columns, while a condition on them is decided.
     pub(crate) row: RefCell<routine::Variables>,

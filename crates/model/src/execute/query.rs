@@ -35,7 +35,7 @@ pub(crate) enum Depth {
     Analyze,
     /// Views are expanded: locks what they read.
     Rewrite,
-    /// Children and indexes are looked at.
+    /// Children and indexes are examined.
     Plan,
     /// It runs: functions, triggers and foreign keys act.
     Run,

@@ -260,8 +260,8 @@ impl Analyzer<'_> {
         is_base && self.type_name(oid).is_none_or(|name| self.extension_type(&name).is_none())
     }
 
-    /// Whether a type is implicitly cast to a built-in base type. `None` unless that is decided by `pg_cast`
-    /// alone, as in most cases when an overload is chosen.
+    /// Whether a type is implicitly cast to a built-in base type. `None` unless `pg_cast` alone decides that, as in most
+    /// cases when an overload is chosen.
     fn is_implicit_cast(&self, from: Oid, to: Oid) -> Option<bool> {
         builtin::type_by_oid(to.0).filter(|target| target.kind == BuiltinTypeKind::Base)?;
         if let Some(source) = builtin::type_by_oid(from.0) {

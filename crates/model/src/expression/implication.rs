@@ -31,7 +31,7 @@ fn is_column(expression: &Expr, name: &str) -> bool {
 
 impl Analyzer<'_> {
     /// Whether the valid CHECKs of a table, together with its NOT NULL columns, prove a partition constraint.
-    /// `scope` is the table. Constants are taken to be read in one time zone.
+    /// `scope` is the table. Constants are assumed to be read in one time zone.
     pub fn checks_imply(&self, scope: &Scope, existing: &[&Expr], not_null: &[&str], required: &Expr) -> bool {
         let proof = Proof { analyzer: self, scope, not_null };
         let known: Vec<Condition> = existing.iter().map(|check| Condition::of(check)).collect();

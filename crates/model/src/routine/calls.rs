@@ -47,7 +47,7 @@ pub struct TriggerUse {
 #[derive(Debug, Clone)]
 pub struct CallSite {
     pub kind: CallerKind,
-    /// The name in the call; the definition of the relation where the call stands in one.
+    /// The name in the call; the definition of the relation where the call is in one.
     pub place: Option<Place>,
     /// The innermost loop around the call: its first words.
     pub in_loop: Option<TextRange>,
@@ -182,7 +182,7 @@ fn may_call(body: &FunctionBody, names: &FxHashSet<SmolStr>) -> bool {
         match token.kind {
             TokenKind::Word | TokenKind::QuotedIdentifier => last = Some(identifier(token.text(text))),
             TokenKind::Punctuation(b'(') if last.as_ref().is_some_and(|name| names.contains(name)) => return true,
-            // A call may stand in the text of EXECUTE.
+            // A call may be in the text of EXECUTE.
             TokenKind::String | TokenKind::DollarString if token.text(text).contains('(') => return true,
             _ => last = None,
         }

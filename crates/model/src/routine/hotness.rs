@@ -92,8 +92,8 @@ impl Routines<'_> {
         let found = Rc::new(self.find_hotness(oid));
         self.open.borrow_mut().pop();
         let is_outermost = self.open.borrow().is_empty();
-        // What was found within a recursion lacks the callers that were open. Those are looked at anyway, so each
-        // function is looked at once: there may be very many ways from one to another.
+        // What was found within a recursion lacks the callers that were open. Those are examined anyway, so each
+        // function is examined once: there may be very many ways from one to another.
         if is_outermost || found.is_hot() {
             self.hot.borrow_mut().insert(oid, Rc::clone(&found));
         } else {

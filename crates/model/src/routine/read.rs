@@ -201,7 +201,7 @@ impl RoutineReader {
     }
 }
 
-/// Reads a body that stands between quotes at `inside`.
+/// Reads a body that is between quotes at `inside`.
 fn read_source(parser: &mut SqlParser, language: &str, inside: TextRange) -> Option<(Code, Found)> {
     let is_plpgsql = language == "plpgsql";
     if !is_plpgsql && language != "sql" {
@@ -239,7 +239,7 @@ fn align(parser: &mut SqlParser, inside: TextRange) -> Option<TextRange> {
     parser.overwrite(range, &text).then_some(range)
 }
 
-/// The string literal whose inside stands at `inside`.
+/// The string literal whose inside is at `inside`.
 fn literal_around(source: &str, inside: TextRange) -> Option<TextRange> {
     let before = source.get(..inside.start as usize)?;
     let after = source.get(inside.end as usize..)?;

@@ -58,7 +58,7 @@ pub enum Around<'a> {
 pub struct Sql<'a> {
     pub ast: &'a Ast,
     pub role: SqlRole,
-    /// Where it stands in the file; for EXECUTE the expression.
+    /// Where it is in the file; for EXECUTE the expression.
     pub range: TextRange,
     /// The text of EXECUTE: ranges of `ast` are offsets in it.
     pub dynamic: Option<&'a Dynamic>,

@@ -74,7 +74,7 @@ impl Trial {
     }
 }
 
-/// The catalogs at the ends of the transactions and of the migration that is looked at: what its statements ask for, one
+/// The catalogs at the ends of the transactions and of the migration that is examined: what its statements ask for, one
 /// after the other, is run once.
 #[derive(Debug, Default)]
 pub struct Endings {

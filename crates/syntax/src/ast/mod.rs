@@ -31,7 +31,7 @@ pub use visit::Part;
 /// One SQL statement. Those that bodies of functions consist of can be serialized.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Ast {
-    // What bodies of functions consist of stands first: numbers of variants count from here in what is written down.
+    // The parts of function bodies come first: numbers of variants count from here in what is written down.
     Select(Box<Query>),
     Insert(Box<Insert>),
     Update(Box<Update>),

@@ -507,7 +507,7 @@ pub struct Vacuum {
     pub full: bool,
     /// Named tables; empty means all of the database.
     pub tables: Vec<ObjectName>,
-    /// Those of `tables` that stand behind ONLY.
+    /// Those of `tables` that are after ONLY.
     pub only: Vec<ObjectName>,
     /// The columns that are named with tables, each by the table's place in `tables`.
     pub columns: Vec<(usize, SmolStr)>,

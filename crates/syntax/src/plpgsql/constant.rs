@@ -19,7 +19,7 @@ pub struct ConstantSql {
 /// A part that only run time knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hole {
-    /// Where [`HOLE`] stands in the text.
+    /// Where [`HOLE`] is in the text.
     pub range: TextRange,
     /// The expression that fills it, in the source.
     pub expression: TextRange,
@@ -37,7 +37,7 @@ pub enum HoleKind {
     Raw,
 }
 
-/// Text from `text` on stands at `source`, byte for byte if `verbatim`.
+/// Text from `text` on is at `source`, byte for byte if `verbatim`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Piece {
     text: TextRange,

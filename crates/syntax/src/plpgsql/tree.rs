@@ -73,7 +73,7 @@ impl Handler {
         Some(self.when.cover(others.range))
     }
 
-    /// Whether it goes on as if nothing had happened.
+    /// Whether it continues as if nothing had happened.
     pub fn does_nothing(&self) -> bool {
         self.statements.iter().all(|statement| {
             matches!(statement.kind, StatementKind::Null | StatementKind::Continue(_) | StatementKind::Return(None))

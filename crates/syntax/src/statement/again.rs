@@ -1,4 +1,4 @@
-//! Parsing a text again after an edit: statements whose text stands where it stood keep their trees.
+//! Parsing a text again after an edit: statements whose text is where it was keep their trees.
 
 use super::parse::Parser;
 use super::{Piece, PieceKind, Statement, split};

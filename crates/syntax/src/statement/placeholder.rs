@@ -92,7 +92,7 @@ impl Filler {
             }
             (Self::Quoted, [colon, ..]) => *colon = b' ',
             (Self::Cast, text) => text.copy_from_slice(b"::  "),
-            // Line breaks stay, because a comment may stand before.
+            // Line breaks stay, because a comment may precede them.
             (_, text) => text.iter_mut().filter(|byte| !matches!(byte, b'\n' | b'\r')).for_each(|byte| *byte = b' '),
         }
     }

@@ -1,4 +1,4 @@
-//! Finds the statements behind a missing semicolon.
+//! Finds the statements after a missing semicolon.
 
 use super::start::{Start, at_line_start, start};
 use crate::lexer::{Token, TokenKind};

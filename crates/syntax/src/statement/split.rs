@@ -388,7 +388,7 @@ fn is_boundary(comment: TextRange, text: &str) -> bool {
         word.is_some_and(|word| among.iter().any(|other| word.eq_ignore_ascii_case(other)))
     };
     match words.next() {
-        // A statement that is not finished before StatementBegin goes on behind it.
+        // A statement that is not finished before StatementBegin continues after it.
         Some("+goose" | "+migrate") => is(words.next(), &["up", "down", "StatementEnd"]),
         // MyBatis Migrations, `-- //@UNDO`.
         Some("//") => is(words.next(), &["@UNDO"]),

@@ -271,7 +271,7 @@ fn host_and_port(text: &str) -> Result<(&str, &str), Error> {
 fn decoded(text: &str) -> Result<String, Error> {
     let is_encoded = |rest: &str| rest.len() >= 2 && rest.bytes().take(2).all(|byte| byte.is_ascii_hexdigit());
     if !text.split('%').skip(1).all(is_encoded) {
-        return Err(not_understood("two hexadecimal digits are expected behind each `%`"));
+        return Err(not_understood("two hexadecimal digits are expected after each `%`"));
     }
     let text = percent_decode_str(text).decode_utf8().map_err(|_| not_understood("it is not UTF-8"))?;
     if text.contains('\0') { Err(not_understood("it has `%00`")) } else { Ok(text.into_owned()) }

@@ -225,7 +225,7 @@ impl Configs {
         }
     }
 
-    /// Each folder is looked at once, whatever lies below it.
+    /// Each folder is examined once, whatever lies below it.
     fn nearest(&self, folder: &Path) -> Nearest {
         // A thread that panicked while holding a lock left a map of complete entries.
         let known = || self.nearest.lock().unwrap_or_else(PoisonError::into_inner);

@@ -93,9 +93,9 @@ fn refusals(tool: Tool, text: &str, sections: &[Section], strings: &[TextRange])
             let first = lines(&text[range.as_usize()]).find(is_code);
             let Some((start, line)) = first else { continue };
             let (kind, what, help) = match tool {
-                Tool::SqlMigrate => (RefusalKind::Skips, "skips", "move it behind `-- +migrate Up`"),
-                Tool::Goose => (RefusalKind::Fails, "refuses this file: it has", "move it behind `-- +goose Up`"),
-                _ => (RefusalKind::Fails, "refuses this file: it has", "move it behind `-- migrate:up`"),
+                Tool::SqlMigrate => (RefusalKind::Skips, "skips", "move it below `-- +migrate Up`"),
+                Tool::Goose => (RefusalKind::Fails, "refuses this file: it has", "move it below `-- +goose Up`"),
+                _ => (RefusalKind::Fails, "refuses this file: it has", "move it below `-- migrate:up`"),
             };
             refusals.push(Refusal {
                 kind,
@@ -165,7 +165,7 @@ pub(super) fn lines(text: &str) -> impl Iterator<Item = (u32, &str)> {
 
 /// The text of a line that is nothing but a `--` comment.
 pub(super) fn comment(line: &str) -> Option<&str> {
-    // Nearly all lines begin with something else, and every line of every file is looked at.
+    // Nearly all lines begin with something else, and every line of every file is examined.
     if line.bytes().find(|byte| !byte.is_ascii_whitespace()).is_some_and(|first| first.is_ascii() && first != b'-') {
         return None;
     }
@@ -361,7 +361,7 @@ fn header(text: &str) -> impl Iterator<Item = &str> + Clone {
     text.lines().map(str::trim).take_while(|line| line.is_empty() || comment(line).is_some()).filter_map(comment)
 }
 
-/// The directives of a file for Atlas: the first block of comments, with an empty line behind it. Source: Atlas,
+/// The directives of a file for Atlas: the first block of comments, with an empty line after it. Source: Atlas,
 /// `sql/migrate/lex.go`, `directive` and `reDelimiter`.
 pub(super) fn atlas_directives(text: &str) -> impl Iterator<Item = &str> {
     let lines = || text.lines().map(str::trim);
@@ -370,7 +370,7 @@ pub(super) fn atlas_directives(text: &str) -> impl Iterator<Item = &str> {
     lines().take(if is_header { block } else { 0 }).filter_map(comment)
 }
 
-/// The first line behind the header that graphile-migrate writes, if it is a comment. Source: graphile-migrate,
+/// The first line after the header that graphile-migrate writes, if it is a comment. Source: graphile-migrate,
 /// `src/header.ts`, `firstLine`.
 pub(super) fn graphile_first_line(text: &str) -> Option<&str> {
     let is_header = |line: &&str| {

@@ -447,7 +447,7 @@ fn drizzle_order(journal: &str) -> Option<Vec<String>> {
 }
 
 /// Changes in the order of the plan. An earlier version of a reworked change is kept as `name@tag`, where the tag is one
-/// that stands between the two in the plan: the last of them for which `is_deployed` knows such a script. Source: Sqitch,
+/// that is between the two in the plan: the last of them for which `is_deployed` knows such a script. Source: Sqitch,
 /// `sqitchchanges`, `App::Sqitch::Plan::_parse` and `App::Sqitch::Plan::Change::path_segments`.
 fn sqitch_order(plan: &str, is_deployed: impl Fn(&str) -> bool) -> Vec<String> {
     let mut changes: Vec<String> = Vec::new();

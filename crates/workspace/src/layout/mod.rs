@@ -57,7 +57,7 @@ pub(crate) use transaction::opt_out;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tool {
-    /// None that is known: each file is taken to go through psql.
+    /// None that is known: each file is assumed to go through psql.
     Plain,
     Flyway,
     Liquibase,
@@ -161,7 +161,7 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// How the tool goes on behind a COMMIT, and to the next file.
+    /// How the tool continues after a COMMIT, and with the next file.
     pub(crate) fn runner(&self) -> Runner {
         self.tool.model().runner
     }

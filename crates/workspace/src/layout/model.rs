@@ -14,7 +14,7 @@ use std::path::Path;
 /// By what a tool orders its files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// The number that the name begins with. `letter`: whether a `v` may stand before it.
+    /// The number that the name begins with. `letter`: whether a `v` may be before it.
     Number { letter: bool },
     /// The text of the whole name.
     Name,
@@ -33,7 +33,7 @@ pub(crate) struct Model {
     pub(crate) runner: Runner,
 }
 
-/// A runner that goes on in one session; `after_commit` in what it sends as a whole.
+/// A runner that continues in one session; `after_commit` in what it sends as a whole.
 const fn run(after_commit: AfterCommit) -> Runner {
     Runner {
         after_commit,

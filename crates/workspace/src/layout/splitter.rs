@@ -1,4 +1,4 @@
-//! goose and sql-migrate cut a file into statements themselves: behind each line that ends with a semicolon.
+//! goose and sql-migrate cut a file into statements themselves: after each line that ends with a semicolon.
 
 use super::annotations::{comment, lines};
 use pgvet_model::runner::{Refusal, RefusalKind};
@@ -48,7 +48,7 @@ pub(super) fn refusals(
                 kind: RefusalKind::Fails,
                 range: TextRange::new(range.start, range.start + first_line(&text[range.as_usize()]).len() as u32),
                 message: format!(
-                    "{tool} cuts this statement apart: it ends a statement behind each line that ends with a semicolon"
+                    "{tool} cuts this statement apart: it ends a statement after each line that ends with a semicolon"
                 ),
                 help: format!("write `-- {prefix} StatementBegin` before it and `-- {prefix} StatementEnd` after it"),
                 by_default: false,

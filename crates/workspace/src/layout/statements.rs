@@ -8,7 +8,7 @@ pub(super) struct Words<'a>(Vec<&'a str>, Vec<String>);
 
 impl<'a> Words<'a> {
     fn new(text: &'a str, tokens: &[Token]) -> Self {
-        // What tools look at stands at the beginning, but DETACH PARTITION is last in its statement.
+        // The words that tools check are at the beginning, but DETACH PARTITION is last in its statement.
         let words: Vec<&str> = tokens.iter().map(|token| token.text(text)).collect();
         let upper = words.iter().take(6).map(|word| word.to_ascii_uppercase()).collect();
         Self(words, upper)

@@ -72,7 +72,7 @@ pub(crate) fn opt_out(tool: Tool, text: &str, section: Option<TextRange>) -> Opt
         let start = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() as u32 } else { 0 };
         Some(Edit { range: TextRange::at(start), text: comment.to_owned() })
     };
-    // The section begins on the line behind its marker, which may say the opposite already.
+    // The section begins on the line after its marker, which may say the opposite already.
     let at_marker = |key: &str, value: &str| {
         let before = text.get(..section?.start as usize)?.trim_end();
         let marker = &before[before.rfind('\n').map_or(0, |at| at + 1)..];

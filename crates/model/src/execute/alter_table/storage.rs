@@ -354,7 +354,7 @@ impl Executor<'_> {
     /// A change of owner takes the indexes and owned sequences along.
     ///
     /// Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `ATExecChangeOwner`: it does nothing when the owner
-    /// stays the same, which is taken to be so for the role that usually runs migrations.
+    /// stays the same, which is assumed to be so for the role that usually runs migrations.
     pub(crate) fn change_owner(&mut self, table: Oid, role: &SmolStr, range: TextRange) {
         let relation = self.catalog.relation(table);
         let same = match &relation.owner {

@@ -51,7 +51,7 @@ impl Work {
         self.of(table).gives_values.get_or_insert(range);
     }
 
-    /// All rows must be looked at, unless the table is rewritten anyway.
+    /// All rows must be examined, unless the table is rewritten anyway.
     pub(super) fn check(&mut self, table: Oid, cause: ScanCause, range: TextRange) {
         self.of(table).checks.push((cause, range));
     }

@@ -110,7 +110,7 @@ fn certainly_differ(ours: &Expr, theirs: &Expr) -> bool {
     }
 }
 
-/// `pg_attribute.attstorage` in words. What a type of the project has by itself is taken to be the same everywhere.
+/// `pg_attribute.attstorage` in words. What a type of the project has by itself is assumed to be the same everywhere.
 fn storage_of(column: &Column) -> SmolStr {
     let own = column.storage.as_ref().filter(|storage| !storage.eq_ignore_ascii_case("default"));
     if let Some(own) = own {

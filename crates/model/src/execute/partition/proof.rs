@@ -87,7 +87,7 @@ impl Value {
 
 const MIDNIGHT: &str = " 00:00:00";
 
-/// `2024-01-31`, with or without `00:00:00` behind it. No time zones: their order is not that of the text.
+/// `2024-01-31`, with or without `00:00:00` after it. No time zones: their order is not that of the text.
 fn is_date(text: &str) -> bool {
     let day = text.strip_suffix(MIDNIGHT).unwrap_or(text).as_bytes();
     day.len() == 10

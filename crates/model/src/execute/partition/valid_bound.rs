@@ -11,7 +11,7 @@ use pgvet_syntax::source::TextRange;
 use std::cmp::Ordering;
 
 impl Executor<'_> {
-    /// Refuses what certainly does not fit; values that it cannot compare are taken to be apart.
+    /// Refuses what certainly does not fit; values that it cannot compare are assumed to be apart.
     pub(super) fn check_bound(&self, parent: Oid, bound: &PartitionBound, range: TextRange) -> Run {
         let relation = self.catalog.relation(parent);
         let Some(key) = &relation.partition_by else { return Ok(()) };

@@ -107,7 +107,7 @@ impl Executor<'_> {
         }
     }
 
-    /// The columns of a view, each with that of the table behind it; none where they are not known.
+    /// The columns of a view, each with that of the underlying table; none if they are not known.
     pub(super) fn shown_columns(&self, view: Oid) -> Vec<(SmolStr, Option<SmolStr>)> {
         let relation = self.catalog.relation(view);
         let Some(QueryBody::Select(select)) = relation.view().map(|definition| &definition.query.body) else {

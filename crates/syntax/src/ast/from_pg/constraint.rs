@@ -123,7 +123,7 @@ impl Context<'_> {
         self.names(open.map_or(span, |open| self.inside(open)), nodes)
     }
 
-    /// Names behind INCLUDE.
+    /// Names after INCLUDE.
     pub(super) fn including(&self, span: Span, nodes: pg::List<'_>) -> Vec<Name> {
         if nodes.is_empty() {
             return Vec::new();

@@ -1,4 +1,4 @@
-//! SELECT and what can stand in FROM.
+//! SELECT and the items of FROM.
 //!
 //! PostgreSQL gives no location to a query or to a subquery in FROM. A query is therefore converted with the span of
 //! its tokens, and FROM is read with a cursor that moves through the tokens as the items come.
@@ -84,7 +84,7 @@ impl Context<'_> {
         span
     }
 
-    /// Behind the WITH clause that may stand at `start`.
+    /// The index after the WITH clause that may be at `start`.
     pub(super) fn after_with(&self, start: usize, with: Option<&With>) -> usize {
         let last = with.and_then(|with| with.ctes.last());
         let Some(last) = last else { return start };

@@ -52,7 +52,7 @@ impl Context<'_> {
         }
     }
 
-    /// A body in quotes, behind AS or (in DO) at the element's location.
+    /// A body in quotes, after AS or (in DO) at the element's location.
     pub(super) fn body(&self, element: &pg::DefElem, text: &str) -> FunctionBody {
         let range =
             self.index(element.location).map_or(TextRange::default(), |start| self.unquoted(self.skip(start, &["AS"])));

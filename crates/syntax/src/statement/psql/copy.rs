@@ -1,4 +1,4 @@
-//! The data of COPY that stand in the script itself.
+//! The data of COPY that are in the script itself.
 
 use crate::lexer::{Lexer, Token, TokenKind};
 use crate::source::TextRange;

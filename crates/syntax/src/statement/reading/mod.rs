@@ -77,7 +77,7 @@ struct Block {
     savepoints: Vec<(SmolStr, State)>,
 }
 
-/// Follows the settings. Statements are taken to succeed.
+/// Follows the settings. Statements are assumed to succeed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Settings {
     state: State,

@@ -231,7 +231,7 @@ impl Splitter<'_> {
         }
     }
 
-    /// Reads a part of the text as if nothing came behind it.
+    /// Reads a part of the text as if nothing came after it.
     fn read_line(&mut self, line: TextRange) {
         let mut lexer = Lexer::new(self.text, line);
         lexer.templates = self.lexer.templates;

@@ -180,7 +180,7 @@ impl<'a> Scene<'a> {
         Some(format!("({column}) REFERENCES {}{key}", self.name(found)))
     }
 
-    /// A type, and whatever may stand behind it.
+    /// A type, and whatever may be after it.
     fn typed(&mut self) -> String {
         let sql = types::any(self.random, self.catalog);
         self.family = types::family_of_sql(self.catalog, &sql);

@@ -96,7 +96,7 @@ impl<'a> Joined<'a> {
         })
     }
 
-    /// Whether each part of the predicate of a partial index stands among the conditions.
+    /// Whether each part of the predicate of a partial index is among the conditions.
     fn implies_predicate(&self, at: usize, index: &Index, conditions: &[&Condition<'_>]) -> bool {
         let Some(predicate) = &index.predicate else { return true };
         let mut parts = Vec::new();
