@@ -47,7 +47,7 @@ def append(variable: str, text: str) -> None:
 def shortened(text: str, limit: int) -> str:
     if len(text.encode()) <= limit:
         return text
-    note = "\n\nThe rest is left out, it is too long to be shown here.\n"
+    note = "\n\nThe rest is omitted because it is too long to be shown here.\n"
     kept = text.encode()[: limit - len(note)].decode(errors="ignore")
     return kept.rsplit("\n", 1)[0] + note
 
@@ -71,7 +71,7 @@ def selection(event: dict) -> list[str]:
         return []
     found = changes.base(os.environ.get("GITHUB_EVENT_NAME", ""), event, given("BASE"))
     if found is None:
-        command("notice", "nothing tells what has changed, so all migrations are reported")
+        command("notice", "the event does not say what has changed, so all migrations are reported")
         return []
     print(f"reporting what changed since {found}", flush=True)
     return ["--since", found]

@@ -1,4 +1,4 @@
-//! What the fuzz targets share.
+//! Code that the fuzz targets share.
 
 pub mod check;
 mod mutate;
@@ -9,7 +9,7 @@ mod ranges;
 #[allow(dead_code, reason = "written for tests, which use more of it")]
 mod scenario;
 
-/// What a fix must not do, as the tests of rules hold it.
+/// Checks of fixes, shared with the tests of rules.
 #[path = "../../crates/linter/tests/rules/fix_made.rs"]
 mod fix_made;
 
@@ -17,7 +17,7 @@ use pgvet_syntax::statement::PARSE_STACK_BYTES;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{LazyLock, Mutex};
 
-/// What is to hold, and for which text.
+/// A property to check, and the text for which.
 type Job = (fn(&str), String);
 
 /// One thread for all runs: to start one with so large a stack takes longer than most of them.

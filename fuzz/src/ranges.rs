@@ -12,7 +12,7 @@ pub(crate) fn assert_inside(text: &str, value: &impl Debug) {
     }
 }
 
-/// The ranges in what `Debug` writes, texts in quotes left out.
+/// The ranges in the output of `Debug`, without texts in quotes.
 fn all(shown: &str) -> Vec<TextRange> {
     // A character in quotes must not begin a text.
     let plain = shown.replace(r#"'"'"#, "").replace(r"\\", "").replace(r#"\""#, "");

@@ -17,11 +17,11 @@ use pgvet_workspace::config::parse_duration;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What the exit status of the program says.
+/// The meaning of the exit status, for the help.
 const STATUS: &str = "Exit status: 0 clean, 1 findings, 2 something could not be checked. \
     The help of each command says more: pgvet COMMAND --help, or pgvet man COMMAND.";
 
-/// What the exit status says of commands that only show something.
+/// The exit status of commands that only show something.
 const SHOW_STATUS: &str = "Exit status: 0 shown, 2 something could not be read.";
 
 /// Finds the PostgreSQL migrations that would hurt in production.

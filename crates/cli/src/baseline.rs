@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Baseline {
     path: PathBuf,
     entries: BTreeMap<String, KnownFinding>,
-    /// What the run looks for; what it does not look for cannot be found.
+    /// The settings of the run, which say which findings it can have.
     settings: Settings,
 }
 
@@ -20,7 +20,7 @@ impl Baseline {
     pub(crate) fn read(path: &Path, settings: Settings) -> Result<Self, Failure> {
         let wrong = |what: String| {
             let shown = path.display();
-            Failure::new(format!("the baseline `{shown}` {what}")).help("`pgvet baseline` writes it anew")
+            Failure::new(format!("the baseline `{shown}` {what}")).help("write it again with `pgvet baseline`")
         };
         let entries = KnownFinding::read_all(path).map_err(wrong)?;
         let entries = entries.into_iter().map(|entry| (entry.fingerprint.clone(), entry)).collect();

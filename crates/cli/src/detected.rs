@@ -1,4 +1,4 @@
-//! What was found out about the folders of migrations of a run.
+//! Facts that were detected about the folders of migrations of a run.
 
 use crate::inert;
 use crate::report::plural;
@@ -148,7 +148,7 @@ pub(crate) fn first(files: &[String]) -> String {
     }
 }
 
-/// What gave a tool away, as the end of the sentence "goose, ...".
+/// The sign by which a tool was recognized, as the end of the sentence "goose, ...".
 pub(crate) fn sign(sign: Sign) -> &'static str {
     match sign {
         Sign::Configuration => "as configured",

@@ -1,4 +1,4 @@
-//! What goes wrong outside of migrations, and what the program's exit says.
+//! Failures outside of migrations, and the exit status of the program.
 
 use crate::args::ColorChoice;
 use crate::inert;

@@ -1,7 +1,7 @@
 //! Output that does nothing but say something: a checkout chooses names and SQL, and a terminal, a CI service or a page
 //! must not obey them.
 //!
-//! What a format shows goes through [`through`], whatever it is made of. Colours are marked with a number that nobody can
+//! Every output goes through [`through`], whatever its format. Colours are marked with a number that nobody can
 //! guess ([`mark`]); every other escape sequence is shown as text.
 
 pub(crate) use pgvet_workspace::inert::{acts, line, lines};
@@ -104,7 +104,7 @@ const COMMANDS: [&str; 3] = ["##[", "##vso[", "##teamcity["];
 fn inert(line: &str, kind: Kind) -> String {
     let mut shown = String::with_capacity(line.len() + 16);
     let mut rest = line;
-    // GitHub looks for its commands behind blanks, too.
+    // GitHub looks for its commands after blanks, too.
     if kind == Kind::Text && rest.trim_start_matches(is_blank).starts_with("::") {
         let blanks = rest.len() - rest.trim_start_matches(is_blank).len();
         push_shown(&mut shown, &rest[..blanks], kind);

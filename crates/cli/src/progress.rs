@@ -11,7 +11,7 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// Shown on standard error once the run has taken a while, if that is a terminal.
 #[derive(Debug)]
 pub(crate) struct Progress {
-    /// What is being done, for example `reading`.
+    /// The current activity, for example `reading`.
     activity: &'static str,
     started: Instant,
     bar: OnceLock<Option<ProgressBar>>,
@@ -63,7 +63,7 @@ impl Spinner {
         Self { bar }
     }
 
-    /// Is there somebody who sees it?
+    /// Whether it is visible to somebody.
     pub(crate) fn is_shown(&self) -> bool {
         !self.bar.is_hidden()
     }

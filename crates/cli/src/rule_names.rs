@@ -5,7 +5,7 @@ use crate::error::Failure;
 use pgvet_linter::meta::{Category, RuleMeta};
 use pgvet_linter::rules;
 
-/// What a name stands for.
+/// The meaning of a name.
 #[derive(Debug)]
 pub(crate) enum Named {
     Rule(&'static RuleMeta),

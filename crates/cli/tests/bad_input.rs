@@ -8,13 +8,13 @@ mod support;
 use std::fmt::Write as _;
 use support::{Folder, Transcript};
 
-/// What `pgvet check` says of one file, in one line for each finding.
+/// The output of `pgvet check` for one file, in one line for each finding.
 fn check(text: impl AsRef<[u8]>) -> Transcript {
     let folder = Folder::new(&[("1_a.sql", text.as_ref())]);
     folder.run(&["check", "1_a.sql", "--format", "concise", "--only", "syntax-error,statement-will-fail"])
 }
 
-/// What PostgreSQL refuses is a finding, and the statement after it is still checked.
+/// Checks that a refused statement is a finding, and that the statement after it is still checked.
 fn check_with_statement_after(text: &str) -> Transcript {
     check(format!("{text};\nDROP TABLE a, a_that_is_new;\nCREATE TABLE t (a int);\nCREATE TABLE t (a int);\n"))
 }
@@ -54,7 +54,7 @@ fn a_binary_file_is_not_checked_and_the_others_are() {
 }
 
 #[test]
-fn a_binary_file_of_the_history_is_told_as_well() {
+fn a_binary_file_of_the_history_is_reported_as_well() {
     let folder = Folder::new(&[("old/1_a.sql", b"\0"), ("2_b.sql", b"SELECT 1;\n")]);
     insta::assert_snapshot!(folder.run(&["check", "2_b.sql", "--history", "old"]), @r"
     exit 2

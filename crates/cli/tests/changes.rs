@@ -1,4 +1,4 @@
-//! What `--since`, `--staged` and `--changed` check, in real repositories.
+//! The files that `--since`, `--staged` and `--changed` check, in real repositories.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]
 
@@ -84,7 +84,7 @@ fn staged_files_have_the_text_that_is_staged() {
 }
 
 #[test]
-fn a_deleted_migration_is_told() {
+fn a_deleted_migration_is_reported() {
     let folder = repository(&[("m/1_a.sql", TABLE), ("m/2_b.sql", BAD), ("m/3_c.sql", BAD), ("notes.sql", b"")]);
     git(&folder, &["rm", "-q", "m/2_b.sql", "notes.sql"]);
     insta::assert_snapshot!(concise(&folder, &["--since", "HEAD", "m"]), @"

@@ -121,7 +121,7 @@ fn json_findings_have_the_documented_shape() {
 }
 
 #[test]
-fn files_that_the_list_of_the_tool_leaves_out_are_counted() {
+fn files_that_the_list_of_the_tool_omits_are_counted() {
     let journal = br#"{"version": "7", "dialect": "postgresql", "entries": [{"idx": 0, "tag": "0000_a"}]}"#;
     let folder = Folder::new(&[
         ("drizzle/meta/_journal.json", journal),
@@ -221,7 +221,7 @@ fn a_missing_history_or_schema_is_an_error() {
 }
 
 #[test]
-fn a_dump_leaves_out_the_rows_that_the_database_has() {
+fn a_dump_omits_the_rows_that_the_database_has() {
     let dump = b"CREATE TABLE t (id int);\nCREATE MATERIALIZED VIEW m AS SELECT id FROM t WITH NO DATA;\n\
         CREATE UNIQUE INDEX i ON m (id);\n";
     let migration = b"CREATE TABLE copy AS SELECT * FROM m;\nREFRESH MATERIALIZED VIEW CONCURRENTLY m;\n\

@@ -71,7 +71,7 @@ fn the_configuration_changes_levels_tables_and_exit_status() {
 }
 
 #[test]
-fn a_start_that_is_no_migration_is_told() {
+fn a_start_that_is_not_a_migration_is_reported() {
     let folder = project(&[("pgvet.toml", "[migrations]\nstart-after = \"9_z.sql\"\n")]);
     insta::assert_snapshot!(concise(&folder, &[]), @r"
     exit 2
@@ -227,7 +227,7 @@ fn only_changes_are_reported_and_all_is_replayed() {
     ");
 }
 
-/// What runs again, or is no migration, comes after the newest one in order.
+/// Repeatable migrations, and files that are not migrations, come after the newest one in order.
 #[test]
 fn init_names_histories_and_the_newest_migration_of_each() {
     let folder = folder(&[
@@ -350,7 +350,7 @@ fn folders_with_the_same_versions_are_two_databases() {
 
 /// Rails has a dump of the schema and migrations in Ruby.
 #[test]
-fn init_tells_what_to_do_without_migrations_in_sql() {
+fn init_says_what_to_do_without_migrations_in_sql() {
     let folder = folder(&[("db/structure.sql", "CREATE TABLE public.users (id bigint NOT NULL);\n")]);
     insta::assert_snapshot!(folder.run(&["init"]), @r"
     exit 0
@@ -511,7 +511,7 @@ fn a_program_is_not_read_as_sql() {
 }
 
 #[test]
-fn paths_and_overrides_that_match_nothing_are_told() {
+fn paths_and_overrides_that_match_nothing_are_reported() {
     let folder = project(&[("pgvet.toml", "[migrations]\npaths = [\"db/migration\"]\n")]);
     let said = folder.run(&["check"]);
     assert!(

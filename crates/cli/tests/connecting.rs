@@ -92,8 +92,8 @@ fn what_goes_wrong_before_a_password_is_asked_for_is_the_error() {
     assert!(said.contains("cannot be asked for a backup: ") && said.contains("set PGUSER"), "{said}");
 }
 
-/// What the terminal shows, and at last how it is set up, when this is done once the password is asked for. The number
-/// of the process is in the file `pid`.
+/// Returns the output of the terminal, and its final settings, if this is done when the password is requested. The
+/// number of the process is in the file `pid`.
 fn on_terminal(folder: &Folder, args: &str, when_asked: &mut dyn FnMut(&mut ChildStdin)) -> Option<String> {
     let command = format!("sh -c 'echo $$ >pid; exec {} {args}'; stty -a", env!("CARGO_BIN_EXE_pgvet"));
     let mut terminal = Command::new("script");
@@ -168,7 +168,7 @@ fn an_interrupted_copy_ends_and_one_of_a_killed_run_is_found() {
     assert_eq!((copies(), std::fs::read_dir(&temporary).unwrap().count()), (0, 0), "{said}");
 }
 
-/// What has ended and was not waited for does not run.
+/// Whether the process runs. One that has ended and was not waited for does not.
 fn is_running(pid: u32) -> bool {
     let output = Command::new("ps").args(["-o", "stat=", "-p", &pid.to_string()]).output().unwrap();
     let state = String::from_utf8_lossy(&output.stdout);

@@ -1,4 +1,4 @@
-//! What makes daily use pleasant: counts, categories, suppressions written, hints, widths, completions, manual pages.
+//! Conveniences of daily use: counts, categories, suppressions written, hints, widths, completions, manual pages.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]
 

@@ -1,4 +1,5 @@
-//! The migrations in `fixtures/demo`, which `make demo` checks: every bad change is found, and the good ones are silent.
+//! The migrations in `fixtures/demo`, which `make demo` checks: every bad change is found, and the good ones have no
+//! findings.
 
 use pgvet_trace::server::testing::binaries;
 use std::path::{Path, PathBuf};

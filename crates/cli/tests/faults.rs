@@ -1,4 +1,4 @@
-//! What goes wrong around the program: it is killed, disks are full, it runs twice, and names of files are strange.
+//! Faults around the program: it is killed, disks are full, it runs twice, and names of files are strange.
 //! `.ci/faults` runs more rounds of each.
 
 #![cfg(target_os = "linux")]

@@ -118,7 +118,7 @@ fn statistics_of_production_are_part_of_findings() {
     assert!(said.contains("the work takes about 10 min"), "{said}");
     fs::write(folder.path().join("pgvet.stats.json"), b"{}").unwrap();
     let said = folder.run(&["check", "m"]);
-    assert!(said.starts_with("exit 2") && said.contains("these are no statistics of pgvet"), "{said}");
+    assert!(said.starts_with("exit 2") && said.contains("not a statistics file of pgvet"), "{said}");
 }
 
 #[test]

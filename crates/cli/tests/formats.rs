@@ -31,7 +31,7 @@ fn folder() -> Folder {
     ])
 }
 
-/// What the format shows of a run that also could not read a path.
+/// The output of the format for a run that also could not read a path.
 fn shown(format: &str) -> String {
     let args = ["check", "db", "missing", "--report-suppressed", "--pg-version", "14-18", "--format", format];
     let output = folder().output(&args, b"", &[]);

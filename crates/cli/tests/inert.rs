@@ -9,7 +9,7 @@ use pulldown_cmark::{Event, Options, Parser, Tag};
 use std::fmt::Write as _;
 use support::Folder;
 
-/// What somebody may want a terminal, a CI service, a page or a parser to do.
+/// Texts that try to make a terminal, a CI service, a page or a parser do something.
 const HOSTILE: [&str; 30] = [
     "\x1b[31mred",
     "\x1b]52;c;cHduZWQ=\x07",

@@ -57,14 +57,14 @@ async fn value(client: &Client, tool: &'static str, arguments: Value) -> Value {
     result.structured_content.unwrap()
 }
 
-/// What a call says that must fail.
+/// The error of a call that must fail.
 async fn refusal(client: &Client, tool: &'static str, arguments: Value) -> String {
     let result = call(client, tool, arguments).await;
     assert_eq!(result.is_error, Some(true), "{result:?}");
     serde_json::to_value(&result.content).unwrap()[0]["text"].as_str().unwrap().to_owned()
 }
 
-/// What `pgvet check` says in the repository.
+/// The output of `pgvet check` in the repository.
 fn checked(folder: &tempfile::TempDir, arguments: &[&str], stdin: &[u8]) -> (Option<i32>, Value) {
     let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_pgvet"))
         .args([&["check", "--no-cache", "--format", "json"], arguments].concat())
@@ -129,7 +129,7 @@ fn the_verdict_is_that_of_check() {
 }
 
 #[test]
-fn effects_rewrites_rules_and_the_schema_are_told() {
+fn effects_rewrites_rules_and_the_schema_are_returned() {
     with_client(&repository(), &[], async |client| {
         let path = json!({ "path": "db/migrations/V2__index.sql" });
         let effects = value(&client, "explain_effects", path.clone()).await;

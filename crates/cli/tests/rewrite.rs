@@ -15,7 +15,7 @@ const CHANGE: &str = "ALTER TABLE orders ADD CONSTRAINT fk FOREIGN KEY (customer
     CREATE INDEX orders_total ON orders (total);\n\
     ALTER TABLE orders ADD COLUMN token uuid DEFAULT gen_random_uuid();\n";
 
-/// A tool: the paths of two migrations, what stands before and after their SQL, and other files.
+/// A tool: the paths of two migrations, the text before and after their SQL, and other files.
 struct Form {
     name: &'static str,
     paths: [&'static str; 2],

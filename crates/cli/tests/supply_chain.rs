@@ -1,4 +1,4 @@
-//! What documentation and templates have users install.
+//! The packages and actions that documentation and templates have users install.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]
 

@@ -188,7 +188,7 @@ fn what_is_dropped_and_emptied_is_what_was_seen() {
 }
 
 #[test]
-fn what_only_the_server_knows_goes_along() {
+fn objects_that_only_the_server_knows_are_dropped_as_well() {
     let history = [
         "CREATE TABLE parent (a int PRIMARY KEY);\nCREATE TABLE base (a int);\n",
         &hidden("CREATE TABLE child (a int REFERENCES parent)"),
@@ -244,7 +244,7 @@ const WORKLOAD: &str = "SELECT count(*) FROM orders WHERE id = 5;\nBEGIN;\n\
     UPDATE orders SET made = now() WHERE id = 7;\nCOMMIT;\nSELECT rating FROM orders LIMIT 1;\n";
 
 #[test]
-fn a_workload_tells_what_its_statements_take_before_meanwhile_and_after() {
+fn a_workload_shows_how_long_its_statements_take_before_meanwhile_and_after() {
     let slow = "BEGIN;\nLOCK TABLE orders;\nSELECT pg_sleep(3);\nALTER TABLE orders DROP COLUMN rating;\nCOMMIT;\n";
     let Some(folder) = folder(&[ORDERS, ("m/2_slow.sql", slow), ("w.sql", WORKLOAD), ("bad.sql", "SELECT 1/0;\n")])
     else {
@@ -315,7 +315,7 @@ fn an_interrupted_run_leaves_no_statement_on_the_server() {
 }
 
 #[test]
-fn a_workload_does_not_count_as_work_of_the_migration() {
+fn a_workload_is_not_treated_as_work_of_the_migration() {
     let text = "CREATE INDEX CONCURRENTLY i ON orders (made);\nALTER TABLE users ALTER email SET NOT NULL;\n\
                 DROP INDEX CONCURRENTLY i;\n";
     let workload = "UPDATE orders SET made = now() WHERE rating > 3;\nSELECT count(*) FROM users;\n";
@@ -389,7 +389,7 @@ fn a_migration_that_fails_says_where_and_keeps_what_was_measured() {
 }
 
 #[test]
-fn a_subscription_of_the_history_is_told_and_not_made() {
+fn a_subscription_of_the_history_is_reported_and_not_created() {
     let subscribe = "CREATE SUBSCRIPTION s CONNECTION 'host=/nonexistent password=geheim' PUBLICATION p;\n";
     let Some(folder) = folder(&[("m/1.sql", subscribe), ("m/2.sql", "CREATE TABLE a (b int);\n")]) else { return };
     let said = folder.run(&["trace", "m/2.sql", "--history", "m"]);
@@ -411,7 +411,7 @@ fn a_difference_of_the_model_goes_before_a_failure() {
 }
 
 #[test]
-fn what_cannot_be_run_is_told_with_the_way_out() {
+fn what_cannot_be_run_is_reported_with_the_way_out() {
     let Some(folder) = folder(&[
         ORDERS,
         ("broken/1.sql", "SELECT * FROM nowhere;\n"),
@@ -457,7 +457,7 @@ fn an_interruption_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_server_that_dies_is_told_with_its_last_words() {
+fn a_server_that_dies_is_reported_with_its_last_words() {
     let Some(folder) = folder(&[("slow/1.sql", "SELECT pg_sleep(60);\n")]) else { return };
     let temporary = private_folder();
     let child = start(&folder, &temporary, &["trace", "slow"], &[]);
@@ -473,7 +473,7 @@ fn a_server_that_dies_is_told_with_its_last_words() {
     assert_eq!(std::fs::read_dir(temporary.path()).unwrap().count(), 0);
 }
 
-/// Where the page can be looked at, it must show its timeline without an error in its script.
+/// If the page can be opened, it must show its timeline without an error in its script.
 #[test]
 fn the_page_shows_its_timeline_in_a_browser() {
     let name = "a_table_whose_name_is_as_long_as_postgresql_allows_for_any_name";
@@ -489,14 +489,14 @@ fn the_page_shows_its_timeline_in_a_browser() {
     assert!(page.contains("Line 4</a> fails: division by zero (22012)"), "{page}");
     assert!(page.contains(&format!("title=\"ACCESS EXCLUSIVE on public.{name}: held ")), "{page}");
     assert!(!page.contains("http"), "the page needs nothing else");
-    assert!(!page.contains("Extrapolated"), "a column that says nothing is left out:\n{page}");
+    assert!(!page.contains("Extrapolated"), "an empty column is omitted:\n{page}");
     let Some(shown) = in_browser(&folder) else { return };
     for fact in ["aria-sort=\"ascending\"", "data-links=\"found\"", "data-cut-off=\"\""] {
         assert!(shown.contains(fact), "{fact} is missing:\n{shown}");
     }
 }
 
-/// What is looked at: where links lead, and what is wider than a narrow screen.
+/// Script that reports where links lead, and which elements are wider than a narrow screen.
 const LOOK: &str = "<script>
     document.querySelector('th button').click();
     const links = [...document.querySelectorAll('a')].map((link) => document.getElementById(link.hash.slice(1)));
@@ -505,7 +505,7 @@ const LOOK: &str = "<script>
     document.body.dataset.cutOff = wide.map((part) => part.outerHTML).join();
 </script></body>";
 
-/// What a browser with a narrow window makes of the page.
+/// Loads the page in a browser with a narrow window.
 fn in_browser(folder: &Folder) -> Option<String> {
     let page = std::fs::read_to_string(folder.path().join("out.html")).unwrap().replace("</body>", LOOK);
     std::fs::write(folder.path().join("looked_at.html"), page).unwrap();
@@ -524,7 +524,7 @@ const STATISTICS: &str = r#"{"schema_version": 1, "taken_at": "2026-01-01T00:00:
     "autovacuum": {"autovacuum": "on"}, "throughput": {"foreign_key_rows_per_second": 1, "scan_bytes_per_second": 7},
     "missing": ["calls of functions"]}"#;
 
-/// What the file says of throughput; and whether all else is as in [`STATISTICS`].
+/// The throughput in the file, and whether all else is as in [`STATISTICS`].
 fn throughput(path: &Path) -> (BTreeMap<String, u64>, bool) {
     let mut found: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     let mut before: Value = serde_json::from_str(STATISTICS).unwrap();
@@ -580,7 +580,7 @@ fn a_trace_calibrates_the_statistics_that_check_reads() {
 }
 
 #[test]
-fn statistics_that_cannot_be_calibrated_are_told_before_anything_runs() {
+fn statistics_that_cannot_be_calibrated_are_reported_before_anything_runs() {
     let Some(folder) = folder(&[ORDERS, ("broken.json", "{}")]) else { return };
     let said = folder.run(&["trace", "m", "--calibrate"]);
     assert!(said.starts_with("exit 2") && said.contains("there are no statistics to calibrate"), "{said}");

@@ -28,7 +28,7 @@ fn samples_and_tests_beside_migrations_are_not_checked_unless_they_are_named() {
 }
 
 #[test]
-fn what_is_for_another_database_is_told_once_and_fails_nothing() {
+fn what_is_for_another_database_is_reported_once_and_fails_nothing() {
     let folder = Folder::new(&[
         ("shop/migration/V1__a.sql", MYSQL),
         ("shop/migration/V2__b.sql", b"CREATE INDEX i ON a (b);\n"),
@@ -164,7 +164,7 @@ fn a_list_of_the_tool_goes_before_names() {
 }
 
 #[test]
-fn a_project_without_sql_files_is_told_how_to_print_them() {
+fn in_a_project_without_sql_files_the_error_says_how_to_print_them() {
     let folder = Folder::new(&[("manage.py", b""), ("shop/migrations/0001_initial.py", b"")]);
     insta::assert_snapshot!(folder.run(&["check"]), @"
     exit 2

@@ -29,13 +29,13 @@ use std::collections::HashSet;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// What a run found.
+/// The result of a run.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Outcome {
     /// In the order of files, and of places in them.
     #[serde(deserialize_with = "rules::read_findings")]
     pub found: Vec<Diagnostic>,
-    /// What comments took away, in the same order.
+    /// Findings that comments suppressed, in the same order.
     pub suppressed: Vec<Suppressed>,
     /// How many findings the settings hide.
     pub hidden: Hidden,
@@ -48,12 +48,12 @@ pub fn check(migrations: &[Migration<'_>], settings: &Settings) -> Vec<Diagnosti
     run(migrations, settings, &()).found
 }
 
-/// [`check`] that also tells what comments suppressed.
+/// Like [`check`], and returns what comments suppressed, too.
 pub fn run(migrations: &[Migration<'_>], settings: &Settings, host: &dyn Host) -> Outcome {
     run_from(Checkpoint::default(), migrations, settings, host)
 }
 
-/// [`run`] that leaves out the migrations which led to a checkpoint. They stand in `migrations` nevertheless; of their
+/// Like [`run`], but skips the migrations that led to a checkpoint. `migrations` contains them nevertheless; of their
 /// files only the text is needed.
 pub fn run_from(checkpoint: Checkpoint, migrations: &[Migration<'_>], settings: &Settings, host: &dyn Host) -> Outcome {
     report(&mut Replay::from_checkpoint(settings.versions, checkpoint), migrations, settings, host)
@@ -102,7 +102,7 @@ struct Checker<'s> {
     host: &'s dyn Host,
     reader: &'s RoutineReader,
     endings: &'s Endings,
-    /// What statements of reported migrations declare.
+    /// The subjects that statements of reported migrations declare.
     subjects: Subjects,
     /// Comments that may suppress something.
     comments: Vec<FoundComment>,
@@ -111,7 +111,8 @@ struct Checker<'s> {
     statement_found: Vec<Diagnostic>,
     /// The rules that look at the statements of a file, with their severities.
     statement_rules: (u32, Rc<[(&'static Rule, Severity)]>),
-    /// What the present migration has run so far, code and all, with the beginning of the statement of the file.
+    /// The statements that the current migration has run so far, in code too, with the beginning of the statement of
+    /// the file.
     done: Vec<Earlier>,
 }
 
@@ -146,7 +147,7 @@ impl Checker<'_> {
     }
 }
 
-/// What a migration has left when it ends.
+/// Findings about the state at the end of a migration.
 impl Checker<'_> {
     /// A ROLLBACK takes away what harms only by staying.
     fn forget_undone(&mut self, file: u32, migration: &Migration<'_>) {
@@ -162,7 +163,7 @@ impl Checker<'_> {
 
 /// The code of functions and DO blocks.
 impl Checker<'_> {
-    /// Does any rule look at code?
+    /// Whether any rule looks at code.
     fn reads_routines(&self) -> bool {
         rules::all().iter().any(|rule| rule.routine.is_some() && self.settings.severity_of(&rule.meta).is_some())
     }
@@ -221,7 +222,7 @@ impl Checker<'_> {
 }
 
 impl Checker<'_> {
-    /// What is declared is judged by what has become of it.
+    /// Judges declarations by the final state of their objects.
     fn declarations(&mut self, database: u32, catalog: &Catalog) {
         let active = rules::all().iter().filter(|rule| self.settings.severity_of(&rule.meta).is_some());
         let rules: Vec<_> = active.filter_map(|rule| Some((*rule, rule.declaration?))).collect();
@@ -277,7 +278,7 @@ impl Visitor for Checker<'_> {
         found.append(&mut own);
         found.into_iter().for_each(|diagnostic| report::record(&mut self.statement_found, diagnostic));
         self.statement_found.iter_mut().for_each(|found| found.evidence = visit.evidence);
-        passes::spare_placeholders(&mut self.statement_found, &visit.statement.placeholders);
+        passes::keep_placeholders(&mut self.statement_found, &visit.statement.placeholders);
         self.finish_version(visit);
         if visit.migration.direction == Direction::Up {
             self.subjects.note(visit);
@@ -351,8 +352,8 @@ impl Visitor for Checker<'_> {
         self.found.extend(found);
     }
 
-    /// What is said about the text holds for the way back, too.
-    fn way_back_read(&mut self, file: u32, migration: &Migration<'_>) {
+    /// Findings about the text are reported for rollback migrations, too.
+    fn rollback_migration_read(&mut self, file: u32, migration: &Migration<'_>) {
         if !migration.report {
             return;
         }
@@ -366,7 +367,7 @@ impl Visitor for Checker<'_> {
     }
 }
 
-/// What rules find in a migration as a whole.
+/// Returns the findings in a migration as a whole.
 fn found_in_migration(context: &MigrationContext<'_>, rules: &[&'static Rule]) -> Vec<Diagnostic> {
     let (settings, file) = (context.settings, context.file);
     let mut found = Vec::new();

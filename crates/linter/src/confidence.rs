@@ -29,7 +29,7 @@ impl Confidence {
     }
 }
 
-/// What a finding assumes, or what speaks against it.
+/// An assumption of a finding, or evidence against it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Assumption {
@@ -107,7 +107,7 @@ pub enum Assumption {
     NoTransactionAround,
 }
 
-/// What speaks against a row with the key that an INSERT gives.
+/// Evidence against an existing row with the key of an INSERT.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum KeyEvidence {

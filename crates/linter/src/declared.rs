@@ -1,5 +1,5 @@
-//! What reported migrations declare, judged when all migrations have run: a table without a primary key is fine where a
-//! later migration adds one.
+//! Declarations of reported migrations, judged when all migrations have run: a table without a primary key is fine
+//! where a later migration adds one.
 
 use pgvet_model::catalog::{Catalog, Oid, Relation, SearchPath};
 use pgvet_model::effect::{Effects, Lock, LockCause};
@@ -24,7 +24,7 @@ pub enum Declared<'a> {
     Column(&'a ColumnDef),
     /// ALTER COLUMN ... TYPE: the column and its new type.
     Type { column: &'a str, type_name: &'a TypeName },
-    /// A constraint, and the column that it stands at.
+    /// A constraint, and the column to which it is attached.
     Constraint { constraint: &'a Constraint, column: Option<&'a str> },
     /// CREATE INDEX.
     Index(&'a CreateIndex),
@@ -44,7 +44,7 @@ pub struct DeclarationContext<'a> {
     pub search_path: &'a SearchPath,
 }
 
-/// What a statement declares something of.
+/// The subject of a declaration.
 #[derive(Debug)]
 struct Subject {
     /// The statement: the others of its file are gone by then.
@@ -87,7 +87,7 @@ impl Subject {
     }
 }
 
-/// Which relation the statements of reported migrations made or altered.
+/// The relations that the statements of reported migrations created or altered.
 #[derive(Debug, Default)]
 pub(crate) struct Subjects {
     /// By file, in order.
@@ -141,7 +141,7 @@ fn columns_found(ast: &Ast, table: &Relation) -> Vec<SmolStr> {
     added.filter(|column| table.column(column).is_some()).cloned().collect()
 }
 
-/// Does it declare the column, or a constraint at it?
+/// Whether it declares the column, or a constraint at it.
 fn is_about(declared: Declared<'_>, column: &str) -> bool {
     match declared {
         Declared::Column(declared) => declared.name.text == column,

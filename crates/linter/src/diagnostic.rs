@@ -28,7 +28,7 @@ pub struct Diagnostic<Name = &'static str> {
     pub severity: Severity,
     /// How sure it is that this happens.
     pub confidence: Confidence,
-    /// What it assumes, in the order in which the rule said it.
+    /// Its assumptions, in the order in which the rule stated them.
     pub assumptions: Vec<Assumption>,
     /// One sentence without period: object, lock, consequence.
     pub message: String,

@@ -37,7 +37,7 @@ pub struct Fix {
 pub struct Step {
     /// Without a semicolon at its end.
     pub sql: String,
-    /// What a person has to decide or to know before it runs.
+    /// A decision or precondition for a person, before it runs.
     pub note: Option<String>,
     /// Why what rules say about this statement is meant to be.
     pub accepted: Option<String>,
@@ -65,7 +65,7 @@ impl Step {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Applied {
     pub text: String,
-    /// Which fixes were made; the others touch one of them, and may be made in the next round.
+    /// The fixes that were made; the others touch one of them, and may be made in the next round.
     pub made: Vec<usize>,
 }
 
@@ -98,7 +98,7 @@ pub fn with_line_breaks_of<'n>(text: &str, new: &'n str) -> Cow<'n, str> {
     Cow::Owned(new.replace("\r\n", "\n").replace('\n', wanted))
 }
 
-/// Do they share a byte or an end?
+/// Whether they share a byte or an end.
 fn touch(one: TextRange, other: TextRange) -> bool {
     one.start <= other.end && other.start <= one.end
 }

@@ -1,4 +1,4 @@
-//! What is wrong with migrations: rules over what their statements do, and what can be done about it.
+//! The linter: rules over the effects of statements in migrations, and fixes for their findings.
 //!
 //! No input or output, no threads, no global state. See ARCHITECTURE.md for the way a statement takes.
 

@@ -1,4 +1,4 @@
-//! What is known about a rule without running it.
+//! Metadata of rules.
 
 use crate::confidence::Confidence;
 use crate::severity::Severity;
@@ -35,7 +35,7 @@ impl Category {
         }
     }
 
-    /// Does what its rules report harm the more the more rows and traffic a table has?
+    /// Whether findings of its rules are worse the more rows and traffic a table has.
     pub(crate) fn grows_with_tables(self) -> bool {
         match self {
             Self::Locking | Self::Transaction | Self::Data | Self::Bloat | Self::Plpgsql | Self::Schema => true,
@@ -52,7 +52,8 @@ impl Category {
         }
     }
 
-    /// Does what its rules report harm only when it is committed? [`RuleMeta::needs_commit`] can say otherwise.
+    /// Whether findings of its rules do harm only if the statement is committed. [`RuleMeta::needs_commit`] can say
+    /// otherwise.
     pub(crate) const fn needs_commit(self) -> bool {
         matches!(self, Self::Compatibility | Self::Security)
     }
@@ -67,7 +68,7 @@ pub enum Status {
     Deprecated,
 }
 
-/// Which findings of a rule a report for people folds into one entry. Formats for programs list every finding.
+/// The findings of a rule that a report for people folds into one entry. Formats for programs list every finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GroupedBy {
     /// Those of one migration.
@@ -76,7 +77,7 @@ pub enum GroupedBy {
     Run,
 }
 
-/// What is known about a rule without running it.
+/// Metadata of a rule.
 #[derive(Debug)]
 pub struct RuleMeta {
     /// Kebab-case name of the hazard.
@@ -88,15 +89,16 @@ pub struct RuleMeta {
     pub status: Status,
     /// Part of the default preset; otherwise only of `strict`.
     pub recommended: bool,
-    /// May a finding carry a fix?
+    /// Whether a finding may carry a fix.
     pub fixable: bool,
     /// Equivalent rules of other linters, such as `squawk/require-concurrent-index-creation`.
     pub sources: &'static [&'static str],
-    /// Rules whose finding at the same place says it better, so that this one is silent there.
+    /// Rules whose finding at the same place says it better, so that this rule reports nothing there.
     pub yields_to: &'static [&'static RuleMeta],
-    /// Which of its findings are one entry in a report for people.
+    /// The findings that are one entry in a report for people.
     pub grouped_by: GroupedBy,
-    /// Does it harm only where the statement stays? Such a rule is silent about what a ROLLBACK of the migration undoes.
+    /// Whether it harms only if the statement is committed. Such a rule ignores statements that a ROLLBACK of the
+    /// migration undoes.
     pub needs_commit: bool,
     /// The version of pgvet that has it first.
     pub since: &'static str,

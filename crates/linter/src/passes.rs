@@ -1,4 +1,4 @@
-//! What happens to the findings of a run after the rules, in this order: overlap, suppression
+//! Passes over the findings of a run after the rules, in this order: overlap, suppression
 //! ([`crate::suppression`]), and what the settings hide. Baseline and grouping belong to the programs that report.
 
 use crate::confidence::Confidence;
@@ -52,7 +52,7 @@ pub(crate) fn yield_to_others(found: &mut Vec<Diagnostic>, settings: &Settings) 
     found.retain(|_| !replaced.next().unwrap_or_default());
 }
 
-/// Takes away what the settings do not show, and counts it.
+/// Removes what the settings do not show, and counts it.
 pub(crate) fn hide(found: &mut Vec<Diagnostic>, settings: &Settings) -> Hidden {
     let mut hidden = Hidden::default();
     found.retain(|diagnostic| {
@@ -78,8 +78,8 @@ fn is_engine(diagnostic: &Diagnostic) -> bool {
         && diagnostic.severity > Severity::Info
 }
 
-/// Takes away what would change a placeholder, or write what stands in for it into the file.
-pub(crate) fn spare_placeholders(found: &mut [Diagnostic], placeholders: &[Placeholder]) {
+/// Removes edits that would change a placeholder, or write the filler that replaces it into the file.
+pub(crate) fn keep_placeholders(found: &mut [Diagnostic], placeholders: &[Placeholder]) {
     if placeholders.is_empty() {
         return;
     }

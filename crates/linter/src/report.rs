@@ -17,7 +17,7 @@ use pgvet_syntax::plpgsql::HOLE;
 use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
 
-/// Takes the findings of one rule about one statement or migration.
+/// Collects the findings of one rule about one statement or migration.
 #[derive(Debug)]
 pub struct Reporter<'a> {
     settings: &'a Settings,
@@ -26,7 +26,7 @@ pub struct Reporter<'a> {
     file: u32,
     statement: TextRange,
     version: PgVersion,
-    /// Are ranges offsets in code, which are still to be placed in the file?
+    /// Whether ranges are offsets in code, which are still to be mapped to the file.
     in_code: bool,
     found: &'a mut Vec<Diagnostic>,
 }
@@ -76,7 +76,7 @@ impl<'a> Reporter<'a> {
         self.found.truncate(count);
     }
 
-    /// The statement that is looked at.
+    /// The statement that is examined.
     pub(crate) fn statement(&self) -> TextRange {
         self.statement
     }
@@ -118,7 +118,7 @@ pub struct Finding<'r, 'a> {
     diagnostic: Diagnostic,
     tables: Vec<(SmolStr, TableSettings)>,
     work: Option<Work>,
-    /// Are all relations so far to be ignored?
+    /// Whether all relations so far are to be ignored.
     ignored: bool,
 }
 
@@ -175,12 +175,12 @@ impl Finding<'_, '_> {
         })
     }
 
-    /// What the finding assumes: it is no surer than that.
+    /// Adds an assumption, which limits the confidence of the finding.
     pub fn assuming(self, assumption: Assumption) -> Self {
         self.edit(|diagnostic| diagnostic.assume(assumption))
     }
 
-    /// What takes the longer the larger the first relation is.
+    /// Sets the work that takes longer the larger the first relation is.
     pub fn work(mut self, work: Work) -> Self {
         self.work = Some(work);
         self
@@ -191,7 +191,7 @@ impl Finding<'_, '_> {
         self.edit(|diagnostic| diagnostic.fixes.extend(fix.into()))
     }
 
-    /// What can take the place of the whole statement.
+    /// Sets the statements that can replace the whole statement.
     pub fn steps(self, steps: Vec<Step>) -> Self {
         self.edit(|diagnostic| diagnostic.steps = steps)
     }
@@ -203,7 +203,7 @@ impl Finding<'_, '_> {
 }
 
 impl Finding<'_, '_> {
-    /// What statistics say about the tables, and how long the work takes with the first.
+    /// Returns the statistics of the tables, and how long the work takes with the first.
     fn sizes(&self) -> Vec<String> {
         let throughput = self.reporter.settings.throughput;
         let referenced_rows = self.tables.iter().skip(1).filter_map(|(_, table)| table.rows).max();
@@ -279,8 +279,8 @@ fn show_holes(text: &mut String) {
     }
 }
 
-/// Moves what was found in code to where the file shows it. Only what stands there as it is can be edited, and no
-/// statements can take the place of one inside of code.
+/// Moves what was found in code to where the file shows it. Only text that the file contains literally can be edited,
+/// and no statements can replace one inside of code.
 pub(crate) fn place_in_file(diagnostic: &mut Diagnostic, file: u32, code: &CodeText) {
     if diagnostic.file != CODE {
         return;

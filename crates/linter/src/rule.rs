@@ -1,4 +1,4 @@
-//! What a rule is: metadata with its documentation, and functions from what is known about a statement to findings.
+//! Rules: metadata with documentation, and functions that derive findings from the facts about a statement.
 
 use crate::confidence::Confidence;
 use crate::declared::DeclarationContext;
@@ -42,9 +42,9 @@ pub struct RuleContext<'a> {
     pub migration: &'a Migration<'a>,
     pub statement: &'a Statement,
     pub ast: &'a Ast,
-    /// What it does itself; what its code does belongs to the statements there, which rules see one by one.
+    /// Its own effects; those of its code belong to the statements there, which rules see one by one.
     pub effects: &'a Effects,
-    /// What it does with all of its code.
+    /// Its effects together with those of all of its code.
     pub whole: &'a Effects,
     /// Where they come from.
     pub evidence: Evidence,
@@ -60,9 +60,9 @@ pub struct RuleContext<'a> {
     pub migrations: &'a [Migration<'a>],
     pub reader: &'a RoutineReader,
     pub endings: &'a Endings,
-    /// What the migration has run before the statement of the file, in the order of their beginnings.
+    /// The statements that the migration has run before that of the file, in the order of their beginnings.
     pub earlier: &'a [Earlier],
-    /// The code that runs the statement; `None` where it stands in the file itself.
+    /// The code that runs the statement; `None` where it is in the file itself.
     pub code: Option<InCode<'a>>,
 }
 
@@ -76,7 +76,7 @@ pub struct Earlier {
     pub range: TextRange,
     /// The code that runs it, in whose text its ranges are offsets.
     pub code: Option<Arc<CodeText>>,
-    /// What it changed itself, with the ranges of the statement.
+    /// Its own changes, with the ranges of the statement.
     pub(crate) changes: Vec<ObjectChange>,
     /// Why the code of the triggers that it fired was not analyzed.
     pub(crate) opaque_triggers: Vec<UnknownReason>,
@@ -98,21 +98,21 @@ pub struct InCode<'a> {
     pub text: &'a CodeText,
     /// The statement of the file that runs the code.
     pub outer: TextRange,
-    /// Does that statement run in a transaction block?
+    /// Whether that statement runs in a transaction block.
     pub in_transaction: bool,
-    /// Does it depend on a condition or a handler of exceptions whether the statement runs, or fails?
+    /// Whether a condition or an exception handler decides if the statement runs, or fails.
     pub guarded: bool,
-    /// PostgreSQL refuses the statement, and a handler of exceptions goes on as if nothing had happened.
+    /// PostgreSQL refuses the statement, and a handler of exceptions continues as if nothing had happened.
     pub caught: bool,
     /// The catalog when the code has ended.
     pub end: &'a Catalog,
-    /// What the same code runs before and after it.
+    /// The statements that the same code runs before and after it.
     pub earlier: &'a [Executed],
     pub later: &'a [Executed],
 }
 
 impl<'a> RuleContext<'a> {
-    /// What is released together with the migration.
+    /// The deployment of the migration.
     pub fn deployment(&self) -> Option<Deployment> {
         self.migration.deployment(self.file)
     }
@@ -137,7 +137,7 @@ impl<'a> RuleContext<'a> {
         self.code.map_or(self.statement.range, |code| code.outer)
     }
 
-    /// Does that statement run in a transaction block?
+    /// Whether that statement runs in a transaction block.
     pub fn in_block(&self) -> bool {
         self.code.map_or(self.session.in_transaction(), |code| code.in_transaction)
     }
@@ -165,14 +165,14 @@ pub struct MigrationContext<'a> {
     /// The catalog before the migration, and after it.
     pub before: &'a Catalog,
     pub after: &'a Catalog,
-    /// What it has run, in the file and in code.
+    /// The statements that it has run, in the file and in code.
     pub ran: &'a [Earlier],
     pub settings: &'a Settings,
     pub reader: &'a RoutineReader,
 }
 
 impl<'a> MigrationContext<'a> {
-    /// What a statement of the file has run: its code, and then the statement itself.
+    /// The statements that a statement of the file has run: its code, and then the statement itself.
     pub fn ran_by(&self, statement: &Statement) -> impl Iterator<Item = &'a Earlier> + use<'a> {
         let start = statement.range.start;
         // A migration runs its statements in the order of the file.
@@ -180,7 +180,7 @@ impl<'a> MigrationContext<'a> {
         self.ran[first..].iter().take_while(move |run| run.outer == start)
     }
 
-    /// What is released together with the migration.
+    /// The deployment of the migration.
     pub fn deployment(&self) -> Option<Deployment> {
         self.migration.deployment(self.file)
     }
@@ -193,7 +193,7 @@ impl<'a> MigrationContext<'a> {
 
 /// All that a rule may look at in the code of a function, a procedure or a DO block.
 ///
-/// A function is shown when the replay of its database has ended, if its definition stands in a reported migration: one
+/// A function is shown when the replay of its database has ended, if its definition is in a reported migration: one
 /// that a later migration replaced or dropped can hurt nobody. A DO block is shown at its statement.
 #[derive(Debug)]
 pub struct RoutineContext<'a> {
@@ -219,7 +219,7 @@ pub struct RoutineContext<'a> {
 }
 
 impl RoutineContext<'_> {
-    /// What is released together with the migration that holds the definition.
+    /// The deployment of the migration that holds the definition.
     pub fn deployment(&self) -> Option<Deployment> {
         self.routines.migrations.get(self.file as usize)?.deployment(self.file)
     }

@@ -1,4 +1,4 @@
-//! What a run is asked to do, after configuration and flags are resolved. No files, no serde: see the workspace crate.
+//! The settings of a run, after configuration and flags are resolved. No files, no serde: see the workspace crate.
 
 use crate::confidence::Confidence;
 use crate::fix::Edit;
@@ -14,32 +14,32 @@ use rustc_hash::FxHashMap;
 #[derive(Debug, Clone)]
 pub struct Settings {
     pub versions: VersionRange,
-    /// Was `versions` configured? If not, what only an older version refuses is not reported.
+    /// Whether `versions` is configured. If not, what only an older version refuses is not reported.
     pub versions_configured: bool,
     /// Also run the opt-in rules.
     pub strict: bool,
-    /// The least severity that is kept.
+    /// The lowest severity that is kept.
     pub level: Severity,
-    /// The least confidence that is kept.
+    /// The lowest confidence that is kept.
     pub confidence: Confidence,
     /// If not empty, only these rules run.
     pub only: Vec<String>,
     /// These rules do not run.
     pub ignore: Vec<String>,
-    /// What is configured about the severity of rules.
+    /// Configured severities of rules.
     pub levels: Levels,
     /// The same for single migrations, by their index in the run; goes before `levels`.
     pub file_levels: FxHashMap<u32, Levels>,
-    /// What takes single migrations, by their index in the run, out of the transaction that the tool opens.
+    /// Edits that take single migrations, by their index in the run, out of the transaction that the tool opens.
     pub opt_outs: FxHashMap<u32, Edit>,
-    /// Must a suppression say why?
+    /// Whether a suppression must give a reason.
     pub require_reasons: bool,
-    /// Are migrations that lead back judged as well? Each is run on what the migrations before it have made, and
+    /// Whether rollback migrations are judged as well. Each is run on the state after the migrations before it, and
     /// leaves nothing behind.
     pub lint_down: bool,
-    /// What is known about tables, by `schema.name`, or `name` for any schema.
+    /// Settings of tables, by `schema.name`, or `name` for any schema.
     pub tables: ByName<TableSettings>,
-    /// What is known about functions, by `schema.name`, or `name` for any schema.
+    /// Settings of functions, by `schema.name`, or `name` for any schema.
     pub functions: Functions,
     /// How fast the server works, for estimates of time.
     pub throughput: Throughput,
@@ -83,17 +83,17 @@ impl Levels {
 }
 
 impl Settings {
-    /// Does the rule run for any migration, and at which severity? `None`: it does not.
+    /// The severity at which the rule runs for any migration, or `None` if it does not run.
     pub fn severity_of(&self, rule: &RuleMeta) -> Option<Severity> {
         self.severity_with(None, rule)
     }
 
-    /// Does the rule run for the migration with this index, and at which severity?
+    /// The severity at which the rule runs for the migration with this index, or `None` if it does not run.
     pub fn severity_in(&self, file: u32, rule: &RuleMeta) -> Option<Severity> {
         self.severity_with(self.file_levels.get(&file), rule)
     }
 
-    /// Is the severity of the rule configured, so that a finding cannot choose its own?
+    /// Whether the severity of the rule is configured, so that a finding cannot choose its own.
     pub(crate) fn is_configured(&self, file: u32, rule: &RuleMeta) -> bool {
         self.levels.name(rule) || self.file_levels.get(&file).is_some_and(|levels| levels.name(rule))
     }
@@ -132,7 +132,7 @@ impl Settings {
         self.throughput = statistics.throughput.unwrap_or_default();
     }
 
-    /// What is configured for the relation `schema.name`.
+    /// The settings of the relation `schema.name`.
     pub fn table(&self, schema: &str, name: &str) -> TableSettings {
         lookup(&self.tables, schema, name)
     }

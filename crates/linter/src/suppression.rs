@@ -26,7 +26,7 @@ use smol_str::SmolStr;
 /// Stands in every suppression.
 const MARK: &str = "pgvet:";
 
-/// One of these stands in every suppression that is understood.
+/// One of these is in every suppression that is understood.
 const MARKS: [&str; 4] = [MARK, "squawk-ignore", "eugene:", "atlas:nolint"];
 
 /// A finding that a comment took away.
@@ -34,7 +34,7 @@ const MARKS: [&str; 4] = [MARK, "squawk-ignore", "eugene:", "atlas:nolint"];
 pub struct Suppressed {
     #[serde(deserialize_with = "rules::read_finding")]
     pub diagnostic: Diagnostic,
-    /// What the comment gives as reason; may be empty.
+    /// The reason that the comment gives; may be empty.
     pub reason: SmolStr,
 }
 
@@ -227,18 +227,18 @@ impl Suppression<'_> {
         if settings.require_reasons && directive.reason.is_empty() && self.is_own() {
             let added = &mut findings.added;
             self.report(&rules::engine::suppression_without_reason::RULE, settings, added, |reporter| {
-                let help = "say behind the brackets why it does no harm here, for whoever reads it next";
+                let help = "after the brackets, say why the finding does no harm here";
                 reporter.report(self.comment, "this suppression gives no reason").help(help).emit();
             });
         }
     }
 
-    /// Does it stand in the part of the file that the migration runs?
+    /// Whether it is in the part of the file that the migration runs.
     fn is_own(&self) -> bool {
         self.migration.section.is_none_or(|section| section.contains(self.comment))
     }
 
-    /// Takes the findings of some rules away, and returns whether there were any.
+    /// Removes the findings of some rules, and returns whether there were any.
     fn suppress(
         &self,
         directive: &Directive,
@@ -327,7 +327,7 @@ impl Suppression<'_> {
     }
 }
 
-/// Does a comment of another linter that names these of its rules, or all, concern a rule of ours?
+/// Whether a comment of another linter that names these of its rules, or all, concerns a rule of pgvet.
 fn corresponds(rule: &RuleMeta, linter: &str, names: &[RuleName]) -> bool {
     let is_named = |source: &&str| {
         let name = source.strip_prefix(linter).and_then(|rest| rest.strip_prefix('/'));

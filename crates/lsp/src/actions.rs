@@ -1,4 +1,4 @@
-//! What can be done about a finding.
+//! Actions for a finding.
 
 use crate::analysis::Analysis;
 use crate::diagnostics::SOURCE;
@@ -50,7 +50,7 @@ pub(crate) fn actions(
     found
 }
 
-/// Is a kind of action the one that was asked for, or a kind of it?
+/// Whether a kind of action is the requested one, or a kind of it.
 fn is_within(kind: &str, asked: &str) -> bool {
     kind.strip_prefix(asked).is_some_and(|rest| rest.is_empty() || rest.starts_with('.') || asked.is_empty())
 }
@@ -77,7 +77,7 @@ impl Actions<'_> {
         })
     }
 
-    /// The statements that can take the place of this one, in a comment behind it. `pgvet rewrite` makes files of them.
+    /// The statements that can replace this one, in a comment after it. `pgvet rewrite` makes files of them.
     fn sequence(&self, finding: &Finding) -> Option<CodeAction> {
         if finding.steps.is_empty() {
             return None;

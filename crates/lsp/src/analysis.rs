@@ -1,4 +1,4 @@
-//! What is known about an open document.
+//! The analysis of an open document.
 
 use crate::document::Document;
 use pgvet_linter::check::Outcome;
@@ -17,7 +17,7 @@ pub(crate) type Check = fn(&mut OpenFile) -> Outcome;
 pub(crate) struct Analysis {
     open: OpenFile,
     outcome: Outcome,
-    /// Is this about an older text?
+    /// Whether this is about an older text.
     stale: bool,
     /// Grows with every check, so that a client can tell that nothing has changed.
     pub(crate) number: u64,
@@ -32,10 +32,10 @@ impl Analysis {
         self.stale = true;
     }
 
-    /// Brings it up to date. Did anything change?
+    /// Brings it up to date. Returns whether anything changed.
     ///
     /// # Errors
-    /// What a defect of the program said; nothing of this can be used then.
+    /// Returns the message of a defect of the program; nothing of this can be used then.
     pub(crate) fn update(&mut self, document: &Document, number: u64, check: Check) -> Result<bool, String> {
         if !self.stale {
             return Ok(false);
@@ -70,7 +70,7 @@ impl Analysis {
         &self.open
     }
 
-    /// Is the file at `path` part of its history?
+    /// Whether the file at `path` is part of its history.
     pub(crate) fn follows(&self, path: &Path) -> bool {
         let history = self.open.project().files.iter().filter(|file| file.role != Role::Reported);
         history.map(|file| &file.path).any(|other| other == path)
@@ -82,7 +82,7 @@ impl Analysis {
     }
 }
 
-/// What a panic says.
+/// Returns the message of a panic.
 pub(crate) fn message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())

@@ -1,11 +1,11 @@
-//! What the client can do, and what its user wants.
+//! Capabilities of the client, and options of its user.
 
 use crate::position::Encoding;
 use lsp_types::{ClientCapabilities, InitializeParams, MarkupKind};
 use serde::Deserialize;
 use serde_json::Value;
 
-/// What the client can do.
+/// Capabilities of the client.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Client {
     pub(crate) encoding: Encoding,
@@ -22,7 +22,7 @@ pub(crate) struct Client {
     pub(crate) completion_markdown: bool,
 }
 
-/// What the user wants: `initializationOptions`, or the section `pgvet` of the settings.
+/// Options of the user: `initializationOptions`, or the section `pgvet` of the settings.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Options {

@@ -79,7 +79,7 @@ fn page(rule: &str) -> Option<CodeDescription> {
     Some(CodeDescription { href })
 }
 
-/// What is wrong with a configuration file, at its place in that file.
+/// Returns the error of a configuration file, at its place in that file.
 pub(crate) fn of_config(error: &ConfigError, client: Client) -> Diagnostic {
     let lines = LineIndex::new(&error.text);
     let position = |offset: usize| client.encoding.position(&lines, &error.text, offset as u32);

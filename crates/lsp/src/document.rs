@@ -1,7 +1,7 @@
 //! The text of a document, kept so that an edit moves as little as possible.
 //!
-//! Some lines that end with a statement's semicolon get blanks behind it. An edit takes the bytes that it adds from the
-//! next such blanks, or gives them those that it removes, so that every statement behind them stays at its byte, and
+//! Some lines that end with a statement's semicolon get blanks after it. An edit takes the bytes that it adds from the
+//! next such blanks, or gives them those that it removes, so that every statement after them stays at its byte, and
 //! need not be parsed again. Lines, and the columns of what the client wrote, are the same with the blanks and without.
 
 use crate::position::Encoding;
@@ -9,11 +9,11 @@ use lsp_types::{Position, Range, TextDocumentContentChangeEvent};
 use pgvet_syntax::source::{LineIndex, TextRange};
 use pgvet_syntax::statement;
 
-/// Blanks behind a semicolon.
+/// Blanks after a semicolon.
 const SLACK: usize = 256;
 /// Least number of bytes between two places with slack.
 const DISTANCE: u32 = 4096;
-/// With more blanks than this in one place they are dealt out anew.
+/// Number of blanks in one place above which they are distributed again.
 const MAX_SLACK: u32 = 8192;
 
 #[derive(Debug)]
@@ -116,7 +116,7 @@ impl Document {
         self.text.replace_range(range.as_usize(), inserted);
         let added = inserted.len() as u32;
         let removed = range.end - range.start;
-        // Blanks in the range are gone; those behind it have moved.
+        // Blanks in the range are gone; those after it have moved.
         self.slack.retain(|slack| slack.end <= range.start || slack.start >= range.end);
         let moved = |offset: u32| offset + added - removed;
         for slack in self.slack.iter_mut().filter(|slack| slack.start >= range.end) {
@@ -128,7 +128,7 @@ impl Document {
         self.lines = LineIndex::new(&self.text);
     }
 
-    /// Lets the next blanks behind `from` take up what was added, or what was removed. Were there enough?
+    /// Lets the next blanks after `from` absorb the added or removed bytes. Returns whether there were enough.
     fn take_up(&mut self, from: u32, added: u32, removed: u32) -> bool {
         let Some(next) = self.slack.iter().position(|slack| slack.start >= from) else { return true };
         let slack = self.slack[next];
@@ -174,7 +174,7 @@ impl Document {
         offset
     }
 
-    /// The end of what the client wrote, for a byte in the blanks behind it.
+    /// The end of what the client wrote, for a byte in the blanks after it.
     fn before_slack(&self, offset: u32) -> u32 {
         let after = self.slack.partition_point(|slack| slack.start < offset);
         let inside = after.checked_sub(1).map(|at| self.slack[at]).filter(|slack| offset <= slack.end);

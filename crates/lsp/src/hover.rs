@@ -1,4 +1,4 @@
-//! What a statement does, as a table, and what a rule says where a suppression names it.
+//! The effects of a statement, as a table, and the description of a rule that a suppression names.
 
 use crate::analysis::Analysis;
 use crate::document::Document;

@@ -22,7 +22,8 @@ mod uri;
 
 use std::io;
 
-/// Serves a client on standard input and output until it says `exit` or goes away. Was it told to shut down first?
+/// Serves a client on standard input and output until it says `exit` or disconnects. Returns whether it was told to
+/// shut down first.
 ///
 /// The thread must have the stack that parsing needs: [`pgvet_workspace::STACK_SIZE`].
 pub fn serve() -> io::Result<bool> {

@@ -15,12 +15,12 @@ use std::thread;
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) uri: Uri,
-    /// Tells the answer from that to an older job for the same document.
+    /// Distinguishes the answer from that to an older job for the same document.
     pub(crate) number: u64,
     /// `None` for a document that is in no file.
     pub(crate) path: Option<PathBuf>,
     pub(crate) text: String,
-    /// What other documents hold.
+    /// The texts of other documents.
     pub(crate) others: Vec<(PathBuf, String)>,
 }
 

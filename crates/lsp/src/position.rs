@@ -3,7 +3,7 @@
 use lsp_types::{Position, PositionEncodingKind};
 use pgvet_syntax::source::LineIndex;
 
-/// What columns count.
+/// The unit of columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Encoding {
     Utf8,
@@ -57,7 +57,7 @@ impl Encoding {
         Position::new(line as u32, self.length(before) as u32)
     }
 
-    /// The byte at a position. A column behind the end of its line is that end, and so is a line behind the last one.
+    /// The byte at a position. A column after the end of its line is that end, and so is a line after the last one.
     pub(crate) fn offset(self, lines: &LineIndex, text: &str, position: Position) -> u32 {
         let line = position.line as usize;
         let Some(start) = lines.start(line) else { return text.len() as u32 };

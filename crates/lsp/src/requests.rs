@@ -1,4 +1,4 @@
-//! What the client asks, and what it tells.
+//! Requests and notifications of the client.
 
 use crate::server::Server;
 use crate::{actions, completion, diagnostics, hover, inlay, symbols};

@@ -28,7 +28,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// So long nothing must have changed before other documents look at it as their history.
+/// How long nothing must have changed before other documents use it as their history.
 const QUIET: Duration = Duration::from_millis(150);
 
 /// Something that makes the server do something.
@@ -103,7 +103,7 @@ impl Server {
         Self { check, ..Self::new(outbox) }
     }
 
-    /// Serves until the client says `exit` or goes away. Was it told to shut down first?
+    /// Serves until the client says `exit` or disconnects. Returns whether it was told to shut down first.
     pub(crate) fn run(mut self, inbox: &Receiver<Incoming>) -> bool {
         loop {
             self.drain(inbox);
@@ -134,7 +134,8 @@ impl Server {
         }
     }
 
-    /// Takes what has arrived without waiting, so that what was cancelled is not begun and edits are put together.
+    /// Receives the messages that have arrived, without waiting, so that cancelled requests are not begun and edits are
+    /// merged.
     fn drain(&mut self, inbox: &Receiver<Incoming>) {
         while let Ok(incoming) = inbox.try_recv() {
             self.receive(incoming);
@@ -373,7 +374,7 @@ impl Server {
             Err(LoadError::Config(error)) => {
                 open.analysis = None;
                 let config = uri::from_path(error.path.as_ref());
-                let is_told =
+                let is_shown =
                     config.as_ref().is_some_and(|config| self.wrong_configs.values().any(|one| one == config));
                 if let Some(config) = config {
                     let diagnostic = diagnostics::of_config(&error, self.client);
@@ -381,7 +382,7 @@ impl Server {
                     self.outbox.notify::<PublishDiagnostics>(params);
                     self.wrong_configs.insert(loaded.uri.clone(), config);
                 }
-                if !is_told {
+                if !is_shown {
                     self.show(MessageType::ERROR, format!("{}: {}", error.path, error.message));
                 }
                 self.lost(&loaded.uri);
@@ -401,7 +402,7 @@ impl Server {
         self.refresh();
     }
 
-    /// Takes back the findings of a client that does not ask for them.
+    /// Withdraws the findings of a client that does not pull them.
     fn show_nothing(&self, uri: &Uri) {
         if !self.client.pulls {
             let params = PublishDiagnosticsParams::new(uri.clone(), Vec::new(), None);
@@ -423,7 +424,7 @@ impl Server {
         let Some(open) = self.documents.get_mut(uri) else { return };
         let Some(analysis) = &mut open.analysis else { return };
         if let Err(why) = analysis.update(&open.document, number, check) {
-            // What it holds may be half done; the next edit begins anew.
+            // What it holds may be half done; the next edit starts over.
             open.analysis = None;
             self.defect(&why);
             self.show_nothing(uri);
@@ -465,7 +466,7 @@ impl Server {
         }
     }
 
-    /// What the client shows may not be true any more.
+    /// Asks the client to refresh what it shows, which may be outdated.
     fn refresh(&mut self) {
         if self.client.pulls && self.client.refreshes_diagnostics {
             let id = self.next_id();

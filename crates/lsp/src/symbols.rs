@@ -16,7 +16,7 @@ struct Symbol {
     head: TextRange,
 }
 
-/// So many words say what a statement is about.
+/// Maximum number of words that describe a statement.
 const WORDS: usize = 8;
 
 fn symbols(document: &Document) -> Vec<Symbol> {

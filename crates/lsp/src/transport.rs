@@ -6,7 +6,7 @@ use serde::Serialize;
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::thread::{self, JoinHandle};
 
-/// What the reader passes on.
+/// A message that the reader passes on.
 #[derive(Debug)]
 pub(crate) enum Incoming {
     Message(Box<Message>),
@@ -69,7 +69,8 @@ fn parse(text: &[u8]) -> io::Result<Message> {
     serde_json::from_slice(text).map_err(|error| invalid(error.to_string()))
 }
 
-/// The next message as it was sent. Nothing is set aside for what only its header promises. `None`: the client is gone.
+/// The next message as it was sent. No memory is reserved for a length that only its header claims. `None`: the client
+/// is gone.
 fn frame(input: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
     let mut length = None;
     loop {
@@ -176,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_set_aside_for_what_a_header_promises() {
+    fn no_memory_is_reserved_for_what_a_header_claims() {
         let (sender, inbox) = unbounded();
         let promises = format!("Content-Length: {}\r\n\r\n{{}}", u64::MAX);
         read(&mut promises.as_bytes(), &sender);

@@ -89,7 +89,7 @@ async fn finish(mut child: Child, stdin: Option<&str>) -> Result<Ended, String> 
     Ok(Ended { status: status.code(), stdout: stdout.text, stderr: stderr.text })
 }
 
-/// What was read of a pipe.
+/// The bytes read from a pipe.
 #[derive(Debug, Default)]
 struct Read {
     text: String,

@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tools::Tools;
 
-/// What a server serves, and how much of the machine it may use.
+/// Options of a server: its program, its folder, and its time limit.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The program that tools run: `pgvet`.

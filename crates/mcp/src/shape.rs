@@ -9,7 +9,7 @@ const MAX_ENTRIES: usize = 50;
 /// Maximum number of relations that are shown with their columns, unless they are asked for by name.
 const MAX_RELATIONS: usize = 40;
 
-/// What `pgvet check --format json` says, with a verdict: what the exit status of CI would be.
+/// Shapes the output of `pgvet check --format json`, with a verdict: the exit status that CI would have.
 pub(crate) fn check(status: Option<i32>, document: Value) -> Value {
     let verdict = match status {
         Some(0) => "passes",
@@ -27,7 +27,7 @@ pub(crate) fn check(status: Option<i32>, document: Value) -> Value {
     shown(result)
 }
 
-/// What `pgvet effects --format json` says, with the statements of all files counted together.
+/// Shapes the output of `pgvet effects --format json`, with the statements of all files counted together.
 pub(crate) fn effects(mut document: Value) -> Value {
     let mut left = MAX_ENTRIES;
     let mut more = 0;
@@ -44,7 +44,8 @@ pub(crate) fn effects(mut document: Value) -> Value {
     shown(document)
 }
 
-/// What `pgvet schema --format json` says. Of a large schema, only the names of tables are shown unless the call names some.
+/// Shapes the output of `pgvet schema --format json`. Of a large schema, only the names of tables are shown unless the
+/// call names some.
 pub(crate) fn schema(mut document: Value, is_narrowed: bool) -> Value {
     for database in document.get_mut("databases").and_then(Value::as_array_mut).into_iter().flatten() {
         let Some(relations) = database.get_mut("relations").and_then(Value::as_array_mut) else { continue };

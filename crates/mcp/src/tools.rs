@@ -48,7 +48,7 @@ pub(crate) struct SchemaParams {
     tables: Vec<String>,
 }
 
-/// What a run gave.
+/// The result of a run.
 type Answer = Result<Value, String>;
 
 #[tool_router]

@@ -1,4 +1,4 @@
-//! What the migrations so far have left, so that a run can go on from there.
+//! The state that the migrations so far have left, so that a run can go on from there.
 
 use crate::catalog::{Catalog, Oid};
 use crate::execute::Knowledge;
@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 pub struct Checkpoint {
     /// How many migrations have been run.
     next: u32,
-    /// Which database is the present one: that of the last of them.
+    /// The number of the current database: that of the last migration.
     number: u32,
     pub(crate) database: Database,
     others: BTreeMap<u32, Database>,
@@ -23,7 +23,7 @@ pub struct Checkpoint {
     pub(crate) transaction: u32,
 }
 
-/// What is known of one database.
+/// The known state of one database.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Database {
     pub catalog: Catalog,

@@ -1,4 +1,4 @@
-//! What statements do: a catalog, a session and the effects of each statement, as PostgreSQL would have them.
+//! The model of statements: a catalog, a session and the effects of each statement, as PostgreSQL would have them.
 //!
 //! No input or output, no threads, no global state. See ARCHITECTURE.md for the way a statement takes.
 

@@ -1,4 +1,5 @@
-//! What the statements of some migrations did, so that a run after an edit repeats only what the edit can have changed.
+//! The effects of the statements of some migrations, so that a run after an edit repeats only what the edit can have
+//! changed.
 
 use crate::catalog::Catalog;
 use crate::effect::Effects;
@@ -10,7 +11,7 @@ use crate::version::{PgVersion, Target};
 use pgvet_syntax::source::TextRange;
 use std::sync::Arc;
 
-/// What the statements of some migrations did, in the order in which they were run.
+/// The effects of the statements of some migrations, in the order in which they were run.
 #[derive(Debug, Default, Clone)]
 pub struct Memory {
     steps: Vec<(Step, Vec<Arc<Ran>>)>,
@@ -29,7 +30,7 @@ pub(crate) struct Step {
     runner: Runner,
 }
 
-/// What is remembered of a statement: what it does on the newest configured version.
+/// The memory of a statement: its effects on the newest configured version.
 #[derive(Debug, Clone, Copy)]
 pub struct Remembered<'a> {
     /// Index of the migration.
@@ -81,7 +82,7 @@ impl Memory {
         self.done += 1;
     }
 
-    /// What the present statement does for a version, if it is known.
+    /// Returns the effects of the current statement for a version, if they are known.
     pub(crate) fn recall(&self, version: PgVersion) -> Option<Arc<Ran>> {
         let (_, runs) = self.steps.get(self.done.checked_sub(1)?)?;
         runs.iter().find(|ran| ran.version == version).cloned()
@@ -107,7 +108,7 @@ impl Step {
     }
 }
 
-/// What one statement did for one version, and the state after it.
+/// The effects of one statement for one version, and the state after it.
 #[derive(Debug)]
 pub(crate) struct Ran {
     version: PgVersion,

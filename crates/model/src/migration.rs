@@ -1,4 +1,4 @@
-//! What a run is given: migrations, and how the programs that run them go about it.
+//! The input of a run: migrations, and the behaviour of the programs that run them.
 
 use crate::deployment::Deployment;
 use crate::runner::{AfterCommit, Refusal, Runner};
@@ -18,7 +18,7 @@ pub enum TransactionMode {
     SingleString,
 }
 
-/// Which way a migration goes.
+/// The direction of a migration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Direction {
     #[default]
@@ -27,7 +27,7 @@ pub enum Direction {
     Down,
 }
 
-/// What a run does with a file.
+/// A migration in a file, and how a run treats it.
 #[derive(Debug, Clone, Copy)]
 pub struct Migration<'a> {
     pub file: &'a SourceFile,
@@ -37,19 +37,20 @@ pub struct Migration<'a> {
     pub section: Option<TextRange>,
     pub direction: Direction,
     pub transaction: TransactionMode,
-    /// What is sent as one string each where each statement is on its own otherwise, such as what stands between
+    /// Texts that are each sent as one string although other statements are sent one by one, such as the text between
     /// `StatementBegin` and `StatementEnd` of goose: several statements in one are an implicit transaction.
     pub strings: &'a [TextRange],
-    /// How the program goes on behind a COMMIT, and to the next migration.
+    /// How the program continues after a COMMIT, and with the next migration.
     pub runner: Runner,
-    /// What the program refuses of the file: all of it belongs to the first migration of the file that is run.
+    /// The parts of the file that the program refuses: all of them belong to the first migration of the file that is
+    /// run.
     pub refusals: &'a [Refusal],
-    /// Report findings, or only replay it as history?
+    /// Whether to report findings, or only to replay it as history.
     pub report: bool,
-    /// A dump of a schema and no migration: what it creates counts as existing.
+    /// Whether it is a dump of a schema and not a migration: everything that it creates exists from the beginning.
     pub baseline: bool,
-    /// Is it known what runs before it? Not of scripts without numbers, and not where migrations in a programming language
-    /// run among those in SQL.
+    /// Whether the migrations before it are known. Not for scripts without numbers, and not if migrations in a
+    /// programming language run among those in SQL.
     pub ordered: bool,
     /// Migrations with the same number are released together; `None`: nothing says with which.
     pub release: Option<u32>,
@@ -78,7 +79,7 @@ impl<'a> Migration<'a> {
         }
     }
 
-    /// What is released together with it, if it is the migration at this index; `None` for what was there before.
+    /// The deployment of the migration, if it is the one at this index; `None` for what existed before.
     pub fn deployment(&self, index: u32) -> Option<Deployment> {
         (!self.baseline).then(|| self.release.map_or(Deployment::Alone(index), Deployment::Release))
     }
@@ -105,7 +106,7 @@ impl<'a> Migration<'a> {
         before.filter(move |statement| section.is_none_or(|section| section.contains(statement.range)))
     }
 
-    /// The statements that begin behind an offset, at the same cost.
+    /// The statements that begin after an offset, at the same cost.
     pub fn statements_after(&self, start: u32) -> impl Iterator<Item = &'a Statement> + use<'a> {
         let count = self.parsed.partition_point(|statement| statement.range.start <= start);
         let section = self.section;
@@ -113,7 +114,7 @@ impl<'a> Migration<'a> {
         after.filter(move |statement| section.is_none_or(|section| section.contains(statement.range)))
     }
 
-    /// What becomes of a transaction around the statement at `at` because of how it is sent.
+    /// How the way in which the statement at `at` is sent affects a transaction around it.
     pub fn sent(&self, statements: &[&Statement], at: usize) -> Sent {
         let Some(together) = self.sent_together(statements, at) else { return Sent::default() };
         Sent {
@@ -122,7 +123,7 @@ impl<'a> Migration<'a> {
         }
     }
 
-    /// Is what follows a COMMIT in another transaction that is not the file's own?
+    /// Whether statements after a COMMIT are in another transaction that is not the file's own.
     pub fn begins_another(&self) -> bool {
         self.transaction != TransactionMode::Transaction || self.runner.after_commit == AfterCommit::Together
     }

@@ -1,4 +1,4 @@
-//! What statements do, without judgement.
+//! The effects of statements, without judgement.
 
 use crate::catalog::Catalog;
 use crate::checkpoint;
@@ -13,13 +13,13 @@ use pgvet_syntax::ast::{Ast, SyntaxError, Transaction};
 use pgvet_syntax::source::TextRange;
 use pgvet_syntax::statement::{ParsedFile, Statement};
 
-/// What is known about one statement after a run, for one major version.
+/// The prediction for one statement after a run, for one major version.
 #[derive(Debug)]
 pub struct StatementEffects {
     pub version: PgVersion,
     pub statement: TextRange,
     pub transaction: TransactionState,
-    /// Which of the transactions of the run it is in; `None` for a transaction of its own.
+    /// The transaction of the run that it is in; `None` for a transaction of its own.
     pub block: Option<u32>,
     /// The settings in effect before it.
     pub settings: SettingsInEffect,

@@ -1,14 +1,14 @@
-//! What configuration and statistics say about tables and functions of production: sizes, traffic and calls.
+//! Configuration and statistics of tables and functions of production: sizes, traffic and calls.
 
 use rustc_hash::FxHashMap;
 
-/// What is known about objects, by `schema.name`, or `name` for any schema.
+/// Settings of objects, by `schema.name`, or `name` for any schema.
 pub type ByName<T> = FxHashMap<String, T>;
 
-/// What is known about functions.
+/// Settings of functions.
 pub type Functions = ByName<FunctionSettings>;
 
-/// What configuration and statistics say about one table.
+/// Configuration and statistics of one table.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TableSettings {
     /// Estimated rows.
@@ -25,7 +25,7 @@ pub struct TableSettings {
     pub ignore: bool,
 }
 
-/// What configuration says about one function.
+/// Configuration of one function.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FunctionSettings {
     /// How often it is called in an hour of normal use.

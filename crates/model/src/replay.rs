@@ -19,14 +19,14 @@ use smol_str::SmolStr;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// What a run asks of the program around it. `()` stands for one that has nothing to say.
+/// The information that a run needs from the program around it. `()` provides none.
 pub trait Host {
     /// The statements of the file of a migration that was given without them. Asked for each migration, in order.
     fn statements(&self, _migration: u32) -> Option<Arc<Vec<Statement>>> {
         None
     }
 
-    /// What a statement of a reported migration was seen to do on a server, where that is known; given what the model
+    /// The observed effects of a statement of a reported migration on a server, if they are known; given what the model
     /// says, and the catalog after it.
     fn observed(
         &self,
@@ -65,12 +65,12 @@ pub trait Visitor {
         before: &Catalog,
         after: &Catalog,
     );
-    /// A migration that leads back was read, and not run.
-    fn way_back_read(&mut self, _file: u32, _migration: &Migration<'_>) {}
+    /// Called when a rollback migration was read, and not run.
+    fn rollback_migration_read(&mut self, _file: u32, _migration: &Migration<'_>) {}
     /// All migrations of a database were run.
     fn database_end(&mut self, number: u32, database: &Database);
-    /// What a statement of a reported migration was seen to do, where that is known: it goes before what the model
-    /// says.
+    /// The observed effects of a statement of a reported migration, if they are known: they take precedence over what
+    /// the model says.
     fn observed(&self, _file: u32, _statement: TextRange, _predicted: &Effects, _after: &Catalog) -> Option<Effects> {
         None
     }
@@ -83,7 +83,7 @@ pub struct StatementVisit<'a> {
     pub statement: &'a Statement,
     pub ast: &'a Ast,
     pub effects: &'a Effects,
-    /// What code did that the statement ran.
+    /// The effects of the code that the statement ran.
     pub code: &'a CodeRun,
     pub evidence: Evidence,
     pub before: &'a Catalog,
@@ -93,7 +93,7 @@ pub struct StatementVisit<'a> {
     pub target: &'a Target,
 }
 
-/// What became of a statement.
+/// The outcome of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Outcome {
     Usual,
@@ -115,9 +115,9 @@ impl Outcome {
 #[derive(Clone)]
 pub struct Replay {
     versions: VersionRange,
-    /// Are migrations that lead back run as well?
+    /// Whether rollback migrations are run as well.
     pub run_down: bool,
-    /// What the migrations so far have left.
+    /// The state that the migrations so far have left.
     pub(crate) state: Checkpoint,
     session: Session,
     /// See [`Left::since`].
@@ -125,7 +125,7 @@ pub struct Replay {
     bodies: Rc<Bodies>,
     /// The settings with which sessions begin.
     settings: SettingsInEffect,
-    /// What statements did in an earlier run, where that is kept.
+    /// The effects of statements in an earlier run, if they are kept.
     pub memory: Option<Memory>,
 }
 
@@ -193,13 +193,13 @@ impl Replay {
     fn migration(&mut self, file: u32, migration: &Migration<'_>, visitor: &mut dyn Visitor) {
         match migration.direction {
             Direction::Up => self.run_migration(file, migration, visitor),
-            Direction::Down if self.run_down && migration.report => self.try_back(file, migration, visitor),
+            Direction::Down if self.run_down && migration.report => self.try_rollback(file, migration, visitor),
             Direction::Down => only_parse(file, migration, visitor),
         }
     }
 
-    /// Runs the way back on what the migrations so far have made, and then forgets it.
-    fn try_back(&mut self, file: u32, migration: &Migration<'_>, visitor: &mut dyn Visitor) {
+    /// Runs a rollback migration on the state after the migrations so far, and then restores that state.
+    fn try_rollback(&mut self, file: u32, migration: &Migration<'_>, visitor: &mut dyn Visitor) {
         let before = self.state.clone();
         self.run_migration(file, migration, visitor);
         self.state = before;
@@ -236,9 +236,10 @@ impl Replay {
         self.doubt_others(migration);
     }
 
-    /// Gives a migration its session: that of the one before it, where the program goes on with it. Is that certain?
+    /// Gives a migration its session: that of the one before it, if the program continues it. Returns whether that is
+    /// certain.
     ///
-    /// What was applied in an earlier run has set nothing here. Of files that are checked together nothing shows whether
+    /// Migrations of an earlier run have set nothing here. Of files that are checked together nothing shows whether
     /// they are pending together, unless they are released together or are parts of one file.
     fn begin_session(&mut self, migration: &Migration<'_>) -> bool {
         let left = self.state.database.left.take();
@@ -284,15 +285,15 @@ impl Replay {
         }
     }
 
-    /// Whoever has run the migrations so far has what a statement lacks here, and what the statement made: something else
-    /// than a migration has added it.
+    /// Doubts what a statement lacks here and what it makes: databases that ran the migrations so far have both, so
+    /// something other than a migration has added them.
     fn doubt_what_ran(&mut self, statement: &Statement, migration: &Migration<'_>) {
         if self.state.database.knowledge != Knowledge::Everything {
             self.doubt(statement, &migration.file.text);
         }
     }
 
-    /// What other scripts have made may be there, or not yet. What a dump of the schema shows is there.
+    /// Doubts the objects of other scripts, which may exist, or not yet. Those in a dump of the schema exist.
     fn doubt_others(&mut self, migration: &Migration<'_>) {
         let database = &mut self.state.database;
         if !migration.ordered && database.knowledge != Knowledge::Everything {
@@ -406,7 +407,7 @@ impl Replay {
         outcome
     }
 
-    /// What a statement does for one version: remembered, or found out.
+    /// Returns the effects of a statement for one version: remembered, or computed.
     fn run_for(
         &mut self,
         version: PgVersion,
@@ -522,14 +523,14 @@ impl Replay {
     }
 }
 
-/// The way back is not run here, but must be readable when it is needed.
+/// Parses a rollback migration. It is not run here, but must be readable when it is needed.
 fn only_parse(file: u32, migration: &Migration<'_>, visitor: &mut dyn Visitor) {
     for statement in migration.statements() {
         if let Err(error) = &statement.parsed {
             visitor.syntax_error(file, migration, statement, error);
         }
     }
-    visitor.way_back_read(file, migration);
+    visitor.rollback_migration_read(file, migration);
 }
 
 /// The majors that a run for one major stands for: up to the one for which something differs.

@@ -1,9 +1,9 @@
-//! How the program that runs migrations goes on behind a COMMIT, and from one migration to the next.
+//! How the program that runs migrations continues after a COMMIT, and from one migration to the next.
 
 use pgvet_syntax::source::TextRange;
 use serde::{Deserialize, Serialize};
 
-/// What [`TransactionMode`](crate::migration::TransactionMode) does not say about the program that runs a migration.
+/// Properties of the program that runs a migration, besides [`TransactionMode`](crate::migration::TransactionMode).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Runner {
     pub after_commit: AfterCommit,
@@ -14,13 +14,13 @@ pub struct Runner {
     pub keeps_apart: bool,
     /// Whether the run fails at its own COMMIT where a migration has ended its transaction.
     pub misses_its_transaction: bool,
-    /// What it does with a migration that has stopped half way, outside a transaction.
+    /// How it handles a migration that has stopped half way, outside a transaction.
     pub retry: Retry,
     /// Whether the program is known; otherwise a file is treated as one for psql.
     pub is_known: bool,
 }
 
-/// What a program does with a migration of which a part has been applied and a later statement has failed.
+/// How a program handles a migration of which a part has been applied and a later statement has failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Retry {
     /// Runs it again from its first statement.
@@ -32,13 +32,14 @@ pub enum Retry {
     After(&'static str),
 }
 
-/// What follows a COMMIT, or a ROLLBACK, that ends the transaction which the program opened around a migration.
+/// How a program continues after a COMMIT, or a ROLLBACK, that ends the transaction which the program opened around a
+/// migration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum AfterCommit {
     /// Each statement runs alone.
     #[default]
     Alone,
-    /// What follows is in another transaction: it was sent in the same string, or the driver begins one.
+    /// Later statements are in another transaction: they were sent in the same string, or the driver begins one.
     Together,
 }
 
@@ -54,28 +55,29 @@ pub enum SessionScope {
     RunWithoutSearchPath,
 }
 
-/// What the program does not do although PostgreSQL would: it refuses a migration before it sends it, or never ends.
+/// A statement that the program does not run although PostgreSQL would: it refuses a migration before it sends it, or
+/// never ends.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Refusal {
     pub kind: RefusalKind,
-    /// What it stumbles over.
+    /// The text that it refuses.
     pub range: TextRange,
     /// One sentence without period.
     pub message: String,
     pub help: String,
     /// Whether a setting that pgvet does not see may change it.
     pub by_default: bool,
-    /// The program, where only marks in the file tell of it: others read them, too.
+    /// The program, if only marks in the file name it: other programs read them, too.
     pub unproven: Option<&'static str>,
 }
 
-/// What a program does in place of a statement.
+/// The behaviour of a program in place of running a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RefusalKind {
     /// It ends with an error.
     Fails,
     /// It runs the others and does not mention this one.
-    LeavesOut,
+    Skips,
     /// It waits for itself.
     NeverEnds,
 }

@@ -35,7 +35,7 @@ pub struct SettingsInEffect {
     session: OrdMap<SmolStr, SettingValue>,
     /// SET LOCAL: gone at the end of the transaction.
     local: OrdMap<SmolStr, SettingValue>,
-    /// What `search_path` says; names are looked up more often than it changes.
+    /// The value of `search_path`; names are looked up more often than it changes.
     search_path: SearchPath,
     /// `search_path` before the first statement, and after RESET.
     initial_path: SearchPath,
@@ -118,7 +118,7 @@ impl SettingsInEffect {
         }
     }
 
-    /// Was the value set by an earlier migration of which nothing shows that it runs in the same session?
+    /// Whether the value was set by an earlier migration that is not known to run in the same session.
     pub fn is_doubtful(&self, name: &str) -> bool {
         self.doubtful.contains(name) && !self.local.contains_key(name)
     }
@@ -165,7 +165,8 @@ impl SettingsInEffect {
         schema.map_or_else(|| self.search_path(), |schema| vec![schema.clone()].into())
     }
 
-    /// Is the session's time zone known to be UTC? Unset counts: it is the server's default where none is configured.
+    /// Whether the session's time zone is known to be UTC, or is not set: UTC is the server's default if none is
+    /// configured.
     pub fn time_zone_is_utc(&self) -> bool {
         self.get("timezone").is_none_or(|setting| {
             matches!(
@@ -235,10 +236,10 @@ pub struct HeldLock {
     pub kind: RelationKind,
     pub mode: LockMode,
     pub cause: LockCause,
-    /// Could anybody wait for it?
+    /// Whether other sessions could wait for it.
     pub exposed: bool,
     pub place: Place,
-    /// What asks for it, within the statement.
+    /// The part of the statement that requests it.
     pub range: TextRange,
 }
 
@@ -308,7 +309,7 @@ impl Session {
         session
     }
 
-    /// What the settings are for the next migration.
+    /// Returns the settings for the next migration.
     pub(crate) fn settings_left(&self) -> OrdMap<SmolStr, SettingValue> {
         self.settings.session.clone()
     }

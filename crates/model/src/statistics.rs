@@ -1,4 +1,4 @@
-//! What production knows: sizes, traffic and calls, as `pgvet snapshot` writes them. Numbers only, no data.
+//! Statistics of production: sizes, traffic and calls, as `pgvet snapshot` writes them. Numbers only, no data.
 
 use crate::production::TableSettings;
 use crate::throughput::Throughput;
@@ -33,7 +33,7 @@ pub struct Statistics {
     /// How fast the server works, where it was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput: Option<Throughput>,
-    /// What could not be read, and why.
+    /// The statistics that could not be read, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<String>,
 }
@@ -54,7 +54,7 @@ pub struct TableStatistics {
     /// Bytes of each index.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub indexes: BTreeMap<String, u64>,
-    /// Is autovacuum switched off for it?
+    /// Whether autovacuum is disabled for it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub autovacuum_off: bool,
 }

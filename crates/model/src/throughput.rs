@@ -18,7 +18,7 @@ pub struct Throughput {
     /// Rows whose reference to a table of a million rows a foreign key checks in a second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub foreign_key_rows_per_second: Option<u64>,
-    /// Bytes of a table and its indexes that are written anew in a second.
+    /// Bytes of a table and its indexes that are rewritten in a second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rewrite_bytes_per_second: Option<u64>,
 }
@@ -44,8 +44,8 @@ pub struct Size {
 }
 
 impl Size {
-    /// What is known about a table; `None` where rows or bytes are not. A table that it refers to is as large as
-    /// itself where nothing else is known.
+    /// The known size of a table; `None` if rows or bytes are unknown. A table that it refers to is assumed to be as
+    /// large as itself unless more is known.
     pub fn of(table: &TableSettings, referenced_rows: Option<u64>) -> Option<Self> {
         let (rows, bytes) = (table.rows?, table.bytes?);
         let index_bytes = table.index_bytes.unwrap_or(0);
@@ -94,7 +94,7 @@ impl Work {
 }
 
 impl Throughput {
-    /// What was measured of that sort of work.
+    /// The measured rate of that kind of work.
     fn measured(&mut self, work: Work) -> &mut Option<u64> {
         match work {
             Work::Scan => &mut self.scan_bytes_per_second,
@@ -114,7 +114,7 @@ impl Throughput {
         Duration::try_from_secs_f64(amount / speed.max(1) as f64).unwrap_or(Duration::MAX)
     }
 
-    /// Takes over what was measured; what of the same sort was known before is replaced.
+    /// Replaces known rates by measured ones of the same kind.
     pub fn replace(&mut self, measures: &[(Work, Size, Duration)]) {
         for work in [Work::Scan, Work::IndexBuild, Work::ForeignKey, Work::Rewrite] {
             let (mut amount, mut seconds) = (0.0, 0.0);

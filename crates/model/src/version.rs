@@ -80,7 +80,7 @@ impl Target {
         Self { version, asked: Cell::new(asked) }
     }
 
-    /// What was asked so far, for [`Target::recalled`].
+    /// The questions so far, for [`Target::recalled`].
     pub(crate) fn asked(&self) -> u32 {
         self.asked.get()
     }
@@ -89,7 +89,7 @@ impl Target {
         self.version
     }
 
-    /// Is this PostgreSQL `major` or newer? Remembers that it matters.
+    /// Whether this is PostgreSQL `major` or newer. Remembers that it matters.
     pub fn at_least(&self, major: u8) -> bool {
         self.asked.set(self.asked.get() | 1 << major);
         self.version.0 >= major

@@ -47,7 +47,8 @@ struct RawTree {
     error: *mut RawError,
 }
 
-/// What `pg_query_free_protobuf_parse_result` frees: a packed tree, which we never have, and what a [`RawTree`] has.
+/// The result that `pg_query_free_protobuf_parse_result` frees: a packed tree, always empty here, and the parts of a
+/// [`RawTree`].
 #[repr(C)]
 struct RawResult {
     packed_length: usize,
@@ -211,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_leave_out_what_is_not_there() {
+    fn lists_omit_missing_nodes() {
         let lists = |statements: &[&tree::RawStmt<'_>]| match statements[0].stmt.map(tree::NodeRef::node) {
             Some(Node::SelectStmt(select)) => {
                 (select.distinct_clause.len(), select.distinct_clause.iter().count(), select.from_clause.is_empty())

@@ -3,7 +3,7 @@
 //! Source: PostgreSQL 18, `src/backend/parser/scan.l`, rules `operator` and `xcstart`: each takes all operator characters
 //! that follow, and gives back those behind a `+`, a `-` or the start of a comment.
 
-/// So many characters may be read again, which takes a few hundredths of a second.
+/// Maximum number of characters that may be read again, which takes a few hundredths of a second.
 const MOST_STEPS: usize = 20_000_000;
 
 /// Where a run begins that takes too long to read. In a string it would not, but nobody writes such strings.

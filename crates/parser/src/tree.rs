@@ -11,7 +11,7 @@ use std::ptr::NonNull;
 
 pub use crate::nodes::*;
 
-/// What kind of node it is: the first field of every node.
+/// The kind of a node: the first field of every node.
 #[repr(transparent)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NodeTag(pub(crate) u32);

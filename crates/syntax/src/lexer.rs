@@ -44,7 +44,7 @@ pub enum TokenKind {
     Punctuation(u8),
     /// `::`, `:=`, `..`, `=>`.
     Compound,
-    /// `{{ ... }}`, `{% ... %}`, `${name}` and the like; only with [`Lexer::templates`].
+    /// `{{ ... }}`, `{% ... %}`, `${name}` and so on; only with [`Lexer::templates`].
     Placeholder,
     /// A string, quoted identifier, dollar quote or block comment without end.
     Unterminated,
@@ -57,7 +57,7 @@ impl Token {
         &source[self.range.as_usize()]
     }
 
-    /// Is it this keyword? `keyword` is given in upper case.
+    /// Whether it is this keyword, which is given in upper case.
     pub fn is_keyword(&self, source: &str, keyword: &str) -> bool {
         self.kind == TokenKind::Word && self.text(source).eq_ignore_ascii_case(keyword)
     }
@@ -73,17 +73,18 @@ pub struct Lexer<'a> {
     source: &'a str,
     offset: usize,
     end: usize,
-    /// Do plain quotes treat a backslash as a character? (`standard_conforming_strings`, on by default.)
+    /// Whether plain quotes treat a backslash as a character (`standard_conforming_strings`, on by default).
     pub standard_conforming_strings: bool,
-    /// Are template placeholders one token each?
+    /// Whether each template placeholder is one token.
     pub templates: bool,
-    /// Is `$name$_` a placeholder where it can also open a dollar quote? Not where a string and then a word are SQL.
+    /// Whether `$name$_` is a placeholder although it can also open a dollar quote. Not if a string and then a word are
+    /// SQL.
     pub glued_tags: bool,
-    /// Is the text read as psql reads it, which forgets at the end of a line that a string began with `E`?
+    /// Whether the text is read as psql reads it, which forgets at the end of a line that a string began with `E`.
     pub line_by_line: bool,
     comments: Vec<TextRange>,
     operators: OperatorRun,
-    /// Made when the first `$name$` is looked at.
+    /// Made when the first `$name$` is examined.
     last_tags: Arc<OnceLock<LastTags<'a>>>,
 }
 
@@ -203,7 +204,7 @@ impl<'a> Lexer<'a> {
         (self.end, false)
     }
 
-    /// A string literal goes on in the next literal when only white space with a line break stands between.
+    /// A string literal continues in the next literal if only white space with a line break is between them.
     fn string(&self, start: usize, prefix: usize, kind: TokenKind, backslash: bool) -> (TokenKind, usize) {
         let (mut end, terminated) = self.quoted_end(start + prefix + 1, b'\'', backslash);
         if !terminated {
@@ -211,8 +212,8 @@ impl<'a> Lexer<'a> {
         }
         while let Some(next) = self.continuation(end) {
             let (next_end, terminated) = self.quoted_end(next + 1, b'\'', backslash);
-            let anew = || self.quoted_end(next + 1, b'\'', !self.standard_conforming_strings);
-            if self.line_by_line && prefix > 0 && anew() != (next_end, terminated) {
+            let by_setting = || self.quoted_end(next + 1, b'\'', !self.standard_conforming_strings);
+            if self.line_by_line && prefix > 0 && by_setting() != (next_end, terminated) {
                 break;
             }
             if !terminated {

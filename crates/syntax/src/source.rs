@@ -21,7 +21,7 @@ impl TextRange {
         Self { start: offset, end: offset }
     }
 
-    /// The smallest range that holds both; an empty default range counts as absent.
+    /// The smallest range that holds both; an empty default range is treated as absent.
     #[must_use]
     pub fn cover(self, other: Self) -> Self {
         if self == Self::default() {
@@ -86,7 +86,7 @@ impl LineIndex {
         self.starts.partition_point(|start| *start <= offset) - 1
     }
 
-    /// Where a line begins, counted from 0; `None` behind the last one.
+    /// Where a line begins, counted from 0; `None` after the last one.
     pub fn start(&self, line: usize) -> Option<u32> {
         self.starts.get(line).copied()
     }

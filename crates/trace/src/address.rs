@@ -115,7 +115,7 @@ fn authorities(file: Option<&Path>) -> Result<RootCertStore, Error> {
     Ok(roots)
 }
 
-/// Does not look at the name in a certificate, or, without `authority`, at nothing of it.
+/// Ignores the name in a certificate, or, without `authority`, the whole certificate.
 #[derive(Debug)]
 struct Lenient {
     authority: Option<Arc<WebPkiServerVerifier>>,

@@ -89,7 +89,7 @@ fn table<'t>(name: &ObjectName, statement: &'t StatementTrace) -> Option<&'t Rel
     })
 }
 
-/// Was that work done, and no other?
+/// Whether the statement did that work, and no other.
 fn did(work: Work, statement: &StatementTrace) -> bool {
     let (rewrites, builds) = (statement.rewrites.len(), statement.index_builds.len());
     let alone = match work {
@@ -100,7 +100,7 @@ fn did(work: Work, statement: &StatementTrace) -> bool {
     alone && statement.failure.is_none()
 }
 
-/// Did a statement change what of the table's size that work grows with?
+/// Whether a statement changed the part of the table's size with which that work grows.
 fn changed(work: Work, table: &Relation, statement: &StatementTrace) -> bool {
     let is_table = |relation: &Relation| relation.oid == table.oid;
     let is_index = |relation: &Relation| relation.table == Some(table.oid);

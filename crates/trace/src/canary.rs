@@ -12,10 +12,10 @@ use tokio::task::JoinHandle;
 
 /// How often a canary sings.
 const INTERVAL: Duration = Duration::from_millis(5);
-/// So many tables are watched: more sessions would disturb more than they tell.
+/// Maximum number of watched tables: more sessions would disturb more than they show.
 const MOST_TABLES: usize = 3;
 
-/// What a canary does. A read looks at the indexes, too, as every query does; neither touches rows or uses an XID.
+/// The query of a canary. A read looks at the indexes, too, as every query does; neither touches rows or uses an XID.
 #[derive(Debug, Clone, Copy)]
 enum Use {
     Read,

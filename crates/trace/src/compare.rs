@@ -105,8 +105,8 @@ fn catalog_differences(predicted: &Effects, observed: &StatementTrace) -> Vec<Mo
     predicted.catalog_rows.all().into_iter().filter_map(differs).collect()
 }
 
-/// Tables that TRUNCATE empties where they are, because the transaction made their storage, and their indexes: they are
-/// built anew in the storage that they have, so that nothing tells of it but a scan.
+/// Tables that TRUNCATE empties in place, because the transaction created their storage, and their indexes: they are
+/// rebuilt in the storage that they have, so that only a scan shows it.
 ///
 /// Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `ExecuteTruncateGuts`; `src/backend/catalog/heap.c`,
 /// `RelationTruncateIndexes`.
@@ -121,7 +121,7 @@ fn names<T: ToString>(items: impl Iterator<Item = T>) -> BTreeSet<String> {
     items.map(|item| item.to_string()).collect()
 }
 
-/// Was the relation there before the statement?
+/// Whether the relation existed before the statement.
 fn existed(predicted: &Effects, relation: &RelationName) -> bool {
     let same = |created: &RelationName| {
         let known = created.oid.is_valid() && relation.oid.is_valid();
@@ -174,12 +174,12 @@ pub(crate) fn lock_disagreements(predicted: &Effects, seen: &Seen<'_>) -> Vec<Lo
     disagreements
 }
 
-/// Can a lock be seen by others, and does it depend on the statement alone?
+/// Whether a lock is visible to others, and depends on the statement alone.
 pub(crate) fn matters(predicted: &Effects, lock: &Lock) -> bool {
     existed(predicted, &lock.relation) && lock.mode >= threshold(lock.relation.kind.is_index())
 }
 
-/// What triggers and foreign keys do for each row is not done where there is none.
+/// Whether the statement changed no row, so that triggers and foreign keys did nothing.
 fn changed_nothing(predicted: &Effects, observed: &StatementTrace) -> bool {
     !predicted.data_changes.is_empty() && observed.changes.is_empty() && !observed.uncounted
 }

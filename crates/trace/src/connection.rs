@@ -78,7 +78,7 @@ impl Connection {
         self.rows(sql).await.map(drop)
     }
 
-    /// Asks the server to end what this connection is running. If that fails, the connection will tell.
+    /// Asks the server to cancel the statement of this connection. If that fails, the connection reports it.
     pub(crate) async fn cancel(&self) {
         let _ = self.client.cancel_token().cancel_query(self.tls.clone()).await;
     }

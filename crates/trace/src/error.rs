@@ -20,17 +20,17 @@ impl Error {
         self
     }
 
-    /// Does a connection fail because nobody has told the password?
+    /// Whether a connection fails because no password is given.
     pub(crate) fn is_missing_password(&self) -> bool {
         self.message.contains("password missing")
     }
 
-    /// Is a setting refused for its value (`invalid_parameter_value`)?
+    /// Whether a setting is refused for its value (`invalid_parameter_value`).
     pub(crate) fn is_invalid_value(&self) -> bool {
         self.message.contains("(SQLSTATE 22023)")
     }
 
-    /// What the server or the connection says, with its SQLSTATE.
+    /// Returns the message of the server or the connection, with its SQLSTATE.
     pub(crate) fn from_postgres(error: &tokio_postgres::Error) -> Self {
         let Some(said) = error.as_db_error() else { return Self::new(with_causes(error)) };
         let message = format!("{} (SQLSTATE {})", said.message(), said.code().code());

@@ -1,4 +1,5 @@
-//! What a statement would take at the size of production, where its work grows with the rows of one table.
+//! Estimates of the time that a statement would take at the size of production, if its work grows with the rows of one
+//! table.
 
 use crate::observation::{MigrationTrace, Relation, StatementKind, StatementTrace};
 use std::collections::BTreeSet;
@@ -71,7 +72,7 @@ mod tests {
         Relation { schema: "public".to_owned(), name: name.to_owned(), kind: 'r', ..Relation::default() }
     }
 
-    /// What it says of a statement that takes 100 ms and reads 50,000 rows of each of these tables.
+    /// Extrapolates a statement that takes 100 ms and reads 50,000 rows of each of these tables.
     fn of(kind: StatementKind, tables: &[&str], change: impl Fn(&mut StatementTrace)) -> Option<(u128, bool)> {
         let scan = |name: &&str| ScanTrace { relation: relation(name), times: 1, rows: 50_000 };
         let mut statement = StatementTrace {

@@ -10,8 +10,8 @@ pub struct Exceeded<'a> {
     pub blocked: &'a Blocked,
 }
 
-/// What exceeded a limit: of each relation the strongest mode, and no index whose table is there. A lock is held to the
-/// limit of the strongest mode that it reaches.
+/// Locks that exceeded a limit: of each relation the strongest mode, and no index whose table is included. A lock is
+/// held to the limit of the strongest mode that it reaches.
 pub fn exceeded<'a>(trace: &'a MigrationTrace, limits: &HeldLimits) -> Vec<Exceeded<'a>> {
     let in_transaction = |transaction: &'a TransactionTrace| {
         let over: Vec<Exceeded<'a>> =
@@ -47,7 +47,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn the_strongest_mode_of_a_relation_is_told() {
+    fn the_strongest_mode_of_a_relation_is_reported() {
         let blocked = |mode, milliseconds| Blocked {
             relation: Relation::default(),
             mode,

@@ -41,7 +41,7 @@ pub(crate) struct LockBook {
     pub(crate) released: BTreeMap<u32, Instant>,
 }
 
-/// What was there before a statement and before its transaction.
+/// The state before a statement and before its transaction.
 pub(crate) struct Surroundings<'a> {
     pub(crate) before: &'a Snapshot,
     pub(crate) after: &'a Snapshot,

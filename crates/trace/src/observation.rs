@@ -1,4 +1,4 @@
-//! What was measured. Durations are wall time as the client saw it, without the time that the observer itself took.
+//! Measurements. Durations are wall time as the client saw it, without the time that the observer itself took.
 
 use pgvet_syntax::ast::{Ast, LockMode};
 use pgvet_syntax::source::TextRange;
@@ -50,7 +50,7 @@ pub struct CanaryTrace {
     /// `reads` or `writes`.
     pub blocked: &'static str,
     pub probes: usize,
-    /// What a probe takes when nobody is in its way.
+    /// The usual time of a probe that nothing blocks.
     pub usual: Duration,
     /// By how much the slowest probe took longer.
     pub longest_wait: Duration,
@@ -143,7 +143,7 @@ pub struct StatementTrace {
     pub failure: Option<Failure>,
 }
 
-/// What a statement is, as far as the meaning of its measures depends on it.
+/// The kind of a statement, as far as the meaning of its measures depends on it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum StatementKind {
     Alter,
@@ -372,7 +372,7 @@ pub struct Growth {
     pub bytes_after: i64,
 }
 
-/// What PostgreSQL says when it refuses a statement.
+/// PostgreSQL's error when it refuses a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     pub sqlstate: String,

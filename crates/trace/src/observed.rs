@@ -1,4 +1,4 @@
-//! What a statement was seen to do, as effects: what the rules judge after a trace.
+//! The observed effects of a statement, which the rules judge after a trace.
 //!
 //! Where the server did as predicted the prediction stays, for it knows causes and places. Where it did otherwise, the
 //! effects are corrected.
@@ -38,7 +38,7 @@ impl<'a> Observations<'a> {
         Self { statements }
     }
 
-    /// What a statement did, for the check to judge; `None` where it was not run to its end.
+    /// Returns the observed effects of a statement, for the check to judge; `None` if it was not run to its end.
     pub fn effects(
         &self,
         migration: u32,
@@ -208,12 +208,12 @@ impl Correction<'_> {
             for relation in self.seen.statement.drops.iter().filter(|relation| observed && relation.to_string() == name)
             {
                 let relation = self.name(relation, effects);
-                // Who drops a table and names its views, too, could have left them out.
-                let goes_along = !relation.kind.is_table() && drops_table;
+                // A DROP of a table that also names its views could have omitted them.
+                let is_dependent = !relation.kind.is_table() && drops_table;
                 effects.removals.push(Removal {
                     description: format!("{} \"{}\"", relation.kind.word(), relation.name),
                     object: RemovedObject::Relation(relation.clone()),
-                    reason: if goes_along { RemovalReason::Cascade } else { RemovalReason::Named },
+                    reason: if is_dependent { RemovalReason::Cascade } else { RemovalReason::Named },
                     range: self.statement,
                 });
                 effects.drops.push(relation);

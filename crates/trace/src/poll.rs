@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::time::{Duration, Instant};
 
-/// What one look at `pg_locks` saw, and when it was begun and answered.
+/// The result of one query of `pg_locks`, and when it was sent and answered.
 #[derive(Debug, Clone)]
 pub(crate) struct Sample {
     start: Instant,
@@ -27,7 +27,7 @@ pub(crate) struct Watch<'a> {
     pub(crate) pid: i32,
     pub(crate) interval: Duration,
     pub(crate) major: u8,
-    /// Is told how far the statement has come, if somebody waits for that.
+    /// Called with the progress of the statement, if a caller wants it.
     pub(crate) progress: Option<&'a mut dyn FnMut(&Progress)>,
 }
 

@@ -142,8 +142,8 @@ fn taken_over(before: &Snapshot, filenode: u32) -> bool {
     filenode != 0 && before.user_relations().any(|state| state.filenode == filenode)
 }
 
-/// Tables that got new storage because they were emptied. TRUNCATE reads a table once for each index that it makes
-/// anew; a rewrite reads it once more, unless it copies blocks or fills the table with a query.
+/// Tables that got new storage because they were emptied. TRUNCATE reads a table once for each index that it
+/// rebuilds; a rewrite reads it once more, unless it copies blocks or fills the table with a query.
 fn truncated(before: &Snapshot, after: &Snapshot, ast: Option<&Ast>) -> BTreeSet<u32> {
     let copies = matches!(
         ast,
@@ -284,7 +284,7 @@ pub(crate) fn bytes(sizes: &BTreeMap<u32, Growth>) -> BTreeMap<String, TableByte
     tables
 }
 
-/// What became of each relation between two measurements of [`sizes`], where something did.
+/// Returns the changes of each relation between two measurements of [`sizes`].
 pub(crate) fn growth(before: &BTreeMap<u32, Growth>, after: BTreeMap<u32, Growth>) -> Vec<Growth> {
     let change = |(oid, new): (u32, Growth)| {
         let old = before.get(&oid);

@@ -9,7 +9,7 @@ use tokio_postgres::SimpleQueryRow;
 /// Interval between two progress reports.
 pub(crate) const INTERVAL: Duration = Duration::from_millis(250);
 
-/// What a command is doing, and how much of it is done.
+/// The current phase of a command, and how much of it is done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Progress {
     /// `building index: scanning table`.
@@ -31,7 +31,7 @@ impl fmt::Display for Progress {
     }
 }
 
-/// What a backend is doing, asked from any database; `None` for commands that do not tell.
+/// Returns the progress of a backend, from any database; `None` for commands that do not report it.
 pub(crate) async fn of_backend(observer: &Connection, pid: i32, major: u8) -> Result<Option<Progress>, Error> {
     let rows = observer.rows(&sql(pid, major)).await?;
     Ok(rows.first().and_then(progress))

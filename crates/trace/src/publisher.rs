@@ -65,7 +65,7 @@ fn alters_with_publisher(other: &CreateOther) -> Option<&'static str> {
     })
 }
 
-/// Does the publisher keep a slot, or slots of tables that are not yet copied, that DROP SUBSCRIPTION would drop?
+/// Whether the publisher keeps a slot, or slots of tables that are not yet copied, that DROP SUBSCRIPTION would drop.
 async fn has_slot(other: &CreateOther, step: &Step<'_>, connection: &Connection) -> Result<bool, Error> {
     let name = other.name.as_ref().filter(|_| !step.filled).map(|name| name.name.text.replace('\'', "''"));
     let of_name = name.map_or_else(String::new, |name| format!(" AND s.subname = '{name}'"));
@@ -77,7 +77,7 @@ async fn has_slot(other: &CreateOther, step: &Step<'_>, connection: &Connection)
     Ok(!connection.rows(&sql).await?.is_empty())
 }
 
-/// Is there CREATE, ALTER or DROP SUBSCRIPTION in a text, in dynamic SQL too?
+/// Whether a text contains CREATE, ALTER or DROP SUBSCRIPTION, in dynamic SQL too.
 fn changes_subscriptions(code: &str) -> bool {
     let words: Vec<&str> =
         code.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty()).collect();

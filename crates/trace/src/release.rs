@@ -1,5 +1,5 @@
-//! When is a lock really released? COMMIT answers only after it has removed the files of what it rewrote, and by then
-//! the lock is long gone. Somebody who waits for it knows better.
+//! The moment at which a lock is really released. COMMIT returns only after it has removed the files of what it
+//! rewrote, long after the lock was released. A session that waits for the lock shows it better.
 
 use crate::Error;
 use crate::connection::Connection;
@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 
 /// More sessions would disturb more than they tell.
 const MOST: usize = 4;
-/// So long do we wait for the waiters to wait.
+/// How long to wait until the waiters wait for their locks.
 const PATIENCE: Duration = Duration::from_millis(200);
 
 /// Sessions that wait for relations.

@@ -5,7 +5,7 @@ use crate::rank::median;
 use crate::runner::blocked;
 use std::time::Duration;
 
-/// Takes everything but times from the first run, and medians of times over all. Runs that went another way, for
+/// Takes everything but times from the first run, and medians of times over all. Runs that differ, for
 /// example because one failed, are skipped.
 pub(crate) fn merge(mut runs: Vec<MigrationTrace>) -> Option<MigrationTrace> {
     if runs.is_empty() {

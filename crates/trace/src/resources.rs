@@ -1,4 +1,4 @@
-//! What a run may take of the machine. The run is ended from outside, so that no migration can catch it.
+//! Limits of the machine's resources for a run. The run is ended from outside, so that no migration can catch it.
 
 use crate::Error;
 use std::future::Future;
@@ -17,7 +17,7 @@ pub struct Limits {
 /// Bytes that a private server leaves free.
 const LEAST_FREE: u64 = 256 << 20;
 
-/// How often the disk is looked at.
+/// How often the disk is examined.
 const INTERVAL: Duration = Duration::from_millis(200);
 
 impl Limits {

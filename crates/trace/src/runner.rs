@@ -21,7 +21,7 @@ use pgvet_syntax::ast::Ast;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-/// How often the locks of a running statement are looked at.
+/// How often the locks of a running statement are examined.
 const POLL: Duration = Duration::from_millis(5);
 /// The same for a statement whose locks cannot be asked for afterwards.
 const POLL_OUTSIDE: Duration = Duration::from_millis(1);
@@ -30,7 +30,7 @@ const POLL_OUTSIDE: Duration = Duration::from_millis(1);
 /// `invalid_transaction_termination` (a procedure with COMMIT), `no_active_sql_transaction` (LOCK TABLE, without one).
 const NOT_IN_BLOCK: [&str; 2] = ["25001", "2D000"];
 
-/// Is told the number and text of each statement, and how far it has come.
+/// Called with the number and text of each statement, and its progress.
 pub(crate) type Tell<'a> = dyn FnMut(usize, &str, Option<&Progress>) + 'a;
 
 /// A migration that is being measured.
@@ -56,7 +56,7 @@ struct Block {
     first_xid: i64,
     /// Relations that were there before it, so that others can see them.
     before: BTreeSet<u32>,
-    /// Has it been looked at, so that there are statistics to compare with?
+    /// Whether it has been probed, so that there are statistics to compare with.
     probed: bool,
 }
 
@@ -259,7 +259,7 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
-    /// SET, SAVEPOINT and their like: run and not measured, so that no query of ours comes before SET TRANSACTION.
+    /// Runs SET, SAVEPOINT and so on without measuring them, so that no query of pgvet comes before SET TRANSACTION.
     async fn control(&mut self, step: &Step<'_>) -> Result<(), Stop> {
         let sent = send(&self.migrator, &step.sql, None, self.settings.statement_timeout).await;
         let refused = sent.result.is_err();
@@ -319,7 +319,8 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
-    /// What parallel workers read cannot be told from what the clients of a workload read.
+    /// Chooses the statistics to read. Reads by parallel workers cannot be distinguished from those of a workload's
+    /// clients.
     fn statistics(&self) -> Statistics {
         let alone = self.settings.workload.is_none();
         if alone { Statistics::Transaction } else { Statistics::TransactionWithoutWorkers }

@@ -23,7 +23,7 @@ pub(crate) struct Step<'a> {
     pub(crate) filled: bool,
 }
 
-/// What a command means for the transaction.
+/// The effect of a command on the transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StepKind {
     /// It has a transaction of its own.
@@ -161,7 +161,7 @@ fn unfilled(placeholder: &str, path: &str) -> Error {
         .help(format!("give one: --var {}=VALUE", name_of(placeholder)))
 }
 
-/// What is between statements: the data of COPY, and psql's commands.
+/// Input between statements: the data of COPY, and psql's commands.
 struct CopyData {
     /// From the last to the first.
     data: Vec<TextRange>,

@@ -70,13 +70,13 @@ impl<'a> Seen<'a> {
         trace.transactions.iter().flat_map(of_transaction).collect()
     }
 
-    /// Did an earlier statement of the transaction take this lock, so that taking it again shows nothing?
+    /// Whether an earlier statement of the transaction took this lock, so that taking it again shows nothing.
     pub(crate) fn holds_already(&self, relation: &str, mode: LockMode) -> bool {
         let taken = self.transaction.taken.get(&(relation.to_owned(), mode));
         taken.is_some_and(|by| *by < self.at)
     }
 
-    /// Did an earlier statement of the transaction make the relation, or its storage anew?
+    /// Whether an earlier statement of the transaction created the relation or gave it new storage.
     pub(crate) fn has_new_storage(&self, relation: &str) -> bool {
         self.transaction.new_storage.get(relation).is_some_and(|by| *by < self.at)
     }

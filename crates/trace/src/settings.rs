@@ -13,7 +13,7 @@ pub struct Settings {
     pub variables: Variables,
     /// Longer statements are cancelled.
     pub statement_timeout: Option<Duration>,
-    /// What the whole run may take.
+    /// Resource limits of the whole run.
     pub limits: Limits,
     /// How often everything is run, each time on a new clone; 0 is 1.
     pub repeat: usize,
@@ -25,7 +25,7 @@ pub struct Settings {
     pub canaries: BTreeMap<usize, Vec<String>>,
     /// How long a session reads those tables when the migration begins.
     pub reader: Option<Duration>,
-    /// What clients run meanwhile, and how long that takes.
+    /// The statements that clients run meanwhile, and for how long.
     pub workload: Option<Workload>,
     /// Tell how far long statements have come.
     pub progress: bool,

@@ -1,4 +1,4 @@
-//! What migrations do beyond their database, which a server that others share keeps after the trace.
+//! Effects of migrations beyond their database, which a shared server keeps after the trace.
 
 use crate::Error;
 use pgvet_model::effect::Reach;

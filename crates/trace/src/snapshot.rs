@@ -14,7 +14,7 @@ use std::time::Duration;
 /// The oldest server that is understood.
 const OLDEST: u32 = 100_000;
 
-/// Statements of `pg_stat_statements` that are looked at: those that are called most.
+/// Statements of `pg_stat_statements` that are examined: those that are called most.
 const STATEMENTS: u32 = 3000;
 
 /// Reads the statistics of a database. How often something happens is only told if it has been counted for `window`: after
@@ -65,10 +65,10 @@ const TRANSACTIONS: &str = "
     FROM pg_catalog.pg_stat_activity
     WHERE pid <> pg_catalog.pg_backend_pid() AND backend_type = 'client backend'";
 
-/// About how long counters have counted. A database that was reset says when, but the reset of a single table counts as
-/// one of it: what was vacuumed or analyzed before that has counted longer. From 15 on a database that was never reset
-/// says nothing; it counts since a crash or the first start, or since it was made, which nobody tells. A reset of one kind
-/// of shared counters leaves it alone.
+/// About how long counters have counted. A database that was reset says when, but the reset of a single table also
+/// is one, too: what was vacuumed or analyzed before that has counted longer. From 15 on a database that was never
+/// reset says nothing; it counts since a crash or the first start, or since it was made, which nobody tells. A reset of
+/// one kind of shared counters leaves it alone.
 ///
 /// Source: PostgreSQL 18, `pgstat_reset` and `pgstat_reset_after_failure` in `src/backend/utils/activity/pgstat.c`;
 /// PostgreSQL 14, `reset_dbentry_counters` in `src/backend/postmaster/pgstat.c`.
@@ -287,8 +287,8 @@ impl Snapshot<'_> {
     }
 }
 
-/// A partitioned table has what its partitions have. Those that nothing has counted yet, as those made ahead are, are left
-/// out; but what is left cannot prove that the whole is small.
+/// A partitioned table has what its partitions have. Partitions without counters yet, such as those created in advance,
+/// are excluded; but the others cannot prove that the whole is small.
 fn add_partitions(found: &mut BTreeMap<u32, Found>, parents: &BTreeMap<u32, u32>) {
     let partitioned: BTreeSet<u32> = parents.values().copied().collect();
     for oid in &partitioned {

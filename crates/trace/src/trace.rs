@@ -18,7 +18,7 @@ use pgvet_model::migration::{Direction, Migration};
 use pgvet_model::runner::SessionScope;
 use std::collections::BTreeSet;
 
-/// What a run is doing, for a progress display.
+/// The progress of a run, for a display.
 #[derive(Debug, Clone, Copy)]
 pub enum Event<'a> {
     /// A file of the history is replayed.
@@ -27,13 +27,13 @@ pub enum Event<'a> {
     Rows { table: &'a str, rows: u64 },
     /// A statement is about to run, or has come so far.
     Statement { path: &'a str, number: usize, of: usize, sql: &'a str, progress: Option<&'a Progress> },
-    /// What the migrations can do beyond their database, said before the first of them runs.
+    /// An effect that the migrations can have beyond their database, announced before the first of them runs.
     Announcement { text: &'a str },
     /// The clients run their statements alone.
     Workload,
 }
 
-/// What a workload does to other measures.
+/// Note about the effect of a workload on other measures.
 const SHARED: &str = "XIDs, write-ahead log, dead rows and sizes also count what the workload did";
 
 /// Replays the history and measures the migrations that are to be reported. Whatever happens, also when the user

@@ -16,7 +16,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
 
-/// What the clients run, over and over.
+/// The statements that the clients run, over and over.
 #[derive(Debug, Clone, Default)]
 pub struct Workload {
     /// At least one.
@@ -30,17 +30,17 @@ struct Query {
     sql: String,
     /// `file:line`.
     place: String,
-    /// BEGIN, COMMIT and their like are sent, but their times are not told.
+    /// Whether it is BEGIN, COMMIT or similar, which is sent but whose times are not reported.
     control: bool,
 }
 
 /// A client rests between two statements, so that the clients alone do not keep the server busy.
 const PAUSE: Duration = Duration::from_millis(1);
-/// So long do the clients run alone at least, before the migration and after it.
+/// Minimum time for which the clients run alone, before the migration and after it.
 const ALONE: Duration = Duration::from_secs(1);
-/// So long do we wait at most until each statement was run before the migration.
+/// Maximum time to wait until each statement was run before the migration.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// So long do we wait at the end for statements that still run, before they are cancelled.
+/// Maximum time to wait at the end for running statements, before they are cancelled.
 const LAST_MOMENTS: Duration = Duration::from_secs(5);
 
 impl Workload {
@@ -222,7 +222,7 @@ impl Client {
     }
 }
 
-/// What ran while the migration did, even if only in part, counts as meanwhile.
+/// Summarizes the runs of a query. One that overlaps the migration, even in part, is a run meanwhile.
 fn summary<'a>(query: &Query, runs: impl Iterator<Item = &'a Run>, began: Instant, ended: Instant) -> WorkloadTrace {
     let mut times: [Vec<Duration>; 4] = Default::default();
     let mut error = None;
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_overlaps_the_migration_counts_as_meanwhile() {
+    fn what_overlaps_the_migration_is_meanwhile() {
         let zero = Instant::now();
         let at = |milliseconds| zero + Duration::from_millis(milliseconds);
         let run = |from, to| Run { query: 0, started: at(from), ended: at(to), error: None };

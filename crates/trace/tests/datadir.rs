@@ -27,7 +27,7 @@ fn snapshot(server: &Server) -> (TempDir, PathBuf) {
     (parent, snapshot)
 }
 
-/// Says to a thread that it is time to end, also where a test fails.
+/// Signals a thread to end, also if a test fails.
 struct Ending<'a>(&'a AtomicBool);
 
 impl Drop for Ending<'_> {
@@ -105,7 +105,7 @@ fn the_log_of_a_running_server_is_kept_while_it_is_copied() {
 }
 
 #[test]
-fn a_server_without_replication_slots_is_told_what_to_set() {
+fn the_error_for_a_server_without_replication_slots_says_what_to_set() {
     let Some(server) = shop_with(18, &[("max_replication_slots", "0")]) else { return };
     let error = trace(&mut data_directory(&server.data(), "postgres"), "SELECT 1").unwrap_err();
     assert!(error.message.contains("cannot keep its write-ahead log"), "{error}");

@@ -14,7 +14,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
-/// What goes wrong with clones.
+/// Failures of clones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Trouble {
     None,
@@ -153,7 +153,7 @@ fn a_clone_is_made_awaited_used_and_deleted() {
 }
 
 #[test]
-fn a_clone_that_fails_or_vanishes_is_told_and_deleted() {
+fn a_clone_that_fails_or_vanishes_is_reported_and_deleted() {
     if testing::binaries(18).is_none() {
         return;
     }
@@ -166,7 +166,7 @@ fn a_clone_that_fails_or_vanishes_is_told_and_deleted() {
 }
 
 #[test]
-fn a_wrong_token_and_an_engine_that_is_not_there_are_told() {
+fn a_wrong_token_and_an_engine_that_is_not_there_are_reported() {
     let (_, url) = Engine::start(Trouble::None);
     let error = trace(&mut provider(&url, "expired"), 1).unwrap_err().to_string();
     assert!(

@@ -9,7 +9,7 @@ use pgvet_trace::provider::{Scratch, ScratchOptions};
 use pgvet_trace::server::testing::binaries;
 use pgvet_trace::{Event, Progress, Settings, run};
 
-/// What a run of these two statements tells about the progress of the second.
+/// Returns the reported progress of the second of these two statements.
 fn told(major: u8, sql: &str, progress: bool) -> Option<Vec<Progress>> {
     binaries(major)?;
     let file = parse_file(SourceFile::new("m.sql".to_owned(), sql.to_owned()));
@@ -53,7 +53,7 @@ fn analyze_tells_its_phase_and_how_much_is_sampled() {
 }
 
 #[test]
-fn nobody_is_told_who_does_not_look() {
+fn progress_is_not_reported_without_a_listener() {
     let Some(told) = told(18, "SELECT 1; CREATE INDEX i ON t (slow(a))", false) else { return };
     assert_eq!(told, []);
 }

@@ -48,7 +48,7 @@ fn run(server: &Server, database: &str, plan: &Plan) -> Result<(), String> {
     Ok(())
 }
 
-/// What `pg_dump --schema-only` would say, in no order: a column that takes the place of another comes last.
+/// The content of `pg_dump --schema-only`, in no order: a column that replaces another comes last.
 const SCHEMA: &str = "
     SELECT format('column %s.%s %s %s %s %s %s', attrelid::regclass, attname, format_type(atttypid, atttypmod), attnotnull,
         attidentity::text || attgenerated::text, pg_get_expr(adbin, adrelid), attstorage)
@@ -68,20 +68,20 @@ const SCHEMA: &str = "
         (SELECT array_agg(a::text ORDER BY a::text) FROM unnest(relacl) a))
     FROM pg_class WHERE relnamespace = 'public'::regnamespace
     UNION ALL SELECT format('replica identity %s', indexrelid::regclass) FROM pg_index WHERE indisreplident
-    UNION ALL SELECT format('aside: column %s.%s %s %s %s', attrelid::regclass, attname, coalesce(attstattarget, -1),
+    UNION ALL SELECT format('lossy: column %s.%s %s %s %s', attrelid::regclass, attname, coalesce(attstattarget, -1),
         attoptions, (SELECT array_agg(a::text ORDER BY a::text) FROM unnest(attacl) a))
     FROM pg_attribute JOIN pg_class c ON c.oid = attrelid
     WHERE relnamespace = 'public'::regnamespace AND attnum > 0 AND NOT attisdropped AND relkind IN ('r', 'p')
-    UNION ALL SELECT format('aside: comment on %s: %s', pg_describe_object(classoid, objoid, objsubid), description)
+    UNION ALL SELECT format('lossy: comment on %s: %s', pg_describe_object(classoid, objoid, objsubid), description)
     FROM pg_description WHERE objoid >= 16384
     ORDER BY 1";
 
-/// What a plan loses that puts another column in the place of one, and says so.
+/// Text in a plan that replaces a column and loses some of its properties.
 const SAYS_WHAT_IS_LOST: &str = "are not taken along";
 
-fn is_aside(line: &str) -> bool {
+fn is_lossy(line: &str) -> bool {
     let column = line.contains("ALTER COLUMN") && (line.contains("SET STATISTICS") || line.contains("SET (n_distinct"));
-    column || ["aside: ", "COMMENT ON COLUMN", "COMMENT ON INDEX", "GRANT "].iter().any(|start| line.starts_with(start))
+    column || ["lossy: ", "COMMENT ON COLUMN", "COMMENT ON INDEX", "GRANT "].iter().any(|start| line.starts_with(start))
 }
 
 fn schema(server: &Server, database: &str) -> Vec<String> {
@@ -160,7 +160,7 @@ fn compare(major: u8) {
         }
         let loses = plan.files.iter().any(|file| one_line(&file.text()).contains(SAYS_WHAT_IS_LOST));
         let kept = |mut lines: Vec<String>| {
-            lines.retain(|line| !loses || !is_aside(line));
+            lines.retain(|line| !loses || !is_lossy(line));
             lines
         };
         let (before, after) = (kept(schema(&server, &original)), kept(schema(&server, &planned)));

@@ -115,7 +115,7 @@ fn five_thousand_tables_take_little_room_and_a_locked_one_is_not_waited_for() {
 }
 
 #[test]
-fn a_server_that_cannot_be_reached_is_told() {
+fn a_server_that_cannot_be_reached_is_reported() {
     let address = parse_address("host=/nonexistent user=a dbname=b").expect("it is well formed");
     let error = snapshot(&address, Duration::ZERO).expect_err("nobody listens there");
     assert!(error.message.starts_with("cannot connect to the server"), "{}", error.message);

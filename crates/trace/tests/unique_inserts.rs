@@ -1,4 +1,4 @@
-//! What INSERTs leave behind that a unique index refuses, against what the linter says about them.
+//! The traces of INSERTs that a unique index refuses, compared with the linter's findings about them.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]
 
@@ -57,7 +57,7 @@ fn pages(server: &Server) -> Vec<(String, u64)> {
     rows.iter().map(|row| (row[0].clone().unwrap(), row[1].as_ref().unwrap().parse().unwrap())).collect()
 }
 
-/// What grows while a statement runs.
+/// The files and counters that grow while a statement runs.
 fn grown(server: &Server, sql: &str) -> Vec<String> {
     let before = pages(server);
     server.query("postgres", sql).unwrap();

@@ -10,7 +10,7 @@ use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// So many bytes of text may be parsed before they are needed: enough to last through a slow migration, and little
+/// Maximum number of bytes of text that are parsed before they are needed: enough for a slow migration, and little
 /// beside the texts themselves.
 const BYTES_AHEAD: usize = 128 << 10;
 
@@ -98,7 +98,7 @@ impl File<'_> {
     }
 }
 
-/// What the replay asks.
+/// Provides the statements that the replay requests.
 struct Reader<'r, 'm> {
     files: &'r [File<'m>],
     file_of: &'r [usize],
@@ -123,7 +123,7 @@ impl Reader<'_, '_> {
         statements
     }
 
-    /// Has other threads parse what comes soon.
+    /// Lets other threads parse what comes soon.
     fn prepare_from(&self, at: usize) {
         let mut next = self.next.get().max(at + 1);
         let end = self.files[at].end() + BYTES_AHEAD;

@@ -29,7 +29,7 @@ impl KnownFinding {
     /// Reads a baseline.
     ///
     /// # Errors
-    /// What is wrong with it, as the end of the sentence "the baseline ...".
+    /// Why it cannot be read, as the end of the sentence "the baseline ...".
     pub fn read_all(path: &Path) -> Result<Vec<Self>, String> {
         let text = read::text(path).map_err(|error| format!("cannot be read: {error}"))?;
         let document: Document = serde_json::from_str(&text).map_err(|error| format!("is none: {error}"))?;

@@ -1,4 +1,4 @@
-//! What belongs to a checkout. Nothing in it may name a file outside of it, nor one of git's own, which hold tokens.
+//! The boundary of a checkout. Nothing in it may name a file outside of it, nor one of git's own, which hold tokens.
 
 use crate::config::absolute;
 use crate::identity::identity;

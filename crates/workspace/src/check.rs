@@ -25,13 +25,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What a statement was seen to do on a server, where that is known: given the index of its migration, its range, what
-/// the model says, and the catalog after it.
+/// Returns the observed effects of a statement on a server, if they are known: given the index of its migration, its
+/// range, what the model says, and the catalog after it.
 pub type Observe<'a> = dyn Fn(u32, TextRange, &Effects, &Catalog) -> Option<Effects> + Sync + 'a;
 
 type MakeSettings<'a> = dyn Fn(&Config) -> Settings + Sync + 'a;
 
-/// What is replayed on one catalog.
+/// The migrations that are replayed on one catalog.
 struct Group {
     config: Arc<Config>,
     /// Indexes into [`Project::migrations`].
@@ -96,7 +96,7 @@ impl Project {
         self.check_observed(settings, &|_, _, _, _| None, progress)
     }
 
-    /// The same, and where `observe` tells what a statement was seen to do, that is judged.
+    /// Like [`Self::check`], but judges what `observe` saw a statement do, if it knows.
     pub fn check_observed(
         &self,
         settings: &MakeSettings<'_>,
@@ -206,7 +206,7 @@ impl Project {
     }
 }
 
-/// What the check of a group asks for.
+/// Provides the information that the check of a group requests.
 struct GroupHost<'h> {
     group: &'h Group,
     /// Where files were not parsed when they were read.
@@ -229,7 +229,7 @@ impl Host for GroupHost<'_> {
     }
 }
 
-/// What takes each migration of a group out of the transaction of its tool.
+/// The edits that take each migration of a group out of the transaction of its tool.
 fn opt_outs(group: &Group, sections: &[(&ProjectFile, Section)]) -> FxHashMap<u32, Edit> {
     let mut opt_outs = FxHashMap::default();
     for (place, index) in group.migrations.iter().enumerate() {

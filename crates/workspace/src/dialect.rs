@@ -58,10 +58,10 @@ const NEEDLES: [&str; 15] = [
     "\ngo",
 ];
 
-/// So far back the beginning of a line comment is looked for.
+/// Maximum number of bytes that are searched backwards for the beginning of a line comment.
 const COMMENT_BYTES: usize = 200;
 
-/// May the text have a mark of another database? Most have none, and need not be cut into tokens.
+/// Whether the text may have a mark of another database. Most have none, and need not be split into tokens.
 pub(crate) fn may_be_other(text: &str) -> bool {
     static MARKS: LazyLock<Option<AhoCorasick>> =
         LazyLock::new(|| AhoCorasick::builder().ascii_case_insensitive(true).build(NEEDLES).ok());
@@ -128,7 +128,7 @@ impl<'t> Tokens<'t> {
         found
     }
 
-    /// Has it anything that only PostgreSQL reads?
+    /// Whether they include one that only PostgreSQL reads.
     pub(crate) fn are_own(&self) -> bool {
         (0..self.all.len()).any(|at| match self.all[at].kind {
             TokenKind::Compound => self.word(at) == "::",
@@ -164,7 +164,7 @@ impl<'t> Tokens<'t> {
         }
     }
 
-    /// What is a mark wherever it stands.
+    /// The dialect of which the token is a mark wherever it occurs.
     fn word_of_one(&self, at: usize) -> Option<Dialect> {
         let abandons = ["ABORT", "FAIL", "IGNORE", "ROLLBACK"].iter().any(|word| self.is(at + 2, word));
         if self.is(at, "ENGINE") && self.word(at + 1) == "=" {

@@ -1,4 +1,4 @@
-//! From the paths on the command line to the SQL files behind them.
+//! From the paths on the command line to the SQL files that they name.
 
 use crate::boundary::Boundary;
 use crate::config::absolute;
@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Found {
     pub(crate) path: PathBuf,
-    /// Why its path says that it is no migration; `None` if it does not.
+    /// Why its path says that it is not a migration; `None` if it does not.
     pub(crate) skip: Option<Skip>,
 }
 
@@ -51,7 +51,7 @@ pub(crate) fn search(path: &Path, identities: &Identities, problems: &mut Vec<Pr
     let mut found = judged(path, walk(path, Filter::Git, identities, problems));
     let is_checked = |found: &Found| found.skip.is_none();
     // A folder of samples that is named, or one that git ignores, is to be checked.
-    let is_named = path.file_name().and_then(|name| name.to_str()).is_some_and(skipped::is_named_aside);
+    let is_named = path.file_name().and_then(|name| name.to_str()).is_some_and(skipped::is_named_for_samples);
     if is_named || !found.iter().any(is_checked) {
         take_fallback(&mut found);
     }
@@ -104,7 +104,7 @@ fn take_fallback(found: &mut [Found]) {
     }
 }
 
-/// What a walk does not enter.
+/// The filter of a walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Filter {
     /// Hidden folders, and what git ignores and does not track: a build copies migrations.
@@ -115,7 +115,7 @@ enum Filter {
     None,
 }
 
-/// Returns the SQL files below a folder. Links to folders are not followed: they may lead back here.
+/// Returns the SQL files below a folder. Links to folders are not followed: they may form a cycle.
 fn walk(root: &Path, filter: Filter, identities: &Identities, problems: &mut Vec<Problem>) -> Vec<PathBuf> {
     let as_git = filter == Filter::Git;
     let above = absolute(root);
@@ -186,7 +186,7 @@ fn tracked_below(root: &Path, in_hidden: bool) -> Vec<PathBuf> {
     index::names(&top).into_iter().filter(is_sql).filter_map(below).collect()
 }
 
-/// What could not be read; a line of `.gitignore` that cannot be read ignores nothing.
+/// Returns the problem of a path that could not be read; a line of `.gitignore` that cannot be read ignores nothing.
 fn problem(root: &Path, error: ignore::Error) -> Option<Problem> {
     let path = match &error {
         ignore::Error::WithPath { path, .. } => path.clone(),

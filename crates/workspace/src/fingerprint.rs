@@ -20,8 +20,9 @@ fn hash(parts: &[&str]) -> u64 {
 
 /// The fingerprint of each finding of a run; findings must come in the order of the report.
 ///
-/// It is made of the rule, the path, the words of the statement, and the message without its numbers. What is equal in
-/// all of them is told apart by its place among its equals. Lines, blanks and comments play no part.
+/// It is made of the rule, the path, the words of the statement, and the message without its numbers. Findings that are
+/// equal in all of them are distinguished by their position among their equals. Lines, blanks and comments play no
+/// part.
 pub fn fingerprints(findings: &[(&ProjectFile, &Diagnostic)]) -> Vec<String> {
     let mut repositories = Repositories::default();
     let of_files = findings.chunk_by(|(file, _), (next, _)| std::ptr::eq(*file, *next));
@@ -31,7 +32,7 @@ pub fn fingerprints(findings: &[(&ProjectFile, &Diagnostic)]) -> Vec<String> {
     contents.into_iter().map(|content| tell_apart(content, &mut seen)).collect()
 }
 
-/// What findings of one file say, as numbers.
+/// The content of the findings of one file, as numbers.
 fn contents(path: &str, findings: &[(&ProjectFile, &Diagnostic)]) -> Vec<u64> {
     // Most statements have several findings.
     let mut last: Option<(TextRange, String)> = None;
@@ -65,7 +66,7 @@ fn words(text: &str, statement: TextRange) -> String {
     words
 }
 
-/// Numbers that stand alone become `#`: byte offsets, row counts and versions come and go.
+/// Numbers that are words of their own become `#`: byte offsets, row counts and versions come and go.
 fn without_numbers(message: &str) -> String {
     let is_number = |word: &&str| word.bytes().any(|byte| byte.is_ascii_digit()) && !word.bytes().any(is_letter);
     let words = message.split_whitespace().map(|word| if is_number(&word) { "#" } else { word });

@@ -23,7 +23,7 @@ pub enum Framework {
 /// How many levels below a folder projects are looked for: `services/shop/manage.py`.
 const LEVELS: usize = 3;
 
-/// Most folders that are looked at.
+/// Most folders that are examined.
 const FOLDERS: usize = 500;
 
 /// Returns the framework of the project in, below or around a folder.
@@ -145,7 +145,7 @@ impl Framework {
         }
     }
 
-    /// What to know about the command, as the end of a sentence.
+    /// A note about the command, as the end of a sentence.
     fn note(self) -> &'static str {
         match self {
             Self::Django => "names one migration",

@@ -1,4 +1,4 @@
-//! What git says has changed. It is asked on its command line.
+//! Changes according to git, which is called on its command line.
 
 mod command;
 pub(crate) mod index;
@@ -11,14 +11,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-/// Which changes count.
+/// The changes that are selected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChangeSelection {
     /// Since the branch left this revision, committed or not.
     Since(String),
-    /// What the next commit holds.
+    /// The changes of the next commit.
     Staged,
-    /// What is not committed, files that git does not know yet included.
+    /// Changes that are not committed, including files that git does not know yet.
     Uncommitted,
 }
 
@@ -42,7 +42,7 @@ pub(crate) enum Change {
 }
 
 impl Changes {
-    /// What happened to the file; `None`: nothing.
+    /// The change of the file; `None`: nothing.
     pub(crate) fn of(&self, identity: &Path) -> Option<Change> {
         let in_submodule = || self.submodules.iter().any(|folder| identity.starts_with(folder));
         self.files.get(identity).copied().or_else(|| in_submodule().then_some(Change::Modified))
@@ -64,7 +64,7 @@ impl Changes {
     }
 }
 
-/// What has changed in the repositories around these folders.
+/// The changes in the repositories around these folders.
 pub(crate) fn changes(selection: &ChangeSelection, folders: &BTreeSet<PathBuf>) -> Result<Changes, Problem> {
     let mut repositories: Vec<Repository> = Vec::new();
     for folder in folders {
@@ -136,8 +136,8 @@ impl Repository {
         Ok(())
     }
 
-    /// What the index holds of files with SQL that are other ones on disk. Files that it does not hold are not part of
-    /// the next commit.
+    /// The contents in the index of files with SQL that differ from those on disk. Files that it does not hold are not
+    /// part of the next commit.
     fn unstaged(&self, changes: &mut Changes) -> Result<(), Problem> {
         let is_sql = |name: &OsString| skipped::is_sql(&name.to_string_lossy());
         let differing =
@@ -257,7 +257,7 @@ struct Named {
     is_submodule: bool,
 }
 
-/// What git calls the mode of a submodule.
+/// Git's mode of a submodule.
 const SUBMODULE: &str = "160000";
 
 /// The names in the fields of `git diff --raw -z`: `:100644 100644 ID ID M`, and a name, or two names for a rename. A file

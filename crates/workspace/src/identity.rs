@@ -15,7 +15,7 @@ pub(crate) fn identity(path: &Path) -> PathBuf {
     })
 }
 
-/// [`identity`] for many files: each file and each folder is looked at once.
+/// [`identity`] for many files: each file and each folder is examined once.
 #[derive(Debug, Default)]
 pub(crate) struct Identities(Mutex<FxHashMap<PathBuf, PathBuf>>);
 

@@ -1,4 +1,4 @@
-//! Files that say what git ignores. A walk reads them whole, wherever they lead, so they are looked at before.
+//! Files that say what git ignores. A walk reads them whole, wherever they lead, so they are examined before.
 
 use crate::problem::Problem;
 use std::fs;

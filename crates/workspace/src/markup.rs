@@ -3,7 +3,7 @@
 use crate::inert;
 use std::borrow::Cow;
 
-/// Text on one line, whose names stand in backticks: outside of them nothing is markup, a link or a mention.
+/// Text on one line, whose names are in backticks: outside of them nothing is markup, a link or a mention.
 pub fn prose(text: &str) -> String {
     prose_with(text, code)
 }

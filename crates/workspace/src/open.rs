@@ -22,14 +22,14 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What open files share: parsed files, and states of histories.
+/// State that open files share: parsed files, and states of histories.
 #[derive(Debug, Default)]
 pub struct Histories {
     parsed: Arc<ParsedFiles>,
     replayed: Mutex<Vec<Replayed>>,
 }
 
-/// So many histories are remembered.
+/// Maximum number of histories that are remembered.
 const MAX_HISTORIES: usize = 8;
 /// The state is kept after every so many migrations.
 const CHECKPOINT: usize = 64;
@@ -70,7 +70,7 @@ pub struct OpenFile {
     known: BTreeSet<String>,
 }
 
-/// What a statement of an open file does on the newest configured version.
+/// The effects of a statement of an open file on the newest configured version.
 #[derive(Debug, Clone, Copy)]
 pub struct OpenStatement<'a> {
     /// Its place in the text.
@@ -169,12 +169,12 @@ impl OpenFile {
         &self.project
     }
 
-    /// `None` where nothing is to be said about it: `start-after` lies behind it.
+    /// `None` if nothing is to be reported about it: `start-after` is a later migration.
     pub fn file(&self) -> Option<&ProjectFile> {
         self.project.files.last().filter(|file| file.role == Role::Reported)
     }
 
-    /// Does configuration leave the file out?
+    /// Whether the configuration excludes the file.
     pub fn is_excluded(&self) -> bool {
         self.file().is_some_and(|file| file.config.is_excluded(&file.path))
     }
@@ -196,12 +196,12 @@ impl OpenFile {
         file.parsed = Arc::new(parsed);
         if let Some(first_change) = first_change {
             let forgotten = self.memory.forget(|statement| statement.start >= first_change);
-            // Whoever types need not wait for it.
+            // The user who types need not wait for it.
             rayon::spawn(|| drop(forgotten));
         }
     }
 
-    /// What is wrong with the file. [`pgvet_linter::diagnostic::Diagnostic::file`] is an index into
+    /// The findings about the file. [`pgvet_linter::diagnostic::Diagnostic::file`] is an index into
     /// [`Project::migrations`].
     pub fn check(&mut self) -> Outcome {
         let migrations = self.project.migrations();
@@ -216,7 +216,7 @@ impl OpenFile {
         outcome
     }
 
-    /// What its statements did in the last check, in order.
+    /// The effects of its statements in the last check, in order.
     pub fn statements(&self) -> impl Iterator<Item = OpenStatement<'_>> {
         let file = self.file();
         let statements = self.memory.statements();
@@ -234,7 +234,7 @@ fn known(project: &mut Project) -> BTreeSet<String> {
     match KnownFinding::read_all(&path) {
         Ok(known) => known.into_iter().map(|known| known.fingerprint).collect(),
         Err(wrong) => {
-            project.problems.push(Problem::new(&path, wrong, Some("`pgvet baseline` writes it anew")));
+            project.problems.push(Problem::new(&path, wrong, Some("write it again with `pgvet baseline`")));
             BTreeSet::new()
         }
     }

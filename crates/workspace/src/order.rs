@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 /// A number of any length, such that comparing compares numbers.
 pub(crate) type Number = (usize, String);
 
-/// What files are sorted by, most significant first.
+/// The key by which files are sorted, most significant part first.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     /// The folder with numbers that compare as numbers.
@@ -60,7 +60,7 @@ pub(crate) fn sequence(path: &Path) -> PathBuf {
     key(path, None, LETTERS).sequence
 }
 
-/// Does the name begin with a version?
+/// Whether the name begins with a version.
 pub(crate) fn is_versioned(path: &Path) -> bool {
     key(path, None, LETTERS).class != Class::Unversioned
 }
@@ -93,7 +93,7 @@ fn keys(paths: &[&Path]) -> Vec<Key> {
     paths.iter().map(|path| key(path)).collect()
 }
 
-/// Does a user mean this file by `wanted`: its name, the end of its path, its folder, or its version?
+/// Whether `wanted` means this file: its name, the end of its path, its folder, or its version.
 pub(crate) fn is_called(path: &Path, wanted: &str) -> bool {
     let wanted = wanted.trim_start_matches("./");
     if path.ends_with(wanted) || (FOLDER_MIGRATIONS.iter().any(|name| path.ends_with(Path::new(wanted).join(name)))) {
@@ -123,7 +123,7 @@ fn key(path: &Path, explicit: Option<&ExplicitOrder>, order: Order) -> Key {
             Some(place) => {
                 let class = if order.is_main(place) { Class::Versioned } else { Class::Repeatable };
                 let key = plain(&order.root, class, vec![number(&place.to_string())], "");
-                Key { undo: order.is_aside(), ..key }
+                Key { undo: order.is_outside_sequence(), ..key }
             }
             None => plain(&order.root, Class::Unversioned, Vec::new(), &file_name),
         };
@@ -153,7 +153,7 @@ fn key(path: &Path, explicit: Option<&ExplicitOrder>, order: Order) -> Key {
         (Some(_), Order::Name) => plain(sequence, Class::Versioned, Vec::new(), &file_name),
         (Some(_), Order::VersionText) => plain(sequence, Class::Versioned, Vec::new(), &version_text(name)),
     };
-    key.undo = leads_back(path);
+    key.undo = is_rollback_migration(path);
     key
 }
 
@@ -175,7 +175,7 @@ fn version_text(name: &str) -> String {
     format!("{}\u{1}{rest}", version.replace('-', ""))
 }
 
-/// May the order of names, or of versions as texts, be another one than that of their numbers?
+/// Whether the order of names, or of versions as texts, may differ from that of their numbers.
 pub(crate) fn depends_on_tool(names: &[String]) -> bool {
     let digits = |name: &String| name.bytes().take_while(u8::is_ascii_digit).count();
     let mut lengths = names.iter().map(digits).filter(|length| *length > 0);
@@ -204,9 +204,9 @@ fn padded(text: &str) -> String {
 /// Numbers in names of folders, such as 20240131120000, are not longer.
 const LONGEST_NUMBER: usize = 20;
 
-/// Does the name say that the file takes a migration back: `down.sql`, `x.down.sql`, Postgrator's `1.undo.x.sql`, yoyo's
-/// `x.rollback.sql`, and `1_x_down.sql` beside `1_x_up.sql`?
-pub(crate) fn leads_back(path: &Path) -> bool {
+/// Whether the name says that the file rolls a migration back: `down.sql`, `x.down.sql`, Postgrator's `1.undo.x.sql`,
+/// yoyo's `x.rollback.sql`, and `1_x_down.sql` beside `1_x_up.sql`.
+pub(crate) fn is_rollback_migration(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     name == "down.sql"
         || name.ends_with(".down.sql")
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn the_way_back_follows_its_migration() {
+    fn a_rollback_migration_follows_its_migration() {
         let root = tempfile::tempdir().unwrap();
         let at = |name: &str| root.path().join(name);
         let names = ["1_a_up.sql", "1_a_down.sql", "2_take_site_down.sql", "3_b.sql", "3_b.rollback.sql"];
@@ -378,7 +378,7 @@ mod tests {
             std::fs::write(at(name), "").unwrap();
         }
         assert_eq!(sort(names.iter().rev().map(|name| at(name)).collect()), names.map(at));
-        let back = names.map(|name| leads_back(&at(name)));
+        let back = names.map(|name| is_rollback_migration(&at(name)));
         assert_eq!(back, [false, true, false, false, true]);
     }
 
@@ -476,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn the_way_back_comes_after_the_way() {
+    fn down_migrations_come_after_up_migrations() {
         assert_eq!(
             sorted(&["m/1_a.down.sql", "m/1_a.up.sql", "m/2_b.down.sql", "m/2_b.up.sql"]),
             ["m/1_a.up.sql", "m/1_a.down.sql", "m/2_b.up.sql", "m/2_b.down.sql"]

@@ -33,21 +33,21 @@ pub(crate) fn map_largest_first<T: Send, R: Send>(
     done.into_iter().map(|(_, result)| result).collect()
 }
 
-/// Does `work`, which may name items by their index for other threads to do `aside` with, when one is free.
+/// Runs `work`, which can name items by index so that other threads run `in_background` on them when one is free.
 pub(crate) fn with_helpers<T: Sync, R: Send>(
     items: &[T],
-    aside: impl Fn(&T) + Sync,
+    in_background: impl Fn(&T) + Sync,
     work: impl FnOnce(&dyn Fn(usize)) -> R + Send,
 ) -> R {
     if items.len() < PARALLEL_FROM {
         return work(&|_| ());
     }
-    let aside = &aside;
+    let in_background = &in_background;
     on_threads(|| {
         rayon::scope(|scope| {
             work(&|index| {
                 let item = &items[index];
-                scope.spawn(move |_| aside(item));
+                scope.spawn(move |_| in_background(item));
             })
         })
     })

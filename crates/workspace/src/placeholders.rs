@@ -20,7 +20,7 @@ impl Substitution {
         TextRange::new(start, end.max(start))
     }
 
-    /// Does a range of the new text hold a part of a value?
+    /// Whether a range of the new text holds a part of a value.
     pub(crate) fn holds_value(&self, range: TextRange) -> bool {
         self.values.iter().any(|(value, _)| value.start < range.end && range.start < value.end)
     }
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn places_lead_back_to_the_file() {
+    fn places_are_mapped_to_the_file() {
         let text = "DROP ${schema}.users, ${tenant_prefix}x;";
         let (new, substitution) = substitute(text, &values()).unwrap();
         assert_eq!(new, "DROP app.users, t_x;");

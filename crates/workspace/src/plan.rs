@@ -40,7 +40,7 @@ pub(crate) struct Source {
     /// Where it is, or would be if it is read from standard input.
     pub(crate) path: PathBuf,
     pub(crate) is_stdin: bool,
-    /// Was it found in a folder, and not named by itself?
+    /// Whether it was found in a folder, and not named by itself.
     pub(crate) found: bool,
     pub(crate) role: Role,
     /// See [`pgvet_model::migration::Migration::database`].
@@ -65,7 +65,7 @@ pub(crate) struct Plan {
     /// In the order of their numbers, which begin with 1.
     pub(crate) databases: Vec<Database>,
     pub(crate) problems: Vec<Problem>,
-    /// What else a reader of the report should know.
+    /// Other notes for the reader of the report.
     pub(crate) notes: Vec<Problem>,
     /// Files below the asked folders that are not checked.
     pub(crate) skipped: Vec<Skipped>,
@@ -81,7 +81,7 @@ struct Asked {
     path: PathBuf,
     identity: PathBuf,
     is_stdin: bool,
-    /// Was it named by itself, and not found in a folder?
+    /// Whether it was named by itself, and not found in a folder.
     single: bool,
     /// Whether the configuration names it as a migration.
     is_included: bool,
@@ -362,7 +362,7 @@ fn say_who_named(problem: &mut Problem) {
     }
 }
 
-/// What to do about a migration that is a program.
+/// Help for a migration that is a program.
 const SQL_OF_PROGRAM: &str = "check the SQL that it runs: `COMMAND | pgvet check -`";
 
 /// The files of one path of the request.
@@ -399,7 +399,7 @@ fn look(
     };
     for (file, skip) in files.into_iter().map(|file| (file.path, file.skip)).chain(unseen) {
         let config = configs.of(file.parent().unwrap_or(Path::new("")))?;
-        // The baseline is no migration after itself.
+        // The baseline is not a migration that follows itself.
         if is_folder && config.migrations.schema.as_ref().is_some_and(|schema| identity(schema) == identities.of(&file))
         {
             continue;
@@ -484,7 +484,7 @@ pub fn skipped_by_reason(skipped: &[Skipped]) -> String {
     reasons.join(", ")
 }
 
-/// Is the file outside of the configured folders of migrations, although some of them are below `given`?
+/// Whether the file is outside of the configured folders of migrations, although some of them are below `given`.
 fn is_outside(config: &Config, given: &Path, file: &Path) -> bool {
     let given = absolute(given);
     config.folder_of(file).is_none() && config.migrations.paths.iter().any(|folder| folder.starts_with(&given))
@@ -544,7 +544,7 @@ fn only_staged(
     Ok(found)
 }
 
-/// Tells of migrations that were deleted, or moved out of their folder.
+/// Reports migrations that were deleted, or moved out of their folder.
 fn note_on_deleted(changes: &Changes, request: &Request, configs: &Configs) -> Result<Option<Problem>, ConfigError> {
     let named = named_folders(request);
     let mut deleted = Vec::new();

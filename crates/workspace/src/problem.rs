@@ -1,4 +1,4 @@
-//! What could not be checked, and paths as they are shown.
+//! Problems of files that could not be checked, and paths as they are shown.
 
 use std::io;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::path::Path;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     pub path: String,
-    /// What is wrong, as the end of the sentence "`path` ...".
+    /// The problem, as the end of the sentence "`path` ...".
     pub message: String,
     /// The next step, where there is one.
     pub help: Option<String>,

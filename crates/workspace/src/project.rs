@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What to load.
+/// The files and configuration to load.
 #[derive(Debug, Clone, Default)]
 pub struct Request {
     /// Files and folders whose findings are reported; `-` is standard input.
@@ -55,7 +55,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// Is a file that was named by itself judged after the others of its folder?
+    /// Whether a file that was named by itself is judged after the others of its folder.
     pub(crate) fn replay_folder(&self) -> bool {
         !self.without_history && self.history.is_empty()
     }
@@ -84,7 +84,7 @@ pub struct ProjectFile {
     pub path: PathBuf,
     /// The nearest configuration.
     pub config: Arc<Config>,
-    /// What was read, where placeholders were replaced before it was parsed.
+    /// The original text, if placeholders were replaced before it was parsed.
     pub(crate) original: Option<Box<Original>>,
 }
 
@@ -101,16 +101,16 @@ pub struct Project {
     pub files: Vec<ProjectFile>,
     /// In the order of their numbers, which begin with 1.
     pub databases: Vec<Database>,
-    /// What could not be loaded.
+    /// Files and folders that could not be loaded.
     pub problems: Vec<Problem>,
-    /// What a reader of the report should know although nothing went wrong: files for another database that were found,
+    /// Notes for the reader of the report although nothing went wrong: files for another database that were found,
     /// and migrations that were deleted.
     pub notes: Vec<Problem>,
     /// Files with SQL that were found and are not checked.
     pub skipped: Vec<Skipped>,
-    /// Were files read only, to be parsed during the check?
+    /// Whether files were only read, to be parsed during the check.
     pub(crate) unread: bool,
-    /// What the cache knows of each group; empty without a cache.
+    /// The cached results of each group; empty without a cache.
     pub(crate) warm: Vec<Warm>,
 }
 
@@ -151,7 +151,7 @@ impl Project {
                 Err(problem) => problems.push(problem),
             }
         }
-        let (mut files, foreign) = purpose::leave_out(files, folders);
+        let (mut files, foreign) = purpose::exclude(files, folders);
         known_order::compare_tools(&mut files, &databases);
         // A hook gets notes about the files that it names only.
         notes.extend(foreign.note.filter(|_| named.is_none()));
@@ -170,12 +170,12 @@ impl Project {
         Ok(Self { files, databases, problems, notes, skipped, unread: false, warm: Vec::new() })
     }
 
-    /// What the engine is given: each section of each file.
+    /// The input of the linter: each section of each file.
     pub fn migrations(&self) -> Vec<Migration<'_>> {
         self.files.iter().flat_map(ProjectFile::migrations).collect()
     }
 
-    /// What the statements of reported files do: see [`predict::effects`].
+    /// The effects of the statements of reported files: see [`predict::effects`].
     pub fn effects(&self, settings: &Settings) -> Vec<Vec<StatementEffects>> {
         let mut effects = predict::effects(&self.migrations(), settings.versions.to, &settings.functions);
         for (file, effects) in self.files_of_migrations().into_iter().zip(&mut effects) {
@@ -227,7 +227,7 @@ impl Project {
         order::sequences(&self.migrations_of(database).map(|file| file.path.as_path()).collect::<Vec<_>>())
     }
 
-    /// What is run for a database on the way forward.
+    /// The files with up migrations of a database.
     fn migrations_of(&self, database: u32) -> impl Iterator<Item = &ProjectFile> {
         let belongs = move |file: &&ProjectFile| file.database == database && file.role != Role::Baseline;
         self.files.iter().filter(belongs).filter(|file| file.is_run())
@@ -262,7 +262,7 @@ impl Project {
 }
 
 impl ProjectFile {
-    /// Does the tool run something of it on the way forward?
+    /// Whether the tool runs a part of it as an up migration.
     pub fn is_run(&self) -> bool {
         self.layout.sections.iter().any(|section| section.direction == Direction::Up)
     }
@@ -279,7 +279,7 @@ impl ProjectFile {
         self.original.as_ref().map_or(&self.parsed.source, |original| &original.file)
     }
 
-    /// Were placeholders replaced by the values of the configuration?
+    /// Whether placeholders were replaced by the values of the configuration.
     pub fn has_values(&self) -> bool {
         self.original.is_some()
     }

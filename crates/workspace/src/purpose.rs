@@ -1,4 +1,4 @@
-//! Files that were found in a folder and whose text says that they are no migrations for PostgreSQL. A file that
+//! Files that were found in a folder and whose text says that they are not migrations for PostgreSQL. A file that
 //! the user names is checked whatever its text says.
 
 use crate::dialect::{self, Dialect, Tokens};
@@ -14,14 +14,14 @@ use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// What the text of a file says that it is for.
+/// The purpose of a file according to its text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// Nothing says that it is anything else.
     Migration,
     /// Queries from which sqlc makes code.
     Queries,
-    /// PostgreSQL refuses a statement of it, and `?` stands where a value is to be.
+    /// PostgreSQL refuses a statement of it, and `?` is where a value is to be.
     Parameters,
     /// PostgreSQL refuses a statement of it, and another database reads what none but it does.
     Other(Dialect),
@@ -29,10 +29,10 @@ pub(crate) enum Purpose {
     Dump,
 }
 
-/// What precedes the name of a query of sqlc.
+/// The text before the name of a query of sqlc.
 const QUERY_NAME: &str = "-- name:";
 
-/// What sqlc makes of a query. Source: sqlc 1.30 documentation, "Query annotations".
+/// The commands of sqlc for a query. Source: sqlc 1.30 documentation, "Query annotations".
 const QUERY_COMMANDS: [&str; 10] = [
     ":one",
     ":many",
@@ -82,19 +82,19 @@ fn is_dump(text: &str) -> bool {
             && start.contains("SET client_min_messages = warning;"))
 }
 
-/// Is the line `-- name: GetUser :one`?
+/// Whether the line is one such as `-- name: GetUser :one`.
 fn is_query_name(line: &str) -> bool {
     let Some(words) = line.trim_start().strip_prefix(QUERY_NAME) else { return false };
     let mut words = words.split_whitespace();
     words.next().is_some() && words.next().is_some_and(|command| QUERY_COMMANDS.contains(&command))
 }
 
-/// Does PostgreSQL's parser refuse any of its statements?
+/// Whether PostgreSQL's parser refuses any of its statements.
 fn is_refused(file: &ProjectFile) -> bool {
     with_statements(file, |statements, _| statements.iter().any(|one| one.parsed.is_err()))
 }
 
-/// Asks about the statements of a file, and its text.
+/// Calls `ask` with the statements of a file, and its text.
 fn with_statements<T>(file: &ProjectFile, ask: impl Fn(&[Statement], &str) -> T) -> T {
     let text = file.parsed.source.text.as_str();
     match file.parsed.statements.as_slice() {
@@ -125,21 +125,21 @@ fn has_parameter(statement: &Statement, text: &str) -> bool {
 /// Files with what they say themselves; `None` for those that were named.
 type Loaded = Vec<(ProjectFile, Option<Purpose>)>;
 
-/// Files that are no migrations for PostgreSQL.
+/// Files that are not migrations for PostgreSQL.
 #[derive(Debug, Default)]
-pub(crate) struct LeftOut {
+pub(crate) struct Excluded {
     pub(crate) skipped: Vec<Skipped>,
-    /// Tells of those that somebody may miss in the report.
+    /// Reports the excluded files that somebody may miss in the report.
     pub(crate) note: Option<Problem>,
 }
 
-/// Takes away the files that are no migrations for PostgreSQL.
-pub(crate) fn leave_out(loaded: Loaded, folders: &Folders) -> (Vec<ProjectFile>, LeftOut) {
+/// Separates the migrations from files that are not migrations for PostgreSQL.
+pub(crate) fn exclude(loaded: Loaded, folders: &Folders) -> (Vec<ProjectFile>, Excluded) {
     let groups = groups(&loaded);
     let migrations = || loaded.iter().filter(|(file, purpose)| is_ordered_migration(file, *purpose));
     let with_migrations: BTreeSet<u32> = migrations().map(|(file, _)| file.database).collect();
     let of_migrations: BTreeSet<PathBuf> = migrations().map(|(file, _)| run_together(&file.path)).collect();
-    let (mut files, mut left_out) = (Vec::with_capacity(loaded.len()), Vec::new());
+    let (mut files, mut excluded) = (Vec::with_capacity(loaded.len()), Vec::new());
     for (file, purpose) in loaded {
         let reader = match purpose {
             Some(Purpose::Dump) => is_beside_migrations(&file, &with_migrations).then_some(Reader::Restore),
@@ -150,18 +150,18 @@ pub(crate) fn leave_out(loaded: Loaded, folders: &Folders) -> (Vec<ProjectFile>,
             is_elsewhere.then_some(Reader::Somebody)
         });
         match reader {
-            Some(reader) => left_out.push((file, reader)),
+            Some(reader) => excluded.push((file, reader)),
             None => files.push(file),
         }
     }
-    left_out.retain(|(file, _)| file.role == Role::Reported);
-    let skipped = left_out.iter().map(|(file, reader)| Skipped { path: file.path.clone(), reason: reader.reason() });
+    excluded.retain(|(file, _)| file.role == Role::Reported);
+    let skipped = excluded.iter().map(|(file, reader)| Skipped { path: file.path.clone(), reason: reader.reason() });
     let skipped = skipped.collect();
-    let foreign = left_out.iter().filter_map(|(file, reader)| match reader {
+    let foreign = excluded.iter().filter_map(|(file, reader)| match reader {
         Reader::Database(dialect) => Some((file.path.as_path(), *dialect)),
         Reader::Sqlc | Reader::Restore | Reader::Program | Reader::Somebody => None,
     });
-    (files, LeftOut { skipped, note: note(&foreign.collect::<Vec<_>>()) })
+    (files, Excluded { skipped, note: note(&foreign.collect::<Vec<_>>()) })
 }
 
 /// Whether it is known when the migration runs, and it is no dump itself.
@@ -191,7 +191,7 @@ fn is_outside(path: &Path, of_migrations: &BTreeSet<PathBuf>) -> bool {
     !of_migrations.is_empty() && !path.ancestors().skip(1).any(|folder| of_migrations.contains(folder))
 }
 
-/// What reads a file in place of PostgreSQL's migrations.
+/// The program that reads a file in place of a migration tool for PostgreSQL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Reader {
     Sqlc,
@@ -200,7 +200,7 @@ enum Reader {
     /// A program that puts values in place of `?`.
     Program,
     Database(Dialect),
-    /// Nothing shows what.
+    /// An unknown program, or a person.
     Somebody,
 }
 
@@ -216,7 +216,7 @@ impl Reader {
     }
 }
 
-/// What reads a file that was found, going by the files beside it too; `None` for PostgreSQL.
+/// The reader of a file that was found, judging by the files beside it too; `None` for PostgreSQL.
 fn foreign(path: &Path, purpose: Purpose, groups: &Groups, folders: &Folders) -> Option<Reader> {
     if purpose == Purpose::Queries {
         return Some(Reader::Sqlc);
@@ -243,9 +243,9 @@ type Groups = FxHashMap<PathBuf, Group>;
 #[derive(Debug)]
 struct Group {
     dialect: Dialect,
-    /// Is any of the files unmistakably for PostgreSQL?
+    /// Whether any of the files is unmistakably for PostgreSQL.
     has_own: bool,
-    /// Has a folder around them the name of the database in its own: `riversqlite`?
+    /// Whether a folder around them has the name of the database in its own: `riversqlite`.
     is_named: bool,
     /// How many files there are, and how many of them are for another database.
     files: usize,
@@ -253,7 +253,7 @@ struct Group {
 }
 
 impl Group {
-    /// Are all of the files for another database? One among many may be a mistake.
+    /// Whether all of the files are for another database. One among many may be a mistake.
     fn is_foreign(&self) -> bool {
         !self.has_own && (self.is_named || self.foreign * MOST_PORTABLE >= self.files)
     }
@@ -294,7 +294,7 @@ fn run_together(path: &Path) -> PathBuf {
     folder
 }
 
-/// Is it run with others in an order, and not named after another database?
+/// Whether it is run with others in an order, and not named after another database.
 fn is_migration(path: &Path, folders: &Folders) -> bool {
     let facts = folders.around(path);
     let is_among_migrations = order::is_versioned(path) || facts.named.is_some() || facts.root().is_some();
@@ -302,7 +302,7 @@ fn is_migration(path: &Path, folders: &Folders) -> bool {
     is_among_migrations && !skipped::is_for_another(&name)
 }
 
-/// Tells of files whose text is written for another database: that is a guess. The summary counts the other ones.
+/// Reports files whose text is written for another database: that is a guess. The summary counts the other ones.
 fn note(foreign: &[(&Path, Dialect)]) -> Option<Problem> {
     let (first, _) = foreign.first()?;
     let databases: BTreeSet<Dialect> = foreign.iter().map(|(_, dialect)| *dialect).collect();

@@ -18,7 +18,7 @@ pub struct EncodingError {
 /// Most bytes of a file with SQL: no migration that a person reviews is larger.
 const MAX_SQL: u64 = 128 << 20;
 
-/// Most bytes of every other file: configuration, statistics, baselines, and what tells of a migration tool.
+/// Maximum size of every other file: configuration, statistics, baselines, and files that name a migration tool.
 const MAX_OTHER: u64 = 16 << 20;
 
 pub(crate) fn read(path: &Path) -> Result<(SourceFile, Option<EncodingError>), Problem> {

@@ -122,11 +122,11 @@ fn branch(root: &Path, file: &Path) -> Option<(PathBuf, String)> {
     let is_release = name.contains(|one: char| one.is_ascii_digit()) && !name.to_ascii_lowercase().starts_with("db");
     // The folder is the migration where the file is called the same in each.
     let migration = if file.parent() == Some(sequence.as_path()) { file } else { file.parent()? };
-    let is_down = order::leads_back(file);
+    let is_down = order::is_rollback_migration(file);
     (!is_release && !is_down).then(|| (root.join(name), git::version(migration)))
 }
 
-/// Which folders are those of repositories, looked at once each.
+/// The folders that are those of repositories, each looked up once.
 #[derive(Debug, Default)]
 pub(crate) struct Repositories(FxHashMap<PathBuf, bool>);
 

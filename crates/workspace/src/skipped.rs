@@ -1,4 +1,4 @@
-//! Files and folders whose names say that they are no migrations for PostgreSQL.
+//! Files and folders whose names say that they are not migrations for PostgreSQL.
 
 use crate::config::absolute;
 use crate::order;
@@ -22,7 +22,7 @@ pub enum SkipReason {
     OtherDatabase,
     /// sqlc generates code from it.
     Queries,
-    /// `?` stands in it where a program puts values, and it is no migration.
+    /// Programs put values in place of its `?`, so it is not a migration.
     Parameters,
     /// It is a dump of the whole schema beside migrations.
     Dump,
@@ -75,7 +75,7 @@ impl Skipped {
     }
 }
 
-/// Why the names in a path say that a file is no migration.
+/// Why the names in a path say that a file is not a migration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Skip {
     pub(crate) reason: SkipReason,
@@ -184,7 +184,7 @@ fn of_file(file: &Path) -> Option<Skip> {
     if file.file_name().is_some_and(|name| is_named_for_another(&name.to_string_lossy())) {
         return skip(SkipReason::OtherDatabase, false);
     }
-    if is_aside_file(file) { skip(SkipReason::Test, true) } else { None }
+    if is_test_or_demo(file) { skip(SkipReason::Test, true) } else { None }
 }
 
 fn of_one_folder(folder: &Path, name: &str) -> Option<Skip> {
@@ -198,7 +198,7 @@ fn of_one_folder(folder: &Path, name: &str) -> Option<Skip> {
     if is_for_another(name) {
         return skip(SkipReason::OtherDatabase, false);
     }
-    if (is_named_aside(name) || is_local(folder, name)) && !is_among_migrations(folder) {
+    if (is_named_for_samples(name) || is_local(folder, name)) && !is_among_migrations(folder) {
         let is_test = is_source_set_of_tests(name) || PERL_TESTS.contains(&name.to_ascii_lowercase().as_str());
         return skip(if is_test { SkipReason::Test } else { SkipReason::Sample }, true);
     }
@@ -220,7 +220,7 @@ fn is_ordinary(folder: &Path, name: &str) -> bool {
 /// Whether the name says that the folder holds samples, tests, or data of developers. Below a folder that is named so,
 /// everything is one: a module there may well be about samples. A name that begins with a version is that of a
 /// migration: `20240131_add_samples/migration.sql`.
-pub(crate) fn is_named_aside(name: &str) -> bool {
+pub(crate) fn is_named_for_samples(name: &str) -> bool {
     if is_source_set_of_tests(name) {
         return true;
     }
@@ -247,7 +247,7 @@ fn is_among_migrations(path: &Path) -> bool {
 
 /// Whether the name of a file says test or demo, as `test_x.sql`, `x.spec.sql` and `x_demo.sql` do. One with a version
 /// is a migration about a test: `V2__demo.sql`.
-fn is_aside_file(path: &Path) -> bool {
+fn is_test_or_demo(path: &Path) -> bool {
     let Some(stem) = path.file_stem().and_then(|stem| stem.to_str()) else { return false };
     let stem = stem.to_ascii_lowercase();
     let says_so = ["test", "demo"].contains(&stem.as_str())

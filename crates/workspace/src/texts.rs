@@ -16,7 +16,7 @@ pub struct Texts {
     pub stdin: Option<String>,
     /// By the path on disk.
     open: BTreeMap<PathBuf, String>,
-    /// What git's index holds of files that differ from it, by the path on disk.
+    /// The contents in git's index of files that differ from it, by the path on disk.
     staged: BTreeMap<PathBuf, Vec<u8>>,
     parsed: Option<Arc<ParsedFiles>>,
 }
@@ -31,7 +31,7 @@ impl Texts {
         Self { parsed: Some(parsed), ..Self::default() }
     }
 
-    /// `text` counts as the text of the file at `path`.
+    /// Treats `text` as the text of the file at `path`.
     pub fn open(&mut self, path: &Path, text: String) {
         self.open.insert(identity(path), text);
     }

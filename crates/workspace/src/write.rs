@@ -15,7 +15,7 @@ pub struct Change {
     pub after: String,
 }
 
-/// Changes files. All of them are looked at first, so that what can be refused is refused before the first is written.
+/// Changes files. All of them are examined first, so that what can be refused is refused before the first is written.
 pub fn write_changes(changes: &[Change]) -> Result<(), Problem> {
     changes.iter().try_for_each(check)?;
     changes.iter().try_for_each(|change| replace(&change.path, &change.after))
@@ -41,7 +41,7 @@ fn check(change: &Change) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Refuses a path at which a checkout may have put something else than a file of its own: a link, a device, a folder
+/// Refuses a path at which a checkout may have put something other than a file of its own: a link, a device, a folder
 /// that leads elsewhere.
 fn writable(path: &Path) -> Result<(), Problem> {
     let refused = |why: String| Err(Problem::new(path, format!("is not written: it {why}"), None));
@@ -74,11 +74,11 @@ fn replace(path: &Path, text: &str) -> Result<(), Problem> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let permissions = fs::metadata(path).map_err(failure)?.permissions();
     // Its name cannot be guessed, and nothing that is there is opened.
-    let mut aside = tempfile::Builder::new().prefix(".pgvet-").tempfile_in(folder).map_err(failure)?;
-    aside.write_all(text.as_bytes()).map_err(failure)?;
-    aside.as_file().set_permissions(permissions).map_err(failure)?;
-    aside.as_file().sync_all().map_err(failure)?;
-    aside.persist(path).map(drop).map_err(|error| failure(error.error))
+    let mut temporary = tempfile::Builder::new().prefix(".pgvet-").tempfile_in(folder).map_err(failure)?;
+    temporary.write_all(text.as_bytes()).map_err(failure)?;
+    temporary.as_file().set_permissions(permissions).map_err(failure)?;
+    temporary.as_file().sync_all().map_err(failure)?;
+    temporary.persist(path).map(drop).map_err(|error| failure(error.error))
 }
 
 /// Writes new files, none over one that is there. If one fails, none is left.

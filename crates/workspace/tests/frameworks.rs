@@ -20,7 +20,8 @@ fn load(paths: Vec<PathBuf>) -> Project {
     Project::load(&request, &|_, _| {}).unwrap()
 }
 
-/// What is run, in order: the folder of the database, then path, tool, direction, transaction, number of statements.
+/// The files that are run, in order: the folder of the database, then path, tool, direction, transaction, number of
+/// statements.
 fn describe(name: &str) -> String {
     let root = folder(name);
     let project = load(vec![root.clone()]);
@@ -98,7 +99,7 @@ fn every_tool_has_a_repository_here() {
     assert_eq!(folders, tools);
 }
 
-/// What tools run as their users expect is not refused by PostgreSQL.
+/// PostgreSQL does not refuse migrations that tools run as their users expect.
 #[test]
 fn none_of_the_histories_fails() {
     for tool in tools() {

@@ -56,19 +56,19 @@ fn files_run_in_the_order_that_was_recorded() {
             names.map(|name| name.split_once("migrations/").unwrap().1.to_owned()).collect::<Vec<_>>()
         };
         assert_eq!(names(true), run, "{}", fields[0]);
-        let mut left_out: Vec<String> = names(false).into_iter().filter(|name| !name.ends_with("down.sql")).collect();
-        left_out.sort();
+        let mut skipped: Vec<String> = names(false).into_iter().filter(|name| !name.ends_with("down.sql")).collect();
+        skipped.sort();
         let mut expected = not_run;
         expected.sort_unstable();
-        assert_eq!(left_out, expected, "{}", fields[0]);
+        assert_eq!(skipped, expected, "{}", fields[0]);
     }
 }
 
 #[test]
-fn what_a_tool_refuses_or_leaves_out_is_reported() {
+fn what_a_tool_refuses_or_skips_is_reported() {
     let function = "CREATE FUNCTION f() RETURNS void LANGUAGE plpgsql AS $$\nBEGIN\n  PERFORM 1;\nEND $$;\n";
     for (text, expected) in [
-        ("SELECT 1;\n-- +migrate Up\nSELECT 2;\n".to_owned(), "leaves out"),
+        ("SELECT 1;\n-- +migrate Up\nSELECT 2;\n".to_owned(), "skips a statement"),
         ("SELECT 1;\n-- +goose Up\nSELECT 2;\n".to_owned(), "before the first mark"),
         (format!("-- +goose Up\n{function}"), "cuts this statement apart"),
         (format!("-- +migrate Up\n{function}"), "cuts this statement apart"),

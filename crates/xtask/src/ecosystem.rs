@@ -100,7 +100,7 @@ struct Start {
     line: u32,
 }
 
-/// What a finding is known by: path, line, rule and message.
+/// The identity of a finding: path, line, rule and message.
 type Key = (String, u32, String, String);
 
 /// How often each finding is made.
@@ -119,7 +119,7 @@ fn findings(program: &Path, folder: &Path) -> Result<BTreeMap<Key, usize>, Strin
     Ok(counts)
 }
 
-/// What two runs over a repository do not have in common, with how often.
+/// Differences between two runs over a repository, with their counts.
 #[derive(Default)]
 struct Differences {
     gone: Vec<(Key, usize)>,

@@ -26,11 +26,11 @@ struct Arguments {
 enum Task {
     /// Regenerate the tables of built-in objects from the catalogs of real servers.
     Builtin(builtin::Arguments),
-    /// Write the pages of `rules/` and `docs/tools/` anew.
+    /// Regenerate the pages of `rules/` and `docs/tools/`.
     Docs,
-    /// Write `pgvet.schema.json` anew.
+    /// Regenerate `pgvet.schema.json`.
     Schema,
-    /// Register rules that are not registered, and write the pages and the schema anew.
+    /// Register rules that are not registered, and regenerate the pages and the schema.
     Generate,
     /// Write the source of the documentation site.
     Site(site::Arguments),
@@ -62,7 +62,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What a new rule, or a new option, changes in files that are generated.
+/// Regenerates the files that depend on the rules and options.
 fn generate() -> Result<(), String> {
     if new_rule::register_all(&repository())? {
         // The pages are those of the rules that this program was built with.

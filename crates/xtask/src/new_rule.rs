@@ -127,7 +127,7 @@ fn registered(text: &str, category: &str, module: &str) -> String {
     lines.join("\n") + "\n"
 }
 
-/// The text with the line before the first of its like that sorts after it, or behind the last.
+/// The text with the line before the first similar one that sorts after it, or after the last.
 fn insert_sorted(text: &str, line: &str, alike: impl Fn(&str) -> bool) -> String {
     let mut lines: Vec<&str> = text.lines().collect();
     if lines.contains(&line) {

@@ -49,7 +49,7 @@ impl<'a> Case<'a> {
         extents.map(|extent| extent.strip_prefix("at most ")?.split(' ').next()?.parse::<i64>().ok()).sum()
     }
 
-    /// What is said about a table, if anything is.
+    /// Whether something is said about a table.
     fn speaks_of(&self, table: &str) -> bool {
         self.verdicts.iter().any(|(_, of, _)| *of == table)
     }

@@ -1,4 +1,4 @@
-//! What the rules say about subtransactions, against real servers: which of them take a transaction ID, when the cache
+//! Findings about subtransactions, compared with real servers: which of them take a transaction ID, when the cache
 //! of a session overflows, and when a row gets a `MultiXact`.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]

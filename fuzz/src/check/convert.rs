@@ -1,7 +1,7 @@
 use crate::ranges::assert_inside;
 use pgvet_syntax::statement;
 
-/// Statements stand in order, and everything that they name stands in the text.
+/// Statements are in order, and everything that they name is in the text.
 pub fn convert(text: &str) {
     let statements = statement::parse(text);
     assert_inside(text, &statements);

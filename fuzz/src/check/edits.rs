@@ -7,7 +7,7 @@ use pgvet_model::checkpoint::Checkpoint;
 use pgvet_model::memory::Memory;
 use pgvet_syntax::source::SourceFile;
 
-/// A text that is parsed and checked again after an edit gives what it gives anew.
+/// Checks that parsing again after an edit gives the same as parsing from scratch.
 pub fn edits(text: &str) {
     let Ok(mut scenario) = Scenario::read(text) else { return };
     scenario.sections.retain(|section| !section.text.is_empty());
@@ -31,8 +31,8 @@ pub fn edits(text: &str) {
         let before = previous.source.text.clone();
         let (parsed, first_change) =
             parse_file_again(SourceFile::new(previous.source.path.clone(), text), previous);
-        let anew = pgvet_syntax::statement::parse_file(parsed.source.clone());
-        assert_eq!(shown(&parsed), shown(&anew), "from {before:?} to {:?}", parsed.source.text);
+        let from_scratch = pgvet_syntax::statement::parse_file(parsed.source.clone());
+        assert_eq!(shown(&parsed), shown(&from_scratch), "from {before:?} to {:?}", parsed.source.text);
         if let Some(first_change) = first_change {
             drop(memory.forget(|statement| statement.start >= first_change));
         }

@@ -5,7 +5,7 @@ use pgvet_linter::fix::{Applicability, Fix, apply};
 use pgvet_linter::rewrite::rewrite;
 use pgvet_syntax::statement;
 
-/// Every fix does what it should, and changes nothing but its ranges. What takes the place of a migration parses.
+/// Every fix does what it should, and changes nothing but its ranges. The statements that replace a migration parse.
 pub fn fixes(text: &str) {
     let Ok(scenario) = Scenario::read(text) else { return };
     let outcome = scenario.run();
@@ -29,7 +29,7 @@ pub fn fixes(text: &str) {
     }
 }
 
-/// Are the texts between and around its edits the same afterwards?
+/// Asserts that the texts between and around its edits are the same afterwards.
 fn assert_local(outcome: &Outcome, found: &Diagnostic, fix: &Fix) {
     let text = &outcome.files[found.file as usize].source.text;
     let applied = apply(text, [fix]);

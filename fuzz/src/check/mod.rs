@@ -1,4 +1,4 @@
-//! What must hold for every text, one file for each target.
+//! Properties of every text, one file for each target.
 
 mod config;
 mod convert;

@@ -16,7 +16,7 @@ pub fn plpgsql(text: &str) {
     }
 }
 
-/// What is read has its place in the file, and the SQL in it its place in the body.
+/// Checks that everything that is read has its place in the file, and the SQL in it its place in the body.
 fn read(text: &str, body: &BodyText<'_>) {
     let read = plpgsql::read(body);
     assert_inside(text, &read.errors);

@@ -8,7 +8,7 @@ use pgvet_model::effect::Effects;
 use pgvet_model::predict;
 use pgvet_model::memory::Memory;
 
-/// A run says the same every time, also when it begins behind the history, and points into its files.
+/// A run says the same every time, also when it begins after the history, and points into its files.
 pub fn replay(text: &str) {
     let Ok(scenario) = Scenario::read(text) else { return };
     let files = scenario.files();

@@ -16,7 +16,7 @@ pub fn split(text: &str) {
             covered.push(piece.range);
         }
     }
-    // A command of psql may stand inside of a statement, and so may what a branch leaves out.
+    // A psql command, or a branch that is not run, may be inside a statement.
     let is_apart = |piece: &&Piece| !matches!(piece.kind, PieceKind::MetaCommand | PieceKind::NotRun);
     let statements = result.pieces.iter().filter(is_apart);
     let starts = statements.map(|piece| piece.range);

@@ -6,7 +6,7 @@ use pgvet_linter::meta::Category;
 use pgvet_linter::rules;
 use pgvet_syntax::source::TextRange;
 
-/// What begins a suppression, and the same as a comment that says nothing.
+/// Beginnings of suppressions, each with a similar one of a comment without meaning.
 const MARKS: [(&str, &str); 4] = [
     ("pgvet:", "qgvet:"),
     ("squawk-ignore", "tquawk-ignore"),

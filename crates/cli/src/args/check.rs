@@ -17,7 +17,7 @@ const FIXES: &str = "Fixes";
 /// Heading of the options about findings that are known.
 const KNOWN: &str = "Known findings";
 
-/// What the exit status says.
+/// The meaning of the exit status, for the help.
 const CHECK_STATUS: &str = "Exit status:\n  \
     0  no finding at or above --fail-on\n  \
     1  a finding at or above --fail-on; with --diff, something would change\n  \
@@ -72,7 +72,7 @@ pub(crate) struct CheckArgs {
     pub(crate) fix: FixArgs,
 }
 
-/// What earlier runs found out.
+/// Use of the cache of earlier runs.
 #[derive(Debug, Args)]
 pub(crate) struct CacheArgs {
     /// Neither use nor write the cache of earlier runs (its folder: `PGVET_CACHE_DIR`).

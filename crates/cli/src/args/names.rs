@@ -67,7 +67,7 @@ pub(crate) fn categories() -> Vec<Category> {
     all
 }
 
-/// What `--level` says.
+/// The value of `--level`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum LevelArg {
     /// The lowest severity that is shown.

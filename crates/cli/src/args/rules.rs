@@ -42,7 +42,7 @@ pub(crate) struct RuleArgs {
 }
 
 impl RuleArgs {
-    /// What `fails` the run is shown, too, unless the user asked for less.
+    /// Applies the options. Findings that make the run fail (`fails`) are shown, too, unless the user requested less.
     pub(crate) fn apply(&self, config: &Config, fails: Option<Severity>, mut settings: Settings) -> Settings {
         settings.level = config.level(fails);
         if let Some(confidence) = self.confidence {

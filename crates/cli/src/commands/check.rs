@@ -107,7 +107,7 @@ fn show(
     Ok(if fails { ExitStatus::Findings } else { ExitStatus::Clean })
 }
 
-/// What is written, and where; only one of them may go to standard output.
+/// The reports to write, and where; only one of them may go to standard output.
 fn outputs(args: &CheckArgs) -> Result<Vec<Output>, Failure> {
     let mut outputs = args.format.clone();
     let counts = |output: &&Output| matches!(output.format, Format::Full | Format::Concise | Format::Json);

@@ -18,7 +18,7 @@ use std::io::{self, Write};
 /// A fix may make room for the next one, but not for ever.
 const ROUNDS: usize = 20;
 
-/// What the rounds came to.
+/// The result of the rounds.
 struct Fixed {
     changes: Vec<Change>,
     /// How many fixes were made.
@@ -122,7 +122,7 @@ struct Rounds<'a> {
     spoiled: BTreeSet<String>,
 }
 
-/// What a look at the project shows, by the index of the file.
+/// The fixes chosen in a round, by the index of the file.
 struct Chosen {
     fixes: BTreeMap<usize, Vec<Fix>>,
     /// How many statements PostgreSQL refuses.

@@ -12,7 +12,7 @@ use pgvet_workspace::{Change, Project, suppression, write_changes};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
-/// What became of the comments.
+/// Whether the comments were written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Done {
     /// They are in the files, and in the project.

@@ -47,7 +47,7 @@ pub(super) fn with_page(rule: &'static RuleMeta) -> Value {
     value
 }
 
-/// Which preset runs the rule.
+/// Returns the preset that runs the rule.
 pub(super) fn preset(rule: &RuleMeta) -> &'static str {
     match rule {
         RuleMeta { category: Category::Engine, .. } => "always",

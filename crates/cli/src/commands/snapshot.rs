@@ -34,7 +34,7 @@ pub(super) fn text(statistics: &Statistics) -> Result<String, Failure> {
     Ok(text + "\n")
 }
 
-/// What somebody has measured and written into the file that will be replaced.
+/// The measured throughput in the file that will be replaced.
 fn measured(path: &Path) -> Result<Option<Throughput>, Failure> {
     let lost = |error: &dyn Display| {
         let message = format!("cannot read `{}`, so what it says of throughput would be lost: {error}", path.display());

@@ -119,7 +119,7 @@ fn measure(
     Ok(trace)
 }
 
-/// What the rules say about what was seen.
+/// Runs the rules on the observed effects.
 fn judge(args: &TraceArgs, project: &Project, trace: &Trace) -> Outcome {
     let settings = |config: &Config| {
         let mut settings = settings_for(trace.major, args.input.settings(config));
@@ -135,12 +135,13 @@ fn judge(args: &TraceArgs, project: &Project, trace: &Trace) -> Outcome {
     project.check_observed(&settings, &observe, &|_, _| ())
 }
 
-/// Does the run begin with a dump of a schema?
+/// Whether the run begins with a dump of a schema.
 fn has_schema(project: &Project) -> bool {
     project.files.iter().any(|file| file.role == Role::Baseline)
 }
 
-/// What the model says. A scratch server is empty at first, but for the tables of the tools, and the model is told so.
+/// Returns the predictions of the model. A scratch server is empty at first, but for the tables of the tools, so the
+/// model starts from that.
 fn predicted(
     args: &TraceArgs,
     project: &Project,
@@ -186,7 +187,7 @@ fn status(args: &TraceArgs, report: &TraceReport<'_>) -> ExitStatus {
     }
 }
 
-/// Is there a finding for which the user wants to see the run fail?
+/// Whether there is a finding for which the user wants the run to fail.
 fn fails(args: &TraceArgs, report: &TraceReport<'_>) -> bool {
     let least = args.fail_on.and_then(FailOn::severity);
     least.is_some_and(|least| report.findings.findings.iter().any(|finding| finding.diagnostic.severity >= least))
@@ -284,7 +285,7 @@ fn doing(event: Event<'_>) -> String {
     }
 }
 
-/// What clients are to run meanwhile.
+/// The statements for clients to run meanwhile.
 fn workload(args: &TraceArgs) -> Result<Option<Workload>, Failure> {
     let Some(path) = &args.workload else { return Ok(None) };
     let shown = path.display().to_string();

@@ -1,4 +1,4 @@
-//! What is wrong with a configuration file, underlined.
+//! Errors of a configuration file, underlined.
 
 use crate::inert;
 use crate::style::Style;

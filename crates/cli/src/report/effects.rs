@@ -1,4 +1,4 @@
-//! What statements do, put together for the formats of `pgvet effects`.
+//! The effects of statements, prepared for the formats of `pgvet effects`.
 
 use pgvet_model::predict::StatementEffects;
 use pgvet_model::version::PgVersion;

@@ -59,7 +59,7 @@ impl<'r, 'a> Entry<'r, 'a> {
     }
 }
 
-/// What the findings of a group share: the rule, and the migration if the rule groups by it.
+/// The key that the findings of a group share: the rule, and the migration if the rule groups by it.
 fn group<'a>(finding: &Finding<'a>) -> (&'a str, Option<u32>) {
     let by = finding.rule().map_or(GroupedBy::Migration, |rule| rule.grouped_by);
     (finding.diagnostic.rule, (by == GroupedBy::Migration).then_some(finding.diagnostic.file))

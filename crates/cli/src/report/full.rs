@@ -64,7 +64,7 @@ pub(crate) fn write(report: &Report<'_>, style: Style, out: &mut dyn Write) -> i
     write_next_steps(report, style, out)
 }
 
-/// What can be done about the findings: how many have a fix, and where their rules are explained.
+/// Writes the next steps for the findings: how many have a fix, and where their rules are explained.
 fn write_next_steps(report: &Report<'_>, style: Style, out: &mut dyn Write) -> io::Result<()> {
     for line in report.remedies() {
         writeln!(out, "{}", wrap(&line, style.width))?;
@@ -85,7 +85,7 @@ const LABELS: usize = 8;
 /// How many entries of the baseline are named.
 const FIXED_SHOWN: usize = 5;
 
-/// Which entries of the baseline are not needed any more.
+/// Writes the entries of the baseline that are not needed any more.
 pub(super) fn write_fixed(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> {
     let Some(known) = report.known.as_ref().filter(|known| !known.fixed.is_empty()) else { return Ok(()) };
     writeln!(out, "fixed since {} was written (`pgvet baseline` forgets them):", known.path)?;
@@ -134,7 +134,7 @@ impl<'a> Shown<'a> {
         Self { found, message, source, labels, help: (!help.is_empty()).then(|| inert::lines(&help.join("\n"))) }
     }
 
-    /// What names the rule: `error[drop-column]`.
+    /// The name of the rule with its severity: `error[drop-column]`.
     fn code_text(&self) -> String {
         format!("{}[{}]", self.found.severity.as_str(), self.found.rule)
     }
@@ -230,7 +230,7 @@ impl SourceCode for Source<'_> {
         after: usize,
     ) -> Result<Box<dyn SpanContents<'a> + 'a>, MietteError> {
         let source = self.file;
-        // miette counts lines from the beginning of what it is given, for each finding anew.
+        // miette counts lines from the beginning of the text that it is given, for each finding.
         let offset = u32::try_from(span.offset()).map_err(|_| MietteError::OutOfBounds)?;
         let first = source.lines().line_of(offset).saturating_sub(before + 1);
         let start = source.lines().start(first).map_or(0, |start| start as usize);

@@ -22,7 +22,7 @@ pub(super) struct Document<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     baseline: Option<&'a Known>,
     problems: Vec<JsonProblem<'a>>,
-    /// What to know although nothing went wrong: files that look written for another database, deleted migrations.
+    /// Notes that are not problems: files that look written for another database, deleted migrations.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notes: Vec<JsonProblem<'a>>,
     /// Files with SQL that were found and not checked.
@@ -56,7 +56,7 @@ pub(super) struct JsonDiagnostic<'a> {
     /// Findings of the same group are one entry in reports for people.
     group: String,
     url: String,
-    /// After a trace: was the statement judged by what it was seen to do?
+    /// After a trace: whether the statement was judged by its observed effects.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<json_schema::Evidence>")]
     evidence: Option<Evidence>,

@@ -38,7 +38,7 @@ values! {
     Confidence: Possible, Likely, Certain;
     /// How far a fix can be trusted.
     Applicability: DisplayOnly, Unsafe, Safe;
-    /// What the finding was judged by.
+    /// The evidence for the finding.
     Evidence: Predicted, Observed;
     /// Why files are not checked.
     SkipReason: Dependency, Test, Sample, OtherDatabase, Queries, Parameters, Dump, NoMigration, Excluded, OutsidePaths,

@@ -96,7 +96,7 @@ fn details(report: &Report<'_>, entry: &Entry<'_, '_>, out: &mut dyn Write) -> i
     writeln!(out, "</details>")
 }
 
-/// So many lines of a statement are shown.
+/// Maximum number of lines of a statement that are shown.
 const LINES: usize = 12;
 
 fn write_sql(statement: &str, out: &mut dyn Write) -> io::Result<()> {

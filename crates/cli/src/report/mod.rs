@@ -1,4 +1,4 @@
-//! What a run found, in each format. One file per format.
+//! Reports of a run, in each format. One file per format.
 
 pub(crate) mod checkstyle;
 pub(crate) mod concise;
@@ -50,11 +50,11 @@ pub(crate) struct Report<'a> {
     files: Vec<&'a ProjectFile>,
     /// In the order of files, and of places in them; without known ones.
     pub(crate) findings: Vec<Finding<'a>>,
-    /// What comments suppress, where that was asked for.
+    /// Findings that comments suppress, if they were requested.
     pub(crate) suppressed: Vec<Finding<'a>>,
     pub(crate) known: Option<Known>,
     pub(crate) summary: Summary,
-    /// What the settings of the run hide.
+    /// Counts of findings that the settings of the run hide.
     hidden: Hidden,
     /// Whether only findings are shown to people, without what is said about them.
     pub(crate) is_quiet: bool,
@@ -76,14 +76,14 @@ pub(crate) struct Finding<'a> {
     pub(crate) fails: bool,
 }
 
-/// What the baseline knows.
+/// The baseline of the run.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub(crate) struct Known {
     /// Where it is.
     pub(crate) path: String,
     /// How many findings it holds back.
     pub(crate) findings: usize,
-    /// What it knows and is not there any more.
+    /// Findings in it that no longer exist.
     #[schemars(with = "Vec<json_schema::KnownFinding>")]
     pub(crate) fixed: Vec<KnownFinding>,
 }
@@ -112,7 +112,7 @@ impl<'a> Report<'a> {
         report
     }
 
-    /// Leaves out what comments suppress.
+    /// Omits what comments suppress.
     #[must_use]
     pub(crate) fn without_suppressed(mut self) -> Self {
         self.suppressed.clear();
@@ -120,7 +120,7 @@ impl<'a> Report<'a> {
         self
     }
 
-    /// Leaves out what other migrations have: those are the indexes of the wanted ones.
+    /// Omits the findings of other migrations than the wanted ones, which are given by index.
     #[must_use]
     pub(crate) fn of_migrations(mut self, wanted: &BTreeSet<usize>) -> Self {
         self.findings.retain(|finding| wanted.contains(&(finding.diagnostic.file as usize)));
@@ -137,7 +137,7 @@ impl<'a> Report<'a> {
         self
     }
 
-    /// Leaves out what the baseline knows.
+    /// Omits what the baseline knows.
     #[must_use]
     pub(crate) fn without_known(mut self, baseline: &Baseline) -> Self {
         let all = self.findings.len();

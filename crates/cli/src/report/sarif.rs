@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-/// What paths are relative to, by the name that other programs give it, too.
+/// The base of relative paths, by the name that other programs give it, too.
 const ROOT: &str = "%SRCROOT%";
 
 const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
@@ -50,7 +50,7 @@ pub(crate) fn write(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> 
     writeln!(out)
 }
 
-/// What could not be checked, and what to know although nothing went wrong.
+/// The problems and notes of a run.
 fn notifications(report: &Report<'_>) -> Vec<Value> {
     let problems = report.project.problems.iter().map(|problem| ("error", problem));
     let notes = report.project.notes.iter().map(|note| ("note", note));

@@ -1,4 +1,4 @@
-//! What was measured, put together for the formats of `pgvet trace`.
+//! The measurements of a trace, prepared for the formats of `pgvet trace`.
 
 use super::{Finding, JsonRange, Report};
 use pgvet_model::effect::Evidence;
@@ -22,7 +22,7 @@ pub(crate) struct TraceReport<'a> {
     pub(crate) differences: Vec<ModelDifference>,
     /// With the index of their migration in `migrations`.
     pub(crate) exceeded: Vec<(usize, Exceeded<'a>)>,
-    /// What the rules say about what was seen.
+    /// The findings of the rules about the observed effects.
     pub(crate) findings: Report<'a>,
     /// How many rows tables have in production, where the arguments say it.
     production: &'a [RowTarget],
@@ -75,7 +75,7 @@ impl<'a> TraceReport<'a> {
         self.trace.migrations.iter().map(|migration| migration.statements.len()).sum()
     }
 
-    /// What the statement would take in production, where that can be told.
+    /// Extrapolates the time of the statement in production, if that is possible.
     pub(crate) fn extrapolation(&self, traced: &TracedFile<'_>, statement: &StatementTrace) -> Option<Extrapolation> {
         let config = self.findings.project.config_of(traced.file.database);
         let given = |relation: &Relation| {
@@ -119,7 +119,7 @@ impl<'a> TracedFile<'a> {
         self.trace.statements.iter().filter(|statement| !statement.range.is_empty())
     }
 
-    /// What a finding is about, where it was run.
+    /// The statement of a finding, as it was run.
     pub(crate) fn statement_of(&self, finding: &Finding<'_>) -> Option<&'a StatementTrace> {
         let start = finding.diagnostic.statement.start;
         self.statements().find(|statement| self.file.on_disk(statement.range).start == start)
@@ -179,7 +179,7 @@ pub(crate) fn matters(lock: &LockTrace, all: &[&LockTrace]) -> bool {
     lock.mode >= weakest && !lock.relation.table.is_some_and(closed)
 }
 
-/// What others cannot do while the lock is held; nothing where they cannot see the relation.
+/// The work of others that the lock blocks; nothing if they cannot see the relation.
 pub(crate) fn blocks(lock: &LockTrace) -> Vec<&'static str> {
     if !lock.exposed {
         return Vec::new();

@@ -76,7 +76,7 @@ struct JsonLock {
     relation: String,
     kind: &'static str,
     mode: LockMode,
-    /// Can others see the relation?
+    /// Whether others can see the relation.
     exposed: bool,
     acquired_ms: f64,
     held_ms: f64,

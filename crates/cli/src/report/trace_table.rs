@@ -76,7 +76,7 @@ fn write_migration(
     Ok(())
 }
 
-/// What a migration used up.
+/// The resources that a migration used.
 pub(crate) fn totals(trace: &MigrationTrace) -> Vec<String> {
     let mut totals = vec![plural_of(trace.xids, "XID"), format!("{} of WAL", bytes(trace.wal_bytes))];
     if trace.temp_bytes > 0 {
@@ -151,7 +151,7 @@ fn write_statement(
     }
 }
 
-/// What a rule says, with its next step.
+/// Writes the message of a rule, with its next step.
 fn write_finding(finding: &Finding<'_>, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let found = finding.diagnostic;
     let severity = format!("{:7}", found.severity.as_str());

@@ -9,7 +9,7 @@ use std::process::{Command, Output, Stdio};
 /// A folder with files of its own, in which the program is run.
 pub(crate) struct Folder(tempfile::TempDir);
 
-/// What a run printed, with its exit status before it.
+/// The output of a run, with its exit status before it.
 pub(crate) type Transcript = String;
 
 impl Folder {

@@ -14,7 +14,7 @@ use pgvet_syntax::source::TextRange;
 use std::sync::Arc;
 
 impl Checker<'_> {
-    /// What rules may look at: a statement of the file, or the one of these that its code ran.
+    /// The context of rules: a statement of the file, or one that its code ran.
     pub(super) fn context<'a>(&'a self, visit: &StatementVisit<'a>, inner: Option<usize>) -> RuleContext<'a> {
         let executed = &visit.code.executed;
         let of_file = RuleContext {
@@ -54,7 +54,7 @@ impl Checker<'_> {
         found.collect()
     }
 
-    /// Shows each statement that code has run to the rules, as if it stood in the file.
+    /// Shows each statement that code has run to the rules, as if it were in the file.
     pub(super) fn found_in_code(
         &self,
         visit: &StatementVisit<'_>,
@@ -91,7 +91,7 @@ impl Checker<'_> {
         found
     }
 
-    /// What the statement has run is earlier for those after it.
+    /// Records the statements that the statement has run, for those after it.
     pub(super) fn note_done(&mut self, visit: &StatementVisit<'_>) {
         let outer = visit.statement.range.start;
         if self.done.last().is_some_and(|last| last.outer == outer) {
@@ -111,7 +111,8 @@ impl Checker<'_> {
     }
 }
 
-/// What called functions do is found at the call: shows where those that lead to it are defined.
+/// Labels findings in called functions, which are reported at the call, with the definitions of the functions that lead
+/// to it.
 pub(super) fn label_calls(
     found: &mut Diagnostic,
     visit: &StatementVisit<'_>,
@@ -126,7 +127,7 @@ pub(super) fn label_calls(
     }
 }
 
-/// What rules see of a statement that code ran, between others.
+/// The context of a statement that code ran, between others.
 fn in_code<'a>(
     of_file: RuleContext<'a>,
     run: &'a Executed,

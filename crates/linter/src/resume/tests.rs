@@ -25,7 +25,7 @@ ALTER TABLE a ALTER COLUMN v TYPE text;
 DROP TABLE a;
 ";
 
-/// What an edit turns the text into, and where it begins.
+/// Returns the text after an edit, and where the edit begins.
 fn edited(text: &str, at: usize, removed: usize, inserted: &str) -> String {
     [&text[..at], inserted, &text[at + removed..]].concat()
 }

@@ -1,4 +1,4 @@
-//! What a migration relies on that its parts, run one after the other, do not have.
+//! Guarantees of a migration that its parts, run one after the other, do not have.
 
 use super::PlannedFile;
 use super::draft::first_ast;
@@ -25,7 +25,7 @@ pub(super) fn needed_later(files: &[PlannedFile]) -> Option<String> {
     None
 }
 
-/// What must not stay as it is between two migrations, where the original leaves nothing of it.
+/// Rules about states that must not last between two migrations if the original does not leave them.
 static LEFT: [&Rule; 2] = [&data::trigger_left_disabled::RULE, &security::row_level_security_disabled::RULE];
 
 /// Why the plan must not be made: between its migrations something would be switched off that the original switches on
@@ -53,7 +53,7 @@ fn temporary_relation(ast: &Ast) -> Option<SmolStr> {
     (persistence == Persistence::Temporary).then(|| name.name.text.clone())
 }
 
-/// Does the name stand anywhere in the file, in code too?
+/// Whether the name occurs anywhere in the file, in code too.
 fn names(file: &PlannedFile, name: &SmolStr) -> bool {
     file.statements.iter().any(|statement| {
         let sql = &statement.sql;

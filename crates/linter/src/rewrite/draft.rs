@@ -34,12 +34,12 @@ static SPLITTING: [&Rule; 6] = [
 
 pub(super) struct Draft {
     files: Vec<PlannedFile>,
-    /// Does the tool run each statement of a file on its own?
+    /// Whether the tool runs each statement of a file on its own.
     autocommit: bool,
     changed: bool,
 }
 
-/// What is done about a statement.
+/// An action on a statement.
 enum Action {
     Replace(Vec<PlannedStatement>),
     /// Begin another file with it.
@@ -133,7 +133,7 @@ impl Draft {
         let titled = |(file, parsed): (&PlannedFile, &ParsedFile)| PlannedFile { title: title(parsed), ..file.clone() };
         Plan {
             files: std::iter::zip(&self.files, files).map(titled).collect(),
-            unsolved: unsolved.into_iter().map(unsolved_as_told).collect(),
+            unsolved: unsolved.into_iter().map(unsolved_with_obstacle).collect(),
         }
     }
 
@@ -147,7 +147,7 @@ impl Draft {
         std::iter::zip(files, &self.files).map(migration).collect()
     }
 
-    /// What is to be done, by file and statement, and what nothing can be done about.
+    /// Returns the actions by file and statement, and the findings for which there is none.
     fn actions(&self, files: &[ParsedFile], found: Vec<Diagnostic>) -> (Actions, Vec<Diagnostic>) {
         let mut actions = BTreeMap::new();
         let mut unsolved = Vec::new();
@@ -205,7 +205,7 @@ impl Draft {
                     self.changed = true;
                 }
                 Action::SetLockTimeout => {
-                    // What stands before it outside of a transaction may have to be able to wait.
+                    // Statements before it, outside of a transaction, may have to be able to wait.
                     let (local, place) = if self.files[file].transaction { ("LOCAL ", 0) } else { ("", at) };
                     let set = PlannedStatement::new(format!("SET {local}lock_timeout = '2s'"));
                     self.files[file].statements.insert(place, set);
@@ -267,7 +267,7 @@ impl Draft {
                     arranged.push(std::mem::replace(&mut current, new(usual, carried(&seen, true))));
                     arranged.push(new(false, statements));
                 }
-                // What VALIDATE reads takes long; whatever lock stands beside it is held as long.
+                // VALIDATE reads for a long time, and any lock beside it is held as long.
                 Kind::Validate if current.transaction => {
                     if !is_only_settings(&current.statements) {
                         arranged.push(std::mem::replace(&mut current, new(true, carried(&seen, true))));
@@ -290,8 +290,8 @@ impl Draft {
     }
 }
 
-/// The rule, and its message with what stands in the way of a recipe.
-fn unsolved_as_told(found: Diagnostic) -> Unsolved {
+/// Returns the rule, and its message with the reason why a recipe cannot be used.
+fn unsolved_with_obstacle(found: Diagnostic) -> Unsolved {
     let message = match found.obstacle {
         Some(obstacle) => format!("{} ({obstacle})", found.message),
         None => found.message,
@@ -299,7 +299,7 @@ fn unsolved_as_told(found: Diagnostic) -> Unsolved {
     (found.rule, message)
 }
 
-/// What is found in migrations after a history that has been replayed.
+/// Returns the findings in migrations after a history that has been replayed.
 fn check_from(
     before: &Checkpoint,
     history: &[Migration<'_>],
@@ -360,7 +360,7 @@ pub(super) fn first_ast(sql: &str) -> Option<Ast> {
     statement::parse(sql).into_iter().next()?.parsed.ok().and_then(Arc::into_inner)
 }
 
-/// Does PostgreSQL refuse it in a transaction block?
+/// Whether PostgreSQL refuses it in a transaction block.
 fn runs_outside(ast: &Ast) -> bool {
     match ast {
         Ast::Vacuum(vacuum) => vacuum.vacuum,
@@ -369,7 +369,7 @@ fn runs_outside(ast: &Ast) -> bool {
     }
 }
 
-/// Is it code that ends transactions?
+/// Whether it is code that ends transactions.
 pub(super) fn commits(sql: &str) -> bool {
     let Some(Ast::Do(block)) = first_ast(sql) else { return false };
     let FunctionBody::Source { text, .. } = &block.body else { return false };
@@ -398,7 +398,7 @@ fn settings(statements: &[PlannedStatement], wanted: impl Fn(&str) -> bool) -> V
     kept
 }
 
-/// Does it end with its transaction?
+/// Whether it ends with its transaction.
 fn is_local(statement: &PlannedStatement) -> bool {
     matches!(first_ast(&statement.sql), Some(Ast::Set(set)) if set.local || set.setting == Setting::Transaction)
 }
@@ -421,7 +421,7 @@ fn commands(text: &str, statement: &Statement) -> Option<Vec<PlannedStatement>> 
     Some(alter.commands.iter().map(alone).collect())
 }
 
-/// Is a column dropped and added again? Between the two nobody could use it.
+/// Whether a column is dropped and added again. Between the two nobody could use it.
 fn replaces_column(commands: &[AlterTableCommand]) -> bool {
     let dropped = |name: &str| {
         let mut commands = commands.iter();
@@ -441,7 +441,7 @@ fn comments_before(text: &str, statement: &Statement) -> String {
     lines.filter(|line| !is_of_tool(line, text)).fold(String::new(), |all, line| all + line.trim_end() + "\n")
 }
 
-/// Does the comment steer the migration tool, which has its own way to write it?
+/// Whether the comment controls the migration tool, which has its own way to write it.
 fn is_of_tool(comment: &str, text: &str) -> bool {
     let words = comment.trim_start_matches('-').trim_start().to_ascii_lowercase();
     let signs =

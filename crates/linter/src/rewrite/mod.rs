@@ -18,7 +18,7 @@ use pgvet_syntax::statement::ParsedFile;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
     pub files: Vec<PlannedFile>,
-    /// What `check` still reports about them, for which there is no recipe: rule and message.
+    /// The findings of `check` about them for which there is no recipe: rule and message.
     pub unsolved: Vec<Unsolved>,
 }
 
@@ -28,9 +28,9 @@ pub type Unsolved = (&'static str, String);
 /// One migration of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedFile {
-    /// What it does, in words of a file name: `validate_orders_customer_fk`.
+    /// Its purpose, in words of a file name: `validate_orders_customer_fk`.
     pub title: String,
-    /// Does it run in one transaction? If not, it holds one statement, unless the tool runs each on its own.
+    /// Whether it runs in one transaction. If not, it holds one statement, unless the tool runs each on its own.
     pub transaction: bool,
     pub statements: Vec<PlannedStatement>,
 }
@@ -40,7 +40,7 @@ pub struct PlannedFile {
 pub struct PlannedStatement {
     /// Comments that stood before it, as they were written.
     pub comments: String,
-    /// What a person has to decide or to know before it runs.
+    /// A decision or precondition for a person, before it runs.
     pub note: Option<String>,
     /// Without a semicolon at its end.
     pub sql: String,
@@ -56,7 +56,7 @@ pub enum Refusal {
     NothingToDo,
     /// The migration holds something that cannot be moved about.
     Unsupported(String),
-    /// What the plan would do is refused by PostgreSQL, as far as the model knows.
+    /// PostgreSQL refuses the plan, as far as the model knows.
     Fails(String),
 }
 
@@ -79,7 +79,7 @@ impl PlannedStatement {
 }
 
 impl PlannedFile {
-    /// Does code in it end transactions, as a loop over batches does?
+    /// Whether code in it ends transactions, as a loop over batches does.
     pub fn commits(&self) -> bool {
         self.statements.iter().any(|statement| draft::commits(&statement.sql))
     }

@@ -105,7 +105,7 @@ fn settings_go_as_far_as_they_act() {
 }
 
 #[test]
-fn what_steps_would_leave_out_is_no_plan() {
+fn steps_that_would_omit_a_clause_are_no_plan() {
     for (clause, is_left) in
         [("CHECK (token IS NOT NULL)", true), ("CONSTRAINT n NOT NULL", true), ("REFERENCES customers", false)]
     {

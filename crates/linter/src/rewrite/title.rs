@@ -1,4 +1,4 @@
-//! What a migration does, in words of a file name.
+//! Titles of migrations, in words of a file name.
 
 use pgvet_syntax::ast::{AlterTableAction, Ast};
 use pgvet_syntax::statement::{ParsedFile, Statement};

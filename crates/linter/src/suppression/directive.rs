@@ -4,14 +4,14 @@ use super::MARK;
 use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
 
-/// What a comment says.
+/// A directive in a comment.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Directive {
     pub(super) scope: Scope,
     pub(super) names: Vec<RuleName>,
-    /// What stands between the brackets.
+    /// The text between the brackets.
     pub(super) list: TextRange,
-    /// What stands behind them.
+    /// The text after them.
     pub(super) reason: SmolStr,
     pub(super) origin: Origin,
 }
@@ -24,7 +24,7 @@ pub(super) enum Origin {
     Other(&'static str),
 }
 
-/// What a suppression is about.
+/// The scope of a suppression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scope {
     Statement,
@@ -104,7 +104,7 @@ fn is_list(rest: &str) -> bool {
     rest.is_empty() || rest.starts_with([' ', '\t'])
 }
 
-/// Does the comment stand before everything but comments, with a blank line after it?
+/// Whether the comment is before everything but comments, with a blank line after it.
 fn is_header(text: &str, comment: TextRange) -> bool {
     let before = text.get(..comment.start as usize).unwrap_or_default().trim_start_matches('\u{feff}');
     let only_comments = before.lines().map(str::trim).all(|line| line.is_empty() || line.starts_with("--"));
@@ -119,7 +119,7 @@ fn names(text: &str, list: &str, separator: char) -> Vec<RuleName> {
     names.map(|name| RuleName { text: name.into(), range: range(text, name) }).collect()
 }
 
-/// Where a part of `text` is; it is told by its address.
+/// Returns where a part of `text` is, found by its address.
 fn range(text: &str, part: &str) -> TextRange {
     let start = (part.as_ptr() as usize - text.as_ptr() as usize) as u32;
     TextRange::new(start, start + part.len() as u32)
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reason_is_what_stands_behind_the_brackets() {
+    fn the_reason_is_the_text_after_the_brackets() {
         for (text, reason) in [
             ("-- pgvet: ignore[a]: few rows", "few rows"),
             ("-- pgvet: ignore[a] - few rows", "few rows"),

@@ -91,7 +91,7 @@ fn what_is_suppressed_is_kept_with_the_reason() {
     assert_eq!(outcome.found, []);
 }
 
-/// The rules that report in a migration that leads back.
+/// The rules that report in a rollback migration.
 fn found_down(lint_down: bool) -> Vec<&'static str> {
     let up = parse_file(SourceFile::new("1.up.sql".to_owned(), "CREATE TABLE t (a int);".to_owned()));
     let down = parse_file(SourceFile::new("1.down.sql".to_owned(), format!("{INDEX}; DROP TABLE t; SELEC;")));
@@ -105,7 +105,7 @@ fn found_down(lint_down: bool) -> Vec<&'static str> {
 }
 
 #[test]
-fn the_way_back_is_judged_on_request_and_leaves_nothing_behind() {
+fn rollback_migrations_are_judged_on_request_and_leave_nothing_behind() {
     assert_eq!(found_down(false), ["syntax-error"]);
     assert_eq!(found_down(true), ["index-without-concurrently", "syntax-error"]);
 }

@@ -29,7 +29,7 @@ const KNOWN: &[(&str, &str, &str, &str)] = &[
     ("cli", "trace_args", "args", "the trace takes the arguments of a check"),
 ];
 
-/// Which modules of the top level use which, as `use crate::...` and paths in the code tell.
+/// The top-level modules that each top-level module uses, by `use crate::...` and paths in the code.
 fn graph(name: &str) -> Graph {
     let source = sources(name);
     let files: Vec<_> = program_files(name).into_iter().map(|path| (module_of(&source, &path), code(&path))).collect();
@@ -51,7 +51,7 @@ fn module_of(source: &Path, path: &Path) -> String {
     first.trim_end_matches(".rs").to_owned()
 }
 
-/// The first names behind `crate::`, those in braces included.
+/// The first names after `crate::`, those in braces included.
 fn used(code: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for (at, word) in code.match_indices("crate::") {
@@ -93,7 +93,7 @@ fn first_names(list: &str) -> Vec<String> {
     found
 }
 
-/// The modules that can be reached from `from`, which is among them only if a cycle leads back to it.
+/// The modules that can be reached from `from`, which is among them only if it is in a cycle.
 fn reachable(graph: &Graph, from: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let mut open = vec![from.to_owned()];
@@ -107,7 +107,7 @@ fn reachable(graph: &Graph, from: &str) -> BTreeSet<String> {
     found
 }
 
-/// The modules that are in cycles, each with those that it uses and that lead back to it.
+/// The modules that are in cycles, each with the modules of the same cycles that it uses.
 fn cycles(graph: &Graph) -> Graph {
     let reached: Graph = graph.keys().map(|module| (module.clone(), reachable(graph, module))).collect();
     let mut found = Graph::new();

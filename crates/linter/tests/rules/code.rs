@@ -1,5 +1,6 @@
-//! What a statement does is the same in a file and in code that the file runs, and so are the findings: every statement of
-//! every fixture runs once more in a DO block, through EXECUTE of a constant, in a called function and in a called procedure.
+//! The effects of a statement are the same in a file and in code that the file runs, and so are the findings: every
+//! statement of every fixture runs once more in a DO block, through EXECUTE of a constant, in a called function and in
+//! a called procedure.
 
 use crate::scenario::{Outcome, Scenario, Section, SectionKind};
 use crate::{expect_none, fixtures, tested_rules};
@@ -65,7 +66,7 @@ fn in_plpgsql(statement: &str) -> String {
 fn runs_in(code: Code, statement: &Statement, text: &str) -> bool {
     let Some(ast) = statement.ast() else { return false };
     let quoted = text.contains("$m$") || text.contains("$s$");
-    // Code that a called function defines or runs stands where it is defined, and is shown at the call. Open: rules of
+    // Code that a called function defines or runs is where it is defined, and is shown at the call. Open: rules of
     // code read only what the file shows as it is.
     let is_code = matches!(ast, Ast::Do(_) | Ast::CreateFunction(_));
     let is_shown_elsewhere = is_code && matches!(code, Code::Function | Code::Procedure | Code::Escaped);
@@ -92,7 +93,7 @@ fn means_other(ast: &Ast) -> bool {
     matches!(ast, Ast::Execute(_) | Ast::Prepare(_) | Ast::Explain(_) | Ast::DeclareCursor(_))
 }
 
-/// What the settings mean for the text behind them is seen in the text alone: in code they leave it in doubt.
+/// Whether the statement changes how the text after it is read: in code that is uncertain.
 fn changes_reading(ast: &Ast) -> bool {
     let decides = |name: &str| ["standard_conforming_strings", "client_encoding"].contains(&name);
     match ast {

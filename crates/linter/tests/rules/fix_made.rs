@@ -5,7 +5,7 @@ use pgvet_linter::diagnostic::Diagnostic;
 use pgvet_linter::fix::{Fix, apply};
 use pgvet_linter::rules::refusal::is_refusal;
 
-/// What is wrong with a fix that `found` of the `outcome` offers; `None` where it does what it should.
+/// Returns the problem of a fix that `found` of the `outcome` offers; `None` if it does what it should.
 pub(crate) fn problem(scenario: &Scenario, outcome: &Outcome, found: &Diagnostic, fix: &Fix) -> Option<String> {
     let rule = found.rule;
     let fixed = with(scenario, found.file, fix);
@@ -33,7 +33,7 @@ fn with(scenario: &Scenario, file: u32, fix: &Fix) -> Scenario {
     fixed
 }
 
-/// What does not parse, or fails when it is run.
+/// Counts the statements that do not parse, or fail when they are run.
 fn failures(outcome: &Outcome) -> usize {
     let statements = outcome.files.iter().flat_map(|file| &file.statements);
     let broken = statements.filter(|statement| statement.parsed.is_err()).count();

@@ -8,7 +8,7 @@ use pgvet_linter::diagnostic::Diagnostic;
 use pgvet_linter::rules::refusal::is_refusal;
 use pgvet_model::migration::TransactionMode;
 
-/// What stands for something that only the reader knows.
+/// Placeholders for something that only the reader knows.
 const PLACEHOLDERS: [&str; 4] = ["...", "…", "$1", "<"];
 
 pub(crate) fn check() {
@@ -51,7 +51,8 @@ fn statements(found: &Diagnostic) -> Vec<String> {
     if statements.iter().all(is_whole) { statements } else { Vec::new() }
 }
 
-/// What is wrong with the statements, run in place of the statement of the finding, and also if they are run after it.
+/// Returns the problems of the statements, run in place of the statement of the finding, and also if they are run after
+/// it.
 fn problems_of(scenario: &Scenario, outcome: &Outcome, found: &Diagnostic, statements: &[String]) -> Vec<String> {
     let help = found.help.as_deref().unwrap_or_default();
     if statements.is_empty() || PARTIAL.iter().any(|partial| help.contains(partial)) {
@@ -62,10 +63,10 @@ fn problems_of(scenario: &Scenario, outcome: &Outcome, found: &Diagnostic, state
     if after.is_empty() { after } else { in_place }
 }
 
-/// What help says that shows the statements for one of several objects.
+/// Phrases in help that shows the statements for one of several objects.
 const PARTIAL: [&str; 2] = ["and the same for the other", " more)"];
 
-/// What help says of statements that must commit together.
+/// Phrases in help about statements that must commit together.
 const TOGETHER: [&str; 2] = ["in one transaction:", "in the same transaction"];
 
 /// Runs the statements after the text of the file up to `end`: each as a migration of its own, or all together.

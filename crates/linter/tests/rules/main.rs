@@ -17,7 +17,7 @@ use pgvet_linter::rules;
 use pgvet_syntax::statement::PARSE_STACK_BYTES;
 use std::path::{Path, PathBuf};
 
-/// A file that is no text, and a defect of the program: no SQL can show them.
+/// A file that is not text, and a defect of the program: no SQL can show them.
 const NOT_ABOUT_SQL: &[&str] = &["internal-error", "unsupported-encoding"];
 
 /// The rules whose examples and fixtures are SQL; with the environment variable `RULE` only the one of that name.

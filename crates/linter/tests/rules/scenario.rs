@@ -28,7 +28,7 @@ use pgvet_syntax::statement::{ParsedFile, parse_file};
 
 pub(crate) struct Scenario {
     pub(crate) sections: Vec<Section>,
-    /// Does the order of the sections say in which order they run?
+    /// Whether the order of the sections is the order in which they run.
     pub(crate) ordered: bool,
     pub(crate) settings: Settings,
 }
@@ -59,7 +59,7 @@ pub(crate) enum SectionKind {
     Migration,
 }
 
-/// What a run of a scenario found, with the files that the findings are about.
+/// The findings of a run of a scenario, with the files that they are about.
 pub(crate) struct Outcome {
     pub(crate) files: Vec<ParsedFile>,
     pub(crate) found: Vec<Diagnostic>,
@@ -140,7 +140,7 @@ impl Scenario {
         self.sections.iter().map(|section| parse_file(source(section))).collect()
     }
 
-    /// What a run does with the [`files`](Self::files).
+    /// The migrations of a run over the [`files`](Self::files).
     pub(crate) fn migrations<'a>(&self, files: &'a [ParsedFile]) -> Vec<Migration<'a>> {
         std::iter::zip(&self.sections, files)
             .map(|(section, file)| Migration {

@@ -1,6 +1,6 @@
-//! What does not matter changes no finding: every fixture and every case of the lock truth is checked once more after
-//! unrelated migrations, under other file names, with other spellings, with a comment, divided into several files and
-//! with each of its rules suppressed.
+//! Checks that irrelevant changes of a text change no finding: every fixture and every case of the lock truth is
+//! checked once more after unrelated migrations, under other file names, with other spellings, with a comment, divided
+//! into several files and with each of its rules suppressed.
 
 use crate::scenario::{Outcome, Scenario, Section, SectionKind};
 use crate::{expect_none, fixtures, tested_rules};
@@ -221,7 +221,7 @@ fn end(token: &Token) -> usize {
     token.range.end as usize
 }
 
-/// Whether nothing may stand between two tokens: strings on two lines are one, and a prefix belongs to its string.
+/// Whether nothing may be between two tokens: strings on two lines are one, and a prefix belongs to its string.
 fn is_fixed(pair: &[Token], text: &str) -> bool {
     let is_string = |token: &Token| matches!(token.kind, TokenKind::String | TokenKind::BitString);
     let is_prefix = pair[0].kind == TokenKind::Word && is_string(&pair[1]) && pair[0].range.end == pair[1].range.start;

@@ -33,7 +33,7 @@ fn the_client_does_not_see_the_blanks() {
 }
 
 #[test]
-fn an_edit_moves_only_what_stands_before_the_next_blanks() {
+fn an_edit_moves_only_the_text_before_the_next_blanks() {
     let mut document = document();
     let before = document.text.clone();
     document.change(edit(20, 0, 6, "INSERT /* longer */"));

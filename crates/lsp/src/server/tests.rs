@@ -15,7 +15,7 @@ struct TestClient {
     server: JoinHandle<bool>,
     root: tempfile::TempDir,
     id: i32,
-    /// What came while something else was waited for.
+    /// Messages that arrived while another one was awaited.
     kept: Vec<Value>,
 }
 
@@ -157,7 +157,7 @@ fn hover_has_the_form_that_the_client_shows() {
     }
 }
 
-/// What a checkout may want an editor to show or do.
+/// Texts of a checkout that may try to make an editor show or do something.
 const HOSTILE: [&str; 6] = [
     "</td><img src=https://evil.example/x>",
     "[text](command:evil) ![image](https://evil.example/i.png)",
@@ -216,7 +216,7 @@ fn texts(value: &Value) -> Vec<String> {
     }
 }
 
-/// Markdown without what stands between backticks, and without what is escaped.
+/// Markdown without the text between backticks, and without escaped characters.
 fn outside_of_code(markdown: &str) -> String {
     let text: String = markdown.split('`').step_by(2).collect();
     ["\\[", "\\]", "\\!", "\\*"].iter().fold(text, |text, escaped| text.replace(escaped, ""))
@@ -264,7 +264,7 @@ fn a_mistake_in_the_configuration_is_shown_there_and_goes_away() {
 }
 
 #[test]
-fn a_file_that_configuration_leaves_out_has_no_findings() {
+fn a_file_that_configuration_excludes_has_no_findings() {
     let config = ("pgvet.toml", "[migrations]\nexclude = [\"migrations/2.sql\"]\n");
     let mut client = TestClient::start(&[TABLE, config], json!({}));
     client.open("migrations/2.sql", NARROW);
@@ -328,7 +328,7 @@ fn what_makes_no_sense_is_answered_and_skipped() {
     assert!(client.end());
 }
 
-/// What a server answers to messages that are all there before it starts: identifiers and codes of errors.
+/// The answers of a server to messages that are all sent before it starts: identifiers and codes of errors.
 fn answers(messages: &[Value]) -> Vec<(Value, Value)> {
     let (inbox, receiver) = unbounded();
     let (sender, outbox) = unbounded();
@@ -405,7 +405,7 @@ fn findings_are_taken_back_when_the_configuration_breaks() {
     client.until(taken_back(client.uri("migrations/2.sql")));
     client.until(taken_back(client.uri("migrations/3.sql")));
     let is_shown = |message: &&Value| message["method"] == "window/showMessage";
-    assert_eq!(client.kept.iter().filter(is_shown).count(), 1, "one mistake is told once");
+    assert_eq!(client.kept.iter().filter(is_shown).count(), 1, "one mistake is shown once");
     // The mistake stays at its place until no document needs the file.
     let document = json!({"textDocument": {"uri": client.uri("migrations/2.sql")}});
     client.tell("textDocument/didClose", document);

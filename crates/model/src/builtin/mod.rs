@@ -1,4 +1,4 @@
-//! What every PostgreSQL server has: types, casts, functions and operators, per major version.
+//! The built-in objects of every PostgreSQL server: types, casts, functions and operators, per major version.
 //!
 //! The data come from the system catalogs of real servers 14 to 18 (`cargo xtask builtin`), as static tables that cost
 //! nothing at start-up. Extensions are those of PostgreSQL's contrib, from a server 15.
@@ -97,8 +97,8 @@ pub fn default_operator_class(method: &str, oid: u32) -> Option<&'static Operato
     })
 }
 
-/// Can a value of one type be taken for the other without change and without being asked, as `IsBinaryCoercible`
-/// (`src/backend/parser/parse_coerce.c`) decides for built-in types?
+/// Whether a value of one type can be used as the other without conversion and implicitly, as `IsBinaryCoercible`
+/// (`src/backend/parser/parse_coerce.c`) decides for built-in types.
 pub fn is_binary_coercible(source: u32, target: u32) -> bool {
     let source = base_type(source);
     if source == target {
@@ -117,7 +117,7 @@ pub fn is_binary_coercible(source: u32, target: u32) -> bool {
     }
 }
 
-/// Is it a pseudo-type that stands for the types of a call: `anyelement` and its like, but not `any`?
+/// Whether it is a pseudo-type that represents the types of a call, such as `anyelement` and `anyarray`, but not `any`.
 pub fn is_polymorphic(oid: u32) -> bool {
     let is_one = |row: &BuiltinType| row.kind == BuiltinTypeKind::Pseudo && row.name.starts_with("any");
     oid != oid::ANY && type_by_oid(oid).is_some_and(is_one)
@@ -141,7 +141,7 @@ pub fn system_relation(schema: &str, name: &str) -> Option<&'static SystemRelati
     equal_range(&relations::RELATIONS, |row| (row.schema, row.name).cmp(&(schema, name))).first()
 }
 
-/// Does a system catalog hold user data, as many rows as there are large objects?
+/// Whether a system catalog holds user data, as many rows as there are large objects.
 pub fn is_of_large_objects(catalog: &str) -> bool {
     matches!(catalog, "pg_largeobject" | "pg_largeobject_metadata")
 }

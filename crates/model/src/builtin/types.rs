@@ -6,7 +6,7 @@ use crate::version::Target;
 /// The major versions that have an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Majors {
-    /// The first major that has it; 0 when 14 has it, and then older ones are taken to have it too.
+    /// The first major that has it; 0 when 14 has it, and then older ones are assumed to have it too.
     pub since: u8,
     /// The last major that has it; 255 when the newest has it.
     pub until: u8,
@@ -15,7 +15,7 @@ pub struct Majors {
 impl Majors {
     pub const ALL: Self = Self { since: 0, until: u8::MAX };
 
-    /// Is it there in the version that is modelled?
+    /// Whether it exists in the modelled version.
     pub fn contain(self, target: &Target) -> bool {
         (self.since == 0 || target.at_least(self.since)) && (self.until == u8::MAX || !target.at_least(self.until + 1))
     }
@@ -231,7 +231,7 @@ pub struct ExtensionType {
     pub output: Volatility,
 }
 
-/// A function of an extension. Types are told by `pg_type.typname`.
+/// A function of an extension. Types are named by `pg_type.typname`.
 #[derive(Debug)]
 pub struct ExtensionFunction {
     pub name: &'static str,

@@ -1,4 +1,4 @@
-//! What schemas have under which names.
+//! The objects of schemas by name.
 
 use super::{HashMap, QualifiedName};
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use smol_str::SmolStr;
 use std::sync::Arc;
 
 /// A persistent map from names in schemas. A change copies the nodes on its path, each with 32 entries, so entries are
-/// kept small: the names stand beside them.
+/// kept small: the names are beside them.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(bound(serialize = "V: Clone + Serialize", deserialize = "V: Clone + Deserialize<'de>"))]
 pub(super) struct ByName<V>(HashMap<Arc<QualifiedName>, V>);

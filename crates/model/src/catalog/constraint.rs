@@ -23,7 +23,7 @@ pub struct Constraint {
     pub inherited_from: u16,
 }
 
-/// What a constraint says.
+/// The kinds of constraint, with their definitions.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum ConstraintKind {
     /// Stored as a constraint from 18 on; in the model always, so that its name is known.
@@ -96,8 +96,8 @@ impl Constraint {
         }
     }
 
-    /// Would a child inherit this constraint as that one? NOT NULL goes by its column, CHECK by its name; what indexes
-    /// and foreign keys implement is told apart elsewhere.
+    /// Whether a child would inherit this constraint as that one. NOT NULL goes by its column, CHECK by its name;
+    /// constraints of indexes and foreign keys are compared elsewhere.
     pub fn is_counterpart(&self, of_child: &Self) -> bool {
         match (&self.kind, &of_child.kind) {
             (ConstraintKind::NotNull { column: ours }, ConstraintKind::NotNull { column: theirs }) => ours == theirs,

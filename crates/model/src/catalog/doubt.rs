@@ -1,11 +1,11 @@
-//! What the catalog does not know for sure: relations that code may have changed of which only run time knows the text,
+//! Uncertain parts of the catalog: relations that code may have changed of which only run time knows the text,
 //! and functions, operators and casts that it does not keep.
 
 use super::{Catalog, Oid};
 use imbl::OrdSet;
 use serde::{Deserialize, Serialize};
 
-/// What is in doubt: these relations, and all that are older than an oid.
+/// The doubted relations: these, and all that are older than an oid.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Doubts {
     relations: OrdSet<Oid>,
@@ -31,7 +31,7 @@ impl Catalog {
         self.doubts_everything() || !self.doubts.relations.is_empty()
     }
 
-    /// May anything have been made, changed or dropped that the catalog does not know of?
+    /// Whether anything may have been created, changed or dropped that the catalog does not know of.
     pub fn doubts_everything(&self) -> bool {
         self.doubts.before.is_valid()
     }
@@ -51,7 +51,7 @@ impl Catalog {
         self.doubts.more_code = true;
     }
 
-    /// Does the catalog have all functions, operators and casts that were made?
+    /// Whether the catalog has all functions, operators and casts that were created.
     pub fn knows_all_code(&self) -> bool {
         !self.doubts.more_code && self.known_extensions.len() == self.extensions.len()
     }

@@ -29,12 +29,12 @@ pub struct Function {
     /// SET clauses, lower case names.
     pub settings: Vec<(SmolStr, SmolStr)>,
     pub body: Arc<FunctionBody>,
-    /// Where it was defined last; `None` where its definition stands in no file, such as one that EXECUTE puts together.
+    /// Where it was defined last; `None` where its definition is in no file, such as one that EXECUTE puts together.
     pub defined_at: Option<Definition>,
     pub transaction: u32,
 }
 
-/// What was found out about bodies of functions, each once.
+/// Results about bodies of functions, each found once.
 ///
 /// The key is the address of the body, which is kept so that nothing else gets its address.
 #[derive(Debug)]
@@ -61,9 +61,9 @@ pub struct Definition {
     pub file: u32,
     /// The statement of the file: CREATE FUNCTION, or a DO block around it.
     pub statement: TextRange,
-    /// The name behind CREATE FUNCTION.
+    /// The name after CREATE FUNCTION.
     pub name: TextRange,
-    /// What stands between the quotes of the body; empty for BEGIN ATOMIC and RETURN.
+    /// The text between the quotes of the body; empty for BEGIN ATOMIC and RETURN.
     pub body: TextRange,
     /// The schemas in which the session looked names up.
     pub search_path: SearchPath,
@@ -100,7 +100,7 @@ impl Function {
         builtin::type_by_oid(self.returns.oid.0).map(|row| row.name)
     }
 
-    /// Can it be called with so many arguments?
+    /// Whether it can be called with this number of arguments.
     pub fn takes(&self, arguments: usize) -> bool {
         let inputs = || self.parameters.iter().filter(|parameter| parameter.mode.is_input());
         let variadic = inputs().any(|parameter| parameter.mode == ParameterMode::Variadic);

@@ -18,7 +18,7 @@ pub struct Index {
     pub method: SmolStr,
     pub elements: Arc<Vec<IndexElement>>,
     pub including: Vec<SmolStr>,
-    /// What its columns are called: as the table's were when it was made, also after those have other names.
+    /// The names of its columns: those of the table's when it was created, also after those are renamed.
     pub column_names: Vec<SmolStr>,
     pub predicate: Option<Arc<Expr>>,
     /// The index of the parent table that it is attached to.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use smol_str::SmolStr;
 use std::sync::Arc;
 
-/// What the definition of a relation names.
+/// Something that the definition of a relation names.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Mention {
     /// A function that an expression calls, whichever of that name it is.
@@ -16,7 +16,7 @@ pub enum Mention {
     Object(Oid),
 }
 
-/// The relations by what they name, or once named: whoever asks looks at the relation itself.
+/// The relations by what they name, or once named: callers look at the relation itself.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Mentions {
     relations: HashMap<Mention, OrdSet<Oid>>,
@@ -46,7 +46,7 @@ impl Mentions {
     }
 }
 
-/// A kept catalog is read anew when it is asked.
+/// A catalog from the cache is read again when it is queried.
 impl Serialize for Mentions {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_unit()

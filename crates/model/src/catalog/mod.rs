@@ -104,7 +104,7 @@ pub struct Catalog {
     known_extensions: Arc<[&'static Extension]>,
     /// Extended statistics.
     statistics: OrdMap<QualifiedName, ExtendedStatistics>,
-    /// What GRANT gave on relations and functions.
+    /// Privileges that GRANT gave on relations and functions.
     privileges: HashMap<Oid, Arc<Vec<Privilege>>>,
     default_privileges: Arc<Vec<DefaultPrivilege>>,
     /// Relations that have, or had, row-level security.
@@ -265,7 +265,7 @@ impl Catalog {
         self.add_relation(relation);
     }
 
-    /// Does the history lack relations that it uses?
+    /// Whether the history lacks relations that it uses.
     pub fn has_unseen(&self) -> bool {
         self.has_unseen
     }
@@ -313,7 +313,7 @@ impl Catalog {
         self.gone.retain(|(schema, _)| schema != TEMPORARY_SCHEMA);
     }
 
-    /// Takes a relation from the lists of those that stay: parents, referenced tables, tables under a view.
+    /// Removes a relation from the lists of those that stay: parents, referenced tables, tables under a view.
     fn unlink(&mut self, oid: Oid) {
         let Some(relation) = self.relations.get(&oid) else { return };
         let mut linked = relation.parents.clone();

@@ -32,7 +32,7 @@ fn clip(name: &str, mut length: usize) -> &str {
     &name[..length]
 }
 
-/// Puts a number behind the label until the name is free.
+/// Puts a number after the label until the name is free.
 fn first_free(name1: &str, name2: Option<&str>, label: &str, is_taken: impl Fn(&str) -> bool) -> SmolStr {
     let mut pass = 0u32;
     loop {

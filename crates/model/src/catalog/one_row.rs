@@ -6,9 +6,9 @@ use smol_str::SmolStr;
 use std::sync::Arc;
 
 impl Catalog {
-    /// Can the table hold one row at most, because the key of a unique index is always the same constant? Tables of
-    /// settings and of positions are made so: `lock char(1) NOT NULL DEFAULT 'X' UNIQUE CHECK (lock = 'X')`, or
-    /// `CREATE UNIQUE INDEX ON site ((true))`.
+    /// Whether the table can hold at most one row, because the key of a unique index is always the same constant.
+    /// Tables of settings and of positions are often created this way: `lock char(1) NOT NULL DEFAULT 'X' UNIQUE CHECK
+    /// (lock = 'X')`, or `CREATE UNIQUE INDEX ON site ((true))`.
     ///
     /// Rows of tables that inherit from it are rows of it as well, and indexes do not see them.
     pub fn has_one_row(&self, table: &Relation) -> bool {

@@ -15,9 +15,10 @@ pub enum PrivilegeKind {
 }
 
 impl PrivilegeKind {
-    /// What ALL stands for.
+    /// The privileges that ALL means.
     ///
-    /// Source: PostgreSQL 18, `src/include/utils/acl.h`, `ACL_ALL_RIGHTS_RELATION` and its like, without MAINTAIN.
+    /// Source: PostgreSQL 18, `src/include/utils/acl.h`, `ACL_ALL_RIGHTS_RELATION` and the macros beside it, without
+    /// MAINTAIN.
     fn all(self) -> &'static [&'static str] {
         match self {
             Self::Table => &["select", "insert", "update", "delete", "truncate", "references", "trigger"],
@@ -63,7 +64,7 @@ pub struct Privilege {
 }
 
 impl Privilege {
-    /// Does whoever has this privilege have the other one, too? REVOKE of a table takes those of its columns along.
+    /// Whether a role with this privilege has the other one, too. REVOKE on a table also revokes those of its columns.
     pub fn covers(&self, other: &Self) -> bool {
         let same = (&self.grantee, &self.privilege) == (&other.grantee, &other.privilege);
         same && (self.column.is_none() || self.column == other.column)
@@ -80,7 +81,8 @@ pub struct DefaultPrivilege {
 }
 
 impl Catalog {
-    /// What GRANT, or default privileges, gave on a relation or function. The owner's own are not among them.
+    /// Privileges on a relation or function that GRANT, or default privileges, gave. The owner's own are not among
+    /// them.
     pub fn privileges(&self, object: Oid) -> &[Privilege] {
         self.privileges.get(&object).map_or(&[], |given| given.as_slice())
     }
@@ -100,7 +102,7 @@ impl Catalog {
         }
     }
 
-    /// Privileges on a column go along with its new name.
+    /// Moves the privileges on a column to its new name.
     pub fn rename_column_privileges(&mut self, table: Oid, old: &str, new: &SmolStr) {
         let is_on = |privilege: &Privilege| privilege.column.as_ref().is_some_and(|column| column == old);
         if let Some(known) = self.privileges.get_mut(&table).filter(|known| known.iter().any(is_on)) {

@@ -28,7 +28,7 @@ impl Catalog {
         self.publications().filter(|publication| self.publishes(publication, table))
     }
 
-    /// Does a publication send changes of the table, by itself or as a part of a partitioned one?
+    /// Whether a publication sends changes of the table, by itself or as a part of a partitioned one.
     ///
     /// Source: PostgreSQL 18, `src/backend/utils/cache/relcache.c`, `RelationBuildPublicationDesc`.
     pub fn publishes(&self, publication: &Publication, table: &Relation) -> bool {
@@ -41,7 +41,7 @@ impl Catalog {
         is_table && (itself || parent().is_some_and(|parent| self.publishes(publication, parent)))
     }
 
-    /// Can the rows of the table, if it has any itself, not be told apart by those who receive changes?
+    /// Whether the table may have rows of its own that subscribers cannot identify.
     ///
     /// Source: PostgreSQL 18, `src/backend/executor/execReplication.c`, `CheckCmdReplicaIdentity`.
     pub fn lacks_replica_identity(&self, table: &Relation) -> bool {

@@ -69,7 +69,7 @@ pub struct Relation {
     pub detail: RelationDetail,
 }
 
-/// What only one kind of relation has.
+/// The properties that only one kind of relation has.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub enum RelationDetail {
     #[default]
@@ -86,9 +86,10 @@ pub struct Birth {
     pub deployment: Option<Deployment>,
     /// Number of the transaction that created it.
     pub transaction: u32,
-    /// May it hold rows? Set by CREATE TABLE AS, INSERT, COPY; a relation of an earlier deployment counts as filled anyway.
+    /// Whether it may hold rows. Set by CREATE TABLE AS, INSERT, COPY; a relation of an earlier deployment always may.
     pub filled: bool,
-    /// May these be many? Not where the migration itself writes them out as VALUES, or copies them from the system catalogs.
+    /// Whether these may be many. Not if the migration itself writes them out as VALUES, or copies them from the system
+    /// catalogs.
     pub many: bool,
     /// How many it holds at most, where its migrations say so.
     pub at_most: Option<u64>,
@@ -97,7 +98,7 @@ pub struct Birth {
 }
 
 impl Birth {
-    /// Did this deployment create it?
+    /// Whether this deployment created it.
     pub fn is_of(&self, deployment: Option<Deployment>) -> bool {
         deployment.is_some() && self.deployment == deployment
     }
@@ -128,11 +129,11 @@ pub struct Column {
     pub has_missing_value: bool,
     /// The deployment that added it to a table that was there.
     pub added_in: Option<Deployment>,
-    /// What all rows have in it, unless something writes them that the migrations do not show.
+    /// The value that all rows have in it, unless something writes them that the migrations do not show.
     pub held: Option<HeldByAll>,
 }
 
-/// What all rows of a table have in a column.
+/// The value that all rows of a table have in a column.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct HeldByAll {
     pub value: Held,
@@ -234,7 +235,7 @@ pub struct Publication {
     pub schemas: Vec<SmolStr>,
     /// Tables, with their column lists where given.
     pub tables: Vec<(Oid, Vec<SmolStr>)>,
-    /// Does `publish` name UPDATE, and DELETE? It does where it is not set.
+    /// Whether `publish` names UPDATE, and DELETE. It does if it is not set.
     pub updates: bool,
     pub deletes: bool,
 }
@@ -335,7 +336,7 @@ impl Relation {
         self.constraints.iter().map(|constraint| &constraint.name).chain(of_triggers)
     }
 
-    /// Does logical decoding read it like a catalog?
+    /// Whether logical decoding reads it like a catalog.
     pub fn is_user_catalog(&self) -> bool {
         let option = self.options.iter().find(|(name, _)| name == "user_catalog_table");
         option.is_some_and(|(_, value)| matches!(value.as_str(), "true" | "on" | "1" | "yes"))

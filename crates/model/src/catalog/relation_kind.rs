@@ -44,7 +44,7 @@ impl RelationKind {
         }
     }
 
-    /// What PostgreSQL's messages call it: a partitioned table is a `table`.
+    /// The word for it in PostgreSQL's messages: a partitioned table is a `table`.
     pub fn word(self) -> &'static str {
         match self {
             Self::Table | Self::PartitionedTable => "table",

@@ -44,7 +44,7 @@ impl Catalog {
         whole.placed_by_path
     }
 
-    /// Was a relation of this name dropped, renamed or moved away, so that it is certainly not there?
+    /// Whether a relation of this name was dropped, renamed or moved away, so that it certainly does not exist.
     pub fn is_gone(&self, name: &ObjectName, search_path: &[SmolStr]) -> bool {
         let gone = |schema: &SmolStr| self.gone.contains(schema, &name.name.text);
         match &name.schema {

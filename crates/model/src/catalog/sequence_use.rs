@@ -9,7 +9,7 @@ use std::sync::Arc;
 pub const SEQUENCE_FUNCTIONS: [&str; 3] = ["nextval", "currval", "setval"];
 
 impl Relation {
-    /// Does the expression name this sequence, as `nextval('s')` does?
+    /// Whether the expression names this sequence, as `nextval('s')` does.
     pub fn is_sequence_of(&self, expr: &Expr) -> bool {
         let mut uses = false;
         expr.walk(&mut |part| {

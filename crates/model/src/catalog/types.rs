@@ -67,7 +67,7 @@ pub enum TypeKind {
 }
 
 impl TypeKind {
-    /// Does a new type of its name take its place? An array type gets another name, a shell becomes the new type, and
+    /// Whether a new type of its name replaces it. An array type gets another name, a shell becomes the new type, and
     /// what was only mentioned was not there.
     ///
     /// Source: PostgreSQL 18, `src/backend/catalog/pg_type.c`, `moveArrayTypeName`.

@@ -12,11 +12,11 @@ use smol_str::SmolStr;
 pub struct ObjectChange {
     pub object: ChangedObject,
     pub action: ChangeAction,
-    /// What asks for it.
+    /// The part of the statement that requests it.
     pub range: TextRange,
 }
 
-/// What changes.
+/// The changed object.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ChangedObject {
     Trigger {

@@ -1,4 +1,4 @@
-//! What a statement does, as data: the one thing that rules look at.
+//! The effects of a statement, as data: the one thing that rules look at.
 //!
 //! An effect carries its cause and the range that caused it, so that a rule needs no syntax of its own.
 
@@ -44,7 +44,7 @@ pub struct Effects {
     pub index_builds: Vec<IndexBuild>,
     pub creates: Vec<RelationName>,
     pub drops: Vec<RelationName>,
-    /// What DROP takes away, columns and constraints included, with what goes along.
+    /// The objects that DROP removes, columns, constraints and dependent objects included.
     pub removals: Vec<Removal>,
     pub renames: Vec<Renaming>,
     /// Triggers, rules, policies, extensions, functions, labels of enums, privileges and settings that it makes, alters,
@@ -59,13 +59,14 @@ pub struct Effects {
     pub data_changes: Vec<DataChange>,
     /// Rows of tables that queries read and lock.
     pub reads: Vec<Read>,
-    /// Waits until every transaction that can see the old state has ended (CREATE INDEX CONCURRENTLY and its like).
+    /// Waits until every transaction that can see the old state has ended (CREATE INDEX CONCURRENTLY and other
+    /// concurrent commands).
     pub waits_for_transactions: bool,
     /// Rows that CREATE TABLE, CREATE TABLE AS and CREATE INDEX add to the system catalogs.
     pub catalog_rows: CatalogRows,
     /// Functions of the project that it runs in place, the outermost first.
     pub calls: Vec<CalledFunction>,
-    /// What it reaches beyond its database, each once.
+    /// The objects beyond its database that it reaches, each once.
     pub reaches: Vec<Reach>,
 }
 
@@ -125,12 +126,12 @@ pub enum Visibility {
 }
 
 impl Visibility {
-    /// May other sessions wait for a lock on it, and may work on it take long?
+    /// Whether other sessions may wait for a lock on it, and work on it may take long.
     pub fn is_exposed(self) -> bool {
         matches!(self, Self::Existing | Self::SameDeployment { filled: true })
     }
 
-    /// May it hold rows?
+    /// Whether it may hold rows.
     pub fn may_have_rows(self) -> bool {
         match self {
             Self::Existing => true,
@@ -308,7 +309,7 @@ pub struct Failure {
     pub assumed_schema: Option<SmolStr>,
 }
 
-/// What a refusal is about, as far as its SQLSTATE leaves that open.
+/// The subject of a refusal, as far as its SQLSTATE leaves that open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailureSubject {
     /// No function takes such arguments.

@@ -1,4 +1,5 @@
-//! What a statement reaches beyond its database: what other databases of the server share with it, and its machine.
+//! The objects beyond its database that a statement reaches: those that other databases of the server share, and its
+//! machine.
 
 use super::Effects;
 use smol_str::SmolStr;

@@ -15,7 +15,7 @@ pub struct Removal {
     pub range: TextRange,
 }
 
-/// What is taken away.
+/// The removed object.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RemovedObject {
     Relation(RelationName),
@@ -49,7 +49,7 @@ pub struct Renaming {
     pub range: TextRange,
 }
 
-/// What is renamed or moved.
+/// The object that is renamed or moved.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RenamedObject {
     /// The relation under its old name, and its new schema and name.

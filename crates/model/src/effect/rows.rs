@@ -18,7 +18,7 @@ pub struct Rows {
 /// How many rows of a table. A WHERE clause alone bounds nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Extent {
-    /// So many, whatever the table holds.
+    /// At most this many, whatever the table holds.
     AtMost(u64),
     /// A part of the table of which nothing says how large it is.
     UnknownPart,
@@ -39,7 +39,7 @@ pub enum RowsReason {
     SameValue { column: SmolStr },
     /// The column is never null.
     NeverNull { column: SmolStr },
-    /// The condition leaves out only rows with these values of a unique column.
+    /// The condition excludes only rows with these values of a unique column.
     AllButListed { column: SmolStr },
     /// Each row is joined to the row that its foreign key refers to, or to itself.
     EveryRowJoined,
@@ -85,7 +85,7 @@ pub enum RowsReason {
     /// The query is too large to follow, or what it reads is not known.
     NotKnown,
 
-    /// Conditions on the partition key leave out partitions.
+    /// Conditions on the partition key exclude partitions.
     PartitionKey,
     /// An index finds the rows.
     Index { index: SmolStr },
@@ -102,7 +102,7 @@ pub enum RowsReason {
 pub struct Read {
     pub relation: RelationName,
     pub rows: Rows,
-    /// FOR UPDATE and its like: how many rows are locked, and how strongly.
+    /// FOR UPDATE, FOR SHARE and so on: how many rows are locked, and how strongly.
     pub row_lock: Option<(Rows, RowLockStrength)>,
     pub range: TextRange,
 }
@@ -178,14 +178,14 @@ impl fmt::Display for Extent {
 impl fmt::Display for RowsReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoCondition => f.write_str("no condition leaves out a row"),
+            Self::NoCondition => f.write_str("no condition excludes a row"),
             Self::NullSinceAdded { column } => write!(f, "no statement has filled `{column}` since it was added"),
             Self::SameValue { column } => write!(f, "every row got the same value of `{column}`"),
             Self::NeverNull { column } => write!(f, "`{column}` is never null"),
-            Self::AllButListed { column } => write!(f, "only the listed values of `{column}` are left out"),
+            Self::AllButListed { column } => write!(f, "only the listed values of `{column}` are excluded"),
             Self::EveryRowJoined => f.write_str("the join finds a row for every row"),
             Self::LoopOverTable => f.write_str("a loop goes through the whole table"),
-            Self::NotInSource => f.write_str("only rows of the source are left out"),
+            Self::NotInSource => f.write_str("only rows of the source are excluded"),
             Self::UniqueIndex { index } => write!(f, "the unique index `{index}` bounds the rows"),
             Self::RowAddresses => f.write_str("ctid bounds the rows"),
             Self::Limit => f.write_str("LIMIT bounds the rows"),
@@ -204,7 +204,7 @@ impl fmt::Display for RowsReason {
             Self::Loop => f.write_str("a loop repeats it, and nothing bounds the rounds"),
             Self::NotKnown => f.write_str("nothing is known about the rows"),
             Self::Index { index } => write!(f, "the index `{index}` finds the rows"),
-            Self::PartitionKey => f.write_str("the partition key leaves out partitions"),
+            Self::PartitionKey => f.write_str("the partition key excludes partitions"),
             Self::FirstRow => f.write_str("the first row found is enough"),
             Self::EndOfIndex => f.write_str("the end of an index has the value"),
             Self::NoIndex => f.write_str("no index finds the rows"),

@@ -29,7 +29,7 @@ impl Effects {
         locks
     }
 
-    /// What is done besides locking, with the relations that it is done to.
+    /// The work besides locking, with the relations on which it is done.
     pub fn work(&self) -> impl Iterator<Item = (&'static str, Vec<String>)> + use<> {
         let lists = [
             ("rewrite", names(self.rewrites.iter().map(|rewrite| &rewrite.relation))),

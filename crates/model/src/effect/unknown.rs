@@ -1,4 +1,4 @@
-//! What the model could not tell about a statement, and why.
+//! Unknowns of a statement, and their reasons.
 
 use super::Effects;
 use pgvet_syntax::source::TextRange;

@@ -1,4 +1,4 @@
-//! What PostgreSQL refuses in the definition of a column, wherever it is written.
+//! Checks of the definition of a column, wherever it is written.
 //!
 //! Source: PostgreSQL 18, `src/backend/parser/parse_utilcmd.c`, `transformColumnDefinition`;
 //! `src/backend/catalog/heap.c`, `CheckAttributeNamesTypes` and `cookDefault`.

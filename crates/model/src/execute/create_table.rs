@@ -31,7 +31,7 @@ struct NewTable {
     disputed: Vec<(SmolStr, Arc<Expr>)>,
     /// Constraints that come with their names from parents and LIKE.
     given: Vec<Constraint>,
-    /// Constraints that the statement says, each with its column where it stands behind one.
+    /// Constraints that the statement says, each with its column if it belongs to one.
     own: Vec<(Option<Name>, ConstraintSyntax)>,
     sequences: Vec<NewSequence>,
     likes: Vec<(Oid, LikeOptions)>,
@@ -92,7 +92,7 @@ impl Executor<'_> {
             }
         }
         inherit::check_disputed_defaults(&mut table, statement.name.range())?;
-        // The name is looked at last.
+        // The name is examined last.
         self.check_new_relation(name, statement.persistence, false)?;
         let oid = self.store_table(&mut table, statement, &parents);
         self.check_partition_columns(oid, statement.name.range())?;
@@ -179,7 +179,8 @@ impl Executor<'_> {
         Ok(schema)
     }
 
-    /// May a relation of this name be made? Returns its schema, or `None` when IF NOT EXISTS makes it a no-op.
+    /// Checks that a relation of this name may be created. Returns its schema, or `None` if IF NOT EXISTS makes it a
+    /// no-op.
     pub(super) fn check_new_relation(
         &mut self,
         name: &ObjectName,

@@ -82,7 +82,7 @@ impl Executor<'_> {
             relation.options.push(("on_commit".into(), "drop".into()));
         }
         if let Some(query) = kept {
-            // A dump leaves out the rows that the database has.
+            // A dump omits the rows that the database has.
             let populated = into.with_data || self.deployment.is_none();
             let definition = self.view_definition(query, populated);
             for (read, _) in &definition.references {

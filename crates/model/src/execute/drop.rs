@@ -33,7 +33,7 @@ struct Found {
     object: Object,
     /// It was named, or goes silently with something that goes.
     silent: bool,
-    /// What it depends on, for the message.
+    /// The object that it depends on, for the message.
     because_of: Option<Object>,
 }
 
@@ -62,8 +62,8 @@ impl Executor<'_> {
         self.delete(&[Object::Relation(oid)], Deletion::new(behavior, range))
     }
 
-    /// What goes with a column: indexes, constraints, sequences, views with CASCADE. The column itself is left to the
-    /// caller.
+    /// Drops the dependents of a column: indexes, constraints, sequences, views with CASCADE. The column itself is left
+    /// to the caller.
     pub(crate) fn drop_column_dependents(
         &mut self,
         table: Oid,

@@ -1,4 +1,4 @@
-//! Statements that code runs: each is recorded as if it stood in the file, so that rules see the same in both.
+//! Statements that code runs: each is recorded as if it were in the file, so that rules see the same in both.
 
 use super::{Executor, Run};
 use crate::catalog::{Catalog, Oid};
@@ -26,14 +26,14 @@ pub struct CodeText {
     pub running: Vec<Oid>,
 }
 
-/// What code is.
+/// The kinds of code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CodeKind {
     /// The body of a DO block.
     Block,
-    /// That of a function; `None` where its definition has it in other words, or stands in no file.
+    /// That of a function; `None` where its definition has it in other words, or is in no file.
     Function(Option<FunctionText>),
-    /// A text that EXECUTE is given. Where it stands in quotes, other quotes have no place in it.
+    /// A text that EXECUTE is given. Where it is in quotes, other quotes have no place in it.
     Text,
 }
 
@@ -49,9 +49,9 @@ pub struct FunctionText {
 /// Where a file shows code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InFile {
-    /// The text stands in the file as it is: ranges shift by this much.
+    /// The text is in the file as it is: ranges shift by this much.
     Shifted(u32),
-    /// The text stands elsewhere, or is escaped: all of it is shown here.
+    /// The text is elsewhere, or is escaped: all of it is shown here.
     At(TextRange),
 }
 
@@ -64,7 +64,7 @@ impl InFile {
         }
     }
 
-    /// What is shown at `inner` of a text that is shown here itself.
+    /// Returns where the file shows a text at `inner` of the text that it shows here.
     fn of(self, inner: Self) -> Self {
         match (self, inner) {
             (Self::Shifted(outer), Self::Shifted(by)) => Self::Shifted(outer + by),
@@ -79,23 +79,23 @@ impl InFile {
 pub struct Executed {
     pub code: Arc<CodeText>,
     pub statement: Statement,
-    /// What it did itself, without the statements that it ran in turn.
+    /// Its own effects, without the statements that it ran in turn.
     pub effects: Effects,
     pub before: Catalog,
     pub after: Catalog,
     /// Code runs in a transaction, be it that of the statement alone.
     pub session: Session,
-    /// Does it depend on a condition or a handler of exceptions whether it runs, or fails?
+    /// Whether a condition or an exception handler decides if it runs, or fails.
     pub guarded: bool,
 }
 
-/// What is recorded of the code that a statement runs.
+/// The record of the code that a statement runs.
 #[derive(Debug, Default)]
 pub struct Recorder {
     /// The text that is being run.
     text: Option<Arc<CodeText>>,
     executed: Vec<Executed>,
-    /// What a handler of exceptions has caught.
+    /// Statements that failed and whose error an exception handler caught.
     caught: Vec<Executed>,
     /// Effects of recorded statements, with the ranges of the text that is being run.
     inside: Effects,
@@ -118,14 +118,14 @@ pub(super) struct Outer {
     inside: Effects,
 }
 
-/// What code did, statement by statement.
+/// The effects of code, statement by statement.
 #[derive(Debug, Default)]
 pub struct CodeRun {
     /// In the order in which they ended.
     pub executed: Vec<Executed>,
     /// Statements that PostgreSQL refuses, and of whose refusal a handler makes nothing.
     pub caught: Vec<Executed>,
-    /// What the statement of the file did besides.
+    /// Other effects of the statement of the file.
     pub own: Option<Effects>,
 }
 
@@ -175,7 +175,7 @@ impl Recorder {
 }
 
 impl Executor<'_> {
-    /// Runs a statement of code that stands at `sql` in its text.
+    /// Runs a statement of code that is at `sql` in its text.
     pub(super) fn run_in_code(&mut self, ast: &Arc<Ast>, sql: &SqlText) -> Run {
         let Some(code) = self.recorder.text.clone().filter(|_| !self.recorder.paused) else {
             return self.statement(ast);
@@ -228,7 +228,7 @@ impl Executor<'_> {
         self.recorder.executed.retain(|run| run.effects.fails.is_none());
     }
 
-    /// What was refused may well run, because code that is not known has changed what it is about.
+    /// Assumes that refused statements may run, because unknown code has changed their objects.
     pub(super) fn doubt_refused(&mut self) {
         self.recorder.executed.iter_mut().for_each(|run| run.effects.fails = None);
     }

@@ -1,4 +1,4 @@
-//! What the model asks about types and expressions: the catalog as [`crate::expression`] sees it.
+//! The model's queries about types and expressions: the catalog as [`crate::expression`] sees it.
 
 use super::{Executor, Knowledge, Run, fail};
 use crate::builtin::{self, BuiltinTypeKind, CastContext, Extension, Volatility};
@@ -11,7 +11,7 @@ use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
 use std::sync::Arc;
 
-/// What a change of a column's type does to the rows.
+/// The effect of a change of a column's type on the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TypeChange {
     /// PostgreSQL refuses it with this SQLSTATE.
@@ -71,7 +71,7 @@ impl Schema for SchemaView<'_> {
 
     fn sql_body(&self, function: &Function) -> Option<Arc<Query>> {
         let mut statements = match &*function.body {
-            // A body that reads a table cannot be inlined; most are told apart without parsing.
+            // A body that reads a table cannot be inlined; most are recognized without parsing.
             FunctionBody::Source { text, .. } if mentions_word(text, "from") => return None,
             FunctionBody::Source { text, .. } => pgvet_syntax::ast::from_pg::parse_sql(text).ok()?,
             FunctionBody::Atomic { statements, .. } => statements.clone(),
@@ -103,8 +103,8 @@ impl Executor<'_> {
         self.catalog.get_type(oid).is_some_and(|own| matches!(own.kind, TypeKind::Enum { .. }))
     }
 
-    /// Is a default stored? `DEFAULT NULL` is not, unless the null is coerced: to a domain, or to a length. An interval
-    /// takes its modifier at once.
+    /// Whether a default is stored. `DEFAULT NULL` is not, unless the null is coerced: to a domain, or to a length. An
+    /// interval takes its modifier at once.
     ///
     /// Source: PostgreSQL 18, `src/backend/catalog/heap.c`, `AddRelationNewConstraints`;
     /// `src/backend/parser/parse_coerce.c`, `coerce_type` and `coerce_type_typmod`.
@@ -174,7 +174,7 @@ impl Executor<'_> {
         self.with_analyzer(|analyzer| analyzer.infer(expr, &scope))
     }
 
-    /// Are all functions, operators and casts of the database known?
+    /// Whether all functions, operators and casts of the database are known.
     pub(crate) fn knows_all_code(&self) -> bool {
         self.knowledge == Knowledge::Everything && self.catalog.knows_all_code()
     }
@@ -243,7 +243,7 @@ impl Executor<'_> {
         (coerced || typed.volatility == Volatility::Volatile).then(|| typed.volatile_function.unwrap_or_default())
     }
 
-    /// Do the valid constraints of the table prove that the column holds no null?
+    /// Whether the valid constraints of the table prove that the column holds no null.
     pub(crate) fn constraints_imply_not_null(&self, table: Oid, column: &SmolStr) -> bool {
         self.catalog.relation(table).constraints.iter().any(|constraint| match &constraint.kind {
             ConstraintKind::Check { expression, .. } => {
@@ -253,7 +253,7 @@ impl Executor<'_> {
         })
     }
 
-    /// What changing the type of a column does to the rows.
+    /// Returns the effect of a change of a column's type on the rows.
     pub(crate) fn type_change(
         &mut self,
         table: Oid,
@@ -281,7 +281,7 @@ impl Executor<'_> {
         }
     }
 
-    /// Do both types have the same default operator class for the access method?
+    /// Whether both types have the same default operator class for the access method.
     pub(crate) fn same_operator_class(&self, method: &str, old: SqlType, new: SqlType) -> bool {
         if old.oid == new.oid {
             return true;
@@ -304,7 +304,7 @@ impl Executor<'_> {
         Ok(())
     }
 
-    /// Does the type have a collation?
+    /// Whether the type has a collation.
     pub(crate) fn is_collatable(&self, sql_type: SqlType) -> bool {
         let base = self.with_analyzer(|analyzer| analyzer.base_type(sql_type)).oid;
         builtin::type_by_oid(base.0).is_some_and(|found| !found.collation.is_empty())
@@ -343,7 +343,7 @@ pub(crate) fn columns_of(expr: &Expr) -> Vec<SmolStr> {
     columns
 }
 
-/// Does the expression mention the column? A whole-row reference counts.
+/// Whether the expression mentions the column, by its name or in a whole-row reference.
 pub(crate) fn mentions(expr: &Expr, column: &str) -> bool {
     let mut found = false;
     expr.walk(&mut |part| match &part.kind {

@@ -81,7 +81,7 @@ impl Executor<'_> {
         Ok(())
     }
 
-    /// What is computed from other columns cannot be set.
+    /// Refuses actions that would set generated columns.
     fn check_generated_columns(&self, table: Oid, key: &ForeignKey, columns: &[Name]) -> Run {
         use ReferentialAction::{Cascade, SetDefault, SetNull};
         for column in columns {
@@ -101,7 +101,7 @@ impl Executor<'_> {
     }
 
     /// Both sides must be of one operator family, or the referencing one becomes the other by itself. Types that are
-    /// not PostgreSQL's own are taken to be comparable.
+    /// not PostgreSQL's own are assumed to be comparable.
     pub(super) fn check_comparable(
         &self,
         (table, column): (Oid, &SmolStr),
@@ -125,7 +125,7 @@ impl Executor<'_> {
             && self.with_analyzer(|analyzer| {
                 let family = |sql_type| analyzer.default_operator_class("btree", sql_type).map(|class| class.family);
                 let Some(theirs_family) = family(theirs) else { return true };
-                // Arrays, ranges and their like compare with their own type.
+                // Arrays, ranges and other polymorphic types compare with their own type.
                 if analyzer.default_operator_class("btree", theirs).is_some_and(|class| is_polymorphic(class.input)) {
                     return false;
                 }
@@ -230,8 +230,8 @@ impl Executor<'_> {
         }
     }
 
-    /// Is the type of a column not known? A placeholder such as `$%AUTO_INCREMENT_PRIMARY_KEY%$` in the place of a type
-    /// may stand for a primary key as well.
+    /// Whether the type of a column is unknown. A placeholder such as `$%AUTO_INCREMENT_PRIMARY_KEY%$` in the place of
+    /// a type may be a primary key as well.
     fn may_be_declared_unique(&self, table: Oid, columns: &[SmolStr]) -> bool {
         let relation = self.catalog.relation(table);
         let is_assumed = |oid| {
@@ -244,7 +244,7 @@ impl Executor<'_> {
         })
     }
 
-    /// Is uniqueness checked late, so that rows cannot rely on it?
+    /// Whether uniqueness is checked late, so that rows cannot rely on it.
     pub(super) fn is_deferrable(&self, table: Oid, index: Oid) -> bool {
         let mut constraints = self.catalog.relation(table).constraints.iter();
         constraints.any(|constraint| constraint.index() == Some(index) && constraint.deferrable)

@@ -76,7 +76,7 @@ impl Executor<'_> {
         self.check_body(create)
     }
 
-    /// Where a function is defined, if that stands in the file.
+    /// Where a function is defined, if that is in the file.
     fn definition(&self, create: &CreateFunction) -> Option<Definition> {
         let by = self.text_at?;
         let body = match &create.body {

@@ -276,7 +276,7 @@ impl Executor<'_> {
         false
     }
 
-    /// Can the index of a partition be attached to the parent's?
+    /// Whether the index of a partition can be attached to the parent's.
     ///
     /// Source: PostgreSQL 18, `src/backend/catalog/index.c`, `CompareIndexInfo`.
     pub(super) fn is_counterpart(&self, partition: Oid, candidate: Oid, parent_index: Oid) -> bool {
@@ -338,7 +338,7 @@ impl Executor<'_> {
         Some(constraint.name.clone())
     }
 
-    /// What would make an index like this one in a partition.
+    /// Returns the definition of an index like this one in a partition.
     pub(super) fn definition_of(&self, index_oid: Oid, range: TextRange) -> IndexDefinition {
         let relation = self.catalog.relation(index_oid);
         let index = relation.index().expect("the indexes of a table are indexes");
@@ -386,7 +386,7 @@ impl Executor<'_> {
         self.catalog.add_constraint(table, constraint);
     }
 
-    /// A key needs an operator class of the access method. Types and methods of extensions are taken to have one.
+    /// A key needs an operator class of the access method. Types and methods of extensions are assumed to have one.
     fn check_operator_class(&self, table: Oid, definition: &IndexDefinition, element: &IndexElement) -> Run {
         let method = &definition.method;
         let relation = self.catalog.relation(table);
@@ -440,7 +440,7 @@ impl Executor<'_> {
         Ok(())
     }
 
-    /// What PostgreSQL refuses before it makes the index.
+    /// Refuses what PostgreSQL refuses before it creates the index.
     pub(super) fn check_index(&self, table: Oid, definition: &IndexDefinition) -> Run {
         let relation = self.catalog.relation(table);
         let range = definition.range;
@@ -490,7 +490,7 @@ impl Executor<'_> {
         self.check_no_virtual_column(table, definition)
     }
 
-    /// What is computed only when it is read is in no index.
+    /// Refuses virtual generated columns, which cannot be in an index.
     ///
     /// Source: PostgreSQL 18, `src/backend/commands/indexcmds.c`, `DefineIndex`.
     fn check_no_virtual_column(&self, table: Oid, definition: &IndexDefinition) -> Run {

@@ -67,7 +67,7 @@ impl Executor<'_> {
         Ok(())
     }
 
-    /// Statistics need an order. Types that are not PostgreSQL's own are taken to have one.
+    /// Statistics need an order. Types that are not PostgreSQL's own are assumed to have one.
     fn check_can_be_sorted(&self, table: crate::catalog::Oid, element: &Expr) -> Run {
         let sql_type = self.analyze(element, Some(table)).sql_type;
         let base = self.with_analyzer(|analyzer| analyzer.base_type(sql_type));
@@ -127,7 +127,7 @@ impl Executor<'_> {
         Ok(())
     }
 
-    /// Creates the schema and then what stands inside, with the schema first in the search path.
+    /// Creates the schema and then its elements, with the schema first in the search path.
     ///
     /// Source: PostgreSQL 18, `src/backend/commands/schemacmds.c`, `CreateSchemaCommand`;
     /// `src/backend/parser/parse_utilcmd.c`, `transformCreateSchemaStmtElements`.

@@ -2,7 +2,7 @@
 //!
 //! One pass serves two purposes: the effects of a statement and the catalog after it come from the same code, which
 //! follows PostgreSQL's own (`src/backend/commands`), one file per family of statements. Nothing is executed on data:
-//! tables that existed before are taken to hold rows.
+//! tables that existed before are assumed to hold rows.
 
 mod alter_table;
 mod catalog_rows;
@@ -96,7 +96,7 @@ pub(crate) struct Executor<'a> {
     /// How far into the file the text stands that is being run, so that ranges in it shift by that; `None` where it is
     /// no part of the file.
     pub(crate) text_at: Option<u32>,
-    /// `None` for a dump of a schema that counts as there from the beginning.
+    /// `None` for a dump of a schema, which is treated as there from the beginning.
     pub(crate) deployment: Option<Deployment>,
     /// Number of the transaction that the statement runs in.
     pub(crate) transaction: u32,
@@ -124,15 +124,15 @@ pub(crate) struct Executor<'a> {
     pub(crate) recorder: Recorder,
     /// The loops around the code that is being run whose rounds are not run one by one.
     pub(crate) repeats: Vec<routine::Repeat>,
-    /// How many queries were looked at to count rows.
+    /// How many queries were examined to count rows.
     pub(crate) queries: Cell<u32>,
-    /// What every row of a table has in its columns, while a condition on them is decided.
+    /// The values that every row of a table has in its columns, while a condition on them is decided.
     pub(crate) row: RefCell<routine::Variables>,
     /// Variables of the code that is being run.
     pub(crate) variables: routine::Variables,
 }
 
-/// What a statement would do, outside of any migration.
+/// The result of trying a statement outside of any migration.
 pub(crate) struct Tried {
     pub(crate) catalog: Catalog,
     pub(crate) settings: SettingsInEffect,
@@ -272,7 +272,7 @@ impl Executor<'_> {
         Birth { deployment, transaction, filled, many: filled, at_most: None, filled_in }
     }
 
-    /// Has this deployment made the relation?
+    /// Whether this deployment created the relation.
     pub(crate) fn is_new(&self, relation: &Relation) -> bool {
         relation.birth.is_of(self.deployment)
     }

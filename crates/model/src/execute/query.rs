@@ -35,7 +35,7 @@ pub(crate) enum Depth {
     Analyze,
     /// Views are expanded: locks what they read.
     Rewrite,
-    /// Children and indexes are looked at.
+    /// Children and indexes are examined.
     Plan,
     /// It runs: functions, triggers and foreign keys act.
     Run,
@@ -78,7 +78,7 @@ impl VisibleCtes<'_> {
     }
 }
 
-/// What surrounds the part of a query that is being read.
+/// The context of the part of a query that is being read.
 #[derive(Clone, Copy)]
 pub(super) struct Env<'a> {
     depth: Depth,
@@ -86,15 +86,15 @@ pub(super) struct Env<'a> {
     ctes: VisibleCtes<'a>,
     /// The clause that gives them.
     with: Option<&'a With>,
-    /// What the query reads and, if it changes rows, of what.
+    /// The items that the query reads and, if it changes rows, their relation.
     from: &'a [FromItem],
     target: Option<&'a RelationRef>,
     outer: Option<&'a Env<'a>>,
-    /// FOR UPDATE and its like.
+    /// FOR UPDATE, FOR SHARE and so on.
     row_locks: RowLocks<'a>,
 }
 
-/// Which relations of a FROM clause FOR UPDATE is about.
+/// The relations of a FROM clause that FOR UPDATE locks.
 #[derive(Clone, Copy)]
 enum RowLocks<'a> {
     None,
@@ -212,17 +212,17 @@ fn is_in_from(items: &[FromItem], name: &SmolStr) -> bool {
 }
 
 impl Executor<'_> {
-    /// Takes the locks that planning and running a query takes.
+    /// Takes the locks of planning and running a query.
     pub(crate) fn run_query(&mut self, query: &Query) -> Run {
         self.read_query(query, Depth::Run)
     }
 
-    /// Takes the locks that a query takes when PostgreSQL goes so far with it.
+    /// Takes the locks of a query that PostgreSQL processes to this depth.
     pub(crate) fn read_query(&mut self, query: &Query, depth: Depth) -> Run {
         self.query(query, &Env::new(depth))
     }
 
-    /// Takes the locks of the subqueries in an expression that is kept, such as a policy's.
+    /// Takes the locks of the subqueries in a stored expression, such as a policy's.
     pub(crate) fn read_expression(&mut self, expr: &Expr, depth: Depth) -> Run {
         self.expression(expr, &Env::new(depth))
     }
@@ -449,7 +449,7 @@ impl Executor<'_> {
         Ok(())
     }
 
-    /// Is it a relation of PostgreSQL itself?
+    /// Whether it is a relation of PostgreSQL itself.
     pub(crate) fn is_system_relation(&self, name: &ObjectName) -> bool {
         match &name.schema {
             Some(schema) => matches!(schema.as_str(), "pg_catalog" | "information_schema" | "pg_toast"),
@@ -458,7 +458,7 @@ impl Executor<'_> {
     }
 }
 
-/// Is a WHERE no restriction: `true`, `1 = 1`?
+/// Whether a WHERE restricts nothing: `true`, `1 = 1`.
 pub(crate) fn is_always_true(filter: &Expr) -> bool {
     match &filter.kind {
         ExprKind::Literal(pgvet_syntax::ast::Literal::Boolean(value)) => *value,

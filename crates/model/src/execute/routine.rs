@@ -2,7 +2,7 @@
 //!
 //! Statements of the body run one after the other on the same catalog; their effects belong to the statement that runs
 //! the code. A condition that the catalog decides (`IF NOT EXISTS (SELECT ... FROM pg_type ...)`) is decided; of others
-//! every branch is taken to run, and a refusal in such a branch is taken for a sign that it would not.
+//! every branch is assumed to run, and a refusal in such a branch is treated as a sign that it would not.
 
 mod branch;
 mod code;
@@ -46,7 +46,7 @@ pub(crate) type Arguments = Vec<(Option<SmolStr>, Option<Value>)>;
 /// Calls are followed this deep.
 const MAX_DEPTH: u8 = 8;
 
-/// So many calls of one statement are followed: functions that call others ten times each make a lot of them.
+/// Maximum number of calls of one statement that are followed: functions that call others ten times each cause many.
 const MAX_CALLS: u32 = 500;
 
 /// How a list of statements ended.
@@ -480,7 +480,7 @@ fn function_text(function: &Function, text: &str) -> Option<FunctionText> {
     is_verbatim.then_some(FunctionText { name, file, start })
 }
 
-/// Does a handler catch this SQLSTATE?
+/// Whether a handler catches this SQLSTATE.
 fn catches(handler: &Handler, sqlstate: &str) -> bool {
     handler.conditions.iter().any(|condition| match &condition.kind {
         ConditionKind::Others => true,

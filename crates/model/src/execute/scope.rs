@@ -1,4 +1,4 @@
-//! What the names in a query stand for.
+//! Meanings of the names in a query.
 
 use crate::catalog::{Oid, SqlType};
 use crate::expression;
@@ -13,7 +13,7 @@ pub(crate) type QueryColumn = (SmolStr, SqlType);
 #[derive(Debug, Default)]
 pub(crate) struct Scope<'a> {
     items: Vec<ScopeItem>,
-    /// What `*` yields, with the columns of USING merged; `None` where a part is not known.
+    /// The columns of `*`, with those of USING merged; `None` if a part is not known.
     star: Option<Vec<QueryColumn>>,
     outer: Option<&'a Scope<'a>>,
     for_expressions: OnceCell<expression::Scope>,
@@ -53,7 +53,7 @@ impl<'a> Scope<'a> {
         self.star.as_deref()
     }
 
-    /// What `alias.*` yields.
+    /// The columns of `alias.*`.
     pub(crate) fn star_of(&self, alias: &str) -> Option<&[QueryColumn]> {
         match self.items.iter().find(|item| item.alias == alias) {
             Some(item) => item.columns.as_deref(),

@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// The type of a sequence without AS.
 const BIGINT: SqlType = SqlType::new(Oid(20));
 
-/// What OWNED BY says.
+/// The argument of OWNED BY.
 enum Owner {
     Unchanged,
     None,

@@ -1,4 +1,4 @@
-//! What the tests of the executor have in common.
+//! Helpers for the tests of the executor.
 
 use crate::effect::Effects;
 use crate::migration::Migration;

@@ -258,7 +258,7 @@ fn missing_policy(policy: &Name, table: &str) -> Run {
     fail("42704", format!("policy \"{}\" for table \"{table}\" does not exist", policy.text), policy.range)
 }
 
-/// What an expression names of the rows NEW and OLD.
+/// Returns the columns of the rows NEW and OLD that an expression names.
 fn columns_of_rows(expr: &Expr) -> Vec<&[SmolStr]> {
     let mut found: Vec<&[SmolStr]> = Vec::new();
     expr.walk(&mut |part| match &part.kind {

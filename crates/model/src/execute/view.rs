@@ -99,7 +99,7 @@ impl Executor<'_> {
         relation.kind = RelationKind::View;
         relation.known = columns.is_some();
         relation.columns = columns.into_iter().flatten().map(view_column).collect();
-        // REPLACE sets the options anew, so that those which are not repeated are lost.
+        // REPLACE resets the options, so that those which are not repeated are lost.
         relation.options = options;
         self.set_view_definition(view, definition);
         Ok(())
@@ -122,7 +122,7 @@ impl Executor<'_> {
         oid
     }
 
-    /// What a view keeps of its query.
+    /// Returns the parts of its query that a view keeps.
     pub(crate) fn view_definition(&mut self, query: &Arc<Query>, populated: bool) -> ViewDefinition {
         ViewDefinition {
             query: Arc::clone(query),

@@ -5,7 +5,7 @@ use crate::builtin::{self, BuiltinTypeKind, CastContext, CastMethod, TypeCategor
 use crate::catalog::{Oid, SqlType, TypeKind};
 use smol_str::SmolStr;
 
-/// What a coercion takes.
+/// The outcome of a coercion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Coercion {
     /// PostgreSQL refuses it in this context.
@@ -260,8 +260,8 @@ impl Analyzer<'_> {
         is_base && self.type_name(oid).is_none_or(|name| self.extension_type(&name).is_none())
     }
 
-    /// Does a type become a built-in base type without being asked? Answers only where that is decided by `pg_cast`
-    /// alone, which is what choosing an overload mostly asks.
+    /// Whether a type is implicitly cast to a built-in base type. `None` unless `pg_cast` alone decides that, as in most
+    /// cases when an overload is chosen.
     fn is_implicit_cast(&self, from: Oid, to: Oid) -> Option<bool> {
         builtin::type_by_oid(to.0).filter(|target| target.kind == BuiltinTypeKind::Base)?;
         if let Some(source) = builtin::type_by_oid(from.0) {

@@ -6,7 +6,7 @@ use crate::builtin::{CastContext, oid};
 use crate::catalog::{Oid, SqlType};
 
 impl Analyzer<'_> {
-    /// The type that UNION, CASE, VALUES and the like give several inputs; [`SqlType::UNKNOWN`] where it is not known, or
+    /// The type that UNION, CASE, VALUES and so on give several inputs; [`SqlType::UNKNOWN`] where it is not known, or
     /// where PostgreSQL refuses them.
     pub fn common_type(&self, types: &[SqlType]) -> SqlType {
         self.select_common_type(types).unwrap_or(SqlType::UNKNOWN)

@@ -16,7 +16,8 @@ pub(super) fn literal_type(literal: &Literal) -> SqlType {
     }))
 }
 
-/// The type of `CURRENT_DATE` and its like, as transformSQLValueFunction (`src/backend/parser/parse_expr.c`) has it.
+/// The type of `CURRENT_DATE`, `CURRENT_USER` and so on, as transformSQLValueFunction
+/// (`src/backend/parser/parse_expr.c`) has it.
 pub(super) fn sql_value_type(keyword: &str) -> SqlType {
     SqlType::new(Oid(match keyword {
         "current_date" => oid::DATE,

@@ -1,10 +1,10 @@
-//! What coercion needs to know of a type, built-in or not.
+//! The properties of a type, built-in or not, that coercion needs.
 
 use super::{Analyzer, domain_is_constrained};
 use crate::builtin::{self, BuiltinTypeKind, TypeCategory, Volatility, oid};
 use crate::catalog::{Oid, SqlType, TypeKind};
 
-/// What coercion needs to know of a type.
+/// The properties of a type that coercion needs.
 #[derive(Debug, Clone)]
 pub(super) struct TypeFacts {
     pub(super) kind: BuiltinTypeKind,

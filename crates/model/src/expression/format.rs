@@ -6,7 +6,7 @@ use crate::catalog::SqlType;
 use pgvet_syntax::lexer::quote_identifier;
 
 impl Analyzer<'_> {
-    /// PostgreSQL's `format_type`, with the schema left out where the name is found without it; `???` for unknown types.
+    /// PostgreSQL's `format_type`, without the schema if the name is found without it; `???` for unknown types.
     pub fn format_type(&self, sql_type: SqlType) -> String {
         let Some(facts) = self.facts(sql_type.oid) else {
             return self.plain_name(sql_type).unwrap_or_else(|| "???".to_owned());

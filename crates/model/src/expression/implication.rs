@@ -1,4 +1,4 @@
-//! What valid CHECK constraints prove, so that a scan can be skipped.
+//! Proofs from valid CHECK constraints, so that a scan can be skipped.
 //!
 //! `ConstraintImpliedByRelConstraint` (src/backend/commands/tablecmds.c) asks `predicate_implied_by`
 //! (src/backend/optimizer/util/predtest.c) for weak implication: where the one is not false, the other is not false.
@@ -11,7 +11,7 @@ use crate::catalog::SqlType;
 use pgvet_syntax::ast::{Expr, ExprKind, Literal, OperatorForm};
 use std::cmp::Ordering;
 
-/// Does a valid CHECK prove that the column has no nulls? (SET NOT NULL asks this from PostgreSQL 12 on.)
+/// Whether a valid CHECK proves that the column has no nulls. (SET NOT NULL uses such a proof from PostgreSQL 12 on.)
 pub fn check_implies_not_null(check: &Expr, column: &str) -> bool {
     proves_not_null(&Condition::of(check), column)
 }
@@ -30,8 +30,8 @@ fn is_column(expression: &Expr, name: &str) -> bool {
 }
 
 impl Analyzer<'_> {
-    /// Do the valid CHECKs of a table, together with its columns that are NOT NULL, prove a partition constraint?
-    /// `scope` is the table. Constants are taken to be read in one time zone.
+    /// Whether the valid CHECKs of a table, together with its NOT NULL columns, prove a partition constraint.
+    /// `scope` is the table. Constants are assumed to be read in one time zone.
     pub fn checks_imply(&self, scope: &Scope, existing: &[&Expr], not_null: &[&str], required: &Expr) -> bool {
         let proof = Proof { analyzer: self, scope, not_null };
         let known: Vec<Condition> = existing.iter().map(|check| Condition::of(check)).collect();
@@ -97,7 +97,7 @@ impl Proof<'_> {
         }
     }
 
-    /// Texts that are not the same are not equal: nondeterministic collations are left aside.
+    /// Whether two constants differ. Different texts are never equal: nondeterministic collations are ignored.
     fn differ(&self, subject: &Expr, left: &Expr, right: &Expr) -> bool {
         let subject_type = self.analyzer.type_of(subject, self.scope);
         let is_text = matches!(subject_type.oid.0, oid::TEXT | oid::VARCHAR);

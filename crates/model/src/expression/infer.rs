@@ -9,7 +9,7 @@ use crate::catalog::{Oid, SqlType};
 use pgvet_syntax::ast::{Expr, ExprKind, FunctionCall, IndirectionStep, OperatorForm, SubqueryKind, TypeName};
 use smol_str::SmolStr;
 
-/// What an expression is.
+/// The inferred properties of an expression.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Typed {
     /// Its type; PostgreSQL's `unknown` (705) for a bare string, [`SqlType::UNKNOWN`] where it could not be told.
@@ -20,7 +20,7 @@ pub struct Typed {
     /// The first volatile function in it.
     pub volatile_function: Option<SmolStr>,
     pub has_subquery: bool,
-    /// Names of the columns that it uses, outside of subqueries; a whole-row reference counts as `*`.
+    /// Names of the columns that it uses, outside of subqueries; a whole-row reference is `*`.
     pub columns: Vec<SmolStr>,
     /// Relations that its subqueries read.
     pub relations: Vec<Oid>,
@@ -61,7 +61,7 @@ pub(super) struct Inference<'a> {
     pub(super) depth: u32,
     /// Depth of subqueries.
     pub(super) level: u32,
-    /// Depth of places where a name may mean something else than it seems to, so that nothing is refused.
+    /// Depth of places where a name may mean something other than it seems to, so that nothing is refused.
     pub(super) blind: u32,
     /// User functions whose bodies are being inlined, against recursion.
     pub(super) inlining: Vec<Oid>,
@@ -205,7 +205,8 @@ impl<'a> Inference<'a> {
                 for operand in operands {
                     self.visit(operand, scope);
                 }
-                // JSON constructors and the like depend on settings and output functions at most; nothing looks into XML.
+                // JSON constructors and similar nodes depend on settings and output functions at most; nothing looks
+                // into XML.
                 if *node != "XmlExpr" {
                     self.raise(Volatility::Stable, "");
                 }
@@ -279,7 +280,7 @@ impl<'a> Inference<'a> {
         let resolve = |arguments: &_| analyzer.resolve_function(call.schema.as_deref(), &call.name, arguments);
         let mut meant = resolve(&arguments);
         if matches!(meant, Resolution::NoMatch(_)) && !call.order_by.is_empty() {
-            // What stands in WITHIN GROUP is an argument, too.
+            // An expression in WITHIN GROUP is an argument, too.
             let ordered: Vec<SqlType> = call.order_by.iter().map(|part| self.visit(part, scope)).collect();
             types.extend(ordered);
             arguments.types = types.iter().map(|sql_type| sql_type.oid).collect();

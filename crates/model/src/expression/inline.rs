@@ -13,7 +13,7 @@ use pgvet_syntax::ast::{Expr, ExprKind, FunctionCall, OperatorForm, Query, Query
 const MAX_INLINED: u32 = 500;
 
 impl Inference<'_> {
-    /// Takes the body of the function instead of the function, where PostgreSQL would; `arguments` are the volatilities
+    /// Inlines the body of the function, if PostgreSQL would; `arguments` are the volatilities
     /// of the arguments.
     pub(super) fn inline(&mut self, function: &Function, arguments: &[Volatility]) -> bool {
         if self.inlined == MAX_INLINED
@@ -135,7 +135,7 @@ fn uses(value: &Expr, function: &Function, position: usize) -> usize {
     count
 }
 
-/// Does a null in any parameter make the value null? Where it is not plain to see, no.
+/// Whether a null in any parameter makes the value null. False if that is not obvious.
 fn is_strict_in_all_parameters(value: &Expr, function: &Function) -> bool {
     let mut strict = true;
     value.walk(&mut |part| {

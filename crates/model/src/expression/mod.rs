@@ -50,8 +50,8 @@ use pgvet_syntax::ast::Query;
 use smol_str::SmolStr;
 use std::sync::Arc;
 
-/// What expressions need to see of the schema. Names without schema are looked up along the search path; system
-/// schemas are not asked for.
+/// The part of the schema that expressions use. Names without schema are looked up along the search path; system
+/// schemas are not queried.
 pub trait Schema {
     /// A user-defined type.
     fn type_named(&self, schema: Option<&str>, name: &str) -> Option<Oid>;

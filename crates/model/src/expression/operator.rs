@@ -84,7 +84,8 @@ impl Analyzer<'_> {
         }
     }
 
-    /// Certainly none, and no literal that could become one. Vectors of catalogs count as arrays here.
+    /// Whether it is certainly not an array, and not a literal that could become one. Vectors of catalogs are treated
+    /// as arrays.
     fn is_no_array(&self, oid: Oid) -> bool {
         let base = self.base_type(SqlType::new(oid)).oid;
         let facts = self.facts(base).filter(|facts| facts.kind != BuiltinTypeKind::Pseudo);

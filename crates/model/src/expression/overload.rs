@@ -206,7 +206,7 @@ impl Analyzer<'_> {
         self.choose(candidates, operands)
     }
 
-    /// May the operands be taken for what the operator works on? Most operators of a name are told apart by this.
+    /// Whether the operands can be used as those of the operator. This alone rules out most operators of a name.
     fn operator_accepts(&self, row: &BuiltinOperator, operands: &[Oid]) -> bool {
         let expected = [row.left, row.right].into_iter().filter(|oid| *oid != 0).map(Oid);
         operands

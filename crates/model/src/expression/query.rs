@@ -7,7 +7,7 @@ use crate::catalog::{Oid, SqlType};
 use pgvet_syntax::ast::{Expr, ExprKind, FromItem, Query, QueryBody, QueryStatement, RelationRef, Select, Target};
 
 impl Analyzer<'_> {
-    /// What a whole query calls and reads; its type is that of its first column.
+    /// Infers what a whole query calls and reads. Its type is that of its first column.
     pub fn infer_query(&self, query: &Query) -> Typed {
         let mut inference = Inference::new(*self);
         inference.typed.sql_type = inference.subquery(query, &Scope::default());
@@ -29,7 +29,7 @@ impl Inference<'_> {
         self.query_with(query, scope, false)
     }
 
-    /// `compared`: UNION and the like compare its rows.
+    /// `compared`: UNION, INTERSECT or EXCEPT compares its rows.
     fn query_with(&mut self, query: &Query, scope: &Scope, compared: bool) -> SqlType {
         let mut outer = scope.clone();
         for cte in query.with.iter().flat_map(|with| &with.ctes) {

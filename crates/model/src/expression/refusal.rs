@@ -70,7 +70,8 @@ impl Inference<'_> {
         self.refuse("42804", reason);
     }
 
-    /// Rows are told apart by what their types have for B-trees or hashing. Types of the project are taken to have it.
+    /// Refuses a type whose values cannot be compared by B-tree or hash operators. Types of the project are assumed to
+    /// have them.
     ///
     /// Source: PostgreSQL 18, `src/backend/parser/parse_oper.c`, `get_sort_group_operators`.
     pub(super) fn refuse_without_equality(&mut self, sql_type: SqlType) {

@@ -1,4 +1,4 @@
-//! ALTER COLUMN ... TYPE: is the table rewritten, and can an index stay?
+//! Effects of ALTER COLUMN ... TYPE: whether the table is rewritten, and whether an index can stay.
 
 use super::coercion::NoSteps;
 use super::{Analyzer, Scope, Step};
@@ -6,7 +6,7 @@ use crate::builtin::{self, CastContext, OperatorClass, oid};
 use crate::catalog::{Oid, SqlType};
 use pgvet_syntax::ast::{Expr, ExprKind, Literal};
 
-/// What ALTER COLUMN ... TYPE means for the column's storage.
+/// The effect of ALTER COLUMN ... TYPE on the column's storage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TypeChange {
     /// PostgreSQL refuses it with this SQLSTATE.
@@ -61,7 +61,7 @@ impl Analyzer<'_> {
         }
         match self.coercion_steps(value, new, CastContext::Assignment) {
             Err(NoSteps::Impossible) => TypeChange::Impossible(DATATYPE_MISMATCH),
-            // Whatever the type of the expression is, the table is written anew.
+            // Whatever the type of the expression is, the table is rewritten.
             Err(NoSteps::Unknown) | Ok(_) if !reduced => TypeChange::Rewrite,
             Err(NoSteps::Unknown) => self.unknown_change(old, new),
             Ok(more) => {
@@ -129,8 +129,9 @@ impl Analyzer<'_> {
         }
     }
 
-    /// Can a btree index with default operator class stay, as `CheckIndexCompatible` (src/backend/commands/indexcmds.c)
-    /// decides? It compares collation and operator class, and the type itself where the class is polymorphic.
+    /// Whether a btree index with default operator class can stay, as `CheckIndexCompatible`
+    /// (src/backend/commands/indexcmds.c) decides. It compares collation and operator class, and the type itself where
+    /// the class is polymorphic.
     fn same_operator_class(&self, old: SqlType, new: SqlType) -> bool {
         let collation = |sql_type: SqlType| self.facts(sql_type.oid).map(|facts| facts.collation);
         let class = |sql_type| self.default_operator_class("btree", sql_type);

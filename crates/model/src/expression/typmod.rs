@@ -54,9 +54,9 @@ fn integer(literal: &Literal) -> Option<i32> {
     }
 }
 
-/// Is applying the length or precision of `new` to a value that has that of `old` no work? These are the planner support
-/// functions that let ALTER TYPE avoid a rewrite: `varchar_support`, `numeric_support`, `varbit_support`, `interval_support` and
-/// `TemporalSimplify` (src/backend/utils/adt). `char(n)` and `bit(n)` have none.
+/// Whether a value with the length or precision of `old` needs no work to get that of `new`. These are the planner
+/// support functions that let ALTER TYPE avoid a rewrite: `varchar_support`, `numeric_support`, `varbit_support`,
+/// `interval_support` and `TemporalSimplify` (src/backend/utils/adt). `char(n)` and `bit(n)` have none.
 pub fn is_no_op(base: u32, old: i32, new: i32) -> bool {
     if new < 0 || old == new {
         return true;

@@ -18,7 +18,7 @@ pub fn returned_table(query: &Query) -> Option<&ObjectName> {
 }
 
 /// The table of which a query returns every row although one is wanted, as `SELECT version INTO current FROM
-/// schema_version` does: whoever writes that takes it for a table of one row. With ORDER BY the first of many is meant.
+/// schema_version` does, which assumes a table of one row. With ORDER BY the first of many is meant.
 pub fn table_taken_for_one_row(query: &Query) -> Option<&ObjectName> {
     returned_table(query).filter(|_| query.order_by.is_empty())
 }

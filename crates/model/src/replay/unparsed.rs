@@ -1,4 +1,4 @@
-//! What the tokens of a statement say that PostgreSQL's parser refuses.
+//! Information from the tokens of a statement that PostgreSQL's parser refuses.
 
 use pgvet_syntax::ast::Ast;
 use pgvet_syntax::lexer::{Token, TokenKind, identifier};

@@ -27,10 +27,10 @@ pub struct Routines<'a> {
     reader: &'a RoutineReader,
     triggers: OnceCell<FxHashMap<Oid, Vec<TriggerUse>>>,
     callers: OnceCell<FxHashMap<Oid, Vec<CallSite>>>,
-    /// What the code of functions makes.
+    /// The objects that the code of functions creates.
     made: OnceCell<Made>,
     pub(super) hot: RefCell<FxHashMap<Oid, Rc<Hotness>>>,
-    /// What was found while that of another function is being found: it may lack the callers of that one.
+    /// Results that were found while that of another function is being found: they may lack the callers of that one.
     pub(super) seen: RefCell<FxHashMap<Oid, Rc<Hotness>>>,
     /// Functions whose hotness is being found, so that recursion ends.
     pub(super) open: RefCell<Vec<Oid>>,
@@ -47,7 +47,7 @@ pub struct TriggerUse {
 #[derive(Debug, Clone)]
 pub struct CallSite {
     pub kind: CallerKind,
-    /// The name in the call; the definition of the relation where the call stands in one.
+    /// The name in the call; the definition of the relation where the call is in one.
     pub place: Option<Place>,
     /// The innermost loop around the call: its first words.
     pub in_loop: Option<TextRange>,
@@ -55,7 +55,7 @@ pub struct CallSite {
     pub for_each_row: bool,
 }
 
-/// What calls a function.
+/// A caller of a function.
 #[derive(Debug, Clone)]
 pub enum CallerKind {
     Function(Arc<Function>),
@@ -127,14 +127,14 @@ impl<'a> Routines<'a> {
         found.into_iter().map(|(_, _, oid)| oid).collect()
     }
 
-    /// Does the definition of a function stand in a reported migration?
+    /// Whether the definition of a function is in a reported migration.
     pub fn is_reported(&self, function: Oid) -> bool {
         let definition = self.catalog.get_function(function).and_then(|function| function.defined_at.as_ref());
         let migration = definition.and_then(|definition| self.migrations.get(definition.file as usize));
         migration.is_some_and(|migration| migration.report)
     }
 
-    /// The triggers that run a function, those that partitions have from their parent left out.
+    /// The triggers that run a function, without those that partitions have from their parent.
     pub fn triggers_of(&self, function: Oid) -> &[TriggerUse] {
         self.triggers.get_or_init(|| self.find_triggers()).get(&function).map_or(&[], Vec::as_slice)
     }
@@ -174,7 +174,7 @@ impl<'a> Routines<'a> {
     }
 }
 
-/// Does a body name one of these functions before a parenthesis? Saves reading it.
+/// Whether a body names one of these functions before a parenthesis. Saves reading it.
 fn may_call(body: &FunctionBody, names: &FxHashSet<SmolStr>) -> bool {
     let FunctionBody::Source { text, .. } = body else { return true };
     let mut last: Option<SmolStr> = None;
@@ -182,7 +182,7 @@ fn may_call(body: &FunctionBody, names: &FxHashSet<SmolStr>) -> bool {
         match token.kind {
             TokenKind::Word | TokenKind::QuotedIdentifier => last = Some(identifier(token.text(text))),
             TokenKind::Punctuation(b'(') if last.as_ref().is_some_and(|name| names.contains(name)) => return true,
-            // A call may stand in the text of EXECUTE.
+            // A call may be in the text of EXECUTE.
             TokenKind::String | TokenKind::DollarString if token.text(text).contains('(') => return true,
             _ => last = None,
         }

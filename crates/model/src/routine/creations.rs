@@ -31,8 +31,8 @@ pub struct Creation {
 impl Routine {
     /// The tables that the code creates, with the catalog rows that a major version inserts for each.
     ///
-    /// Statements are taken to run in the order of the text. A table that is there already, and is created only if it
-    /// does not exist, is left out.
+    /// Statements are assumed to run in the order of the text. A table that already exists, and is created only if it
+    /// does not exist, is skipped.
     pub fn creations(&self, catalog: &Catalog, version: PgVersion) -> Vec<Creation> {
         let mut trial = Trial::new(catalog, &self.search_path, version);
         let mut found: Vec<Creation> = Vec::new();

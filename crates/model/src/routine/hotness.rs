@@ -8,10 +8,10 @@ use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// So many steps of a chain of callers are told.
+/// Maximum number of reported steps of a chain of callers.
 const MAX_CHAIN: usize = 6;
 
-/// So many calls an hour, where configuration gives a rate, are often.
+/// Minimum number of calls an hour, if configuration gives a rate, that is often.
 const OFTEN: u64 = 60;
 
 /// Why a function runs often; empty if nothing says that it does.
@@ -33,7 +33,7 @@ pub struct Reason {
     pub text: String,
 }
 
-/// What makes a function run often.
+/// A reason why a function runs often.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReasonKind {
     Configured,
@@ -59,7 +59,7 @@ impl Hotness {
         self.reasons.iter().find(|reason| reason.kind == ReasonKind::RowTrigger)
     }
 
-    /// What configuration says, for a sentence of the message: `called 40,000 times an hour`.
+    /// The configured rate, for a sentence of the message: `called 40,000 times an hour`.
     pub fn configured(&self) -> Option<String> {
         self.calls_per_hour.map(|calls| format!("called {} times an hour", grouped(calls)))
     }
@@ -92,8 +92,8 @@ impl Routines<'_> {
         let found = Rc::new(self.find_hotness(oid));
         self.open.borrow_mut().pop();
         let is_outermost = self.open.borrow().is_empty();
-        // What was found within a recursion lacks the callers that were open. Those are looked at anyway, so each
-        // function is looked at once: there may be very many ways from one to another.
+        // What was found within a recursion lacks the callers that were open. Those are examined anyway, so each
+        // function is examined once: there may be very many ways from one to another.
         if is_outermost || found.is_hot() {
             self.hot.borrow_mut().insert(oid, Rc::clone(&found));
         } else {
@@ -171,7 +171,7 @@ impl Routines<'_> {
 }
 
 impl TriggerUse {
-    /// Does it fire in normal use? TRUNCATE does not happen often.
+    /// Whether it fires in normal use. TRUNCATE is not frequent.
     fn is_frequent(&self) -> bool {
         let events = self.trigger.events;
         let enabled = !matches!(self.trigger.firing, pgvet_syntax::ast::Firing::Disable);

@@ -7,7 +7,7 @@ use rustc_hash::FxHashSet;
 use smol_str::SmolStr;
 use std::rc::Rc;
 
-/// What some functions make.
+/// The objects that some functions create.
 #[derive(Debug, Default)]
 pub(super) struct Made {
     /// Names, with [`HOLE`] for the parts that only run time knows.

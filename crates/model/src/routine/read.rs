@@ -34,7 +34,7 @@ pub struct Routine {
     pub unread: Vec<TextRange>,
     /// Statements and expressions by where they stand.
     parsed: FxHashMap<TextRange, Ast>,
-    /// What EXECUTE runs, by where its expression stands.
+    /// The statements that EXECUTE runs, by the position of its expression.
     dynamic: FxHashMap<TextRange, Dynamic>,
     pub(super) variable_names: OnceCell<Vec<SmolStr>>,
 }
@@ -47,7 +47,7 @@ pub enum Code {
     Sql(Vec<(TextRange, Ast)>),
 }
 
-/// What EXECUTE runs.
+/// The statements that EXECUTE runs.
 #[derive(Debug)]
 pub struct Dynamic {
     /// The text, as far as it is constant.
@@ -61,7 +61,7 @@ impl Routine {
         self.function.as_ref().map(|function| function.oid)
     }
 
-    /// Was all of the code read?
+    /// Whether all of the code was read.
     pub fn is_read(&self) -> bool {
         let has_errors = matches!(&self.code, Code::Plpgsql(body) if !body.errors.is_empty());
         self.unread.is_empty() && !has_errors
@@ -101,7 +101,7 @@ impl Routine {
         unread.collect()
     }
 
-    /// What the text of EXECUTE runs.
+    /// The statements in the text of EXECUTE.
     pub fn dynamic(&self, expression: &SqlText) -> Option<&Dynamic> {
         self.dynamic.get(&expression.range)
     }
@@ -201,7 +201,7 @@ impl RoutineReader {
     }
 }
 
-/// Reads a body that stands between quotes at `inside`.
+/// Reads a body that is between quotes at `inside`.
 fn read_source(parser: &mut SqlParser, language: &str, inside: TextRange) -> Option<(Code, Found)> {
     let is_plpgsql = language == "plpgsql";
     if !is_plpgsql && language != "sql" {
@@ -239,7 +239,7 @@ fn align(parser: &mut SqlParser, inside: TextRange) -> Option<TextRange> {
     parser.overwrite(range, &text).then_some(range)
 }
 
-/// The string literal whose inside stands at `inside`.
+/// The string literal whose inside is at `inside`.
 fn literal_around(source: &str, inside: TextRange) -> Option<TextRange> {
     let before = source.get(..inside.start as usize)?;
     let after = source.get(inside.end as usize..)?;

@@ -14,13 +14,13 @@ pub struct Step<'a> {
     pub node: Node<'a>,
     /// Numbers of loops, iterations, subtransactions, handlers and branches around it.
     pub context: Context,
-    /// What surrounds it, outermost first.
+    /// The statements around it, outermost first.
     pub around: Vec<Around<'a>>,
-    /// The SQL that it runs itself, as far as it could be parsed; expressions that call nothing are left out.
+    /// The SQL that it runs itself, as far as it could be parsed; expressions that call nothing are skipped.
     pub sql: Vec<Sql<'a>>,
 }
 
-/// What a step is.
+/// The kinds of step.
 #[derive(Debug, Clone, Copy)]
 pub enum Node<'a> {
     /// The beginning of a block: its SQL is that of the declarations.
@@ -58,7 +58,7 @@ pub enum Around<'a> {
 pub struct Sql<'a> {
     pub ast: &'a Ast,
     pub role: SqlRole,
-    /// Where it stands in the file; for EXECUTE the expression.
+    /// Where it is in the file; for EXECUTE the expression.
     pub range: TextRange,
     /// The text of EXECUTE: ranges of `ast` are offsets in it.
     pub dynamic: Option<&'a Dynamic>,
@@ -120,7 +120,7 @@ impl Routine {
         found
     }
 
-    /// Does a function in SQL give one row of its last statement?
+    /// Whether a function in SQL returns one row of its last statement.
     fn gives_one_row(&self) -> bool {
         self.function.as_ref().is_some_and(|function| !function.returns_set && function.returns.oid.0 != oid::VOID)
     }

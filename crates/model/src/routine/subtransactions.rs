@@ -15,10 +15,11 @@ use pgvet_syntax::plpgsql::{Block, Loop, LoopKind, Statement, StatementKind};
 use pgvet_syntax::source::TextRange;
 use rustc_hash::FxHashMap;
 
-/// So many subtransactions of a transaction are cached; one more, and every snapshot on the server has to look further.
+/// Number of subtransactions of a transaction that are cached. One more, and every snapshot on the server has to look
+/// further.
 pub const CACHED: u64 = 64;
 
-/// Functions that call others are followed this deep.
+/// Maximum depth to which functions that call others are followed.
 const MAX_DEPTH: usize = 8;
 
 /// Subtransactions of a transaction, and where they come from.
@@ -42,12 +43,12 @@ pub struct Source {
     pub by_trigger: bool,
     /// The first words of the loop that makes them many.
     pub in_loop: Option<TextRange>,
-    /// What has no bound are loops from object to object of the database: tables, functions, policies and the like.
+    /// Whether the unbounded loops go from object to object of the database: tables, functions, policies and so on.
     pub of_objects: bool,
 }
 
 impl Subtransactions {
-    /// Are they without bound because of the objects of the database only?
+    /// Whether they are unbounded only because of the objects of the database.
     fn of_objects(&self) -> bool {
         let mut unbounded = self.sources.iter().filter(|source| source.bound == Bound::Unbounded).peekable();
         unbounded.peek().is_some() && unbounded.all(|source| source.of_objects)
@@ -65,7 +66,7 @@ impl Routines<'_> {
         self.of_call(function).most
     }
 
-    /// Does one call of the function that a source names begin as many?
+    /// Whether one call of the function that a source names begins as many.
     pub fn is_many_in_callee(&self, source: &Source) -> bool {
         let called = source.callee.map(|oid| self.of_call(oid));
         called.is_some_and(|called| called.most == Bound::Unbounded && called.of_objects() == source.of_objects)
@@ -82,10 +83,10 @@ impl Routines<'_> {
     }
 }
 
-/// Is a trigger about this kind of change?
+/// Tests whether a trigger fires for a kind of change.
 type Fires = fn(TriggerEvents) -> bool;
 
-/// What a piece of code adds, with COMMITs in it.
+/// The subtransactions that a piece of code adds, with its COMMITs.
 #[derive(Debug, Clone, Default)]
 struct Tally {
     /// Up to the first COMMIT, or all.
@@ -177,9 +178,9 @@ struct Counter<'r, 'a> {
     routines: &'r Routines<'a>,
     /// Functions being counted: recursion ends there.
     open: Vec<Oid>,
-    /// What one call of a function begins, and whether for objects of the database only.
+    /// The subtransactions that one call of a function begins, and whether only for objects of the database.
     counted: FxHashMap<Oid, (Bound, bool)>,
-    /// May a function write?
+    /// Whether a function may write.
     writing: FxHashMap<Oid, bool>,
 }
 

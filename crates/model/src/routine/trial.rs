@@ -1,4 +1,4 @@
-//! What statements would do: they run on a copy of the catalog.
+//! Trial runs of statements on a copy of the catalog.
 
 use crate::catalog::{Catalog, Oid, SearchPath, search_path_value};
 use crate::effect::Effects;
@@ -36,7 +36,7 @@ impl Trial {
         Self { has_variables: true, ..Self::new(catalog, search_path, version) }
     }
 
-    /// What a statement does; the next one finds catalog and settings as this one leaves them.
+    /// Runs a statement and returns its effects. The next one starts from the catalog and settings that it leaves.
     pub fn run(&mut self, ast: &Ast) -> Effects {
         self.try_next(ast).effects
     }
@@ -74,7 +74,7 @@ impl Trial {
     }
 }
 
-/// The catalogs at the ends of the transactions and of the migration that is looked at: what its statements ask for, one
+/// The catalogs at the ends of the transactions and of the migration that is examined: what its statements ask for, one
 /// after the other, is run once.
 #[derive(Debug, Default)]
 pub struct Endings {
@@ -82,7 +82,7 @@ pub struct Endings {
     later: RefCell<Option<Later>>,
 }
 
-/// What a migration will run after a statement of a file.
+/// The statements that a migration will run after a statement of a file.
 #[derive(Debug)]
 struct Later {
     file: u32,
@@ -113,7 +113,7 @@ impl Endings {
         catalog
     }
 
-    /// What a migration will run after the statement that begins at `start`, and perhaps more before it.
+    /// The statements that a migration will run after the one that begins at `start`, and perhaps some before it.
     pub fn later(&self, file: u32, start: u32, run: impl FnOnce() -> Vec<(u32, Arc<Ast>)>) -> Rc<[(u32, Arc<Ast>)]> {
         let known = |known: &&Later| known.file == file && known.after <= start;
         if let Some(later) = self.later.borrow().as_ref().filter(known) {

@@ -28,11 +28,11 @@ pub enum VariableKind {
     Cursor,
     /// `FOR i IN 1..10`.
     Loop,
-    /// `new`, `old`, `tg_op`, `found`, `sqlerrm` and their like.
+    /// `new`, `old`, `tg_op`, `found`, `sqlerrm` and so on.
     Implicit,
 }
 
-/// What every function may use, a trigger function and an exception handler included.
+/// The variables that every function may use, a trigger function and an exception handler included.
 ///
 /// Source: PostgreSQL 18 documentation, 41.5.5, 41.6.8 and 41.10.
 const IMPLICIT: [&str; 18] = [
@@ -99,7 +99,7 @@ impl Routine {
         found
     }
 
-    /// Is it a parameter, or `parameter.field`, `function.parameter`, a variable, `record.field`?
+    /// Whether it is a parameter, or `parameter.field`, `function.parameter`, a variable, `record.field`.
     ///
     /// A column of the same name wins nothing: PL/pgSQL refuses what is ambiguous unless told otherwise.
     pub fn is_variable(&self, path: &[SmolStr]) -> bool {

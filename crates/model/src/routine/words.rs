@@ -5,7 +5,7 @@ use pgvet_syntax::source::TextRange;
 use rustc_hash::FxHashMap;
 use smol_str::{SmolStr, ToSmolStr};
 
-/// Identifiers as PostgreSQL folds them, and where each stands first.
+/// Identifiers as PostgreSQL folds them, and the first position of each.
 #[derive(Debug, Default)]
 pub struct Words(FxHashMap<SmolStr, TextRange>);
 

@@ -34,7 +34,7 @@ pub struct Set {
     pub range: TextRange,
 }
 
-/// What SET or RESET is about.
+/// The subject of SET or RESET.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Setting {
     /// `SET name = values`; names are in lower case.

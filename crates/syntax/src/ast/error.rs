@@ -1,4 +1,4 @@
-//! What the parser says about a text that is no statement.
+//! Errors of the parser about a text that is not a statement.
 
 use crate::source::TextRange;
 

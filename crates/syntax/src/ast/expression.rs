@@ -12,7 +12,7 @@ pub struct Expr {
     pub range: TextRange,
 }
 
-/// What an expression is.
+/// The kinds of expression.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum ExprKind {
     /// `a`, `t.a`, `s.t.a`.
@@ -66,7 +66,7 @@ pub enum ExprKind {
         operand: Box<Expr>,
         collation: SmolStr,
     },
-    /// `CURRENT_DATE`, `CURRENT_TIMESTAMP`, `CURRENT_USER` and their like, in lower case.
+    /// `CURRENT_DATE`, `CURRENT_TIMESTAMP`, `CURRENT_USER` and so on, in lower case.
     SqlValue(SmolStr),
     /// `expr.field`, `expr[1]`, `expr[1:2]`.
     Indirection {
@@ -75,7 +75,7 @@ pub enum ExprKind {
     },
     /// DEFAULT in VALUES or SET.
     Default,
-    /// XML and JSON constructors, GROUPING, CURRENT OF and the like: name of the node and its operands.
+    /// XML and JSON constructors, GROUPING, CURRENT OF and so on: name of the node and its operands.
     Other(SmolStr, Vec<Expr>),
 }
 
@@ -262,7 +262,7 @@ impl Expr {
 }
 
 impl Expr {
-    /// Do both say the same, wherever they stand? Subqueries are never the same.
+    /// Whether both say the same, wherever they are. Subqueries are never the same.
     pub fn is_same(&self, other: &Self) -> bool {
         use ExprKind as K;
         let same_head = match (&self.kind, &other.kind) {

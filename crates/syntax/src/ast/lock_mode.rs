@@ -29,7 +29,7 @@ impl LockMode {
         Self::AccessExclusive,
     ];
 
-    /// Must a session that wants `self` wait for one that holds `other`?
+    /// Whether a session that wants `self` must wait for one that holds `other`.
     pub fn conflicts_with(self, other: Self) -> bool {
         let (weak, strong) = if self <= other { (self, other) } else { (other, self) };
         match weak {
@@ -42,17 +42,17 @@ impl LockMode {
         }
     }
 
-    /// Does it stop INSERT, UPDATE and DELETE?
+    /// Whether it blocks INSERT, UPDATE and DELETE.
     pub fn blocks_writes(self) -> bool {
         self.conflicts_with(Self::RowExclusive)
     }
 
-    /// Does it stop SELECT?
+    /// Whether it blocks SELECT.
     pub fn blocks_reads(self) -> bool {
         self.conflicts_with(Self::AccessShare)
     }
 
-    /// What of the work with rows it stops; `None` for what lets all of it go on.
+    /// The work with rows that it blocks; `None` if it blocks none.
     pub fn stops(self) -> Option<&'static str> {
         match (self.blocks_reads(), self.blocks_writes()) {
             (true, _) => Some("reads and writes"),

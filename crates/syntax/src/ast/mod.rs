@@ -31,7 +31,7 @@ pub use visit::Part;
 /// One SQL statement. Those that bodies of functions consist of can be serialized.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Ast {
-    // What bodies of functions consist of stands first: numbers of variants count from here in what is written down.
+    // The parts of function bodies come first: numbers of variants count from here in what is written down.
     Select(Box<Query>),
     Insert(Box<Insert>),
     Update(Box<Update>),
@@ -87,7 +87,7 @@ pub enum Ast {
     CreateSchema(CreateSchema),
     #[serde(skip)]
     CreateExtension(CreateExtension),
-    /// CREATE SUBSCRIPTION, CREATE DATABASE and the like: known by keyword only.
+    /// CREATE SUBSCRIPTION, CREATE DATABASE and so on: known by keyword only.
     #[serde(skip)]
     CreateOther(CreateOther),
     #[serde(skip)]
@@ -151,7 +151,7 @@ pub enum Ast {
 }
 
 impl Ast {
-    /// Does the statement say CONCURRENTLY?
+    /// Whether the statement says CONCURRENTLY.
     pub fn is_concurrent(&self) -> bool {
         let detaches = |command: &AlterTableCommand| {
             matches!(command.action, AlterTableAction::DetachPartition { concurrently: true, .. })

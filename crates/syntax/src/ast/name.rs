@@ -59,7 +59,7 @@ pub struct TypeName {
 }
 
 impl TypeName {
-    /// A type by name and nothing else, which stands nowhere.
+    /// A type by name and nothing else, which is in no text.
     pub fn plain(schema: Option<SmolStr>, name: SmolStr) -> Self {
         Self {
             schema,

@@ -77,7 +77,7 @@ pub struct AlterDomain {
     pub action: AlterDomainAction,
 }
 
-/// What ALTER DOMAIN does.
+/// The actions of ALTER DOMAIN.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AlterDomainAction {
     SetDefault(Expr),
@@ -135,7 +135,7 @@ pub enum ParameterMode {
 }
 
 impl ParameterMode {
-    /// Is it part of the signature by which the function is called?
+    /// Whether it is part of the signature by which the function is called.
     pub fn is_input(self) -> bool {
         matches!(self, Self::In | Self::InOut | Self::Variadic)
     }
@@ -144,7 +144,7 @@ impl ParameterMode {
 /// The body of a function.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum FunctionBody {
-    /// `AS 'text'`: the text after unescaping, and the range of what stands between the quotes in the file.
+    /// `AS 'text'`: the text after unescaping, and the range of the text between the quotes in the file.
     Source {
         text: SmolStr,
         range: TextRange,
@@ -189,7 +189,7 @@ pub struct CreateTrigger {
     pub events: TriggerEvents,
     pub columns: Vec<Name>,
     pub condition: Option<Expr>,
-    /// Has it transition tables (REFERENCING)?
+    /// Whether it has transition tables (REFERENCING).
     pub transitions: bool,
     pub keyword: TextRange,
 }
@@ -271,7 +271,7 @@ pub enum PublicationAction {
     Drop,
 }
 
-/// What a publication publishes.
+/// The objects of a publication.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PublicationObject {
     Table {
@@ -338,7 +338,7 @@ pub struct DropObject {
 /// ALTER ... RENAME.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rename {
-    /// What is renamed.
+    /// The kind of the renamed object.
     pub kind: ObjectKind,
     /// For a column, constraint or attribute: the kind of the object that has it, as written.
     pub relation_kind: ObjectKind,

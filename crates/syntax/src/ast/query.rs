@@ -115,7 +115,7 @@ pub struct RelationRef {
     pub alias: Option<Alias>,
 }
 
-/// The kinds of join; NATURAL is told apart because it names no columns.
+/// The kinds of join; NATURAL is a kind of its own because it names no columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum JoinKind {
     Inner,
@@ -182,7 +182,7 @@ pub struct Insert {
     pub with: Option<With>,
     pub table: RelationRef,
     pub columns: Vec<Name>,
-    /// Does it say OVERRIDING SYSTEM VALUE or OVERRIDING USER VALUE?
+    /// Whether it says OVERRIDING SYSTEM VALUE or OVERRIDING USER VALUE.
     pub overriding: bool,
     pub source: InsertSource,
     pub on_conflict: Option<OnConflict>,
@@ -298,7 +298,7 @@ pub struct MergeBranch {
     pub action: MergeAction,
 }
 
-/// Which rows a MERGE branch is about.
+/// The rows that a MERGE branch is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum MergeMatch {
     Matched,
@@ -306,7 +306,7 @@ pub enum MergeMatch {
     NotMatchedByTarget,
 }
 
-/// What a MERGE branch does.
+/// The action of a MERGE branch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum MergeAction {
     Insert { columns: Vec<Name>, values: Vec<Expr> },

@@ -65,7 +65,7 @@ pub struct AlterTableCommand {
     pub keyword: TextRange,
 }
 
-/// What a command of ALTER TABLE does.
+/// The actions of ALTER TABLE commands.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AlterTableAction {
     AddColumn {
@@ -206,7 +206,7 @@ pub enum Firing {
     Disable,
 }
 
-/// Which triggers ENABLE/DISABLE TRIGGER is about.
+/// The triggers that ENABLE/DISABLE TRIGGER is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TriggerChoice {
     Named(Name),
@@ -295,7 +295,7 @@ pub enum ConstraintKind {
     Generated {
         expression: Expr,
         stored: bool,
-        /// Was STORED or VIRTUAL written? Before 18 the grammar asks for STORED.
+        /// Whether STORED or VIRTUAL was written. Before 18 the grammar requires STORED.
         explicit_kind: bool,
     },
     Check(Expr),
@@ -327,7 +327,7 @@ pub struct ExcludeConstraint {
     pub predicate: Option<Expr>,
 }
 
-/// FOREIGN KEY and REFERENCES. `columns` is empty in column syntax, `referenced_columns` when left out.
+/// FOREIGN KEY and REFERENCES. `columns` is empty in column syntax, `referenced_columns` if omitted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ForeignKey {
     pub columns: Vec<Name>,
@@ -369,7 +369,7 @@ pub struct CreateTable {
     pub access_method: Option<SmolStr>,
 }
 
-/// What stands between the parentheses of CREATE TABLE.
+/// An element between the parentheses of CREATE TABLE.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TableElement {
     Column(ColumnDef),
@@ -492,7 +492,7 @@ pub struct LockTable {
     /// Tables, and whether ONLY.
     pub tables: Vec<(ObjectName, bool)>,
     pub mode: crate::ast::LockMode,
-    /// Was a mode written?
+    /// Whether a mode was written.
     pub explicit_mode: bool,
     pub nowait: bool,
     pub keyword: TextRange,
@@ -507,7 +507,7 @@ pub struct Vacuum {
     pub full: bool,
     /// Named tables; empty means all of the database.
     pub tables: Vec<ObjectName>,
-    /// Those of `tables` that stand behind ONLY.
+    /// Those of `tables` that are after ONLY.
     pub only: Vec<ObjectName>,
     /// The columns that are named with tables, each by the table's place in `tables`.
     pub columns: Vec<(usize, SmolStr)>,
@@ -534,7 +534,7 @@ pub struct Reindex {
     pub target_keyword: TextRange,
 }
 
-/// What REINDEX is about.
+/// The target of REINDEX.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ReindexTarget {
     Index(ObjectName),
@@ -554,12 +554,12 @@ pub struct Copy {
     pub options: Vec<DefElem>,
     /// `COPY ... FROM stdin`: its data follow in the file.
     pub stdin: bool,
-    /// What the server reads or writes besides the table.
+    /// The resource that the server reads or writes besides the table.
     pub beyond: Option<CopyBeyond>,
     pub filter: Option<Expr>,
 }
 
-/// What COPY reaches on the machine of the server.
+/// The resource of the server's machine that COPY reaches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CopyBeyond {
     /// `COPY ... FROM PROGRAM`.

@@ -7,10 +7,10 @@ use std::collections::HashMap;
 
 /// A tag longer than this is not looked for, which keeps reading linear.
 const MAX_TAG: usize = 2048;
-/// How far behind a tag its text is read as SQL.
+/// How far after a tag its text is read as SQL.
 const MAX_READ: usize = 4096;
 
-/// Where each `$name$` of a text stands last.
+/// The last position of each `$name$` of a text.
 pub(super) type LastTags<'a> = HashMap<&'a str, usize>;
 
 /// The length of the placeholder that `text` begins with.
@@ -45,7 +45,7 @@ fn named(text: &str) -> Option<usize> {
     (end > 1 && text.as_bytes()[end] == b'}').then_some(end + 1)
 }
 
-/// `$name$_suffix` or `$name$.object`: the tag, unless it opens a dollar quote. It opens one where the tag stands again
+/// `$name$_suffix` or `$name$.object`: the tag, unless it opens a dollar quote. It opens one if the tag occurs again
 /// further on, and not glued to the rest of an identifier there, too; where it does, it can be both.
 pub(super) fn glued(text: &str, start: usize, last: &LastTags<'_>) -> Option<(usize, bool)> {
     let tag = dollar_tag(&text[start..])?;
@@ -79,14 +79,14 @@ fn word_length(text: &str) -> usize {
     text.bytes().take(64).take_while(|byte| byte.is_ascii_alphanumeric() || *byte == b'_').count()
 }
 
-/// What a tag would be if it were SQL.
+/// The kind of token that a tag would be in SQL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AsSql {
-    /// Part of one statement: reading goes on behind it in the same way.
+    /// Part of one statement: reading continues after it in the same way.
     Part,
     /// A statement ends inside of it, or psql has a command there.
     Statements,
-    /// A quote or a comment that begins inside of it ends behind it.
+    /// A quote or a comment that begins inside of it ends after it.
     Beyond,
 }
 

@@ -1,4 +1,4 @@
-//! The text of a function body and the way back to the file.
+//! The text of a function body, and the map from its offsets to the file.
 
 use crate::lexer::{TokenKind, tokenize};
 use crate::source::TextRange;
@@ -14,7 +14,7 @@ pub struct BodyText<'a> {
 
 #[derive(Debug, Clone)]
 enum Map {
-    /// The body stands in the file as it is; `source` is the file.
+    /// The body is in the file as it is; `source` is the file.
     Verbatim,
     /// The body had escapes; `source` is the text that PostgreSQL sees.
     Pieces(Vec<Piece>),
@@ -25,12 +25,12 @@ enum Map {
 struct Piece {
     text: u32,
     file: u32,
-    /// Is the character before it an escape, which takes more bytes in the file?
+    /// Whether the character before it is an escape, which takes more bytes in the file.
     after_escape: bool,
 }
 
 impl<'a> BodyText<'a> {
-    /// A body that stands at `range` of the file as it is, without its quotes.
+    /// A body that is at `range` of the file as it is, without its quotes.
     pub fn verbatim(file: &'a str, range: TextRange) -> Self {
         Self { source: Cow::Borrowed(file), range, map: Map::Verbatim }
     }
@@ -69,7 +69,7 @@ impl<'a> BodyText<'a> {
         &self.source
     }
 
-    /// Where the body stands in [`Self::source`].
+    /// Where the body is in [`Self::source`].
     pub fn range(&self) -> TextRange {
         self.range
     }
@@ -102,8 +102,8 @@ impl<'a> BodyText<'a> {
         TextRange::new(self.to_file(range.start), self.end_in_file(range.end))
     }
 
-    /// Where the body stands in the file, without its quotes, and the body in as many bytes: every token stands where it
-    /// stands in the file, so that offsets agree. A token with escapes is shorter than there, and has blanks around it.
+    /// Where the body is in the file, without its quotes, and the body in as many bytes: every token is where it
+    /// is in the file, so that offsets agree. A token with escapes is shorter than there, and has blanks around it.
     pub fn aligned(&self) -> (TextRange, Cow<'_, str>) {
         let range = self.to_file_range(self.range);
         if self.is_verbatim() {
@@ -148,12 +148,12 @@ struct Unescaped {
 }
 
 impl Unescaped {
-    /// From here on, the text stands at `file`.
+    /// From here on, the text is at `file`.
     fn piece(&mut self, file: usize, after_escape: bool) {
         self.pieces.push(Piece { text: self.text.len() as u32, file: file as u32, after_escape });
     }
 
-    /// `inner` starts after the opening quote, which stands before file offset `start`.
+    /// `inner` starts after the opening quote, which is before file offset `start`.
     fn string(&mut self, inner: &str, start: usize, kind: Quoting) {
         let bytes = inner.as_bytes();
         let mut at = 0;
@@ -164,7 +164,7 @@ impl Unescaped {
                     at += 2;
                     self.piece(start + at, true);
                 }
-                // Either the end, or the literal goes on in the next line.
+                // Either the end, or the literal continues in the next line.
                 b'\'' => match continuation(&inner[at + 1..]) {
                     Some(length) => {
                         at += 1 + length;
@@ -199,7 +199,7 @@ fn continuation(rest: &str) -> Option<usize> {
     (blank && rest[..quote].contains(['\n', '\r'])).then_some(quote + 1)
 }
 
-/// What follows a backslash in `E'...'`, and how many bytes it takes.
+/// The character after a backslash in `E'...'`, and how many bytes it takes.
 fn escape(rest: &str) -> (Option<char>, usize) {
     let Some(first) = rest.chars().next() else { return (None, 0) };
     let number = |from: usize, most: usize, radix: u32| {
@@ -221,7 +221,7 @@ fn escape(rest: &str) -> (Option<char>, usize) {
     }
 }
 
-/// What follows a backslash in `U&'...'`, and how many bytes it takes.
+/// The character after a backslash in `U&'...'`, and how many bytes it takes.
 fn unicode_escape(rest: &str) -> (Option<char>, usize) {
     if rest.starts_with('\\') {
         return (Some('\\'), 1);

@@ -4,7 +4,7 @@ use super::{BodyText, SqlText};
 use crate::lexer::{Token, TokenKind, tokenize};
 use crate::source::TextRange;
 
-/// What stands in [`ConstantSql::text`] for a part that only run time knows. As a name or in quotes it parses.
+/// The text in [`ConstantSql::text`] for a part that only run time knows. It parses as a name or in quotes.
 pub const HOLE: &str = "pgvet_unknown";
 
 /// The text that an expression makes, as far as it is constant.
@@ -19,7 +19,7 @@ pub struct ConstantSql {
 /// A part that only run time knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hole {
-    /// Where [`HOLE`] stands in the text.
+    /// Where [`HOLE`] is in the text.
     pub range: TextRange,
     /// The expression that fills it, in the source.
     pub expression: TextRange,
@@ -37,7 +37,7 @@ pub enum HoleKind {
     Raw,
 }
 
-/// Text from `text` on stands at `source`, byte for byte if `verbatim`.
+/// Text from `text` on is at `source`, byte for byte if `verbatim`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Piece {
     text: TextRange,
@@ -46,7 +46,7 @@ struct Piece {
 }
 
 impl ConstantSql {
-    /// Is the whole text known?
+    /// Whether the whole text is known.
     pub fn is_complete(&self) -> bool {
         self.holes.is_empty()
     }
@@ -156,7 +156,7 @@ impl Folder<'_> {
         }
     }
 
-    /// What is inside, if one pair of parentheses encloses everything.
+    /// The tokens inside, if one pair of parentheses encloses everything.
     fn enclosed<'t>(&self, tokens: &'t [Token]) -> Option<&'t [Token]> {
         let [open, inside @ .., close] = tokens else { return None };
         if !open.is_punctuation(b'(') || !close.is_punctuation(b')') {
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_leads_back_to_the_source() {
+    fn offsets_of_the_text_map_to_the_source() {
         for (source, part, expected) in [
             ("'DROP TABLE a'", "TABLE", "TABLE"),
             ("'DROP ' || $$TABLE a$$", "TABLE a", "TABLE a"),

@@ -9,9 +9,9 @@ use crate::source::TextRange;
 /// An SQL statement or expression in a function body.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SqlText {
-    /// Where it stands in the file.
+    /// Where it is in the file.
     pub range: TextRange,
-    /// Where it stands in the source of the [`super::BodyText`]: the same, unless the body has escapes.
+    /// Where it is in the source of the [`super::BodyText`]: the same, unless the body has escapes.
     pub place: TextRange,
     /// The text to parse, as long as `place`: clauses of PL/pgSQL are blanked.
     pub text: String,

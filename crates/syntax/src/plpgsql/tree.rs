@@ -1,4 +1,4 @@
-//! What a function body consists of, in the words of the PL/pgSQL documentation.
+//! The parts of a function body, in the words of the PL/pgSQL documentation.
 //!
 //! Every range is a range of the file. The range of a statement ends before its semicolon.
 
@@ -12,7 +12,7 @@ use smol_str::SmolStr;
 pub struct Body {
     pub options: Vec<CompilerOption>,
     pub block: Block,
-    /// What could not be read, in order.
+    /// Parts that could not be read, in order.
     pub errors: Vec<ReadError>,
 }
 
@@ -23,7 +23,7 @@ pub struct ReadError {
     pub message: String,
 }
 
-/// `#variable_conflict use_column` and the like.
+/// An option such as `#variable_conflict use_column`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CompilerOption {
     pub name: SmolStr,
@@ -73,7 +73,7 @@ impl Handler {
         Some(self.when.cover(others.range))
     }
 
-    /// Whether it goes on as if nothing had happened.
+    /// Whether it continues as if nothing had happened.
     pub fn does_nothing(&self) -> bool {
         self.statements.iter().all(|statement| {
             matches!(statement.kind, StatementKind::Null | StatementKind::Continue(_) | StatementKind::Return(None))
@@ -107,7 +107,7 @@ pub struct Declaration {
     pub range: TextRange,
 }
 
-/// What is declared.
+/// The kinds of declaration.
 #[derive(Debug, Clone, PartialEq)]
 pub enum DeclarationKind {
     Variable(Variable),
@@ -260,7 +260,7 @@ pub struct Loop {
     pub statements: Vec<Statement>,
 }
 
-/// What makes a loop go on.
+/// The kinds of loop.
 #[derive(Debug, Clone, PartialEq)]
 pub enum LoopKind {
     /// LOOP without a condition.
@@ -394,7 +394,7 @@ pub struct Raise {
     pub options: Vec<RaiseOption>,
 }
 
-/// What RAISE says.
+/// The message of RAISE.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RaiseMessage {
     /// `RAISE` alone: throws again what the handler caught.
@@ -438,7 +438,7 @@ pub struct Open {
     pub source: OpenSource,
 }
 
-/// What OPEN runs.
+/// The query that OPEN runs.
 #[derive(Debug, Clone, PartialEq)]
 pub enum OpenSource {
     /// The query of the cursor's declaration, possibly with arguments.

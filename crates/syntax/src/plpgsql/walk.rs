@@ -33,7 +33,7 @@ impl Context {
     }
 }
 
-/// What [`walk`] calls, outer before inner, in the order of the text.
+/// The methods that [`walk`] calls, outer before inner, in the order of the text.
 pub trait Visitor {
     fn statement(&mut self, statement: &Statement, context: Context);
 

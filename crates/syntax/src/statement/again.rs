@@ -1,4 +1,4 @@
-//! Parsing a text again after an edit: statements whose text stands where it stood keep their trees.
+//! Parsing a text again after an edit: statements whose text is where it was keep their trees.
 
 use super::parse::Parser;
 use super::{Piece, PieceKind, Statement, split};
@@ -34,7 +34,7 @@ impl Unchanged {
         Self { before: before as u32, from }
     }
 
-    /// Is the text of this range the same?
+    /// Whether the text of this range is the same.
     pub fn holds(self, range: TextRange) -> bool {
         range.end <= self.before || range.start >= self.from
     }
@@ -58,7 +58,7 @@ pub fn parse_again(text: &str, previous: Vec<Statement>, unchanged: Unchanged) -
     statements
 }
 
-/// Was the statement made of just this piece? Equal tokens also mean that quotes were read the same way.
+/// Whether the statement was made of just this piece. Equal tokens also mean that quotes were read the same way.
 fn is_same(known: &Statement, piece: &Piece) -> bool {
     piece.kind == PieceKind::Sql
         && known.range == piece.range

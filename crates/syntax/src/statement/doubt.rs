@@ -7,7 +7,7 @@ use crate::source::TextRange;
 pub struct Doubt {
     pub range: TextRange,
     pub kind: DoubtKind,
-    /// What makes it uncertain, where that is another place.
+    /// The text that makes it uncertain, if that is another place.
     pub cause: Option<TextRange>,
 }
 

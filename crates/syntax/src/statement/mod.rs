@@ -42,14 +42,14 @@ pub struct Statement {
     /// From the first to the last token, without comments before it and without the semicolon.
     pub range: TextRange,
     /// Its tokens; ranges are offsets in the file. A placeholder that was replaced for parsing is a word or a string
-    /// here, or absent where it was left out.
+    /// here, or absent if it was omitted.
     pub tokens: Vec<Token>,
     /// Comments directly before it, inside it, and after it on the line where it ends.
     pub comments: Vec<TextRange>,
     pub parsed: Result<Arc<Ast>, SyntaxError>,
-    /// What was replaced so that the statement could be parsed; empty when the text is SQL as it stands.
+    /// Placeholders that were replaced so that the statement could be parsed; empty if the text is SQL as it is.
     pub placeholders: Vec<Placeholder>,
-    /// Does a semicolon (or a psql command such as `\gset`) end it?
+    /// Whether a semicolon (or a psql command such as `\gset`) ends it.
     pub terminated: bool,
     /// The first string that `standard_conforming_strings` decides the end of, and the value that it was read with.
     pub quoting: Option<Quoting>,
@@ -79,7 +79,7 @@ pub struct SplitResult {
     pub pieces: Vec<Piece>,
     /// Every comment of the text outside of COPY data and psql commands, in order.
     pub comments: Vec<TextRange>,
-    /// What is wrong with pieces that are not SQL.
+    /// Problems of pieces that are not SQL.
     pub problems: Vec<SyntaxError>,
     /// Places that can be read otherwise, and what runs without being read; in the order of the text.
     pub doubts: Vec<Doubt>,
@@ -109,7 +109,7 @@ pub enum PieceKind {
     PlpgsqlBlock,
     /// A backslash command of psql with its arguments, for example `\i file`.
     MetaCommand,
-    /// What psql does not run: a branch whose condition is false, and all that follows `\quit`.
+    /// Text that psql does not run: a branch whose condition is false, and all that follows `\quit`.
     NotRun,
     /// The lines after `COPY ... FROM stdin;`, with the line `\.`.
     CopyData,

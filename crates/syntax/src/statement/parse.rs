@@ -7,7 +7,7 @@ use crate::lexer::{Lexer, Token, TokenKind, tokenize};
 use crate::source::TextRange;
 use std::sync::Arc;
 
-/// Fillers of a statement are changed at most so often.
+/// Maximum number of times that the fillers of a statement are changed.
 const MAX_ATTEMPTS: usize = 24;
 /// PostgreSQL quotes the whole rest of the text in some messages.
 const MAX_MESSAGE: usize = 160;
@@ -18,7 +18,7 @@ pub(super) struct Parser<'a> {
     filled: Option<String>,
 }
 
-/// What was made of a range of the text.
+/// The result for a range of the text.
 struct Attempt {
     tokens: Vec<Token>,
     parsed: Result<Ast, SyntaxError>,

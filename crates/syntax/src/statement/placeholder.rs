@@ -1,5 +1,5 @@
-//! Placeholders of template engines, psql and PostgreSQL's extension scripts, and what stands in for them so that the
-//! rest of the statement can be parsed.
+//! Placeholders of template engines, psql and PostgreSQL's extension scripts, and the fillers that replace them so that
+//! the rest of the statement can be parsed.
 
 use crate::lexer::{Lexer, Token, TokenKind};
 use crate::source::TextRange;
@@ -22,7 +22,7 @@ pub enum PlaceholderKind {
     Control,
     /// psql's `:name`, `:'name'` and `:"name"`.
     PsqlVariable,
-    /// `@extschema@` and the like in the script of an extension.
+    /// `@extschema@` and other placeholders in the script of an extension.
     Extension,
     /// `$1`.
     Parameter,
@@ -46,7 +46,7 @@ impl Placeholder {
     }
 }
 
-/// What stands in for a placeholder; always as long as the placeholder.
+/// The text that replaces a placeholder; always as long as the placeholder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Filler {
     Blank,
@@ -62,7 +62,7 @@ pub(super) enum Filler {
 }
 
 impl Filler {
-    /// What to try when PostgreSQL refuses this one.
+    /// The filler to try if PostgreSQL refuses this one.
     pub(super) fn next(self) -> Option<Self> {
         match self {
             Self::Identifier => Some(Self::String),
@@ -92,7 +92,7 @@ impl Filler {
             }
             (Self::Quoted, [colon, ..]) => *colon = b' ',
             (Self::Cast, text) => text.copy_from_slice(b"::  "),
-            // Line breaks stay, because a comment may stand before.
+            // Line breaks stay, because a comment may precede them.
             (_, text) => text.iter_mut().filter(|byte| !matches!(byte, b'\n' | b'\r')).for_each(|byte| *byte = b' '),
         }
     }
@@ -107,7 +107,7 @@ pub(super) struct Hole {
     pub(super) filled: TextRange,
 }
 
-/// Is this tag no value, but a condition, a loop or a comment?
+/// Whether this tag is not a value, but a condition, a loop or a comment.
 pub(super) fn is_control(tag: &str) -> bool {
     if tag.starts_with("{%") || tag.starts_with("{#") {
         return true;
@@ -215,8 +215,8 @@ pub fn fill_text(text: &str) -> String {
     filled(text, TextRange::new(0, text.len() as u32), &holes)
 }
 
-/// Will something else stand in a text that PostgreSQL refuses as it is? `@extschema@` in the script of an extension,
-/// `{{ name }}`, `${name}` and `:NAME` of template engines, and marks of those that nobody knows: `%%FIELDS%%`.
+/// Whether a text that PostgreSQL refuses as it is will be replaced in part: `@extschema@` in the script of an
+/// extension, `{{ name }}`, `${name}` and `:NAME` of template engines, and marks of unknown programs: `%%FIELDS%%`.
 pub fn is_template(text: &str) -> bool {
     let marks = ["%%", "{{", "<%", "@ext"];
     marks.iter().any(|mark| text.contains(mark)) || has_colon_name(text) || fill_text(text) != text

@@ -5,8 +5,8 @@ use crate::lexer::{Lexer, Token, TokenKind};
 /// Words after BEGIN that make it the start of a transaction.
 const TRANSACTION_WORDS: &[&str] = &["WORK", "TRANSACTION", "ISOLATION", "READ", "NOT", "DEFERRABLE"];
 
-/// The tokens of the block that begins with `first`, and `lexer` behind them; `None` when there is no block here.
-/// `lexer` stands after `first`. So many tokens as `ahead` says may be read in vain, which keeps reading linear.
+/// The tokens of the block that begins with `first`, and `lexer` after them; `None` when there is no block here.
+/// `lexer` is after `first`. At most `ahead` tokens may be read in vain, which keeps reading linear.
 pub(super) fn read<'a>(
     source: &str,
     first: Token,
@@ -21,7 +21,7 @@ pub(super) fn read<'a>(
     found.map(|lexer| (tokens, lexer))
 }
 
-/// Adds the tokens of a block, of which the first is there, and returns the lexer behind them.
+/// Adds the tokens of a block, of which the first is there, and returns the lexer after them.
 fn read_block<'a>(source: &str, mut lexer: Lexer<'a>, tokens: &mut Vec<Token>, most: usize) -> Option<Lexer<'a>> {
     let first = tokens[0];
     if first.is_keyword(source, "DECLARE") {
@@ -73,7 +73,7 @@ fn read_declarations(source: &str, lexer: &mut Lexer<'_>, tokens: &mut Vec<Token
 
 struct Nesting {
     open: u32,
-    /// Was the last token END, so that this one says of what?
+    /// Whether the last token was END, so that this one names the block that it ends.
     closing: bool,
 }
 
@@ -100,7 +100,7 @@ impl Nesting {
         false
     }
 
-    /// Was the last token of the text the END of the block?
+    /// Whether the last token of the text was the END of the block.
     fn closes_at_end(&self) -> bool {
         self.closing && self.open == 1
     }

@@ -1,9 +1,9 @@
-//! Finds the statements behind a missing semicolon.
+//! Finds the statements after a missing semicolon.
 
 use super::start::{Start, at_line_start, start};
 use crate::lexer::{Token, TokenKind};
 
-/// So many statements of one piece are told apart; what follows is part of the last one.
+/// Maximum number of statements into which a piece is split; the rest is part of the last one.
 pub(super) const MAX_CUTS: usize = 64;
 /// PostgreSQL may take the first word of the next statement for an alias, so that its error comes a token or two late.
 const LATE: usize = 3;

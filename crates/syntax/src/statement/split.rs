@@ -25,7 +25,7 @@ pub(super) struct Splitter<'a> {
     last_end: usize,
     /// MySQL's delimiter, where the file sets one.
     delimiter: Option<&'a str>,
-    /// So many tokens may still be read ahead in search of the end of bare PL/pgSQL blocks.
+    /// Number of tokens that may still be read ahead in search of the end of bare PL/pgSQL blocks.
     ahead: usize,
     /// COPYs on the present line whose data begin with the next.
     copies: usize,
@@ -34,7 +34,7 @@ pub(super) struct Splitter<'a> {
     settings: Settings,
     /// Where the text begins that was not sent yet.
     sent_to: usize,
-    /// Can the text change the settings at all?
+    /// Whether the text can change the settings at all.
     follows_settings: bool,
     has_backslash: bool,
     variables: Variables,
@@ -128,7 +128,7 @@ impl<'a> Splitter<'a> {
         self.tokens.push(token);
     }
 
-    /// What can stand only between statements.
+    /// Reads input that is allowed only between statements.
     fn read_first(&mut self, token: Token) -> bool {
         let range = token.range;
         match token.kind {
@@ -211,7 +211,7 @@ impl<'a> Splitter<'a> {
         is(0, "CREATE") && (is(kind, "FUNCTION") || is(kind, "PROCEDURE"))
     }
 
-    /// Does the semicolon that was just read end the statement?
+    /// Whether the semicolon that was just read ends the statement.
     fn ends_statement(&self) -> bool {
         if self.atomic > 0 {
             return false;
@@ -224,7 +224,7 @@ impl<'a> Splitter<'a> {
         !is_rule && self.resumes()
     }
 
-    /// Does a statement begin after the semicolon that was just read?
+    /// Whether a statement begins after the semicolon that was just read.
     fn resumes(&self) -> bool {
         let mut lexer = self.lexer.clone();
         let semicolon = self.lexer.offset();
@@ -255,7 +255,7 @@ impl<'a> Splitter<'a> {
         }
     }
 
-    /// Does the comment stand alone after the statement that ended on the same line?
+    /// Whether the comment is alone after the statement that ended on the same line.
     fn trails(&self, comment: TextRange, next: usize) -> bool {
         let follows = self.result.pieces.last().is_some_and(|piece| piece.kind.is_statement());
         follows
@@ -315,7 +315,8 @@ impl<'a> Splitter<'a> {
         Some(tokenize(self.text, Piece::token_range(&self.tokens)))
     }
 
-    /// What psql sends has been run: from here on its settings are in effect, and the data of its COPYs follow.
+    /// Ends the statements that psql sends together: from here on their settings are in effect, and the data of their
+    /// COPYs follow.
     fn send(&mut self) {
         let unsent = std::mem::replace(&mut self.unsent, self.result.pieces.len());
         let mut copies = 0;
@@ -345,7 +346,7 @@ impl<'a> Splitter<'a> {
         self.lexer.standard_conforming_strings = self.settings.present().standard_conforming_strings.value;
     }
 
-    /// Takes out the comments that stand after `end` on other lines.
+    /// Removes the comments that are after `end` on other lines.
     fn comments_after(&mut self, end: u32) -> Vec<TextRange> {
         let own = self
             .comments
@@ -376,7 +377,7 @@ impl Piece {
     }
 }
 
-/// Is this an annotation of a migration tool that ends whatever stands before it?
+/// Whether this is an annotation of a migration tool that ends any statement before it.
 fn is_boundary(comment: TextRange, text: &str) -> bool {
     let Some(text) = text[comment.as_usize()].strip_prefix("--") else { return false };
     if text.starts_with("> statement-breakpoint") {
@@ -387,7 +388,7 @@ fn is_boundary(comment: TextRange, text: &str) -> bool {
         word.is_some_and(|word| among.iter().any(|other| word.eq_ignore_ascii_case(other)))
     };
     match words.next() {
-        // A statement that is not finished before StatementBegin goes on behind it.
+        // A statement that is not finished before StatementBegin continues after it.
         Some("+goose" | "+migrate") => is(words.next(), &["up", "down", "StatementEnd"]),
         // MyBatis Migrations, `-- //@UNDO`.
         Some("//") => is(words.next(), &["@UNDO"]),

@@ -1,4 +1,4 @@
-//! What a statement begins with. Used only to find the next statement after a broken one.
+//! Beginnings of statements. Used only to find the next statement after a broken one.
 
 use crate::lexer::{Token, TokenKind};
 
@@ -62,7 +62,7 @@ const CREATED: &[&str] = &[
     "UNLOGGED",
 ];
 
-/// Does a statement begin with the first of `tokens`? Four tokens are enough to know.
+/// Returns how a statement begins with the first of `tokens`, if one does. Four tokens are enough to know.
 pub(super) fn start(source: &str, tokens: &[Token]) -> Option<Start> {
     let is = |at: usize, keywords: &[&str]| {
         tokens.get(at).is_some_and(|token| keywords.iter().any(|keyword| token.is_keyword(source, keyword)))
@@ -108,7 +108,7 @@ pub(super) fn start(source: &str, tokens: &[Token]) -> Option<Start> {
     }
 }
 
-/// Does `token` stand at the start of a line, where `before` is the token before it?
+/// Whether `token` is at the start of a line, where `before` is the token before it.
 pub(super) fn at_line_start(source: &str, before: Token, token: Token) -> bool {
     source[before.range.end as usize..token.range.start as usize].contains(['\n', '\r'])
 }

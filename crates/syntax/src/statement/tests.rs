@@ -213,7 +213,7 @@ fn template_tags_between_statements_are_pieces() {
 }
 
 #[test]
-fn mysql_delimiters_are_left_out() {
+fn mysql_delimiters_are_omitted() {
     let text = "DELIMITER //\nSELECT 1//\nSELECT 2;\nDELIMITER ;\nSELECT 3;";
     check(text, &["SELECT 1", "SELECT 2", "SELECT 3"]);
 }

@@ -99,7 +99,7 @@ async fn keep_log(connection: &Connection) -> Result<(), Error> {
     })
 }
 
-/// Are both the same folder?
+/// Whether both are the same folder.
 fn is_same(one: &Path, other: &Path) -> bool {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| PathBuf::from(path));
     real(one) == real(other)

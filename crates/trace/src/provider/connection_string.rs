@@ -61,7 +61,7 @@ fn address(parameters: &Parameters) -> Result<Address, Error> {
     Address::new(config, verification, roots.as_deref())
 }
 
-/// What `sslmode` and `sslrootcert` ask for, as the driver knows it.
+/// The encryption that `sslmode` and `sslrootcert` request, in terms of the driver.
 #[derive(Debug, PartialEq, Eq)]
 struct Protection {
     mode: SslMode,
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn the_driver_is_told_what_libpq_means() {
+    fn the_driver_gets_what_libpq_means() {
         let config = in_environment("hostaddr=10.0.0.7 tcp_user_timeout=30000", &[("PGREQUIRESSL", "1")]).unwrap();
         assert_eq!(config.get_hosts(), [Host::Tcp("10.0.0.7".to_owned())]);
         assert_eq!(config.get_tcp_user_timeout(), Some(&Duration::from_secs(30)));

@@ -1,4 +1,4 @@
-//! What `pg_control` says about the server of a data directory.
+//! Reads `pg_control`, which describes the server of a data directory.
 
 use std::fs;
 use std::path::Path;

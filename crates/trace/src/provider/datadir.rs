@@ -12,7 +12,7 @@ use crate::server::{Binaries, CopiedData, Options, Server};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What to copy, and how to enter it.
+/// The data directory to copy, and how to connect to its server.
 #[derive(Debug, Clone)]
 pub struct DataDirOptions {
     /// The data directory of a server, which may run, or a snapshot of one.
@@ -24,8 +24,8 @@ pub struct DataDirOptions {
     pub binaries: Option<PathBuf>,
 }
 
-/// What the original loads, writes or replicates is no business of the copy. Its configuration is not copied, so that
-/// these come on top of PostgreSQL's defaults.
+/// Settings that stop the copy from loading, writing or replicating as the original does. Its configuration is not
+/// copied, so that these come on top of PostgreSQL's defaults.
 const SETTINGS: [(&str, &str); 5] = [
     ("autovacuum", "off"),
     ("archive_mode", "off"),
@@ -106,7 +106,7 @@ fn major(folder: &Path) -> Result<u8, Error> {
     text.trim().parse().map_err(|_| Error::new(format!("`{}` is of PostgreSQL {}", folder.display(), text.trim())))
 }
 
-/// What is in other folders would be shared with the original.
+/// Refuses links to other folders, which would be shared with the original.
 fn refuse_what_cannot_be_copied(folder: &Path) -> Result<(), Error> {
     let shown = folder.display();
     let mut tablespaces = fs::read_dir(folder.join("pg_tblspc")).into_iter().flatten();

@@ -14,10 +14,10 @@ use tokio_postgres::Config;
 
 /// Clones of ours have names that begin with this.
 const PREFIX: &str = "pgvet-";
-/// So long may a clone take to come, or to go.
+/// Timeout for creating or deleting a clone.
 const PATIENCE: Duration = Duration::from_secs(600);
 const INTERVAL: Duration = Duration::from_millis(200);
-/// So long may one answer take.
+/// Timeout for a single HTTP response.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Where the engine is, and what to clone.

@@ -29,7 +29,7 @@ use std::pin::Pin;
 pub use tokio_postgres::Config;
 use tokio_postgres::SimpleQueryRow;
 
-/// What an asynchronous method of a trait object returns.
+/// The return type of an asynchronous method of a trait object.
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + 'a>>;
 
 /// Makes databases that a migration may damage, and takes them away again.
@@ -47,19 +47,19 @@ pub trait CloneProvider {
         None
     }
 
-    /// Takes one clone away, to make room.
+    /// Removes one clone, to make room.
     fn discard(&mut self, clone: ThinClone) -> Answer<'_, ()>;
 
-    /// Takes away every clone that was made, also after errors and interruptions.
+    /// Removes every clone that was created, also after errors and interruptions.
     fn destroy(&mut self) -> Answer<'_, ()>;
 }
 
-/// What server a provider works on.
+/// The server on which a provider works.
 #[derive(Debug, Clone)]
 pub struct ServerInfo {
     pub major: u8,
     pub version: String,
-    /// What figures do not mean on clones of this provider, for the report.
+    /// Limits of the figures on clones of this provider, for the report.
     pub notes: Vec<String>,
     /// The database is there already, so no history is replayed.
     pub has_schema: bool,
@@ -67,7 +67,7 @@ pub struct ServerInfo {
     pub reaches_others: bool,
     /// Others use it: what migrations do beyond their database stays after the trace.
     pub is_shared: bool,
-    /// What migrations can do beyond their database, said before the first of them runs.
+    /// Effects that migrations can have beyond their database, announced before the first of them runs.
     pub announcements: Vec<String>,
 }
 
@@ -92,7 +92,7 @@ impl ServerInfo {
         })
     }
 
-    /// Says it where migrations run on a server that others share, as a user who can do more than change one database.
+    /// Announces that migrations run on a shared server, as a user who can do more than change one database.
     async fn announce_rights(&mut self, connection: &Connection) -> Result<(), Error> {
         let sql = "SELECT r.rolname FROM pg_catalog.pg_roles r WHERE r.rolname = current_user AND (r.rolsuper \
                    OR r.rolcreaterole OR pg_catalog.pg_has_role('pg_execute_server_program', 'MEMBER') \

@@ -15,7 +15,7 @@ use std::fmt::Write;
 #[derive(Debug, Default)]
 pub(super) struct Parameters(BTreeMap<&'static str, String>);
 
-/// What becomes of a parameter.
+/// The treatment of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Meaning {
     /// The driver takes it, under this name.
@@ -106,7 +106,7 @@ impl Parameters {
         given
     }
 
-    /// What is given; an empty value gives nothing.
+    /// Returns the given value; an empty value is not given.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
@@ -141,14 +141,14 @@ impl Parameters {
         }
     }
 
-    /// Takes what is not given from others. An empty value is given, too.
+    /// Adds missing parameters from others. An empty value is not missing.
     pub(super) fn complete(&mut self, others: Self) {
         for (name, value) in others.0 {
             self.0.entry(name).or_insert(value);
         }
     }
 
-    /// What the driver takes, as it reads it. What is said about encryption matters where there may be some.
+    /// Returns the parameters that the driver takes, in its syntax. Those about encryption matter if there may be some.
     pub(super) fn for_driver(&self, is_plain: bool) -> Result<String, Error> {
         let mut text = String::new();
         for (name, _, meaning) in KNOWN {
@@ -225,7 +225,7 @@ impl Parameters {
 
 const EXPECTED: &str = "expected postgres://USER@HOST:PORT/DATABASE or host=HOST dbname=DATABASE";
 
-/// What is no name at all may be part of a password, and is not repeated.
+/// Reports an unknown name. One that cannot be a name may be part of a password, and is not repeated.
 fn unknown(name: &str) -> Error {
     let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
     if is_name {
@@ -240,7 +240,7 @@ fn not_understood(what: &str) -> Error {
     Error::new(format!("the connection string is not understood: {what}")).help(EXPECTED)
 }
 
-/// The value that a text begins with, and what comes after it. A backslash takes the next character as it is.
+/// The value that a text begins with, and the rest of the text. A backslash takes the next character as it is.
 fn value_of_pair(text: &str) -> Result<(String, &str), Error> {
     let quoted = text.strip_prefix('\'');
     let text = quoted.unwrap_or(text);
@@ -271,7 +271,7 @@ fn host_and_port(text: &str) -> Result<(&str, &str), Error> {
 fn decoded(text: &str) -> Result<String, Error> {
     let is_encoded = |rest: &str| rest.len() >= 2 && rest.bytes().take(2).all(|byte| byte.is_ascii_hexdigit());
     if !text.split('%').skip(1).all(is_encoded) {
-        return Err(not_understood("two hexadecimal digits are expected behind each `%`"));
+        return Err(not_understood("two hexadecimal digits are expected after each `%`"));
     }
     let text = percent_decode_str(text).decode_utf8().map_err(|_| not_understood("it is not UTF-8"))?;
     if text.contains('\0') { Err(not_understood("it has `%00`")) } else { Ok(text.into_owned()) }

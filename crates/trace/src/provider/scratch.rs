@@ -36,10 +36,10 @@ const QUIET: [(&str, &str); 4] = [
     ("max_logical_replication_workers", "0"),
 ];
 
-/// What a run without rows cannot tell.
+/// Note about figures of a run without rows.
 const EMPTY: &str = "the tables have only the rows that the migrations insert, so times say little; --rows fills them";
 
-/// What a migration can do where the system does not shut a server in.
+/// Announcement on a system that does not isolate the network of a server.
 const SHARED_NETWORK: &str = "this server has no network of its own: programs that a migration starts, and connections \
                               that it makes with its own options, reach other machines";
 

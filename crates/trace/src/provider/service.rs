@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_is_told_with_its_line() {
+    fn a_mistake_is_reported_with_its_line() {
         let message = |text: &str| in_file(text, "a", Path::new("f")).err().unwrap().message;
         assert_eq!(message("[a]\nnonsense\n"), "`f`, line 2: expected name=value");
         assert_eq!(message("[a]\nservice=b\n"), "`f`, line 2: a service cannot name another service");

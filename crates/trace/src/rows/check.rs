@@ -1,6 +1,6 @@
-//! What a CHECK of simple form allows, read from PostgreSQL's own text of it.
+//! The values that a CHECK of simple form allows, read from PostgreSQL's own text of it.
 
-/// What values of a column are allowed.
+/// The allowed values of a column.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Allowed {
     /// SQL of the values of an IN list.

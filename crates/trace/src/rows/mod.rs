@@ -20,7 +20,7 @@ pub struct RowTarget {
     pub rows: u64,
 }
 
-/// So many rows does a table get that others must refer to and that nobody asked for.
+/// Number of rows that a table gets if others must refer to it and no number was requested.
 const REFERENCED_ROWS: u64 = 1000;
 
 impl RowTarget {

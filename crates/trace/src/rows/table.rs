@@ -1,4 +1,4 @@
-//! What the catalog says of a table, and the INSERT that fills it.
+//! A table in the catalog, and the INSERT that fills it.
 
 use super::column::Column;
 use crate::Error;
@@ -108,7 +108,8 @@ impl Table {
         Ok(format!("INSERT INTO {} ({names}) OVERRIDING SYSTEM VALUE SELECT {values} FROM {from}", self.name))
     }
 
-    /// What to do once the rows are there: sequences follow, and statistics and the visibility map are as in production.
+    /// Statements to run once the rows exist: sequences follow, and statistics and the visibility map are as in
+    /// production.
     pub(super) fn after(&self, rows: u64) -> Vec<String> {
         let sequences = self.columns.iter().filter_map(|column| column.sequence.as_ref());
         let mut after: Vec<String> =

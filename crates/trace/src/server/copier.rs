@@ -42,7 +42,7 @@ pub(super) fn end(folder: &Path, limit: Duration) -> io::Result<()> {
     end_locker(&folder.join(NAME), Signal::KILL, "`cp` that copies its data", limit)
 }
 
-/// Ends the process that has locked a file and whose number stands in it. The number of a process that has ended is
+/// Ends the process that has locked a file and whose number is in it. The number of a process that has ended is
 /// never mistaken for that of another.
 pub(super) fn end_locker(path: &Path, signal: Signal, what: &str, limit: Duration) -> io::Result<()> {
     let file = match OpenOptions::new().read(true).open(path) {

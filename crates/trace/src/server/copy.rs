@@ -31,7 +31,7 @@ pub(crate) struct CopiedData {
     pub(crate) thin: bool,
 }
 
-/// May files go away while they are copied?
+/// Whether files may disappear while they are copied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Files {
     Still,

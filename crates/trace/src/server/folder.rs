@@ -68,12 +68,12 @@ impl Folder {
         Ok(Self { outer: folder, inner, user })
     }
 
-    /// What belongs to the server.
+    /// The folder that belongs to the server.
     pub(super) fn path(&self) -> &Path {
         &self.inner
     }
 
-    /// What only we can write, around it.
+    /// The folder around it, in which only pgvet can write.
     pub(super) fn outer(&self) -> &Path {
         self.outer.path()
     }
@@ -102,7 +102,7 @@ impl Folder {
         command
     }
 
-    /// Who runs the server is told where a program cannot be reached.
+    /// Whether the server runs as another user. An error says so if that user cannot reach a program.
     pub(super) fn runs_as_other_user(&self) -> bool {
         self.user.is_some()
     }

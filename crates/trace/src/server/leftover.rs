@@ -1,4 +1,4 @@
-//! What runs that were killed have left behind.
+//! Cleanup after runs that were killed.
 
 use super::copier;
 use super::copy::PREFIX as COPY_PREFIX;
@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use std::{fs, io};
 
-/// So long may a forgotten server, or its copier, take to end.
+/// Timeout for stopping a forgotten server, or its copier.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
 
-/// What runs that were killed have left: what is gone now, and why the rest is not.
+/// Leftovers of runs that were killed: those that are removed now, and why the others are not.
 #[derive(Debug, Default)]
 pub struct Leftovers {
     pub removed: Vec<PathBuf>,
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_removed_is_told_with_the_reason() {
+    fn what_cannot_be_removed_is_reported_with_the_reason() {
         let parent = tempfile::tempdir().unwrap();
         let mut dead = std::process::Command::new("true").spawn().unwrap();
         dead.wait().unwrap();

@@ -59,9 +59,9 @@ const REFUSED_BY_LIBPQ: [(&str, &str); 2] = [
 const NO_PASSWORDS: [(&str, &str); 3] =
     [("PGPASSFILE", "/dev/null"), ("PGSERVICEFILE", "/dev/null"), ("PGSYSCONFDIR", "/dev/null")];
 
-/// So long may a server take to start.
+/// Timeout for starting a server.
 const START_LIMIT: Duration = Duration::from_secs(60);
-/// So long may a server take to stop before it is killed.
+/// Timeout for stopping a server, after which it is killed.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
 
 /// A server that ends closes its connections first.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 /// The majors that tests run on.
 pub const MAJORS: [u8; 5] = [14, 15, 16, 17, 18];
 
-/// What takes longer than this will not come.
+/// Timeout for an expected event.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A server of that major for a test; `None`, with a loud message, where none is installed. In CI that is a failure.

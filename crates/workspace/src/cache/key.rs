@@ -1,4 +1,4 @@
-//! What the name of an entry is made of.
+//! The digest that names an entry.
 
 use blake3::{Hash, Hasher};
 use pgvet_linter::settings::Settings;
@@ -46,7 +46,7 @@ impl Key {
         format!("{}.{}", self.digest.to_hex(), self.kind)
     }
 
-    /// Is the file named as an entry?
+    /// Whether the file is named as an entry.
     pub(super) fn names(path: &Path) -> bool {
         let is_kind = path.extension().is_some_and(|kind| kind == CHECKPOINT || kind == OUTCOME);
         is_kind && path.file_stem().is_some_and(|stem| stem.len() == 2 * blake3::OUT_LEN)

@@ -1,11 +1,11 @@
-//! What earlier runs found out, kept on disk: the state after a history, and the findings of a whole run.
+//! Results of earlier runs, kept on disk: the state after a history, and the findings of a whole run.
 //!
 //! Entries are named by a digest of everything that they follow from, so an entry is never out of date; it is just no
 //! longer asked for. They are written to another name first and then moved, so that runs side by side do not disturb
-//! each other, and an entry that cannot be read counts as missing: the folder can be deleted at any time.
+//! each other, and an entry that cannot be read is treated as missing: the folder can be deleted at any time.
 //!
-//! The format has no names of fields, so serde may leave out none of what is written here (`skip_serializing_if`), and
-//! variants that are skipped stand last.
+//! The format has no field names, so serde must not omit any field that is written here (`skip_serializing_if`), and
+//! skipped variants come last.
 
 mod key;
 mod warm;

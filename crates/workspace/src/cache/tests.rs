@@ -18,7 +18,7 @@ fn what_is_kept_comes_back() {
 }
 
 #[test]
-fn a_damaged_entry_counts_as_missing() {
+fn a_damaged_entry_is_treated_as_missing() {
     let (_folder, cache) = folder();
     let key = Key::of("a");
     cache.put(key, &vec![1_u32, 2]);

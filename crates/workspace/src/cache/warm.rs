@@ -24,7 +24,7 @@ pub(crate) struct Warm {
 
 #[derive(Debug)]
 enum Known {
-    /// What comes of the whole run.
+    /// The result of the whole run.
     Outcome(Outcome),
     /// The state somewhere in the history; before the first migration, if nothing is known.
     State(Box<Checkpoint>),
@@ -45,7 +45,7 @@ impl Warm {
         Self { cache: cache.clone(), checkpoints, outcome, known }
     }
 
-    /// Does what is left to do, and keeps what took time.
+    /// Does the remaining work, and keeps what took time.
     pub(crate) fn check(&self, migrations: &[Migration<'_>], settings: &Settings, host: &dyn Host) -> Outcome {
         let state = match &self.known {
             Known::Outcome(outcome) => {

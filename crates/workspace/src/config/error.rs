@@ -1,4 +1,4 @@
-//! What is wrong with a configuration file, and where.
+//! Errors of a configuration file, and their places.
 
 use crate::roots::shown;
 use std::ops::Range;

@@ -36,7 +36,7 @@ pub(crate) struct ConfigFile {
     pub(crate) confidence: Option<Confidence>,
     /// Who sets `lock_timeout`: each migration, or what runs them (the tool, the role or the database).
     pub(crate) lock_timeout: Option<LockTimeoutSetting>,
-    /// Must suppressions give a reason?
+    /// Whether suppressions must give a reason.
     pub(crate) require_reasons: Option<bool>,
     /// The file with known findings, relative to this file. The default is `pgvet-baseline.json`, if it is there.
     #[schemars(with = "Option<String>")]
@@ -51,9 +51,9 @@ pub(crate) struct ConfigFile {
     /// Levels of whole categories, for those of their rules that the preset runs.
     #[schemars(with = "BTreeMap<String, RuleLevel>")]
     pub(crate) categories: BTreeMap<Spanned<Category>, RuleLevel>,
-    /// What is known about tables, by `schema.name`, or `name` for any schema.
+    /// Facts about tables, by `schema.name`, or `name` for any schema.
     pub(crate) tables: BTreeMap<String, TableSetting>,
-    /// What is known about functions, by `schema.name`, or `name` for any schema.
+    /// Facts about functions, by `schema.name`, or `name` for any schema.
     pub(crate) functions: BTreeMap<String, FunctionSetting>,
     /// For `pgvet trace`.
     pub(crate) trace: TraceSetting,
@@ -84,7 +84,7 @@ pub(crate) enum FailOn {
 }
 
 impl FailOn {
-    /// The least severity that makes the exit status 1.
+    /// The lowest severity that makes the exit status 1.
     pub(crate) fn severity(self) -> Option<Severity> {
         match self {
             Self::Error => Some(Severity::Error),
@@ -141,7 +141,7 @@ pub(crate) enum RuleSetting {
     Options(RuleOptions),
 }
 
-/// What can be said about a rule beside its level.
+/// Options of a rule beside its level.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct RuleOptions {
@@ -215,13 +215,13 @@ impl LockModeSetting {
     }
 }
 
-/// What is known about a table.
+/// Facts about a table.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct TableSetting {
     /// About how many rows it has. Up to 10,000, findings about it are notes; from 10 million on, warnings are errors.
     pub(crate) rows: Option<u64>,
-    /// Is it used all the time, so that it counts as large however few rows it has?
+    /// Whether it is used all the time, so that it is treated as large however few rows it has.
     pub(crate) hot: bool,
     /// Report nothing about it.
     pub(crate) ignore: bool,
@@ -230,7 +230,7 @@ pub(crate) struct TableSetting {
     pub(crate) max_held: MaxHeldSetting,
 }
 
-/// What is known about a function.
+/// Facts about a function.
 #[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct FunctionSetting {

@@ -48,7 +48,7 @@ pub struct Config {
     /// The files that it was read from, the nearest first; none for the defaults.
     pub files: Vec<PathBuf>,
     pub settings: Settings,
-    /// Was the least severity to show configured?
+    /// Whether the lowest severity to show is configured.
     pub(crate) level_configured: bool,
     pub(crate) fail_on: Option<FailOn>,
     pub baseline: Option<PathBuf>,
@@ -83,12 +83,12 @@ struct Override {
 }
 
 impl Config {
-    /// The least severity that makes the exit status 1, when no option says so.
+    /// The lowest severity that makes the exit status 1, when no option says so.
     pub fn fails(&self) -> Option<Severity> {
         self.fail_on.unwrap_or(FailOn::Error).severity()
     }
 
-    /// The least severity that is shown when no option says so. What makes the run fail is shown, too, unless the
+    /// The lowest severity that is shown when no option says so. What makes the run fail is shown, too, unless the
     /// configuration asks for less.
     pub fn level(&self, fails: Option<Severity>) -> Severity {
         if self.level_configured {
@@ -121,8 +121,8 @@ impl Config {
         let text = read::text(path)
             .map_err(|error| ConfigError::new(path, format!("the statistics cannot be read: {error}")))?;
         let statistics = Statistics::parse(&text).map_err(|error| {
-            ConfigError::new(path, format!("these are no statistics of pgvet: {error}"))
-                .help(Some("write the file anew with `pgvet snapshot`".to_owned()))
+            ConfigError::new(path, format!("not a statistics file of pgvet: {error}"))
+                .help(Some("write the file again with `pgvet snapshot`".to_owned()))
         })?;
         self.settings.add_statistics(&statistics);
         Ok(())
@@ -133,7 +133,7 @@ impl Config {
         self.files.first().and_then(|file| file.parent())
     }
 
-    /// What overrides say about the levels of rules in this file; `None` if they say nothing.
+    /// The levels of rules that overrides set for this file; `None` if they set none.
     pub fn levels_of(&self, path: &Path) -> Option<Levels> {
         let mut found: Option<Levels> = None;
         for matching in self.overrides.iter().filter(|entry| entry.patterns.matches(path)) {
@@ -225,7 +225,7 @@ impl Configs {
         }
     }
 
-    /// Each folder is looked at once, whatever lies below it.
+    /// Each folder is examined once, whatever lies below it.
     fn nearest(&self, folder: &Path) -> Nearest {
         // A thread that panicked while holding a lock left a map of complete entries.
         let known = || self.nearest.lock().unwrap_or_else(PoisonError::into_inner);

@@ -19,7 +19,7 @@ pub struct Patterns {
     globs: GlobSet,
 }
 
-/// What is wrong with a list of patterns.
+/// An error in a list of patterns.
 #[derive(Debug)]
 pub struct WrongPattern {
     /// The index of the pattern; `None` if all of them together are too much.

@@ -85,7 +85,8 @@ impl Git {
         let copy = NamedTempFile::new().and_then(|copy| {
             fs::copy(&index, copy.path())?;
             // An entry as new as its index is compared by content. In a newer copy, a file that changed within the
-            // second and kept its size would count as unchanged. Source: git 2.47, `Documentation/technical/racy-git`.
+            // second and kept its size would be treated as unchanged. Source: git 2.47,
+            // `Documentation/technical/racy-git`.
             metadata.modified().and_then(|time| copy.as_file().set_modified(time))?;
             Ok(copy)
         });

@@ -71,7 +71,7 @@ fn what_others_did_on_the_base_does_not_count() {
 }
 
 #[test]
-fn an_unknown_revision_and_a_shallow_clone_are_told() {
+fn an_unknown_revision_and_a_shallow_clone_are_reported() {
     let repository = Repository::new();
     repository.write("1.sql", "SELECT 1;");
     repository.commit();

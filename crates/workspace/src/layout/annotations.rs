@@ -23,9 +23,9 @@ struct Form {
     /// A word for it.
     kind: &'static str,
     marker: ReadMarker,
-    /// What stands before the first marker. Most tools do not run it, but leaving it out would hide it from everybody.
-    /// sql-migrate and `psql_migration` say nothing about it, Play has it for remarks, others refuse the file. It is the
-    /// way up where only the way back has a marker.
+    /// The direction of the text before the first marker. Most tools do not run that text, but skipping it would hide
+    /// it from everybody. sql-migrate and `psql_migration` say nothing about it, Play has it for remarks, others refuse
+    /// the file. It is the up migration if only the down migration has a marker.
     before: Option<Direction>,
 }
 
@@ -76,7 +76,7 @@ pub(super) fn sections(text: &str) -> Option<Layout> {
     })
 }
 
-/// What the tool does not do with a file as it is.
+/// The parts of a file that the tool refuses or skips.
 fn refusals(tool: Tool, text: &str, sections: &[Section], strings: &[TextRange]) -> Vec<Refusal> {
     let prefix = match tool {
         Tool::Goose => "+goose",
@@ -93,14 +93,14 @@ fn refusals(tool: Tool, text: &str, sections: &[Section], strings: &[TextRange])
             let first = lines(&text[range.as_usize()]).find(is_code);
             let Some((start, line)) = first else { continue };
             let (kind, what, help) = match tool {
-                Tool::SqlMigrate => (RefusalKind::LeavesOut, "leaves out", "move it behind `-- +migrate Up`"),
-                Tool::Goose => (RefusalKind::Fails, "refuses this file: it has", "move it behind `-- +goose Up`"),
-                _ => (RefusalKind::Fails, "refuses this file: it has", "move it behind `-- migrate:up`"),
+                Tool::SqlMigrate => (RefusalKind::Skips, "skips", "move it below `-- +migrate Up`"),
+                Tool::Goose => (RefusalKind::Fails, "refuses this file: it has", "move it below `-- +goose Up`"),
+                _ => (RefusalKind::Fails, "refuses this file: it has", "move it below `-- migrate:up`"),
             };
             refusals.push(Refusal {
                 kind,
                 range: TextRange::new(start, start + line.trim_end().len() as u32),
-                message: format!("{} {what} a statement that stands before the first mark", tool.as_str()),
+                message: format!("{} {what} a statement before the first mark", tool.as_str()),
                 help: help.to_owned(),
                 by_default: false,
                 unproven: None,
@@ -122,8 +122,8 @@ fn share_autocommit(sections: &mut [Section]) {
     }
 }
 
-/// What goose and sql-migrate send as one string. A statement that is not finished before the mark goes on behind it.
-/// Source: as for their sections, below.
+/// The ranges that goose and sql-migrate send as one string. A statement that is not finished before the mark continues
+/// after it. Source: as for their sections, below.
 fn strings(text: &str, tool: Tool) -> Vec<TextRange> {
     let prefix = match tool {
         Tool::Goose => "+goose",
@@ -165,14 +165,14 @@ pub(super) fn lines(text: &str) -> impl Iterator<Item = (u32, &str)> {
 
 /// The text of a line that is nothing but a `--` comment.
 pub(super) fn comment(line: &str) -> Option<&str> {
-    // Nearly all lines begin with something else, and every line of every file is looked at.
+    // Nearly all lines begin with something else, and every line of every file is examined.
     if line.bytes().find(|byte| !byte.is_ascii_whitespace()).is_some_and(|first| first.is_ascii() && first != b'-') {
         return None;
     }
     Some(line.trim_start_matches('\u{feff}').trim().strip_prefix("--")?.trim_start())
 }
 
-/// Is it more than a comment of one line?
+/// Whether it is more than a comment of one line.
 fn is_statement(line: &str) -> bool {
     !line.trim_start_matches('\u{feff}').trim().is_empty() && comment(line).is_none()
 }
@@ -181,7 +181,7 @@ fn comments(text: &str) -> impl Iterator<Item = &str> {
     text.lines().filter_map(comment)
 }
 
-/// Does the comment begin with these words, in any case?
+/// Whether the comment begins with these words, in any case.
 fn is_words(comment: &str, words: &[&str]) -> bool {
     let mut actual = comment.split_whitespace();
     words.iter().all(|word| actual.next().is_some_and(|actual| actual.eq_ignore_ascii_case(word)))
@@ -264,8 +264,8 @@ fn play(comment: &str) -> Option<Marker> {
     Some(Marker { direction: Some(direction), transaction: TransactionMode::Autocommit, unsplit: false })
 }
 
-/// What Play does not send as it stands: `#` before marks, and `;;` for a semicolon inside of a statement. With what SQL
-/// has for it. Source: Play documentation, "Managing database evolutions".
+/// Text that Play changes before sending it: `#` before marks, and `;;` for a semicolon inside of a statement. With the
+/// SQL that replaces it. Source: Play documentation, "Managing database evolutions".
 pub(crate) fn play_escapes(text: &str) -> Vec<(TextRange, &'static str)> {
     let mark = |line: &str| play(comment(line).or_else(|| line.trim_start().strip_prefix('#'))?);
     let is_up = |(_, line): (u32, &str)| mark(line).is_some_and(|mark| mark.direction == Some(Direction::Up));
@@ -326,7 +326,7 @@ fn liquibase(comment: &str) -> Option<Marker> {
     Some(Marker { direction, transaction, unsplit })
 }
 
-/// Is PostgreSQL among the databases of an attribute `dbms`?
+/// Whether PostgreSQL is among the databases of an attribute `dbms`.
 pub(super) fn is_postgresql(dbms: &str) -> bool {
     let mut names = dbms.trim_matches('"').split(',').map(str::trim);
     names.any(|name| matches!(name, "postgresql" | "all") || (name.starts_with('!') && name != "!postgresql"))
@@ -361,7 +361,7 @@ fn header(text: &str) -> impl Iterator<Item = &str> + Clone {
     text.lines().map(str::trim).take_while(|line| line.is_empty() || comment(line).is_some()).filter_map(comment)
 }
 
-/// The directives of a file for Atlas: the first block of comments, with an empty line behind it. Source: Atlas,
+/// The directives of a file for Atlas: the first block of comments, with an empty line after it. Source: Atlas,
 /// `sql/migrate/lex.go`, `directive` and `reDelimiter`.
 pub(super) fn atlas_directives(text: &str) -> impl Iterator<Item = &str> {
     let lines = || text.lines().map(str::trim);
@@ -370,7 +370,7 @@ pub(super) fn atlas_directives(text: &str) -> impl Iterator<Item = &str> {
     lines().take(if is_header { block } else { 0 }).filter_map(comment)
 }
 
-/// The first line behind the header that graphile-migrate writes, if it is a comment. Source: graphile-migrate,
+/// The first line after the header that graphile-migrate writes, if it is a comment. Source: graphile-migrate,
 /// `src/header.ts`, `firstLine`.
 pub(super) fn graphile_first_line(text: &str) -> Option<&str> {
     let is_header = |line: &&str| {
@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn the_way_back_of_other_programs_is_a_section() {
+    fn down_migrations_of_other_programs_are_sections() {
         use Direction::{Down, Up};
         use TransactionMode::{Autocommit, SingleString, Transaction};
         for (text, up, down) in [
@@ -444,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_between_begin_and_end_is_one_string() {
+    fn the_text_between_begin_and_end_is_one_string() {
         let strings = |text| {
             let layout = sections(text).unwrap();
             layout.strings.iter().map(|string| text[string.as_usize()].trim()).collect::<Vec<_>>()
@@ -482,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_left_out() {
+    fn nothing_is_skipped() {
         let (_, parts) = parts("SELECT 0;\n-- ---- Up Migration for x\nSELECT 1;\n-- Down Migration\n-- none\n");
         assert_eq!(parts.iter().map(|part| part.0).collect::<Vec<_>>(), ["SELECT 0;", "SELECT 1;", "-- none"]);
         assert_eq!(sections("SELECT 1;\n-- Down Migration\n-- DROP TABLE a;\n"), None);

@@ -6,20 +6,21 @@ use crate::read;
 use pgvet_model::runner::{Refusal, RefusalKind};
 use std::path::Path;
 
-/// Does Flyway run a statement without a transaction? Source: Flyway, `PostgreSQLParser.detectCanExecuteInTransaction`, and
-/// runs of 11.1 and 13.12: `REINDEX INDEX CONCURRENTLY` and `DETACH PARTITION ... CONCURRENTLY` stay inside of it.
+/// Whether Flyway runs a statement without a transaction. Source: Flyway,
+/// `PostgreSQLParser.detectCanExecuteInTransaction`, and runs of 11.1 and 13.12: `REINDEX INDEX CONCURRENTLY` and
+/// `DETACH PARTITION ... CONCURRENTLY` stay inside of it.
 fn runs_alone(words: &Words<'_>) -> bool {
     let verbose =
         words.first_two() == ("REINDEX", "VERBOSE") && matches!(words.at(2), "SCHEMA" | "DATABASE" | "SYSTEM");
     verbose || words.is_known_to_run_alone()
 }
 
-/// Does a text hold a statement that Flyway runs without a transaction?
+/// Whether a text holds a statement that Flyway runs without a transaction.
 pub(super) fn has_alone(text: &str) -> bool {
     statements(text).iter().any(|(_, words)| runs_alone(words))
 }
 
-/// What Flyway makes of a file, with the settings that are found around it.
+/// Statements of a file that Flyway refuses, with the settings that are found around it.
 pub(super) fn refusals(path: &Path, text: &str, opted_out: bool) -> Vec<Refusal> {
     let statements = statements(text);
     let Some((alone, words)) = statements.iter().find(|(_, words)| runs_alone(words)) else { return Vec::new() };
@@ -53,7 +54,7 @@ pub(super) fn refusals(path: &Path, text: &str, opted_out: bool) -> Vec<Refusal>
     refusals
 }
 
-/// What lets Flyway build an index concurrently.
+/// The setting with which Flyway can build an index concurrently.
 pub(super) const LOCK_WITHOUT_TRANSACTION: &str =
     "set flyway.postgresql.transactional.lock=false, so that Flyway locks without a transaction";
 
@@ -90,11 +91,11 @@ const CONFIGURATIONS: [&str; 20] = [
     "Makefile",
 ];
 
-/// So far above the migrations its configuration is looked for.
+/// Maximum number of levels above the migrations at which their configuration is searched.
 const LEVELS: usize = 8;
 
-/// Does a file around the migrations give the setting this value? `name` is without the marks that differ between the forms:
-/// `transactional.lock=false`, `transactional-lock: false`, `TRANSACTIONAL_LOCK=false`.
+/// Whether a file around the migrations gives the setting this value. `name` is without the marks that differ between
+/// the forms: `transactional.lock=false`, `transactional-lock: false`, `TRANSACTIONAL_LOCK=false`.
 fn is_set(path: &Path, name: &str, value: &str) -> bool {
     let folder = crate::config::absolute(path);
     let boundary = Boundary::around(&folder);

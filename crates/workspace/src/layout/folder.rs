@@ -1,4 +1,4 @@
-//! What the files around a migration say about the tool that runs it.
+//! Facts about the tool that runs a migration, from the files around it.
 
 use super::Tool;
 use super::liquibase::{Changelogs, Included};
@@ -12,7 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What is known about folders, looked up once each.
+/// Facts about folders, each looked up once.
 #[derive(Debug, Default)]
 pub(crate) struct Folders(Mutex<Known>);
 
@@ -22,13 +22,13 @@ struct Known {
     orders: Orders,
     /// The answers to what is asked about the folders around others.
     go_modules: FxHashMap<PathBuf, Option<bool>>,
-    ways_back: FxHashMap<PathBuf, bool>,
+    down_files: FxHashMap<PathBuf, bool>,
     repositories: Repositories,
     /// Whether migrations of a folder that a tool runs lack marks of a kind.
     lacking_marks: FxHashMap<(PathBuf, (&'static str, Option<&'static str>)), bool>,
 }
 
-/// What a folder says about the migrations directly in it.
+/// Facts of a folder about the migrations directly in it.
 #[derive(Debug, Clone)]
 pub(crate) struct Facts {
     /// The tool whose files lie beside them.
@@ -37,8 +37,8 @@ pub(crate) struct Facts {
     pub(super) rust_runner: Option<Tool>,
     /// Pop, if the Go module around them uses it.
     pub(super) go_runner: Option<Tool>,
-    /// Has any of the migrations that are folders a `down.sql`, as those of Diesel do?
-    pub(super) has_way_back: bool,
+    /// Whether any of the migrations that are folders has a `down.sql`, as those of Diesel do.
+    pub(super) has_down_files: bool,
     order: Option<Arc<ExplicitOrder>>,
     /// See [`roots::named_folder`].
     pub(crate) named: Option<PathBuf>,
@@ -48,7 +48,7 @@ pub(crate) struct Facts {
     pub(super) in_other_languages: bool,
     /// The tool whose names most files here have.
     pub(super) tool_by_names: Option<Tool>,
-    /// Does any name begin with a number?
+    /// Whether any name begins with a number.
     pub(super) has_numbers: bool,
 }
 
@@ -60,29 +60,29 @@ impl Facts {
 
     /// The same, where the files here are not among them but belong to them.
     pub(crate) fn root_beside(&self) -> Option<&Path> {
-        self.order.as_ref().filter(|order| order.is_aside()).map(|order| order.root.as_path())
+        self.order.as_ref().filter(|order| order.is_outside_sequence()).map(|order| order.root.as_path())
     }
 
     /// Returns the folder of the tool's own list that names the file: a plan, a journal, a changelog or `atlas.sum`.
     pub(crate) fn list_with(&self, path: &Path) -> Option<PathBuf> {
         let is_named = |order: &&Arc<ExplicitOrder>| {
-            !order.is_aside() && order.place(path).is_some_and(|place| order.is_main(place))
+            !order.is_outside_sequence() && order.place(path).is_some_and(|place| order.is_main(place))
         };
         let root = self.order.as_ref().filter(is_named).map(|order| order.root.clone());
         root.or_else(|| is_in_atlas_sum(path).then(|| path.parent().map(Path::to_owned)).flatten())
     }
 
-    /// Does the tool leave the file alone? Sqitch's scripts that take a change back, or look whether it is there, count.
+    /// Whether the tool does not run the file. This includes Sqitch's scripts that revert or verify a change.
     pub(super) fn is_not_run(&self, path: &Path) -> bool {
         self.is_unlisted(path) || self.root_beside().is_some()
     }
 
-    /// Does the tool's own list leave out what would be run if it stood there?
+    /// Whether the tool's own list omits a file that would be run if it were listed.
     pub(super) fn is_unlisted(&self, path: &Path) -> bool {
-        self.order.as_ref().is_some_and(|order| !order.is_aside() && order.place(path).is_none())
+        self.order.as_ref().is_some_and(|order| !order.is_outside_sequence() && order.place(path).is_none())
     }
 
-    /// Does the tool's own list say that the file runs outside of a transaction?
+    /// Whether the tool's own list says that the file runs outside of a transaction.
     pub(super) fn is_autocommit(&self, path: &Path) -> bool {
         self.order.as_ref().is_some_and(|order| order.is_autocommit(path))
     }
@@ -92,7 +92,7 @@ impl Facts {
         self.order.as_ref().and_then(|order| order.release(path))
     }
 
-    /// Does Flyway run a versioned migration of this version or an older one in the folder?
+    /// Whether Flyway runs a versioned migration of this version or an older one in the folder.
     pub(super) fn has_flyway_version_up_to(&self, baseline: &FlywayName<'_>) -> bool {
         self.flyway.iter().any(|name| {
             FlywayName::parse(name).is_some_and(|known| known.kind == 'V' && known.version() <= baseline.version())
@@ -122,7 +122,7 @@ impl Folders {
 
     pub(crate) fn around(&self, path: &Path) -> Facts {
         let parent = path.parent().unwrap_or(Path::new(""));
-        // Whoever panicked while holding the lock left a map of complete entries.
+        // A thread that panicked while holding the lock left a map of complete entries.
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(facts) = known.facts.get(parent) {
             return facts.clone();
@@ -135,7 +135,7 @@ impl Folders {
             tool: tool(&folder, order.as_deref()),
             rust_runner: rust_runner(&folder),
             go_runner: go_runner(&folder, &mut known.go_modules),
-            has_way_back: has_way_back(&folder, &mut known.ways_back),
+            has_down_files: has_down_files(&folder, &mut known.down_files),
             order,
             named: roots::named_folder(parent, &mut known.repositories),
             in_other_languages: in_other_languages(&folder, &names),
@@ -156,7 +156,7 @@ fn tool_by_names(names: &[String], rust_runner: Option<Tool>) -> Option<Tool> {
         .map(Path::new)
         .filter(|path| path.extension().is_some_and(|end| end.eq_ignore_ascii_case("sql")))
         .collect();
-    let run = |tool: &Tool| files.iter().filter(|path| !tool.leaves_out(path)).count();
+    let run = |tool: &Tool| files.iter().filter(|path| !tool.skips(path)).count();
     [flyway, Tool::Postgrator, Tool::GolangMigrate].into_iter().find(|tool| 2 * run(tool) > files.len())
 }
 
@@ -168,8 +168,8 @@ fn names_in(folder: &Path) -> Vec<String> {
 /// Extensions of programming languages that tools take migrations in.
 const LANGUAGES: [&str; 13] = ["go", "py", "js", "mjs", "cjs", "ts", "java", "kt", "rb", "clj", "exs", "rs", "php"];
 
-/// Are there migrations in a programming language among those in SQL? What they do is in no file that is read here.
-/// Flyway has them in a folder of the same name below `java` or `kotlin` in place of `resources`.
+/// Whether there are migrations in a programming language among those in SQL. What they do is in no file that is read
+/// here. Flyway has them in a folder of the same name below `java` or `kotlin` in place of `resources`.
 fn in_other_languages(folder: &Path, names: &[String]) -> bool {
     let is_code = |name: &String| {
         let path = Path::new(name);
@@ -194,8 +194,8 @@ fn flyway_names(names: Vec<String>) -> Vec<String> {
     if names.iter().any(is_baseline) { names } else { Vec::new() }
 }
 
-/// Has the folder, or one beside it, a `down.sql`? Those that cannot be looked at may have one.
-fn has_way_back(migration: &Path, known: &mut FxHashMap<PathBuf, bool>) -> bool {
+/// Whether the folder, or one beside it, has a `down.sql`. Folders that cannot be read may have one.
+fn has_down_files(migration: &Path, known: &mut FxHashMap<PathBuf, bool>) -> bool {
     if !migration.join("up.sql").exists() {
         return true;
     }
@@ -267,11 +267,12 @@ fn go_runner(migrations: &Path, known: &mut FxHashMap<PathBuf, Option<bool>>) ->
     uses_pop.then_some(Tool::Pop)
 }
 
-/// So far above a file the manifest of its project is looked for, where no repository ends before.
+/// Maximum number of levels above a file at which the manifest of its project is searched, if no repository ends
+/// before.
 const MANIFEST_LEVELS: usize = 8;
 
-/// Do a manifest or the tool's own configuration say that the project uses the tool whose marks a file has? Whoever reads
-/// the same marks need not read the rest as that tool does.
+/// Whether a manifest or the tool's own configuration says that the project uses the tool whose marks a file has. Other
+/// tools that read the same marks need not read the rest as that tool does.
 pub(super) fn proves(tool: Tool, path: &Path) -> bool {
     let (manifest, name, configuration) = match tool {
         Tool::Goose => ("go.mod", "github.com/pressly/goose", "dbconf.yml"),
@@ -319,9 +320,9 @@ pub(crate) struct ExplicitOrder {
     base: PathBuf,
     /// The place of each path, which is without `.sql`.
     places: BTreeMap<PathBuf, usize>,
-    /// From this place on, files of other lists than the main one follow.
-    aside_from: usize,
-    /// What runs outside of a transaction.
+    /// From this place on, the files are of lists other than the main one.
+    secondary_from: usize,
+    /// Paths of files that run outside of a transaction.
     autocommit: BTreeSet<PathBuf>,
     /// The number of the release of each path, where the list has releases.
     releases: BTreeMap<PathBuf, u32>,
@@ -364,7 +365,7 @@ impl ExplicitOrder {
     fn new(tool: Tool, root: &Path, names: Vec<String>) -> Self {
         let places = names.into_iter().enumerate().map(|(place, name)| (PathBuf::from(name), place)).collect();
         let (root, autocommit, releases) = (root.to_owned(), BTreeSet::new(), BTreeMap::new());
-        Self { tool, base: root.clone(), root, places, aside_from: usize::MAX, autocommit, releases }
+        Self { tool, base: root.clone(), root, places, secondary_from: usize::MAX, autocommit, releases }
     }
 
     /// The outermost folder around this one with master changelogs that include a file of it. What one includes may be a
@@ -394,8 +395,8 @@ impl ExplicitOrder {
         let holds_all = |folder: &&Path| included().all(|file| file.path.starts_with(folder));
         let root = folder.ancestors().find(holds_all)?;
         let relative = |path: &Path| path.strip_prefix(root).unwrap_or(path).with_extension("");
-        let aside_from = changelogs.first()?.len();
-        let mut order = Self { aside_from, ..Self::new(Tool::Liquibase, root, Vec::new()) };
+        let secondary_from = changelogs.first()?.len();
+        let mut order = Self { secondary_from, ..Self::new(Tool::Liquibase, root, Vec::new()) };
         for (place, file) in included().enumerate() {
             order.places.entry(relative(&file.path)).or_insert(place);
             if file.autocommit {
@@ -411,8 +412,8 @@ impl ExplicitOrder {
         Some(relative.ok()?.with_extension(""))
     }
 
-    /// Are the files here run after those of the sequence, if at all?
-    pub(crate) fn is_aside(&self) -> bool {
+    /// Whether the files here are run after those of the sequence, if at all.
+    pub(crate) fn is_outside_sequence(&self) -> bool {
         self.base != self.root
     }
 
@@ -421,9 +422,9 @@ impl ExplicitOrder {
         self.places.get(&self.relative(path)?).copied()
     }
 
-    /// Is a file with this place one of the main list, whose last one is the newest migration?
+    /// Whether a file with this place is one of the main list, whose last one is the newest migration.
     pub(crate) fn is_main(&self, place: usize) -> bool {
-        place < self.aside_from
+        place < self.secondary_from
     }
 
     fn is_autocommit(&self, path: &Path) -> bool {
@@ -435,7 +436,7 @@ impl ExplicitOrder {
     }
 }
 
-/// So far above a file its master changelog is looked for.
+/// Maximum number of levels above a file at which its master changelog is searched.
 const LIQUIBASE_LEVELS: usize = 5;
 
 /// The entries as they stand, whatever their `idx` is. Source: drizzle-orm 0.45.4, `src/migrator.ts`, `readMigrationFiles`.
@@ -446,7 +447,7 @@ fn drizzle_order(journal: &str) -> Option<Vec<String>> {
 }
 
 /// Changes in the order of the plan. An earlier version of a reworked change is kept as `name@tag`, where the tag is one
-/// that stands between the two in the plan: the last of them for which `is_deployed` knows such a script. Source: Sqitch,
+/// that is between the two in the plan: the last of them for which `is_deployed` knows such a script. Source: Sqitch,
 /// `sqitchchanges`, `App::Sqitch::Plan::_parse` and `App::Sqitch::Plan::Change::path_segments`.
 fn sqitch_order(plan: &str, is_deployed: impl Fn(&str) -> bool) -> Vec<String> {
     let mut changes: Vec<String> = Vec::new();
@@ -514,7 +515,7 @@ mod tests {
         let plan =
             "users 2024\n@v1 2024\norders 2024\n@v2 2024\nusers [users@v2] 2024\n@v3 2024\nusers [users@v3] 2024\n";
         assert_eq!(sqitch_order(plan, |_| true), ["users@v2", "orders", "users@v3", "users"]);
-        // Whoever adds a tag to the plan later leaves the names of scripts alone.
+        // A tag that is added to the plan later leaves the names of scripts alone.
         assert_eq!(sqitch_order(plan, |name| name != "users@v2"), ["users@v1", "orders", "users@v3", "users"]);
         assert_eq!(sqitch_order(plan, |_| false), ["users@v2", "orders", "users@v3", "users"]);
     }

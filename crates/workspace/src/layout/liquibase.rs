@@ -14,18 +14,18 @@ use std::sync::Arc;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Included {
     pub(super) path: PathBuf,
-    /// Is the changeset that runs it marked `runInTransaction="false"`?
+    /// Whether the changeset that runs it is marked `runInTransaction="false"`.
     pub(super) autocommit: bool,
 }
 
-/// What a changelog says in one place.
+/// An entry of a changelog.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Entry {
     kind: Kind,
     path: String,
     relative: bool,
     autocommit: bool,
-    /// For another database, or only for the way back.
+    /// For another database, or only for a rollback.
     skipped: bool,
 }
 
@@ -42,7 +42,7 @@ enum Kind {
 /// Changelogs that include changelogs are followed so deep.
 const MAX_DEPTH: usize = 8;
 
-/// What the changelogs of folders run, looked at once each.
+/// The files that the changelogs of folders run, each looked up once.
 #[derive(Debug, Default)]
 pub(super) struct Changelogs(FxHashMap<PathBuf, Arc<Vec<Vec<Included>>>>);
 
@@ -78,7 +78,7 @@ fn is_master(stem: &str) -> bool {
     stem.contains("changelog") || matches!(stem, "master" | "liquibase" | "root")
 }
 
-/// Is the element, or the key, of changelogs among the first bytes of the file, which a licence may begin?
+/// Whether the element, or the key, of changelogs is among the first bytes of the file, which may begin with a licence.
 fn begins_as_changelog(path: &Path) -> bool {
     let mut start = Vec::new();
     let is_file = fs::metadata(path).is_ok_and(|metadata| metadata.is_file());

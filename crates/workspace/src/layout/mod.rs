@@ -1,4 +1,4 @@
-//! What is known about the program that runs a file: which parts, in which direction, in which transaction.
+//! The layout of a file for the program that runs it: which parts, in which direction, in which transaction.
 //!
 //! | Tool | Transaction | Without |
 //! |---|---|---|
@@ -57,7 +57,7 @@ pub(crate) use transaction::opt_out;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tool {
-    /// None that is known: each file is taken to go through psql.
+    /// None that is known: each file is assumed to go through psql.
     Plain,
     Flyway,
     Liquibase,
@@ -122,7 +122,7 @@ pub struct Section {
     pub transaction: TransactionMode,
 }
 
-/// What gave a tool away.
+/// The sign by which a tool is recognized.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sign {
@@ -134,7 +134,7 @@ pub enum Sign {
     Folder,
     /// A dependency of the Rust project around it.
     CargoToml,
-    /// Nothing did.
+    /// No sign.
     None,
 }
 
@@ -142,33 +142,33 @@ pub enum Sign {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
     pub tool: Tool,
-    /// What gave the tool away.
+    /// The sign by which the tool was recognized.
     pub sign: Sign,
     /// Empty when nothing of the file is for PostgreSQL.
     pub sections: Vec<Section>,
     /// See [`Migration::strings`](pgvet_model::migration::Migration::strings).
     pub strings: Vec<TextRange>,
-    /// What the tool itself refuses.
+    /// Parts that the tool itself refuses.
     pub refusals: Vec<Refusal>,
-    /// Does the tool leave the file out: its own list does not name it, or its name is none that the tool runs?
+    /// Whether the tool skips the file: its own list does not name it, or the tool does not run files of its name.
     pub unlisted: bool,
-    /// Do migrations in a programming language run among those in SQL?
+    /// Whether migrations in a programming language run among those in SQL.
     pub in_other_languages: bool,
     /// The number of the release that it is part of, where the tool's own list has releases.
     pub release: Option<u32>,
-    /// Do comments divide the file that may be those of a tool that does not run it?
+    /// Whether comments divide the file that may be those of a tool that does not run it.
     pub has_doubted_marks: bool,
 }
 
 impl Layout {
-    /// How the tool goes on behind a COMMIT, and to the next file.
+    /// How the tool continues after a COMMIT, and with the next file.
     pub(crate) fn runner(&self) -> Runner {
         self.tool.model().runner
     }
 }
 
 /// Finds out how the file at `path` is run. Looks at its text, its name, and then its folder.
-/// What configuration says goes before all of them.
+/// Configuration takes precedence over all of them.
 pub(crate) fn detect(path: &Path, text: &str, folders: &Folders, config: &Config) -> Layout {
     let configured = config.migrations.tool;
     let sections = annotations::sections(text).filter(|layout| configured.is_none_or(|tool| tool == layout.tool));
@@ -184,7 +184,7 @@ pub(crate) fn detect(path: &Path, text: &str, folders: &Folders, config: &Config
         layout.refusals.iter_mut().for_each(|refusal| refusal.unproven = Some(layout.tool.as_str()));
     }
     let around = folders.around(path);
-    if !layout.unlisted && leaves_out(layout.tool, layout.sign, path, &around) {
+    if !layout.unlisted && is_skipped(layout.tool, layout.sign, path, &around) {
         layout.unlisted = true;
         layout.sections.iter_mut().for_each(|section| section.direction = Direction::Down);
     }
@@ -211,9 +211,7 @@ fn whole(path: &Path, text: &str, folders: &Folders, configured: Option<Tool>) -
         .or(around.rust_runner.map(signed(Sign::CargoToml)))
         .unwrap_or((Tool::Plain, Sign::None));
     let (tool, sign, unlisted) = match around.tool_by_names {
-        Some(known) if tool == Tool::Plain && known.leaves_out(path) && !is_callback(&name) => {
-            (known, Sign::Folder, true)
-        }
+        Some(known) if tool == Tool::Plain && known.skips(path) && !is_callback(&name) => (known, Sign::Folder, true),
         _ => (tool, sign, around.is_unlisted(path)),
     };
     let transaction = match transaction::mode(tool, path, text) {
@@ -237,9 +235,9 @@ fn whole(path: &Path, text: &str, folders: &Folders, configured: Option<Tool>) -
     }
 }
 
-/// Does the tool leave out what has this name? Nothing else may be known of a file on its own, so its folder must show the
-/// tool, or the file itself.
-fn leaves_out(tool: Tool, sign: Sign, path: &Path, around: &Facts) -> bool {
+/// Whether the tool skips a file of this name. A file on its own may say nothing else, so its folder or the file itself
+/// must show the tool.
+fn is_skipped(tool: Tool, sign: Sign, path: &Path, around: &Facts) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     // A text that has marks may be on its way to a name.
     let is_sure = match sign {
@@ -251,7 +249,7 @@ fn leaves_out(tool: Tool, sign: Sign, path: &Path, around: &Facts) -> bool {
     // soda warns of a dialect that it does not know; the pop of ory/x runs the file without a transaction.
     let soda =
         tool == Tool::Pop && around.go_runner == Some(Tool::Pop) && name.split('.').any(|part| part == "autocommit");
-    is_file && (soda || (is_sure && tool.leaves_out(path)))
+    is_file && (soda || (is_sure && tool.skips(path)))
 }
 
 /// Flyway runs such files before and after others. Source: Flyway documentation, "Callbacks".
@@ -267,7 +265,7 @@ pub(super) fn tool_by_name(path: &Path, name: &str, around: &Facts) -> Option<To
         return Some(Tool::Postgrator);
     }
     match name {
-        "up.sql" | "down.sql" if around.has_way_back => return Some(Tool::Diesel),
+        "up.sql" | "down.sql" if around.has_down_files => return Some(Tool::Diesel),
         "up.sql" => return None,
         "migration.sql" if path.with_file_name("snapshot.json").exists() => return Some(Tool::Drizzle),
         "migration.sql" => return Some(Tool::Prisma),
@@ -281,14 +279,14 @@ pub(super) fn tool_by_name(path: &Path, name: &str, around: &Facts) -> Option<To
     Some(runner.unwrap_or(Tool::GolangMigrate))
 }
 
-/// Down: what [`order::leads_back`] says, Flyway's `U1__x.sql` and `B1__x.sql`, and what the tool's own list of migrations
-/// does not hold.
+/// Down: rollback migrations by name ([`order::is_rollback_migration`]), Flyway's `U1__x.sql` and `B1__x.sql`, and
+/// files that the tool's own list of migrations does not hold.
 fn direction(tool: Tool, path: &Path, name: &str, around: &Facts) -> Direction {
-    // Databases that have run the versions up to a baseline leave it out. refinery runs what begins with U forward.
+    // Databases that have run the versions up to a baseline skip it. refinery runs what begins with U forward.
     let flyway = FlywayName::parse(name).filter(|_| tool != Tool::Refinery);
-    let flyway_leaves_out = flyway
+    let flyway_skips = flyway
         .is_some_and(|flyway| flyway.kind == 'U' || (flyway.kind == 'B' && around.has_flyway_version_up_to(&flyway)));
-    if flyway_leaves_out || order::leads_back(path) || around.is_not_run(path) {
+    if flyway_skips || order::is_rollback_migration(path) || around.is_not_run(path) {
         Direction::Down
     } else {
         Direction::Up
@@ -423,7 +421,7 @@ mod tests {
             ("1_a.sql", "LOCK TABLE t IN SHARE MODE;", Tool::Plain, Transaction),
             ("1_a.sql", "BEGIN;\nLOCK TABLE t IN SHARE MODE;\nCOMMIT;", Tool::Plain, Autocommit),
             ("lock.sql", "LOCK TABLE t IN SHARE MODE;", Tool::Plain, Autocommit),
-            // A program of its own, that knows no way back.
+            // A program of its own, which knows no rollback migrations.
             ("own/1_a/up.sql", "", Tool::Plain, Autocommit),
         ] {
             let layout = detect(&at(path), text, &Folders::default(), &Config::default());

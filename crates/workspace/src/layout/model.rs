@@ -1,5 +1,5 @@
-//! What each migration tool does, as a table: in which order it runs which files, in which session, and what follows a
-//! COMMIT. The transaction around a file is in `transaction.rs`, because files can choose it.
+//! The behaviour of each migration tool, as a table: in which order it runs which files, in which session, and what
+//! follows a COMMIT. The transaction around a file is in `transaction.rs`, because files can choose it.
 //!
 //! Each line was seen in November 2026 in the log of a server on which the tool ran sample projects, where nothing else is
 //! said: goose 3.29.0, sql-migrate 1.8.1, dbmate 2.36.0, golang-migrate 4.20.1, soda of pop 6.4.1, sqlx-cli 0.9.0, refinery
@@ -14,7 +14,7 @@ use std::path::Path;
 /// By what a tool orders its files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// The number that the name begins with. `letter`: whether a `v` may stand before it.
+    /// The number that the name begins with. `letter`: whether a `v` may be before it.
     Number { letter: bool },
     /// The text of the whole name.
     Name,
@@ -24,16 +24,16 @@ pub(crate) enum Order {
     List,
 }
 
-/// What a tool does with the files of a folder.
+/// How a tool treats the files of a folder.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Model {
     pub(crate) order: Order,
-    /// Whether it runs a file of this name; the others it leaves out.
+    /// Whether it runs a file of this name; it skips the others.
     pub(crate) runs: fn(&str) -> bool,
     pub(crate) runner: Runner,
 }
 
-/// A runner that goes on in one session; `after_commit` in what it sends as a whole.
+/// A runner that continues in one session; `after_commit` in what it sends as a whole.
 const fn run(after_commit: AfterCommit) -> Runner {
     Runner {
         after_commit,
@@ -94,8 +94,8 @@ impl Tool {
         Model { order, runs, runner }
     }
 
-    /// Is the file left out because of its name? A file whose folder is the migration is not.
-    pub(crate) fn leaves_out(self, path: &Path) -> bool {
+    /// Whether the file is skipped because of its name. A file whose folder is the migration is not.
+    pub(crate) fn skips(self, path: &Path) -> bool {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         !matches!(&*name, "up.sql" | "down.sql" | "migration.sql") && !(self.model().runs)(&name)
     }
@@ -105,7 +105,7 @@ fn any(_: &str) -> bool {
     true
 }
 
-/// What follows the digits that a name begins with, if it does.
+/// The rest of the name after the digits with which it begins, if it does.
 fn behind_number(name: &str) -> Option<&str> {
     let rest = name.trim_start_matches(|first: char| first.is_ascii_digit());
     (rest.len() < name.len()).then_some(rest)
@@ -146,8 +146,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tools_leave_out_what_has_another_name() {
-        for (tool, runs, leaves_out) in [
+    fn tools_skip_files_of_other_names() {
+        for (tool, runs, skips) in [
             (Tool::Goose, "00001_a.sql", "a.sql"),
             (Tool::Dbmate, "20240101_a.sql", "v7_h.sql"),
             (Tool::GolangMigrate, "1_a.up.sql", "x.up.sql"),
@@ -161,9 +161,9 @@ mod tests {
             (Tool::Refinery, "U4__u.sql", "R__x.sql"),
             (Tool::Postgrator, "5.do.up.sql", "5.DO.up.sql"),
         ] {
-            let leaves = |name: &str| tool.leaves_out(&Path::new("m").join(name));
-            assert_eq!((leaves(runs), leaves(leaves_out)), (false, true), "{}", tool.as_str());
+            let is_skipped = |name: &str| tool.skips(&Path::new("m").join(name));
+            assert_eq!((is_skipped(runs), is_skipped(skips)), (false, true), "{}", tool.as_str());
         }
-        assert!(!Tool::Diesel.leaves_out(Path::new("m/1_a/up.sql")));
+        assert!(!Tool::Diesel.skips(Path::new("m/1_a/up.sql")));
     }
 }

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Default)]
 pub(crate) struct Numberings(BTreeMap<PathBuf, Order>);
 
-/// So many files of a folder are looked at for a sign of the tool.
+/// Maximum number of files of a folder that are searched for a sign of the tool.
 const LOOKED_AT: usize = 8;
 
 impl Numberings {

@@ -21,7 +21,7 @@ pub struct Sequence {
     pub files: Vec<WrittenFile>,
     /// Lists of migrations that the tool keeps, with the new ones.
     pub lists: Vec<Change>,
-    /// What is left to do.
+    /// Remaining steps for a person.
     pub notes: Vec<String>,
 }
 
@@ -44,19 +44,19 @@ pub fn newer(file: &ProjectFile) -> Option<PathBuf> {
 
 fn leads_on(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    !order::leads_back(path) && order::is_versioned(path) && !name.starts_with(['U', 'R'])
+    !order::is_rollback_migration(path) && order::is_versioned(path) && !name.starts_with(['U', 'R'])
 }
 
 /// Says why the tool cannot run the plan, if it cannot.
 fn refusal(tool: Tool, in_transaction: bool, planned: &[PlannedFile]) -> Option<(String, &'static str)> {
-    let by_hand = "leave out `--in-place` and `--out` to see it, and run these statements by hand, each alone";
+    let by_hand = "run without `--in-place` and `--out` to print it, then run these statements by hand, one at a time";
     let outside = planned.iter().filter(|file| !file.transaction);
     let refused = match tool {
         Tool::Refinery | Tool::NodePgMigrate => outside.clone().next(),
         Tool::Supabase => outside.clone().find(|file| file.commits()),
         Tool::Drizzle | Tool::GraphileMigrate => {
             let message = format!("is kept by {} with sums of what it holds", tool.as_str());
-            return Some((message, "leave out `--in-place` and `--out` to see the plan, and take it over by hand"));
+            return Some((message, "run without `--in-place` and `--out` to print the plan, then apply it by hand"));
         }
         _ => None,
     };
@@ -75,7 +75,7 @@ pub fn sequence(file: &ProjectFile, section: Option<Section>, planned: &[Planned
         return Err(Problem::new(&file.path, message, Some(help)));
     }
     if *tool == Tool::Plain && section.is_some_and(|section| section.range.is_some()) {
-        let help = "leave out `--in-place` and `--out` to see the plan, and take it over by hand";
+        let help = "run without `--in-place` and `--out` to print the plan, then apply it by hand";
         return Err(Problem::new(&file.path, "has parts that pgvet cannot write", Some(help)));
     }
     let text = &file.shown().text;
@@ -90,8 +90,8 @@ pub fn sequence(file: &ProjectFile, section: Option<Section>, planned: &[Planned
     let mut sequence = match (tool, section.and_then(|section| section.range)) {
         (Tool::Liquibase, Some(range)) => form.changesets(range.start as usize, range.end as usize, planned),
         (Tool::Liquibase, None) => {
-            let help = "leave out `--in-place` and `--out` to see the plan, and take it over by hand";
-            Err(Problem::new(&file.path, "is run by a changelog that is no formatted SQL", Some(help)))
+            let help = "run without `--in-place` and `--out` to print the plan, then apply it by hand";
+            Err(Problem::new(&file.path, "is run by a changelog that is not formatted SQL", Some(help)))
         }
         (Tool::Sqitch, _) => form.changes(planned),
         _ => form.files(planned),
@@ -108,7 +108,7 @@ struct Form<'a> {
     in_transaction: bool,
     path: &'a Path,
     text: &'a str,
-    /// What takes the original back, where that is in the same file.
+    /// The down migration of the original, if it is in the same file.
     down: Option<String>,
 }
 
@@ -182,7 +182,7 @@ impl Form<'_> {
         }
     }
 
-    /// What lies beside a migration: the way back, and the opt-out of tools that keep it there.
+    /// The files beside a migration: its rollback migration, and the opt-out of tools that keep it there.
     fn companions(&self, path: &Path, file: &PlannedFile, first: bool) -> Vec<WrittenFile> {
         let mut companions = Vec::new();
         let mut add = |path: PathBuf, text: &str| companions.push(WrittenFile { path, text: text.to_owned() });

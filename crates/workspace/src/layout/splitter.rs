@@ -1,11 +1,11 @@
-//! goose and sql-migrate cut a file into statements themselves: behind each line that ends with a semicolon.
+//! goose and sql-migrate cut a file into statements themselves: after each line that ends with a semicolon.
 
 use super::annotations::{comment, lines};
 use pgvet_model::runner::{Refusal, RefusalKind};
 use pgvet_syntax::source::TextRange;
 use pgvet_syntax::statement;
 
-/// What the tool would cut apart, and what it finds unfinished, in one of its sections. `strings` are not cut.
+/// Statements that the tool would cut apart, or finds unfinished, in one of its sections. `strings` are not cut.
 ///
 /// Source: goose, `internal/sqlparser/parser.go`; sql-migrate, `sqlparse/sqlparse.go`.
 pub(super) fn refusals(
@@ -17,7 +17,7 @@ pub(super) fn refusals(
 ) -> Vec<Refusal> {
     let part = &text[section.as_usize()];
     let is_string = |at: u32| strings.iter().any(|string| string.start <= at && at < string.end);
-    // Only what PostgreSQL takes for a whole can be cut apart.
+    // Only a statement that PostgreSQL treats as one can be cut apart.
     let pieces = if part.contains('$') || part.to_ascii_uppercase().contains("ATOMIC") {
         statement::split(part).pieces
     } else {
@@ -48,7 +48,7 @@ pub(super) fn refusals(
                 kind: RefusalKind::Fails,
                 range: TextRange::new(range.start, range.start + first_line(&text[range.as_usize()]).len() as u32),
                 message: format!(
-                    "{tool} cuts this statement apart: it ends a statement behind each line that ends with a semicolon"
+                    "{tool} cuts this statement apart: it ends a statement after each line that ends with a semicolon"
                 ),
                 help: format!("write `-- {prefix} StatementBegin` before it and `-- {prefix} StatementEnd` after it"),
                 by_default: false,

@@ -8,7 +8,7 @@ pub(super) struct Words<'a>(Vec<&'a str>, Vec<String>);
 
 impl<'a> Words<'a> {
     fn new(text: &'a str, tokens: &[Token]) -> Self {
-        // What tools look at stands at the beginning, but DETACH PARTITION is last in its statement.
+        // The words that tools check are at the beginning, but DETACH PARTITION is last in its statement.
         let words: Vec<&str> = tokens.iter().map(|token| token.text(text)).collect();
         let upper = words.iter().take(6).map(|word| word.to_ascii_uppercase()).collect();
         Self(words, upper)
@@ -28,7 +28,7 @@ impl<'a> Words<'a> {
         matches!(self.at(0), "CREATE" | "DROP") && self.at(index) == "INDEX" && self.at(index + 1) == "CONCURRENTLY"
     }
 
-    /// What Flyway and the Supabase CLI both take out of the transaction.
+    /// Whether both Flyway and the Supabase CLI run it outside of the transaction.
     pub(super) fn is_known_to_run_alone(&self) -> bool {
         match self.first_two() {
             ("CREATE" | "DROP", "DATABASE" | "TABLESPACE" | "SUBSCRIPTION")

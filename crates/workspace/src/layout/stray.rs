@@ -1,5 +1,5 @@
-//! Marks of a migration tool in a file that another program runs: it runs the whole file, whatever comments say. Whoever
-//! writes a migration must not hide a part of it in this way.
+//! Marks of a migration tool in a file that another program runs: it runs the whole file, whatever comments say. The
+//! author of a migration must not hide a part of it in this way.
 
 use super::annotations::{self, marked_for};
 use super::folder::Facts;
@@ -11,7 +11,7 @@ use pgvet_model::migration::Direction;
 use std::fs;
 use std::path::Path;
 
-/// What the marks of a file are worth.
+/// How far the marks of a file can be trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Marks {
     /// Nothing speaks against them.
@@ -84,8 +84,8 @@ fn lacks_marks(path: &Path, kind: &str, tool: Tool, other: Option<Tool>, around:
     }
 }
 
-/// Whether a file is a rollback migration by its name, and nothing beside it shows a tool that has such files: there is
-/// no migration that it rolls back.
+/// Whether a file is a rollback migration by its name, and nothing beside it shows a tool that has such files: no
+/// migration exists that it rolls back.
 pub(crate) fn is_lone_rollback(file: &ProjectFile) -> bool {
     let mut sections = file.layout.sections.iter();
     let is_down = !file.layout.sections.is_empty() && sections.all(|section| section.direction == Direction::Down);

@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_stands_between_statements_that_run_alone_is_one_pipeline() {
+    fn statements_between_those_that_run_alone_are_one_pipeline() {
         use TransactionMode::{Autocommit, SingleString};
         for (text, mode, strings) in [
             ("SELECT 1; SELECT 2;", SingleString, &[][..]),

@@ -46,7 +46,7 @@ pub(super) fn mode(tool: Tool, path: &Path, text: &str) -> TransactionMode {
     }
 }
 
-/// Has a text LOCK TABLE, and no BEGIN before it?
+/// Whether a text has LOCK TABLE, and no BEGIN before it.
 fn locks_tables(text: &str) -> bool {
     let first_word = |line: &str| line.split_ascii_whitespace().next().map(str::to_ascii_lowercase);
     let is_either = |word: &String| matches!(word.as_str(), "lock" | "begin" | "begin;" | "start");
@@ -72,7 +72,7 @@ pub(crate) fn opt_out(tool: Tool, text: &str, section: Option<TextRange>) -> Opt
         let start = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() as u32 } else { 0 };
         Some(Edit { range: TextRange::at(start), text: comment.to_owned() })
     };
-    // The section begins on the line behind its marker, which may say the opposite already.
+    // The section begins on the line after its marker, which may say the opposite already.
     let at_marker = |key: &str, value: &str| {
         let before = text.get(..section?.start as usize)?.trim_end();
         let marker = &before[before.rfind('\n').map_or(0, |at| at + 1)..];
@@ -109,7 +109,7 @@ pub(super) fn flyway_opt_out(path: &Path) -> bool {
     setting_is_false(&path.with_file_name(name), "executeInTransaction")
 }
 
-/// Does the file hold the line `name = false`?
+/// Whether the file holds the line `name = false`.
 fn setting_is_false(path: &Path, name: &str) -> bool {
     let Ok(text) = read::text(path) else { return false };
     let is_false = |line: &str| line.split_once('=').is_some_and(|(key, value)| key.trim() == name && is_no(value));

@@ -90,7 +90,7 @@ impl Numbered {
     }
 }
 
-/// `2024`, and more of a date behind it.
+/// `2024`, and more of a date after it.
 fn is_date(version: &str) -> bool {
     version.split('-').zip([4, 2, 2]).all(|(part, length)| part.len() == length)
 }
@@ -99,7 +99,7 @@ fn is_flyway(file: &str) -> bool {
     FlywayName::parse(file).is_some()
 }
 
-/// Where the suffixes of a name begin: behind the dots of a version.
+/// Where the suffixes of a name begin: after the dots of a version.
 fn dots(file: &str, first: usize) -> usize {
     let in_version = file[..first].bytes().all(|byte| byte.is_ascii_digit() || byte == b'v');
     let after = file[first + 1..].bytes().next().is_some_and(|byte| byte.is_ascii_digit());

@@ -89,7 +89,7 @@ fn many_files_are_read_in_parallel_in_order() {
 }
 
 #[test]
-fn the_way_back_of_sqitch_belongs_to_the_change() {
+fn scripts_that_revert_a_sqitch_change_belong_to_it() {
     let root = tempfile::tempdir().unwrap();
     for (name, text) in [
         ("sqitch.plan", "users 2024\norders [users] 2024\n"),

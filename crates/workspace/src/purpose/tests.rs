@@ -14,7 +14,8 @@ fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
     root
 }
 
-/// Which files are loaded, and what is said about the others, whether they are parsed at once or during the check.
+/// Returns the files that are loaded, and what is said about the others, whether they are parsed at once or during the
+/// check.
 fn load(root: &Path, paths: Vec<PathBuf>) -> (Vec<String>, Option<String>) {
     let request = Request { paths, ..Request::default() };
     let relative = |project: Project| {
@@ -38,7 +39,7 @@ fn names(names: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn queries_of_sqlc_are_left_out() {
+fn queries_of_sqlc_are_excluded() {
     let loaded = walk(&[
         ("queries/users.sql", "-- name: GetUser :one\nSELECT * FROM users WHERE id = $1;\n"),
         ("migrations/plain.sql", "-- name: the users, at once :one\nSELECT 1;\n"),
@@ -65,7 +66,7 @@ fn a_folder_of_which_everything_is_skipped_is_a_problem() {
 }
 
 #[test]
-fn scripts_outside_of_the_folders_of_migrations_are_left_out() {
+fn scripts_outside_of_the_folders_of_migrations_are_excluded() {
     let loaded = walk(&[
         ("app/queries/users.sql", "SELECT * FROM @schema.users;"),
         ("db/migrations/1_a.sql", "SELECT 1;"),
@@ -99,7 +100,7 @@ fn a_dump_beside_migrations_is_none_of_them() {
 }
 
 #[test]
-fn queries_with_parameters_are_left_out_unless_a_number_makes_them_migrations() {
+fn queries_with_parameters_are_excluded_unless_a_number_makes_them_migrations() {
     let query = "SELECT id FROM users WHERE id = ? AND name IN (?, ?)\n";
     let loaded = walk(&[
         ("db/get_user.sql", query),
@@ -110,7 +111,7 @@ fn queries_with_parameters_are_left_out_unless_a_number_makes_them_migrations() 
 }
 
 #[test]
-fn migrations_for_mysql_are_left_out_with_those_beside_them() {
+fn migrations_for_mysql_are_excluded_with_those_beside_them() {
     let loaded = walk(&[
         ("a/migration/V1__a.sql", "alter table a modify b varchar(255);"),
         ("a/migration/V2__b.sql", "CREATE INDEX i ON a (b);"),
@@ -175,7 +176,7 @@ fn a_named_file_is_checked_whatever_it_says() {
     ]);
     let at = |path: &str| root.path().join(path);
     assert_eq!(load(root.path(), vec![at("queries.sql")]), (names(&["queries.sql"]), None));
-    // What is left out of its history is not missed in the report.
+    // A file that is excluded from its history is not missed in the report.
     assert_eq!(load(root.path(), vec![at("migrations/2_b.sql")]), (names(&["migrations/2_b.sql"]), None));
     let project = Project::load(&Request { paths: vec![at("migrations/2_b.sql")], ..Request::default() }, &|_, _| {});
     assert!(project.unwrap().files.iter().all(|file| file.role == Role::Reported));

@@ -1,6 +1,6 @@
 //! The contrib extensions of one server: each is created in a database of its own and its members are read.
 //!
-//! Types of extensions have no fixed oid, so everything is told by type name.
+//! Types of extensions have no fixed oid, so everything is identified by type name.
 
 use super::server::Server;
 use super::write::{CATEGORY, CONTEXT, Column, FUNCTION_KIND, METHOD, TYPE_KIND, VOLATILITY, rust, save};

@@ -1,7 +1,7 @@
 //! Stable oids for built-in types that have none.
 //!
 //! PostgreSQL gives oids from 10000 on to what `initdb` makes (row types of system relations, domains of
-//! `information_schema`), so they differ between servers. They are numbered anew, by name, from the same number on.
+//! `information_schema`), so they differ between servers. They are renumbered, by name, from the same number on.
 
 use super::server::Server;
 use std::collections::{BTreeSet, HashMap};

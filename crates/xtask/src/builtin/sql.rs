@@ -1,4 +1,4 @@
-//! What is asked of each server. Column lists match [`super::write::TABLES`].
+//! The queries that run on each server. Column lists match [`super::write::TABLES`].
 
 pub(crate) const TYPES: &str = "
 SELECT t.oid, t.typnamespace::regnamespace, t.typname,

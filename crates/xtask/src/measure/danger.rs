@@ -1,5 +1,5 @@
 //! `cargo xtask measure danger`: of the statements of lock truth that rewrite or scan an existing table under a lock
-//! that blocks writes, how many are reported, and how many reports are about others?
+//! that blocks writes, how many are reported, and how many reports are about others.
 
 use super::lock_truth::{Case, Measured, Run, cases, truth};
 use super::{MAJORS, settings_for, share, squawk};

@@ -1,5 +1,5 @@
-//! `cargo xtask measure estimates`: how far are estimated lock times from measured ones, once the server was calibrated
-//! with another table?
+//! `cargo xtask measure estimates`: how far estimated lock times are from measured ones, once the server was calibrated
+//! with another table.
 
 use super::plans::QUIET;
 use pgvet_linter::settings::Settings;
@@ -146,7 +146,7 @@ fn with_database(
 
 type Measures = Vec<(Work, Size, Duration)>;
 
-/// Runs the statements of the shape, each in a transaction of its own; what they tell of the server's speed.
+/// Runs the statements of the shape, each in a transaction of its own; returns what they show of the server's speed.
 fn trace(shape: &Shape, database: &Address) -> Result<(Trace, Measures), String> {
     let text = shape.statements.map(|(_, statement)| statement).join("\n");
     let file = parse_file(SourceFile::new("m.sql".to_owned(), text));

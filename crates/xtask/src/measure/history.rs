@@ -19,7 +19,7 @@ pub(super) struct Arguments {
     /// Also list mismatches of statements whose objects the history does not show.
     #[arg(long)]
     unknown: bool,
-    /// Leave out statements that failed on the server, instead of replaying them as the model sees them.
+    /// Skip statements that failed on the server, instead of replaying them as the model sees them.
     #[arg(long)]
     without_failed: bool,
 }

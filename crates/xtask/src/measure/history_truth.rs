@@ -17,7 +17,7 @@ use std::process::Command;
 /// The major that the histories were measured on.
 pub const MEASURED_ON: PgVersion = PgVersion(17);
 
-/// What the server did in one statement.
+/// The server's result for one statement.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Measured {
     pub repo: String,
@@ -95,7 +95,7 @@ pub struct File {
 }
 
 impl File {
-    /// From the first to the last statement that was run, which leaves out the other direction.
+    /// From the first to the last statement that was run, which excludes the other direction.
     pub fn section(&self) -> TextRange {
         let start = self.measured.iter().map(|statement| statement.start).min().unwrap_or_default();
         let end = self.measured.iter().map(|statement| statement.end).max().unwrap_or_default();
@@ -123,7 +123,7 @@ pub struct Database {
 /// Reads the truth.
 ///
 /// # Errors
-/// What is missing or broken.
+/// Says what is missing or broken.
 pub fn measured() -> Result<Vec<Measured>, String> {
     let path = fixtures("history").join("truth-17.jsonl.gz");
     let output = Command::new("gzip").arg("-dc").arg(&path).output().map_err(|error| format!("gzip: {error}"))?;
@@ -137,7 +137,7 @@ pub fn measured() -> Result<Vec<Measured>, String> {
 /// Statements by the place of their file in the run, and its path.
 type MeasuredFiles = BTreeMap<(u32, String), Vec<Measured>>;
 
-/// Which of the measured histories.
+/// Selection of the measured histories.
 #[derive(clap::Args)]
 pub(super) struct Histories {
     /// The folder with the checkouts that `fixtures/history/README.md` lists.
@@ -195,7 +195,7 @@ pub fn short_name(repo: &str) -> &str {
     repo.rsplit('/').next().unwrap_or(repo)
 }
 
-/// Which of a repository's databases a file was run in, see `fixtures/history/README.md`.
+/// The database of a repository in which a file was run, see `fixtures/history/README.md`.
 fn period(repo: &str, path: &str) -> u32 {
     match short_name(repo) {
         "musicbrainz-server" => {
@@ -214,7 +214,7 @@ fn period(repo: &str, path: &str) -> u32 {
     }
 }
 
-/// What the model said of one measured statement.
+/// The model's verdict on one measured statement.
 pub enum Verdict {
     Agrees,
     Differs(Vec<Difference>),
@@ -255,7 +255,7 @@ pub fn replay(database: &Database) -> Vec<Judged<'_>> {
     judged
 }
 
-/// What is known about the names of a database.
+/// Known names of a database.
 struct Names {
     schemas: BTreeSet<String>,
     /// Where the runner's `search_path` put what is not qualified.

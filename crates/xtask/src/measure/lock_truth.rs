@@ -1,4 +1,4 @@
-//! Lock truth: `fixtures/locks`, and how the model is held against it.
+//! Lock truth: `fixtures/locks`, and how the model is compared with it.
 
 use super::outcome::{Difference, Outcome, bare_name, lock_mode, mentions, referenced_names, with_partitions};
 use super::{fixtures, read};
@@ -48,7 +48,7 @@ impl Session {
     }
 }
 
-/// What one major did in one case.
+/// The result of one major in one case.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Measured {
     pub locks: BTreeMap<String, String>,
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn indexes_are_told_by_name() {
+    fn indexes_are_recognized_by_name() {
         assert!(looks_like_index("i_a", "CREATE UNIQUE INDEX i_a ON t(a)"));
         assert!(looks_like_index("t_pkey", ""));
         assert!(!looks_like_index("t", "CREATE INDEX i_a ON t(a)"));

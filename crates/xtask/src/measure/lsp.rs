@@ -156,7 +156,7 @@ impl Client {
         Ok(client)
     }
 
-    /// Opens a document. How many findings does it have?
+    /// Opens a document, and returns the number of its findings.
     fn open(&mut self, path: &Path, text: &str) -> Result<usize, String> {
         self.uri = format!("file://{}", path.display());
         let document = json!({"uri": self.uri, "languageId": "sql", "version": 1, "text": text});

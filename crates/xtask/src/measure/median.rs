@@ -1,4 +1,4 @@
-//! What a measurement says that is repeated.
+//! The median of a repeated measurement.
 
 /// The middle value, or the mean of the two in the middle; not a number where there is none.
 pub(super) fn median(mut values: Vec<f64>) -> f64 {

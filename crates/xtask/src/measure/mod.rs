@@ -1,4 +1,4 @@
-//! How good and how fast is pgvet? Each submodule with a `run` is one measurement.
+//! Measurements of pgvet's quality and speed. Each submodule with a `run` is one measurement.
 
 mod danger;
 mod estimates;
@@ -44,34 +44,34 @@ enum Measurement {
     History(history::Arguments),
     /// Trace the same statements and compare what the observer sees with the recorded truth.
     Trace(trace::Arguments),
-    /// By how much does the observer slow statements down?
+    /// Measure by how much the observer slows statements down.
     Slowdown(slowdown::Arguments),
     /// Run random statements on real servers and compare what they do with the model.
     Generated(generated::Arguments),
-    /// How many dangerous statements are found, and how many findings are false?
+    /// Count the dangerous statements that are found, and the false findings.
     Danger(danger::Arguments),
     /// Run pgvet and squawk in turn over the same files.
     Speed(speed::Arguments),
-    /// How long after a keystroke do its diagnostics come?
+    /// Measure how long after a keystroke its diagnostics arrive.
     Lsp(lsp::Arguments),
-    /// What does pgvet report on public migration histories?
+    /// Count the findings of pgvet on public migration histories.
     Findings(findings::Arguments),
-    /// For how long do plans block writes, and for how long the migrations that they replace?
+    /// Measure for how long plans block writes, and for how long the migrations that they replace.
     Plans(plans::Arguments),
-    /// How far are estimated lock times from measured ones after a calibration?
+    /// Compare estimated lock times with measured ones after a calibration.
     Estimates(estimates::Arguments),
-    /// Do the fixes and rewrites that findings offer on public migration histories do what they say?
+    /// Check that the fixes and rewrites of findings on public migration histories do what they say.
     Offers(offers::Arguments),
-    /// Does pgvet read scripts as psql does?
+    /// Check that pgvet reads scripts as psql does.
     Scripts(scripts::Arguments),
-    /// What do real migration tools do, and does the model say the same?
+    /// Compare the model with what real migration tools do.
     Tools(tools::Arguments),
 }
 
 /// Runs one measurement and prints its report.
 ///
 /// # Errors
-/// What could not be read or run, in a sentence.
+/// Says what could not be read or run, in a sentence.
 pub fn run(arguments: &Arguments) -> Result<(), String> {
     let report = match &arguments.measurement {
         Measurement::Locks(arguments) => locks::run(arguments),

@@ -1,4 +1,4 @@
-//! What a statement did, reduced to what can be compared between a server and the model.
+//! The effects of a statement, reduced to those that can be compared between a server and the model.
 
 use pgvet_model::effect::{Effects, RelationName};
 use pgvet_syntax::ast::LockMode;
@@ -46,7 +46,7 @@ pub fn lock_mode(text: &str) -> Option<LockMode> {
 }
 
 impl Outcome {
-    /// What the model says. What the statement itself creates does not count.
+    /// Returns the model's prediction, without objects that the statement itself creates.
     pub fn predicted(effects: &Effects) -> Self {
         let existed = |relation: &RelationName| !effects.creates.iter().any(|created| created.oid == relation.oid);
         let mut outcome =
@@ -181,7 +181,7 @@ pub fn with_partitions(text: &str, names: BTreeSet<String>) -> BTreeSet<String> 
     all
 }
 
-/// Does the text name the relation other than after REFERENCES?
+/// Whether the text names the relation other than after REFERENCES.
 pub fn mentions(text: &str, relation: &str) -> bool {
     let bare = bare_name(relation);
     let words = words(text);

@@ -1,5 +1,5 @@
-//! `cargo xtask measure plans`: for how long do the plans of `pgvet rewrite` block writes, and for how long do the
-//! migrations that they replace?
+//! `cargo xtask measure plans`: for how long the plans of `pgvet rewrite` block writes, and for how long the
+//! migrations that they replace.
 
 use pgvet_linter::rewrite::rewrite;
 use pgvet_model::migration::{Migration, TransactionMode};
@@ -17,7 +17,7 @@ const HISTORY: &str = include_str!("../../../../fixtures/rewrite/history.sql");
 const ROWS: &str = include_str!("../../../../fixtures/rewrite/rows.sql");
 const RECIPES: &str = include_str!("../../../../fixtures/rewrite/recipes.sql");
 
-/// So long may writes have to wait for a statement of a plan.
+/// Maximum time that writes may wait for a statement of a plan.
 pub const LIMIT: Duration = Duration::from_millis(50);
 
 /// The server does nothing else meanwhile.
@@ -32,7 +32,7 @@ pub(super) struct Arguments {
     /// Majors, separated by commas.
     #[arg(long, value_name = "MAJORS", value_delimiter = ',', default_values_t = [14, 18])]
     pg_version: Vec<u8>,
-    /// Run each so often, and take medians.
+    /// Number of runs of each recipe, of which the median is taken.
     #[arg(long, value_name = "N", default_value_t = 1)]
     repeat: usize,
     /// Only recipes whose text contains this.
@@ -135,7 +135,7 @@ fn longest(server: &Server, migrations: &[Migration<'_>], repeat: usize) -> Resu
     Ok(all.max_by_key(|longest| longest.held).unwrap_or_default())
 }
 
-/// What blocked writes in a migration.
+/// The locks that blocked writes in a migration.
 fn blocking(migration: &MigrationTrace) -> impl Iterator<Item = Longest> {
     migration.transactions.iter().flat_map(|transaction| {
         let is_long = |one: &&pgvet_trace::Blocked| one.mode.conflicts_with(LockMode::RowExclusive);

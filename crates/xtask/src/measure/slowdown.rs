@@ -1,4 +1,4 @@
-//! `cargo xtask measure slowdown`: by how much does the observer slow statements down that it watches?
+//! `cargo xtask measure slowdown`: by how much the observer slows down the statements that it watches.
 
 use super::median::median;
 use pgvet_model::migration::Migration;
@@ -23,7 +23,7 @@ pub(super) struct Arguments {
     rounds: u32,
 }
 
-/// What works through all rows of the table.
+/// Statements that process all rows of the table.
 const STATEMENTS: [&str; 3] = [
     "UPDATE orders SET total = total + 1",
     "CREATE INDEX ON orders (note)",

@@ -26,7 +26,7 @@ pub(super) struct Arguments {
     starts: usize,
 }
 
-/// What one run of a program took.
+/// The cost of one run of a program.
 struct Cost {
     wall: f64,
     /// User and system time of all its threads.
@@ -36,7 +36,7 @@ struct Cost {
 
 const NAMES: [&str; 2] = ["pgvet", "squawk"];
 
-/// What each is asked to print, and how.
+/// The output formats that are requested of each program.
 const FORMATS: [(&str, [&[&str]; 2]); 2] = [
     ("text for people, as without options", [&["check", "--no-cache"], &[]]),
     ("JSON", [&["check", "--no-cache", "--format", "json"], &["--reporter", "json"]]),

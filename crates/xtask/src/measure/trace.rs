@@ -1,4 +1,4 @@
-//! `cargo xtask measure trace`: does the observer see what the servers were recorded to do?
+//! `cargo xtask measure trace`: whether the observer sees what the servers were recorded to do.
 
 use super::lock_truth::{Case, Measured, Run, Truth, cases, more_cases, truth};
 use super::outcome::{Difference, Outcome, lock_mode, mentions, referenced_names, with_partitions};
@@ -21,7 +21,7 @@ pub struct Arguments {
     case: Option<String>,
 }
 
-/// What the observer saw of one case, against the truth.
+/// The observation of one case, compared with the truth.
 #[derive(Debug)]
 pub struct Judged {
     pub id: String,
@@ -49,7 +49,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<String, String> {
 /// Traces every case that was measured on that major, and compares.
 ///
 /// # Errors
-/// What is missing or does not run.
+/// Says what is missing or does not run.
 pub fn judge(version: PgVersion, mut wanted: impl FnMut(&Case) -> bool) -> Result<Vec<Judged>, String> {
     let (cases, truth) = measured(version)?;
     let cases: Vec<&Case> = cases.iter().filter(|case| wanted(case)).collect();
@@ -132,7 +132,7 @@ fn is_momentary(case: &Case, difference: &Difference) -> bool {
     case.id == "set_compression" && difference.predicted == "none" && difference.relation == "public.t_pkey"
 }
 
-/// Was the relation locked in that mode at some moment?
+/// Whether the relation was locked in that mode at some moment.
 fn had_mode(measured: &Measured, name: &str, mode: LockMode) -> bool {
     let bare = name.strip_prefix("public.").unwrap_or(name);
     let modes = measured.all_modes.get(bare).into_iter().flatten();
@@ -140,7 +140,7 @@ fn had_mode(measured: &Measured, name: &str, mode: LockMode) -> bool {
     modes.chain(strongest).any(|text| lock_mode(text) == Some(mode))
 }
 
-/// What the observer saw, as it is compared.
+/// The observation, in the form that is compared.
 fn observed(statement: &StatementTrace) -> Outcome {
     let mut outcome = Outcome {
         rewrites: statement.rewrites.iter().map(ToString::to_string).collect(),

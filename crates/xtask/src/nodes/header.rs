@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-/// What the headers declare.
+/// The declarations of the headers.
 #[derive(Default)]
 pub(super) struct Headers {
     /// Name without `T_`, and number.

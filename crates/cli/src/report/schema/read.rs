@@ -1,4 +1,4 @@
-//! What the catalog of a replay says, as data.
+//! The catalog of a replay, as data.
 
 use super::{Column, Constraint, Enum, Index, Reference, Relation};
 use pgvet_model::builtin::Extension;

@@ -20,7 +20,7 @@ struct Row<const N: usize> {
 #[derive(Debug, Default)]
 pub(super) struct Cell {
     html: String,
-    /// What it sorts by, in place of its text.
+    /// The sort key, in place of its text.
     key: Option<u128>,
     class: &'static str,
 }
@@ -44,7 +44,7 @@ impl Cell {
         Self { html: named(text), ..Self::default() }
     }
 
-    /// What a finding proposes: sentences, and SQL where lines are indented.
+    /// The help of a finding: sentences, and SQL in indented lines.
     pub(super) fn help(help: &str) -> Self {
         let line = |line: &str| match line.strip_prefix("    ") {
             Some(sql) => format!("<code>{}</code>", Escaped(sql)),
@@ -63,7 +63,7 @@ impl Cell {
     }
 }
 
-/// What is in backticks becomes code; a backtick alone stays.
+/// Formats text in backticks as code; a single backtick stays.
 fn named(text: &str) -> String {
     let pieces: Vec<&str> = text.split('`').collect();
     let piece = |(at, piece): (usize, &&str)| match (at % 2 == 1, at + 1 == pieces.len()) {
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_column_that_says_nothing_is_left_out() {
+    fn an_empty_column_is_omitted() {
         let mut table = Table::new(["Line", "Nothing", "Time"]);
         table.place("m0-3".to_owned(), "", [Cell::text("<3>").to("m1"), Cell::text(""), Cell::number(12, "0.0 ms")]);
         table.row([Cell::default(), Cell::default(), Cell::default()]);
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn sql_of_a_help_is_told_from_its_sentences() {
+    fn sql_of_a_help_is_separated_from_its_sentences() {
         let help = Cell::help("first:\n    DROP TABLE a;\nthen wait");
         assert_eq!(help.html, "<div>first:</div><code>DROP TABLE a;</code><div>then wait</div>");
     }

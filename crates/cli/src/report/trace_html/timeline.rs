@@ -78,14 +78,14 @@ fn bar(
     )
 }
 
-/// What the colours of bars mean.
+/// The legend of the colours of bars.
 pub(super) fn legend() -> String {
     let kinds = [Blocking::Reads, Blocking::Writes, Blocking::Schema, Blocking::Nobody];
     let key = |kind: Blocking| format!("<span><i class=\"key {}\"></i>{}</span> ", kind.class(), kind.text());
     format!("<p class=\"legend\">{}</p>\n", kinds.map(key).concat())
 }
 
-/// What a lock stops.
+/// The work that a lock blocks.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Blocking {
     Reads,

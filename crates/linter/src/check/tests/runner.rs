@@ -1,4 +1,4 @@
-//! What programs that run migrations do, as the rules see it.
+//! The behaviour of programs that run migrations, as the rules see it.
 
 use crate::check::check;
 use crate::confidence::{Assumption, Confidence};
@@ -25,7 +25,8 @@ fn files(texts: &[&str]) -> Vec<ParsedFile> {
     texts.iter().enumerate().map(file).collect()
 }
 
-/// What a rule finds in migrations that a program runs in a transaction each. The first `history` of them have run before.
+/// Returns the findings of a rule in migrations that a program runs in a transaction each. The first `history` of them
+/// have run before.
 fn found(rule: &str, runner: Runner, texts: &[&str], history: usize, release: Option<u32>) -> Vec<Diagnostic> {
     let files = files(texts);
     let migration = |(at, file)| {

@@ -1,4 +1,4 @@
-//! Edits at random, as a client sends them: nothing panics, and what is found at the end is what is found anew.
+//! Edits at random, as a client sends them: nothing panics, and the findings at the end are those of a new start.
 //! `.ci/faults edits 100000` makes more of them.
 
 use super::*;
@@ -9,7 +9,7 @@ const FEW: usize = 200;
 /// Number of edits of one document.
 const OF_DOCUMENT: u8 = 100;
 
-/// What is typed, pasted and taken back.
+/// Texts that are typed, pasted and undone.
 const SNIPPETS: [&str; 24] = [
     "",
     ";",
@@ -66,10 +66,10 @@ fn edit_one(mut random: Rng) {
     }
     let found = client.published("migrations/2.sql", i32::from(OF_DOCUMENT) + 1);
     assert!(client.end());
-    let mut anew = TestClient::start(&[TABLE], json!({}));
-    anew.open("migrations/2.sql", &text);
-    assert_eq!(found, anew.published("migrations/2.sql", 1), "{text:?}");
-    assert!(anew.end());
+    let mut fresh = TestClient::start(&[TABLE], json!({}));
+    fresh.open("migrations/2.sql", &text);
+    assert_eq!(found, fresh.published("migrations/2.sql", 1), "{text:?}");
+    assert!(fresh.end());
 }
 
 /// A range between characters, mostly a short one.

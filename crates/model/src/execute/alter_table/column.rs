@@ -26,9 +26,9 @@ pub(crate) fn serial_type(name: &str) -> Option<&'static str> {
     }
 }
 
-/// What ADD COLUMN has to do to give old rows their value.
+/// The work of ADD COLUMN to give old rows their value.
 enum Fill {
-    /// The rows are written anew.
+    /// The rows are rewritten.
     Rewrite(RewriteCause),
     /// The value is the same for all and goes into the catalog.
     Missing,
@@ -36,7 +36,7 @@ enum Fill {
     Null,
 }
 
-/// What all rows that are there read in a column that is added.
+/// Returns the value that all old rows have in an added column.
 fn held_value(fill: &Fill, column: &Column) -> Option<Held> {
     match fill {
         Fill::Null => Some(Held::Null),

@@ -1,4 +1,4 @@
-//! ALTER COLUMN TYPE: does it rewrite the table, and what hangs on the column?
+//! ALTER COLUMN TYPE: whether it rewrites the table, and the objects that depend on the column.
 //!
 //! Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `ATPrepAlterColumnType`, `ATExecAlterColumnType`,
 //! `ATPostAlterTypeCleanup`; `src/backend/commands/indexcmds.c`, `CheckIndexCompatible`.
@@ -55,7 +55,7 @@ impl Executor<'_> {
         Ok(())
     }
 
-    /// What is asked before any command of the statement has changed the table.
+    /// Checks the command before any command of the statement has changed the table.
     pub(super) fn prepare_column_type(
         &mut self,
         altering: &Altering,
@@ -108,7 +108,7 @@ impl Executor<'_> {
         altering.work.rewrite(table, cause, command.keyword);
     }
 
-    /// What the change does to stored rows: a composite type has none.
+    /// Returns the effect of the change on stored rows: a composite type has none.
     fn type_change_of_rows(&mut self, table: Oid, found: &Column, new: SqlType, using: Option<&Expr>) -> TypeChange {
         if self.catalog.relation(table).kind == RelationKind::CompositeType {
             return TypeChange::NoRewrite;
@@ -275,7 +275,7 @@ impl Executor<'_> {
         })
     }
 
-    /// Literals beside the column, in what will be read anew, stay of the type that it had.
+    /// Keeps the old type of literals beside the column, in expressions that will be read again.
     fn settle_literals(&mut self, table: Oid, column: &SmolStr) {
         let scope = self.scope_of(table);
         let settled = |executor: &Self, expression: &Arc<Expr>| {
@@ -357,7 +357,7 @@ impl Executor<'_> {
             if index.parent.is_some() {
                 self.name_again(changed.table, oid, changed.range);
             }
-            // The definition is read anew, so that functions and casts are those for the new type.
+            // The definition is read again, so that functions and casts are those for the new type.
             self.check_index(changed.table, &self.definition_of(oid, changed.range))?;
             let elements = self.stored_keys(changed.table, &index.elements);
             if let RelationDetail::Index(index) = &mut self.catalog.relation_mut(oid).detail {
@@ -373,20 +373,21 @@ impl Executor<'_> {
         Ok(())
     }
 
-    /// An index of a partition is made anew with that of its parent, under the name that it gets by itself.
+    /// Renames an index of a partition that is rebuilt with that of its parent to the name that PostgreSQL chooses by
+    /// itself.
     fn name_again(&mut self, table: Oid, index: Oid, range: TextRange) {
         let schema = self.catalog.relation(index).schema.clone();
         let constraint = self.constraint_of_index(table, index);
         let definition = self.definition_of(index, range);
         // The old one is dropped before.
-        let aside = SmolStr::new_static("");
-        self.catalog.rename_relation(index, schema.clone(), aside.clone());
+        let unnamed = SmolStr::new_static("");
+        self.catalog.rename_relation(index, schema.clone(), unnamed.clone());
         if let Some(constraint) = &constraint {
-            self.catalog.rename_constraint(table, constraint, aside.clone());
+            self.catalog.rename_constraint(table, constraint, unnamed.clone());
         }
         let name = self.choose_index_name(table, &definition);
         if constraint.is_some() {
-            self.catalog.rename_constraint(table, &aside, name.clone());
+            self.catalog.rename_constraint(table, &unnamed, name.clone());
         }
         self.catalog.rename_relation(index, schema, name);
     }
@@ -395,10 +396,10 @@ impl Executor<'_> {
         matches!(self.catalog.relation(table).kind, RelationKind::Table | RelationKind::MaterializedView)
     }
 
-    /// May the index keep its storage?
+    /// Whether the index may keep its storage.
     fn index_is_compatible(&self, index: &Index, changed: &ChangedColumn) -> bool {
-        // An index of a partition is made anew with that of its parent.
-        // A GIN index of an array has its elements as keys, which is never taken for the same type.
+        // An index of a partition is rebuilt with that of its parent.
+        // A GIN index of an array has its elements as keys, which is never treated as the same type.
         let keys_are_elements = index.method == "gin"
             && self.with_analyzer(|analyzer| analyzer.element_type(analyzer.base_type(changed.new).oid).is_some());
         // What INCLUDE adds is not compared.
@@ -481,7 +482,7 @@ pub(super) fn check_identity_type(sql_type: SqlType, range: TextRange) -> Run {
     Ok(())
 }
 
-/// Does the index use the column in a key, an expression, its predicate or INCLUDE?
+/// Whether the index uses the column in a key, an expression, its predicate or INCLUDE.
 pub(crate) fn index_uses(index: &Index, column: &SmolStr) -> bool {
     index.elements.iter().any(|element| mentions(&element.key, column))
         || index.including.contains(column)

@@ -69,7 +69,7 @@ fn pass_of(action: &Action) -> Pass {
     }
 }
 
-/// What the commands of one statement share.
+/// The state that the commands of one statement share.
 struct Altering {
     table: Oid,
     /// With children, unless ONLY was written.
@@ -99,7 +99,7 @@ impl Executor<'_> {
         typed.into_iter().try_for_each(|altering| self.run_commands(altering, &commands))
     }
 
-    /// Runs the commands, which stand in the order of their passes, on one table.
+    /// Runs the commands, which are in the order of their passes, on one table.
     fn run_commands(&mut self, mut altering: Altering, commands: &[&AlterTableCommand]) -> Run {
         self.lock_children(&altering, commands);
         let mut types_changed = false;

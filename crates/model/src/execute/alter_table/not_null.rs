@@ -230,7 +230,7 @@ impl Executor<'_> {
         self.catalog.relation(table).constraint(&name)
     }
 
-    /// Is there a NOT NULL that old rows need not obey?
+    /// Whether a NOT NULL exists that old rows need not obey.
     pub(super) fn has_unproven_not_null(&self, table: Oid, column: &SmolStr) -> bool {
         self.not_null_of(table, column).is_some_and(|own| !own.valid)
     }

@@ -1,4 +1,4 @@
-//! What ALTER TABLE checks and locks before any of its commands runs.
+//! Checks and locks of ALTER TABLE before any of its commands runs.
 //!
 //! Source: PostgreSQL 14 to 18, `src/backend/commands/tablecmds.c`, `ATPrepCmd`.
 
@@ -12,7 +12,7 @@ use pgvet_syntax::ast::{
 use smol_str::SmolStr;
 
 impl Executor<'_> {
-    /// What each command needs of the table as it is now.
+    /// Checks what each command needs of the table as it is now.
     pub(super) fn prepare_commands(&mut self, altering: &Altering, statement: &AlterTable) -> Run {
         for command in &statement.commands {
             self.prepare_command(altering, command)?;
@@ -83,12 +83,12 @@ impl Executor<'_> {
     fn prepare_drop_expression(&self, altering: &Altering, column: &Name) -> Run {
         let relation = self.catalog.relation(altering.table);
         let has_children = |oid: &Oid| !self.catalog.relation(*oid).children.is_empty();
-        let left_out = if altering.recurse {
+        let misses_children = if altering.recurse {
             self.descendants(altering.table).iter().any(has_children)
         } else {
             has_children(&altering.table)
         };
-        if left_out {
+        if misses_children {
             let reason = "ALTER TABLE / DROP EXPRESSION must be applied to child tables too";
             return fail("0A000", reason, column.range);
         }
@@ -124,7 +124,7 @@ impl Executor<'_> {
         }
     }
 
-    /// Does the command apply to children, too?
+    /// Whether the command applies to children, too.
     fn recurses(&self, table: Oid, action: &Action) -> bool {
         let relation = self.catalog.relation(table);
         let partitioned = relation.kind == RelationKind::PartitionedTable;
@@ -180,7 +180,7 @@ impl Executor<'_> {
     }
 }
 
-/// Is there a trigger FOR EACH ROW among those that are meant? Foreign keys have some, where `internal` ones count.
+/// Whether the chosen triggers include one FOR EACH ROW. Foreign keys have some, if `internal` ones are included.
 fn has_row_trigger(relation: &Relation, which: &TriggerChoice, internal: bool) -> bool {
     let named = |name: &SmolStr| !matches!(which, TriggerChoice::Named(wanted) if wanted.text != *name);
     let internal = internal

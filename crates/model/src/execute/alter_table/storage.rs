@@ -354,7 +354,7 @@ impl Executor<'_> {
     /// A change of owner takes the indexes and owned sequences along.
     ///
     /// Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `ATExecChangeOwner`: it does nothing when the owner
-    /// stays the same, which is taken to be so for the role that usually runs migrations.
+    /// stays the same, which is assumed to be so for the role that usually runs migrations.
     pub(crate) fn change_owner(&mut self, table: Oid, role: &SmolStr, range: TextRange) {
         let relation = self.catalog.relation(table);
         let same = match &relation.owner {
@@ -392,7 +392,7 @@ impl Executor<'_> {
         Ok(())
     }
 
-    /// Rows are told apart by a plain unique index over columns without nulls.
+    /// Checks that rows are identified by a plain unique index over columns without nulls.
     ///
     /// Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `ATExecReplicaIdentity`.
     fn check_identity_index(&self, table: Oid, oid: Oid, name: &Name) -> Run {

@@ -1,4 +1,4 @@
-//! What ALTER TABLE leaves to its last phase: rewriting tables, or reading them to check constraints.
+//! The last phase of ALTER TABLE: rewriting tables, or reading them to check constraints.
 //!
 //! Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `ATRewriteTables`.
 
@@ -51,7 +51,7 @@ impl Work {
         self.of(table).gives_values.get_or_insert(range);
     }
 
-    /// All rows must be looked at, unless the table is rewritten anyway.
+    /// All rows must be examined, unless the table is rewritten anyway.
     pub(super) fn check(&mut self, table: Oid, cause: ScanCause, range: TextRange) {
         self.of(table).checks.push((cause, range));
     }
@@ -67,7 +67,7 @@ impl Work {
 }
 
 impl Executor<'_> {
-    /// Does the work. What has no rows of its own is left alone.
+    /// Does the work. Relations without rows of their own are not touched.
     ///
     /// Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `ATRewriteTables`.
     pub(super) fn finish(&mut self, work: Work) -> Run {

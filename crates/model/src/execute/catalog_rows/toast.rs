@@ -1,4 +1,4 @@
-//! Does a table get a toast table?
+//! Whether a table gets a toast table.
 
 use crate::builtin;
 use crate::catalog::{Column, Oid, Relation, RelationKind, SqlType, TypeKind};

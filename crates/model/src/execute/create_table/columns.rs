@@ -10,7 +10,7 @@ use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
 use std::sync::Arc;
 
-/// The integer type under serial and its like.
+/// The integer type under serial, bigserial and smallserial.
 ///
 /// Source: PostgreSQL 18, `src/backend/parser/parse_utilcmd.c`, `transformColumnDefinition`.
 fn serial_type(name: &TypeName) -> Option<SqlType> {
@@ -66,7 +66,7 @@ impl Executor<'_> {
         Ok(())
     }
 
-    /// What a column's constraint says about the column itself.
+    /// Applies the part of a column's constraint that concerns the column itself.
     fn collect_column_constraint(
         &mut self,
         table: &mut NewTable,

@@ -104,7 +104,7 @@ impl Executor<'_> {
         Ok(())
     }
 
-    /// What whoever reads a table runs must be PostgreSQL's own.
+    /// Refuses functions and types that are not PostgreSQL's own, because every reader of the table would run them.
     ///
     /// Source: PostgreSQL 18, `src/backend/catalog/heap.c`, `check_virtual_generated_security`.
     fn check_virtual(&self, table: Oid, expression: &Expr) -> Run {
@@ -269,7 +269,7 @@ struct NewKey<'a> {
 }
 
 impl NewKey<'_> {
-    /// Would it be the same index? `a int PRIMARY KEY UNIQUE` makes one.
+    /// Whether it would be the same index. `a int PRIMARY KEY UNIQUE` creates one.
     ///
     /// Source: PostgreSQL 18, `src/backend/parser/parse_utilcmd.c`, `transformIndexConstraints`.
     fn is_same(&self, other: &Self) -> bool {
@@ -299,7 +299,7 @@ impl NewKey<'_> {
         elements.iter().map(|(_, operator)| operator)
     }
 
-    /// Takes the place of a later one, and its name where it has none of its own.
+    /// Replaces a later one, and takes its name if it has none of its own.
     fn absorb(&mut self, later: Self) {
         self.definition.unique |= later.definition.unique;
         if self.definition.name.is_none() {

@@ -1,4 +1,4 @@
-//! What a new table gets from its parents.
+//! The columns and constraints that a new table gets from its parents.
 
 use super::{Executor, NewTable, Run, fail};
 use crate::builtin;
@@ -78,7 +78,7 @@ impl Executor<'_> {
         Ok(())
     }
 
-    /// Is the column's NOT NULL one that children do not get? Before 18 they all do.
+    /// Whether the column's NOT NULL is one that children do not get. Before 18 they all do.
     fn is_own_not_null(&self, parent: &Relation, column: &SmolStr) -> bool {
         let of_column = |constraint: &Arc<Constraint>| {
             let is_it = matches!(&constraint.kind, ConstraintKind::NotNull { column: own } if own == column);
@@ -99,7 +99,7 @@ pub(super) fn check_disputed_defaults(table: &mut NewTable, range: TextRange) ->
     Ok(())
 }
 
-/// Are they different for PostgreSQL, too, which compares them after their coercion?
+/// Whether they differ for PostgreSQL, too, which compares them after their coercion.
 fn certainly_differ(ours: &Expr, theirs: &Expr) -> bool {
     use ExprKind::{Call, Literal};
     match (&ours.kind, &theirs.kind) {
@@ -110,7 +110,7 @@ fn certainly_differ(ours: &Expr, theirs: &Expr) -> bool {
     }
 }
 
-/// `pg_attribute.attstorage` in words. What a type of the project has by itself is taken to be the same everywhere.
+/// `pg_attribute.attstorage` in words. What a type of the project has by itself is assumed to be the same everywhere.
 fn storage_of(column: &Column) -> SmolStr {
     let own = column.storage.as_ref().filter(|storage| !storage.eq_ignore_ascii_case("default"));
     if let Some(own) = own {

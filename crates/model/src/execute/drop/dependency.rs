@@ -1,4 +1,4 @@
-//! What depends on what, as far as the catalog shows it.
+//! Dependencies between objects, as far as the catalog shows them.
 //!
 //! Source: PostgreSQL 18, `src/backend/catalog/dependency.c` and the callers of `recordDependencyOn`.
 
@@ -27,7 +27,7 @@ pub(super) enum Object {
     Extension(SmolStr),
 }
 
-/// What happens to a dependent object.
+/// The fate of a dependent object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Dependency {
     /// It goes silently.
@@ -55,7 +55,7 @@ impl Object {
         }
     }
 
-    /// The relation that is locked when the object is found; constraints, triggers and the like are not relations.
+    /// The relation that is locked when the object is found; constraints, triggers and policies are not relations.
     pub(super) fn locked_relation(&self) -> Option<Oid> {
         match self {
             Self::Relation(oid) | Self::Column(oid, _) => Some(*oid),
@@ -418,7 +418,7 @@ impl Executor<'_> {
         found
     }
 
-    /// The types of an extension that columns use. Its functions, operators and the like leave no trace in the catalog.
+    /// The types of an extension that columns use. Its functions and operators leave no trace in the catalog.
     fn dependents_of_extension(&self, name: &str) -> Dependents {
         let Some(extension) = crate::builtin::extension(name) else { return Vec::new() };
         let mut types: Vec<Oid> = self
@@ -468,7 +468,7 @@ fn index_uses(index: &Index, column: &SmolStr) -> bool {
         || index.predicate.as_deref().is_some_and(|predicate| mentions(predicate, column))
 }
 
-/// Does the expression call a function of that name, whichever it is?
+/// Whether the expression calls a function of that name, whichever it is.
 fn calls_by_name(expr: &Expr, name: &str) -> bool {
     let mut found = false;
     expr.walk(&mut |part| found |= matches!(&part.kind, pgvet_syntax::ast::ExprKind::Call(call) if call.name == name));

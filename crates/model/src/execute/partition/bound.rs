@@ -1,4 +1,4 @@
-//! What the bound of a partition demands of its rows, and whether they must be read to know that they obey.
+//! The condition that the bound of a partition puts on its rows, and whether they must be read to check it.
 
 use super::Executor;
 use super::proof::Predicate;
@@ -31,7 +31,7 @@ impl Executor<'_> {
         }
     }
 
-    /// What the rows of all partitions but the DEFAULT obey.
+    /// The condition that the rows of all partitions but the DEFAULT meet.
     fn others_constraint(&self, parent: Oid) -> Option<Predicate> {
         let relation = self.catalog.relation(parent);
         if !relation.known {
@@ -81,7 +81,7 @@ impl Executor<'_> {
         }
     }
 
-    /// What a bound and those above it demand, as SQL. A parent that is partitioned by hash leaves nothing behind.
+    /// The condition of a bound and those above it, as SQL. A parent that is partitioned by hash adds nothing.
     fn bound_expression(&self, parent: Oid, bound: &PartitionBound) -> Option<Expr> {
         let relation = self.catalog.relation(parent);
         let keys = &relation.partition_by.as_ref()?.keys;
@@ -147,7 +147,7 @@ impl Executor<'_> {
     }
 }
 
-/// What a bound demands of the keys, of several keys only what it does of the first; `None` for hashes and DEFAULT.
+/// The condition of a bound on the keys, of several keys only that on the first; `None` for hashes and DEFAULT.
 fn demand(keys: &[Expr], bound: &PartitionBound) -> Option<Expr> {
     let first = keys.first()?;
     match bound {

@@ -1,4 +1,4 @@
-//! What a partition gets from its parent: indexes, row triggers and foreign keys.
+//! The objects that a partition gets from its parent: indexes, row triggers and foreign keys.
 
 use super::{Executor, Run, fail};
 use crate::catalog::{Constraint, Oid, RelationKind, Trigger, foreign_key_name_addition};
@@ -40,7 +40,8 @@ impl Executor<'_> {
         Ok(())
     }
 
-    /// A foreign table cannot be indexed: plain indexes are left out, unique ones are refused.
+    /// Whether a foreign table gets no index, because it cannot be indexed: plain indexes are skipped, unique ones are
+    /// refused.
     fn is_foreign_without_index(&self, child: Oid, index: Oid, range: TextRange) -> Run<bool> {
         let relation = self.catalog.relation(child);
         if relation.kind != RelationKind::ForeignTable {

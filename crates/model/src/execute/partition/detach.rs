@@ -103,7 +103,7 @@ impl Executor<'_> {
         }
     }
 
-    /// Takes a table out of the children of another; it keeps what it inherited.
+    /// Removes a table from the children of another; it keeps what it inherited.
     pub(in crate::execute) fn forget_inheritance(&mut self, parent: Oid, child: Oid) {
         let columns = self.catalog.get_relation(parent).map(|parent| parent.columns.clone());
         let constraints = self.catalog.get_relation(parent).map(|parent| parent.constraints.clone());

@@ -1,5 +1,5 @@
-//! Does one condition on a row imply another? A small part of PostgreSQL's `predicate_implied_by`: comparisons of columns
-//! with constants, joined by AND, OR and NOT. What it cannot show it does not claim.
+//! Proofs that one condition on a row implies another. A small part of PostgreSQL's `predicate_implied_by`: comparisons
+//! of columns with constants, joined by AND, OR and NOT. It claims only what it can prove.
 //!
 //! Implication is PostgreSQL's weak one, as between CHECKs: where the premise is not false, the conclusion is not.
 //!
@@ -87,7 +87,7 @@ impl Value {
 
 const MIDNIGHT: &str = " 00:00:00";
 
-/// `2024-01-31`, with or without `00:00:00` behind it. No time zones: their order is not that of the text.
+/// `2024-01-31`, with or without `00:00:00` after it. No time zones: their order is not that of the text.
 fn is_date(text: &str) -> bool {
     let day = text.strip_suffix(MIDNIGHT).unwrap_or(text).as_bytes();
     day.len() == 10
@@ -132,7 +132,7 @@ impl Comparison {
         }
     }
 
-    /// Does `x self a` imply `x goal b`, where `order` is that of a to b?
+    /// Whether `x self a` implies `x goal b`, where `order` is that of a to b.
     fn implies(self, goal: Self, order: Ordering) -> bool {
         use Ordering::{Equal, Greater, Less};
         match (self, goal) {

@@ -1,4 +1,4 @@
-//! Does the bound of a new partition fit its parent and the partitions that are there?
+//! Checks that the bound of a new partition fits its parent and the existing partitions.
 //!
 //! Source: PostgreSQL 18, `src/backend/parser/parse_utilcmd.c`, `transformPartitionBound`;
 //! `src/backend/partitioning/partbounds.c`, `check_new_partition_bound`.
@@ -11,7 +11,7 @@ use pgvet_syntax::source::TextRange;
 use std::cmp::Ordering;
 
 impl Executor<'_> {
-    /// Refuses what certainly does not fit; values that it cannot compare are taken to be apart.
+    /// Refuses what certainly does not fit; values that it cannot compare are assumed to be apart.
     pub(super) fn check_bound(&self, parent: Oid, bound: &PartitionBound, range: TextRange) -> Run {
         let relation = self.catalog.relation(parent);
         let Some(key) = &relation.partition_by else { return Ok(()) };
@@ -31,7 +31,7 @@ impl Executor<'_> {
     }
 }
 
-/// Is the bound of the kind that the partition key asks for?
+/// Whether the bound is of the kind that the partition key requires.
 fn fits(bound: &PartitionBound, strategy: PartitionStrategy, keys: usize) -> Result<(), &'static str> {
     match (bound, strategy) {
         (PartitionBound::Default, PartitionStrategy::Hash) => {
@@ -51,7 +51,7 @@ fn fits(bound: &PartitionBound, strategy: PartitionStrategy, keys: usize) -> Res
     }
 }
 
-/// What the end of a range says of one key.
+/// The end of a range in one key.
 enum Point {
     Minimum,
     Maximum,
@@ -96,7 +96,7 @@ fn is_empty(bound: &PartitionBound) -> bool {
     order(from, to).is_some_and(|order| order != Ordering::Less)
 }
 
-/// Does the first range certainly begin before the second one ends? Neither is empty: it does, too, where it does not
+/// Whether the first range certainly begins before the second one ends. Neither is empty: it also does if it does not
 /// begin after the second, or end after it.
 fn begins_before_end(one: (&[Expr], &[Expr]), other: (&[Expr], &[Expr])) -> bool {
     let at_most = |one, other| order(one, other).is_some_and(Ordering::is_le);

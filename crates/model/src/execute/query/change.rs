@@ -163,7 +163,7 @@ impl Executor<'_> {
         Ok(())
     }
 
-    /// What is checked late cannot tell at once whether a row is in the way.
+    /// Refuses ON CONFLICT with a deferrable constraint, which cannot tell at once whether a row conflicts.
     ///
     /// Source: PostgreSQL 18, `src/backend/executor/execIndexing.c`, `ExecCheckIndexConstraints`.
     fn check_arbiters(&mut self, table: Oid, insert: &Insert) -> Run {
@@ -209,7 +209,7 @@ impl Executor<'_> {
         }
     }
 
-    /// What all rows have in the columns that an UPDATE sets.
+    /// Records the values that all rows have in the columns that an UPDATE sets.
     fn hold_assigned(&mut self, table: Oid, update: &Update, rows: &Rows) {
         if rows.bound() == Some(0) {
             return;

@@ -1,4 +1,4 @@
-//! What a query depends on: the relations and columns that a view or function keeps.
+//! Dependencies of a query: the relations and columns that a view or function keeps.
 
 use super::describe::sequence_columns;
 use crate::builtin::{self, BuiltinFunction};
@@ -18,7 +18,7 @@ const NO_COLUMN: &str = "tableoid";
 struct Item {
     alias: SmolStr,
     relation: Option<usize>,
-    /// Are its columns called as those of the relation?
+    /// Whether its columns have the names of those of the relation.
     plain: bool,
 }
 
@@ -158,7 +158,7 @@ impl Executor<'_> {
         Ok(())
     }
 
-    /// Does all that a query or a change of one table calls exist?
+    /// Whether everything that a query or a change of one table calls exists.
     fn check_statement_meaning(&self, ast: &Ast) -> Run {
         let (table, expressions): (_, Vec<&Expr>) = match ast {
             _ if !self.catalog.knows_all_code() => return Ok(()),

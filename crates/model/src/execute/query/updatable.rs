@@ -54,7 +54,7 @@ impl Executor<'_> {
         }
     }
 
-    /// `path` leads to the view; what is `done` does not lead back.
+    /// Returns a view that reads itself. `path` is how the view was reached; those that are `done` form no cycle.
     fn view_that_reads_itself(&self, view: Oid, path: &mut Vec<Oid>, done: &mut Vec<Oid>) -> Option<Oid> {
         let relation = self.catalog.get_relation(view).filter(|relation| relation.kind == RelationKind::View)?;
         if path.contains(&view) {
@@ -107,7 +107,7 @@ impl Executor<'_> {
         }
     }
 
-    /// The columns of a view, each with that of the table behind it; none where they are not known.
+    /// The columns of a view, each with that of the underlying table; none if they are not known.
     pub(super) fn shown_columns(&self, view: Oid) -> Vec<(SmolStr, Option<SmolStr>)> {
         let relation = self.catalog.relation(view);
         let Some(QueryBody::Select(select)) = relation.view().map(|definition| &definition.query.body) else {

@@ -73,7 +73,7 @@ impl Executor<'_> {
     }
 }
 
-/// The INTO of SELECT INTO, which stands in the first SELECT.
+/// The INTO of SELECT INTO, which is in the first SELECT.
 fn into_clause(query: &Query) -> Option<&IntoClause> {
     match &query.body {
         QueryBody::Select(select) => select.into.as_ref(),

@@ -1,4 +1,4 @@
-//! What INSERT, UPDATE and MERGE ask of the columns of a table: which get a value, and whether they may.
+//! Checks of the columns of a table in INSERT, UPDATE and MERGE: which get a value, and whether they may.
 
 use crate::catalog::{Column, IdentityKind, Oid};
 use crate::effect::DataChangeKind;
@@ -76,7 +76,7 @@ impl Executor<'_> {
         named.iter().map(|column| column.text.clone()).collect()
     }
 
-    /// What is computed can only be set to DEFAULT.
+    /// Refuses values other than DEFAULT for generated columns.
     ///
     /// Source: PostgreSQL 14 to 18, `src/backend/rewrite/rewriteHandler.c`, `rewriteTargetListIU`.
     pub(super) fn check_computed_columns(&self, table: Oid, change: &RowChange) -> Run {

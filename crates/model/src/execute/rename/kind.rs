@@ -1,4 +1,4 @@
-//! What ALTER refuses because the object is of another kind, is a part of another or is not there.
+//! Objects that ALTER refuses because they are of another kind, are a part of another or do not exist.
 
 use crate::builtin::{self, Extension};
 use crate::catalog::{Oid, Relation, RelationKind, TypeDef, TypeKind};

@@ -101,7 +101,7 @@ impl Executor<'_> {
         (found || self.knowledge != Knowledge::Nothing).then_some(found)
     }
 
-    /// `to_regclass('t')` and its like: the name, or NULL.
+    /// The value of `to_regclass('t')`, `to_regtype('t')` and so on: the name, or NULL.
     pub(super) fn lookup(&self, function: &str, text: &str) -> Option<Value> {
         let name = object_name(text);
         let found = match function {
@@ -137,7 +137,7 @@ impl Executor<'_> {
         self.constant_rows(query).map(|rows| !rows.is_empty())
     }
 
-    /// Does a query of the system catalogs find a row?
+    /// Whether a query of the system catalogs finds a row.
     pub(super) fn catalog_rows(&self, query: &Query) -> Option<bool> {
         self.system_row(query).and_then(|found| self.certain(found))
     }
@@ -167,7 +167,7 @@ fn is_like(text: &str, pattern: &str) -> bool {
     matched[text.len()]
 }
 
-/// A comparison of values; NULL counts as not decided.
+/// A comparison of values; NULL is treated as undecided.
 fn compare(operator: &str, left: &Value, right: &Value) -> Option<bool> {
     if let (Value::Positive, Some(number)) = (left, right.as_integer()) {
         return match (operator, number) {

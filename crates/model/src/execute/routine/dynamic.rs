@@ -15,13 +15,13 @@ use smol_str::SmolStr;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// What a statement begins with that leaves definitions as they are.
+/// First words of statements that leave definitions as they are.
 const DATA_COMMANDS: &[&str] = &[
     "analyze", "comment", "copy", "delete", "grant", "insert", "lock", "refresh", "reindex", "revoke", "select", "set",
     "truncate", "update", "vacuum", "with",
 ];
 
-/// What a statement begins with that changes neither data nor definitions, unless a function that it calls does.
+/// First words of statements that change neither data nor definitions, unless a function that it calls does.
 const READING_COMMANDS: &[&str] =
     &["close", "declare", "explain", "fetch", "move", "reset", "select", "set", "show", "table", "values"];
 
@@ -135,9 +135,8 @@ impl Executor<'_> {
         }
     }
 
-    /// Might PostgreSQL accept what the catalog refuses, because code that is not known has changed what the statement
-    /// is about? It is about the relations that it has locked so far, and the one whose
-    /// name it wants.
+    /// Whether PostgreSQL might accept what the catalog refuses, because unknown code has changed an object of the
+    /// statement: the relations that it has locked so far, and the one whose name it needs.
     pub(in crate::execute) fn is_doubtful(&self, failure: &Failure) -> bool {
         let mut about = self.effects.locks.iter().map(|lock| lock.relation.oid).chain(self.in_the_way).peekable();
         let in_doubt = if about.peek().is_none() {
@@ -193,12 +192,12 @@ fn command(text: &str) -> String {
     text.trim_start().split(char::is_whitespace).next().unwrap_or_default().to_ascii_lowercase()
 }
 
-/// Could the text change data or definitions, as far as its first word says?
+/// Whether the text could change data or definitions, judging by its first word.
 pub(in crate::execute) fn may_change(text: &str) -> bool {
     !READING_COMMANDS.contains(&command(text).as_str())
 }
 
-/// Where a text begins that is one constant and stands there as it is, without escapes.
+/// Where a text begins that is one constant and is in the file as it is, without escapes.
 fn literal(expression: &SqlText, text: &str) -> Option<u32> {
     let written = expression.text.as_str();
     let start = written.find(text).filter(|_| !text.is_empty())?;
@@ -207,8 +206,8 @@ fn literal(expression: &SqlText, text: &str) -> Option<u32> {
     (is_quote && before == after).then_some(expression.range.start + start as u32)
 }
 
-/// Would another catalog accept the statement? Not where code raises an exception, a transaction block forbids it, or
-/// its text does not parse.
+/// Whether another catalog would accept the statement. Not if code raises an exception, a transaction block forbids it,
+/// or its text does not parse.
 fn depends_on_catalog(failure: &Failure) -> bool {
     !matches!(failure.sqlstate, "P0001" | "42601") && !failure.sqlstate.starts_with("25")
 }

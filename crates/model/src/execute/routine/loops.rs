@@ -12,10 +12,10 @@ use pgvet_syntax::plpgsql::{Loop, LoopKind, SqlText, Target};
 use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
 
-/// So many rounds of one statement are run one by one: loops within loops make a lot of them.
+/// Maximum number of rounds of one statement that are run one by one: loops within loops cause many.
 const MAX_ROUNDS: usize = 1000;
 
-/// Up to so many rounds are run one by one in any case.
+/// Maximum number of rounds that are run one by one in any case.
 const FEW_ROUNDS: usize = 64;
 
 /// The values that a loop takes in turn.

@@ -121,7 +121,7 @@ impl Executor<'_> {
         Some(rows)
     }
 
-    /// What `unnest(ARRAY[...])` and `generate_series(1, 3)` yield. The outer `None`: it is no such function.
+    /// The rows of `unnest(ARRAY[...])` and `generate_series(1, 3)`. The outer `None`: it is another function.
     #[expect(
         clippy::option_option,
         reason = "no function that returns a set, and one whose rows are not known, differ"

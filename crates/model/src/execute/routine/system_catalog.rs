@@ -1,12 +1,12 @@
-//! Questions to the system catalogs and the information schema: is there such a row?
+//! Answers questions to the system catalogs and the information schema about the existence of a row.
 
 use crate::catalog::{Column, Relation, RelationKind, TypeDef, TypeKind};
 use crate::execute::Executor;
 use pgvet_syntax::ast::{Expr, ExprKind, FromItem, Literal, OperatorForm, Query, QueryBody, SubqueryKind};
 use smol_str::SmolStr;
 
-/// What a query asks for: the system relations of FROM, and its `column = 'literal'` conditions by the columns' last
-/// names. Joins between catalogs are taken to join what belongs together.
+/// A query of the system catalogs: the system relations of FROM, and its `column = 'literal'` conditions by the
+/// columns' last names. Joins between catalogs are assumed to join rows of the same object.
 #[derive(Default)]
 struct Question {
     tables: Vec<SmolStr>,
@@ -40,7 +40,7 @@ impl Question {
         self.tables.iter().any(|table| tables.contains(&table.as_str()))
     }
 
-    /// Are all conditions about these columns, or about schemas?
+    /// Whether all conditions are about these columns, or about schemas.
     fn only(&self, columns: &[&str]) -> bool {
         self.wanted.iter().all(|(name, _)| columns.contains(&name.as_str()) || SCHEMA_COLUMNS.contains(&name.as_str()))
     }
@@ -50,7 +50,7 @@ impl Question {
         columns.filter_map(|column| self.get(&[column])).all(|wanted| wanted == schema)
     }
 
-    /// Do the catalogs of the question show relations of this kind?
+    /// Whether the catalogs of the question show relations of this kind.
     fn shows(&self, kind: RelationKind) -> bool {
         use RelationKind as K;
         let by_view = self.tables.iter().all(|table| match table.as_str() {
@@ -77,7 +77,7 @@ impl Question {
         by_view && by_kind
     }
 
-    /// Is the relation the one that the question names, if it names one?
+    /// Whether the relation is the one that the question names, if it names one.
     fn is_relation(&self, relation: &Relation, columns: &[&str]) -> bool {
         self.in_schema(&relation.schema) && self.get(columns).is_none_or(|wanted| wanted == relation.name)
     }
@@ -89,7 +89,7 @@ fn last_part(text: &str) -> SmolStr {
 }
 
 impl Executor<'_> {
-    /// Is there a row that the query asks for? `None` for catalogs or conditions that the model does not have.
+    /// Whether the row that the query asks for exists. `None` for catalogs or conditions that the model does not have.
     pub(super) fn system_row(&self, query: &Query) -> Option<bool> {
         let QueryBody::Select(select) = &query.body else { return None };
         if query.with.is_some() || !select.group_by.is_empty() || select.having.is_some() || query.offset.is_some() {
@@ -180,7 +180,7 @@ impl Executor<'_> {
         Some(false)
     }
 
-    /// Is the column as `information_schema.columns` is asked for it?
+    /// Whether the column meets the conditions on `information_schema.columns`.
     fn column_is(&self, column: &Column, question: &Question) -> Option<bool> {
         let mut all = true;
         if let Some(wanted) = question.get(&["is_nullable"]) {

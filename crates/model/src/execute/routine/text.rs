@@ -79,7 +79,7 @@ fn is_something(value: Option<&Value>) -> bool {
     value.is_some_and(|value| value.is_null() == Some(false))
 }
 
-/// Applies `change` to what stands between the holes.
+/// Applies `change` to the text between the holes.
 fn map_known(text: &str, change: impl Fn(&str) -> String) -> String {
     text.split(HOLE).map(change).collect::<Vec<_>>().join(HOLE)
 }

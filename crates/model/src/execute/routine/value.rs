@@ -1,4 +1,4 @@
-//! What an expression of PL/pgSQL yields, as far as that is known before it runs.
+//! Values of PL/pgSQL expressions, as far as they are known before the code runs.
 
 use super::text;
 use crate::execute::Executor;
@@ -63,7 +63,7 @@ impl Value {
         }
     }
 
-    /// What is remembered of it: of a very long text only that it is not null.
+    /// The part of it that is remembered: of a very long text only that it is not null.
     fn bounded(self) -> Option<Self> {
         if self.length() <= MAX_TEXT { Some(self) } else { (self.is_null() == Some(false)).then_some(Self::Something) }
     }

@@ -4,7 +4,7 @@ use super::value::Value;
 use pgvet_syntax::plpgsql::{Block, Context, LoopKind, Statement, StatementKind, Target, Visitor, walk};
 use smol_str::{SmolStr, ToSmolStr};
 
-/// The variables in scope. One whose value is not known is there with `None`, so that it is not taken for a column.
+/// The variables in scope. One whose value is not known is there with `None`, so that it is not treated as a column.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Variables(Vec<(SmolStr, Option<Value>)>);
 
@@ -28,7 +28,7 @@ impl Variables {
         self.0.iter().all(|(name, _)| name == "found")
     }
 
-    /// Is it a variable, or a field of a record?
+    /// Whether it is a variable, or a field of a record.
     pub(super) fn has(&self, path: &[SmolStr]) -> bool {
         path.first().is_some_and(|first| self.0.iter().any(|(known, _)| known == first))
     }

@@ -1,4 +1,4 @@
-//! What a FROM clause reads, and how many rows that are.
+//! The items that a FROM clause reads, and their numbers of rows.
 
 use super::{Evaluation, ONCE, Times, number};
 use crate::builtin;
@@ -140,7 +140,7 @@ impl<'a> Evaluation<'_, 'a> {
         owners.next().filter(|_| owners.next().is_none())
     }
 
-    /// May a name mean a column of the item, or all of it?
+    /// Whether a name may mean a column of the item, or all of it.
     fn has(&self, item: &Item<'_>, path: &[SmolStr]) -> bool {
         let [qualifier @ .., column] = path else { return false };
         if let Some(qualifier) = qualifier.last() {
@@ -191,7 +191,7 @@ impl<'a> Evaluation<'_, 'a> {
             .any(|index| index.plain_columns().is_some_and(|columns| columns.iter().all(&is_given)))
     }
 
-    /// Evaluates what stands in an item.
+    /// Evaluates the expressions of an item.
     fn read(&mut self, item: &'a FromItem, first: usize, at: &mut usize, runs: Bound) {
         match item {
             FromItem::Relation(relation) => self.read_relation(relation, at),
@@ -200,7 +200,7 @@ impl<'a> Evaluation<'_, 'a> {
                 self.has_read(rows, at);
             }
             FromItem::Subquery { query, .. } => {
-                // It does not see what stands beside it.
+                // It does not see the items beside it.
                 let hidden = self.items.split_off(first);
                 let rows = self.query(query, runs, Bound::Unbounded);
                 self.items.extend(hidden);
@@ -257,7 +257,7 @@ impl<'a> Evaluation<'_, 'a> {
         uses
     }
 
-    /// Does a subquery use columns of the queries around it?
+    /// Whether a subquery uses columns of the queries around it.
     pub(super) fn is_correlated(&self, query: &Query) -> bool {
         let mut own: Vec<Item<'_>> = Vec::new();
         let mut used: Vec<&[SmolStr]> = Vec::new();

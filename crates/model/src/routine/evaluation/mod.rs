@@ -1,6 +1,6 @@
 //! How often one run of a statement evaluates each function call in it, and changes rows of a table, at most.
 //!
-//! A function in FROM runs once, unless its arguments are columns of what stands before it; one in WHERE runs for each
+//! A function in FROM runs once, unless its arguments are columns of an item before it; one in WHERE runs for each
 //! row that is read, and one in the list of a query for each row that comes out. A subquery that uses no column of the
 //! query around it runs once for all of its rows. `crates/xtask/tests/subtransactions.rs` counts all of that on servers.
 
@@ -19,7 +19,7 @@ use pgvet_syntax::ast::{
 };
 use smol_str::SmolStr;
 
-/// What a statement does again and again.
+/// Work that a statement repeats.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Evaluated<'a> {
     Call(&'a FunctionCall),
@@ -59,7 +59,7 @@ struct Evaluation<'e, 'a> {
     found: &'e mut dyn FnMut(Evaluated<'a>, Bound),
     /// The names of WITH that are in scope, and how many rows each has.
     ctes: Vec<(&'a SmolStr, Bound)>,
-    /// What the FROM clauses of this query and of those around it read, the innermost last.
+    /// The items of the FROM clauses of this query and of those around it, the innermost last.
     items: Vec<Item<'a>>,
 }
 
@@ -105,7 +105,7 @@ impl<'a> Evaluation<'_, 'a> {
         }
     }
 
-    /// What comes into scope goes out of it at the end.
+    /// Runs `statement`, and then drops the items that it brought into scope.
     fn scoped(&mut self, statement: impl FnOnce(&mut Self) -> Bound) -> Bound {
         let (ctes, items) = (self.ctes.len(), self.items.len());
         let rows = statement(self);
@@ -165,7 +165,7 @@ impl<'a> Evaluation<'_, 'a> {
         returned
     }
 
-    /// What stands around an aggregate is evaluated once, and what stands in it for each row.
+    /// Evaluates expressions around an aggregate once, and its arguments for each row.
     fn aggregated(&mut self, targets: &'a [Target], per_row: Times) {
         let once = Times { rows: per_row.runs, ..per_row };
         for target in targets {

@@ -57,7 +57,7 @@ fn a_query_evaluates_its_list_and_its_conditions_for_each_row() {
 }
 
 #[test]
-fn a_function_in_from_runs_once_unless_it_depends_on_what_stands_before() {
+fn a_function_in_from_runs_once_unless_it_depends_on_an_item_before() {
     for (sql, expected) in [
         ("SELECT * FROM f(1)", "f 1"),
         ("SELECT * FROM f(p_id)", "f 1"),

@@ -11,7 +11,7 @@ use smol_str::SmolStr;
 
 /// How often a loop runs at most.
 pub(super) fn of(routine: &Routine, a_loop: &Loop, catalog: &Catalog) -> Bound {
-    // A loop that goes on only after a failure: what failed is rolled back.
+    // A loop that continues only after a failure: what failed is rolled back.
     let flags = flags(a_loop);
     if a_loop.statements.iter().any(|statement| leaves(statement, &flags)) {
         return Bound::AtMost(1);
@@ -29,7 +29,7 @@ pub(super) fn of(routine: &Routine, a_loop: &Loop, catalog: &Catalog) -> Bound {
     }
 }
 
-/// Does a statement leave the loop or the function unless it fails, or set one of the flags that end the loop?
+/// Whether a statement leaves the loop or the function unless it fails, or sets one of the flags that end the loop.
 fn leaves(statement: &Statement, flags: &[SmolStr]) -> bool {
     match &statement.kind {
         StatementKind::Return(_) | StatementKind::Exit(Exit { when: None, .. }) => true,

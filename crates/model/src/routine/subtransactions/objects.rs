@@ -13,7 +13,7 @@ use smol_str::SmolStr;
 /// Source: PostgreSQL 18 documentation, 9.30 "Event Trigger Functions".
 const OF_OBJECTS: [&str; 2] = ["pg_event_trigger_ddl_commands", "pg_event_trigger_dropped_objects"];
 
-/// Does a statement alter, make or drop an object of which only run time knows the name?
+/// Whether a statement alters, creates or drops an object of which only run time knows the name.
 fn alters_objects(routine: &Routine, statements: &[Statement]) -> bool {
     statements.iter().any(|statement| {
         let alters = |sql: &Sql<'_>| sql.dynamic.is_some() && writes::changes_catalog(sql.ast);
@@ -23,8 +23,8 @@ fn alters_objects(routine: &Routine, statements: &[Statement]) -> bool {
 }
 
 impl Routines<'_> {
-    /// Does a loop go through the system catalogs, through a table that the project fills from them, or alter another object
-    /// in each round?
+    /// Whether a loop goes through the system catalogs or through a table that the project fills from them, or alters
+    /// another object in each round.
     pub(super) fn goes_through_objects(&self, routine: &Routine, a_loop: &Loop) -> bool {
         if alters_objects(routine, &a_loop.statements) {
             return true;
@@ -35,7 +35,7 @@ impl Routines<'_> {
         self.reads_only(query, path, &|name| self.is_catalog(name, path) || self.is_filled_from_catalogs(name, path))
     }
 
-    /// Does a query read such relations and nothing else, at most a row for each of theirs?
+    /// Whether a query reads such relations and nothing else, and returns at most a row for each of theirs.
     fn reads_only(&self, query: &Query, path: &SearchPath, is_such: &dyn Fn(&ObjectName) -> bool) -> bool {
         let mut ctes: Vec<&SmolStr> = Vec::new();
         let mut read: Vec<&ObjectName> = Vec::new();
@@ -63,7 +63,7 @@ impl Routines<'_> {
         !makes_rows && (makes_objects || !read.is_empty()) && read.into_iter().all(is_such)
     }
 
-    /// Is it a relation of `pg_catalog` or `information_schema`?
+    /// Whether it is a relation of `pg_catalog` or `information_schema`.
     fn is_catalog(&self, name: &ObjectName, path: &SearchPath) -> bool {
         let schema = name.schema.as_ref().map_or("pg_catalog", |schema| schema.text.as_str());
         let hidden = name.schema.is_none() && self.catalog.find_relation(name, path).is_some();
@@ -72,8 +72,8 @@ impl Routines<'_> {
             && !builtin::is_of_large_objects(&name.name.text)
     }
 
-    /// Do functions alone fill a table, and from the system catalogs only? Rows that a statement has put in, or that were
-    /// there before, may be anything.
+    /// Whether only functions fill a table, and only from the system catalogs. Rows that a statement has inserted, or
+    /// that were there before, may be anything.
     fn is_filled_from_catalogs(&self, table: &ObjectName, path: &SearchPath) -> bool {
         let relation = self.catalog.find_relation(table, path).and_then(|oid| self.catalog.get_relation(oid));
         if relation.is_none_or(|relation| !relation.known || relation.birth.filled) {
@@ -93,7 +93,7 @@ impl Routines<'_> {
         is_such && filled
     }
 
-    /// Does a statement insert into a table of this name, and then from the system catalogs only?
+    /// Whether a statement inserts into a table of this name, and then only from the system catalogs.
     fn inserts(&self, ast: &Ast, table: &str, path: &SearchPath) -> Option<bool> {
         if let Ast::Copy(Copy { from: true, table: Some(into), .. }) = ast {
             return (into.name.text == table).then_some(false);

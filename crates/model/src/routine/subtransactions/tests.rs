@@ -101,7 +101,7 @@ fn a_loop_that_goes_on_only_after_a_failure_adds_one() {
 }
 
 #[test]
-fn commit_begins_anew() {
+fn commit_resets_the_count() {
     let write = caught("UPDATE t SET n = 1 WHERE id = 1");
     let batch = |every: &str| format!("BEGIN FOR r IN SELECT * FROM t LOOP {write} {every} END LOOP; END");
     assert_eq!(most(&batch("COMMIT;")), Bound::AtMost(1));

@@ -1,4 +1,4 @@
-//! Can code write, so that its transaction gets an XID?
+//! Whether code can write, so that its transaction gets an XID.
 
 use super::Counter;
 use crate::builtin::{self, Volatility};
@@ -30,7 +30,7 @@ const WRITING: [&str; 16] = [
 ];
 
 impl Counter<'_, '_> {
-    /// May any of the statements write, or a function that they call?
+    /// Whether any of the statements, or a function that they call, may write.
     pub(super) fn may_write(&mut self, routine: &Routine, statements: &[Statement]) -> bool {
         statements.iter().any(|statement| {
             self.statement_writes(routine, statement)
@@ -57,7 +57,7 @@ impl Counter<'_, '_> {
         !is_expression && changes_catalog(sql.ast) || self.ast_writes(sql.ast, search_path, is_wanted || is_expression)
     }
 
-    /// May a statement write? Its result `is_wanted` unless the code throws it away, as PERFORM does.
+    /// Whether a statement may write. Its result `is_wanted` unless the code throws it away, as PERFORM does.
     fn ast_writes(&mut self, ast: &Ast, search_path: &SearchPath, is_wanted: bool) -> bool {
         let mut writes = false;
         let mut calls: Vec<&FunctionCall> = Vec::new();
@@ -136,7 +136,7 @@ fn outermost(ast: &Ast) -> impl Iterator<Item = &FunctionCall> {
     }))
 }
 
-/// Does a statement do more than a query or a data change?
+/// Whether a statement does more than a query or a data change.
 pub(super) fn changes_catalog(ast: &Ast) -> bool {
     match ast {
         Ast::Select(query) => matches!(&query.body, QueryBody::Select(select) if select.into.is_some()),

@@ -62,7 +62,7 @@ impl Context<'_> {
         (keyword, span.from(name))
     }
 
-    /// The words behind `ALTER COLUMN name`.
+    /// The words after `ALTER COLUMN name`.
     fn column_keyword(&self, kind: Kind, action: Span) -> Span {
         let words = match kind {
             Kind::AT_ALTER_COLUMN_TYPE => {

@@ -11,7 +11,7 @@ use pgvet_parser::tree as pg;
 use smol_str::SmolStr;
 
 impl Context<'_> {
-    /// The constraints of a column. The grammar makes a node of every DEFERRABLE, NOT ENFORCED and the like; here they
+    /// The constraints of a column. The grammar makes a node of every DEFERRABLE, NOT ENFORCED and so on; here they
     /// belong to the constraint before them, as PostgreSQL itself reads them (`transformConstraintAttrs`).
     pub(super) fn column_constraints(&self, column: &pg::ColumnDef, span: Span) -> Vec<Constraint> {
         let collate = column.coll_clause.map(|collate| collate.location);
@@ -123,7 +123,7 @@ impl Context<'_> {
         self.names(open.map_or(span, |open| self.inside(open)), nodes)
     }
 
-    /// Names behind INCLUDE.
+    /// Names after INCLUDE.
     pub(super) fn including(&self, span: Span, nodes: pg::List<'_>) -> Vec<Name> {
         if nodes.is_empty() {
             return Vec::new();

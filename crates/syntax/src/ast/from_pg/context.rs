@@ -37,7 +37,7 @@ impl Span {
 /// The parsed text and its tokens.
 pub(super) struct Context<'a> {
     source: &'a str,
-    /// What to add to PostgreSQL's locations; negative when the parsed text has words that the source has not.
+    /// The offset to add to PostgreSQL's locations; negative if the parsed text has words that the source lacks.
     base: i64,
     tokens: &'a [Token],
     /// For a bracket the index of its partner, else the token's own.
@@ -111,7 +111,7 @@ impl<'a> Context<'a> {
         self.tokens.get(index).map_or("", |token| token.text(self.source))
     }
 
-    /// Is there this keyword? In upper case.
+    /// Whether the token is this keyword, which is given in upper case.
     pub(super) fn is(&self, index: usize, keyword: &str) -> bool {
         self.tokens.get(index).is_some_and(|token| token.is_keyword(self.source, keyword))
     }
@@ -124,13 +124,13 @@ impl<'a> Context<'a> {
         self.tokens.get(index).is_some_and(|token| token.is_punctuation(character))
     }
 
-    /// Behind the keywords, where all of them stand at `index`; else `index`.
+    /// The index after the keywords, if all of them are at `index`; else `index`.
     pub(super) fn skip(&self, index: usize, keywords: &[&str]) -> usize {
         let all = keywords.iter().enumerate().all(|(at, keyword)| self.is(index + at, keyword));
         if all { index + keywords.len() } else { index }
     }
 
-    /// Behind the one keyword of these that stands at `index`, if any does.
+    /// The index after the one of these keywords that is at `index`, if any is.
     pub(super) fn skip_any(&self, index: usize, keywords: &[&str]) -> usize {
         index + usize::from(self.is_any(index, keywords))
     }
@@ -140,7 +140,7 @@ impl<'a> Context<'a> {
         self.partners.get(index).map_or(index, |partner| *partner as usize)
     }
 
-    /// What stands between the brackets that open at `index`.
+    /// The text between the brackets that open at `index`.
     pub(super) fn inside(&self, index: usize) -> Span {
         Span::new(index + 1, self.partner(index))
     }
@@ -207,7 +207,7 @@ impl<'a> Context<'a> {
         end.min(self.tokens.len())
     }
 
-    /// Does the identifier `name` stand at `index`?
+    /// Whether the identifier `name` is at `index`.
     pub(super) fn is_name(&self, index: usize, name: &str) -> bool {
         match self.kind(index) {
             Some(TokenKind::Word) => {
@@ -228,18 +228,18 @@ impl<'a> Context<'a> {
         (span.start..span.end).find(|index| self.is_name(*index, name))
     }
 
-    /// A name that stands somewhere in the span.
+    /// A name that is somewhere in the span.
     pub(super) fn name(&self, span: Span, text: &str) -> Name {
         let index = self.find_name(span, text).unwrap_or(span.start);
         Name::new(text, self.token_range(index))
     }
 
-    /// A name that stands at `index`.
+    /// A name that is at `index`.
     pub(super) fn name_at(&self, index: usize, text: &str) -> Name {
         Name::new(text, self.token_range(index))
     }
 
-    /// Names that stand one after the other in the span.
+    /// Names that are one after the other in the span.
     pub(super) fn names(&self, mut span: Span, nodes: pg::List<'_>) -> Vec<Name> {
         let mut names = Vec::with_capacity(nodes.len());
         for text in nodes.iter().filter_map(string) {

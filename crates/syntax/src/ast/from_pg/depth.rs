@@ -14,13 +14,13 @@ const CASE: u32 = 2;
 /// OR of AND: the lists themselves are flat.
 const CONDITION: u32 = 2;
 
-/// Each of these takes what stands before it as an operand.
+/// Words that take the expression before them as an operand.
 const OPERATORS: &[&str] =
     &["NOT", "IS", "COLLATE", "AT", "LIKE", "ILIKE", "SIMILAR", "IN", "BETWEEN", "ISNULL", "NOTNULL", "EXPLAIN"];
 const SET_OPERATIONS: &[&str] = &["UNION", "INTERSECT", "EXCEPT"];
 const RESTARTS: &[&str] = &["AND", "OR", "WHEN", "THEN", "ELSE", "SELECT"];
 
-/// What is open between two parentheses, or CASE and END.
+/// The open operators between two parentheses, or CASE and END.
 #[derive(Default)]
 struct Level {
     /// Nodes of the parenthesis itself.
@@ -74,7 +74,7 @@ impl Level {
     }
 }
 
-/// Is the tree of these tokens, or may it be, deeper than [`MAX_NESTING`]?
+/// Whether the tree of these tokens is, or may be, deeper than [`MAX_NESTING`].
 pub(super) fn is_too_deep(text: &str, tokens: &[Token]) -> bool {
     // No token stands for more than a subquery.
     tokens.len() > (MAX_NESTING / SUBQUERY) as usize && nesting(text, tokens) > MAX_NESTING

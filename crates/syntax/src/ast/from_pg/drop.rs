@@ -63,7 +63,7 @@ impl Context<'_> {
         TWO.iter().map(|words| self.skip(start, words)).find(|end| *end > start).unwrap_or(start + 1)
     }
 
-    /// The object in a node of DROP, COMMENT and the like, written in `span`.
+    /// The object in a node of DROP, COMMENT and so on, written in `span`.
     fn named(&self, kind: ObjectKind, node: pg::NodeRef<'_>, span: Span) -> Named {
         let plain = |name| Named { name, on: None, arguments: None };
         match node.node() {
@@ -303,7 +303,7 @@ fn is_on_relation(kind: ObjectKind) -> bool {
     matches!(kind, Column | Constraint | Trigger | Rule | Policy)
 }
 
-/// What has the renamed object where the statement does not say.
+/// The kind of the object that has the renamed object, if the statement does not say.
 fn owner_kind(kind: ObjectKind) -> ObjectKind {
     match kind {
         ObjectKind::DomainConstraint => ObjectKind::Domain,

@@ -108,7 +108,7 @@ impl Context<'_> {
         expr(ExprKind::Other(SmolStr::new_static(name), operands), range)
     }
 
-    /// From the token at `location` through the brackets behind it, where there are any.
+    /// From the token at `location` through the brackets after it, where there are any.
     pub(super) fn call_range(&self, location: i32) -> TextRange {
         self.index(location).map_or(TextRange::default(), |start| self.bracketed_range(start))
     }
@@ -202,7 +202,7 @@ impl Context<'_> {
             .map_or(TextRange::default(), |open| self.token_range(self.partner(open)))
     }
 
-    /// The opening bracket behind an operator and ANY, ALL or SOME, or behind IN.
+    /// The opening bracket after an operator and ANY, ALL or SOME, or after IN.
     fn bracket_after_operator(&self, start: usize) -> Option<usize> {
         let mut at = start;
         if self.is(at, "OPERATOR") {

@@ -67,7 +67,7 @@ impl Context<'_> {
         nodes.iter().filter_map(range_var).map(|relation| (self.relation(relation), !relation.inh)).collect()
     }
 
-    /// The keyword and TABLE, which may be left out.
+    /// The keyword and TABLE, which may be omitted.
     fn keyword_and_table(&self, span: Span) -> crate::source::TextRange {
         self.range(span.to(self.skip(span.start + 1, &["TABLE"])))
     }
@@ -91,7 +91,7 @@ impl Context<'_> {
         }
     }
 
-    /// Is the word MODE at `index` the end of a lock mode and not the name of a table?
+    /// Whether the word MODE at `index` is the end of a lock mode and not the name of a table.
     fn mode_ends(&self, index: usize) -> bool {
         self.is_any(index - 1, &["SHARE", "EXCLUSIVE"])
     }
@@ -163,7 +163,7 @@ impl Context<'_> {
     }
 }
 
-/// Is the boolean option given and true? The last one counts.
+/// Whether the boolean option is given and true. The last one wins.
 pub(super) fn is_set(options: &[DefElem], name: &str) -> bool {
     options.iter().rev().find(|option| option.name == name).is_some_and(|option| option.as_bool() == Some(true))
 }

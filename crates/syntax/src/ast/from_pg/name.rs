@@ -195,7 +195,7 @@ fn list_value(items: pg::List<'_>) -> DefValue {
     if literals.len() == items.len() { DefValue::List(literals) } else { DefValue::Other }
 }
 
-/// The constant in a node, also behind a cast (`interval '1 day'`).
+/// The constant in a node, also after a cast (`interval '1 day'`).
 pub(super) fn literal(node: pg::NodeRef<'_>) -> Option<Literal> {
     Some(node.node()).and_then(literal_of)
 }

@@ -72,7 +72,7 @@ impl Context<'_> {
         CreateType { name: self.required_relation(create.typevar), kind: CreateTypeKind::Composite(columns.collect()) }
     }
 
-    /// CREATE TYPE of the other kinds; the name stands behind two words.
+    /// CREATE TYPE of the other kinds; the name is after two words.
     pub(super) fn create_type(&self, name: pg::List<'_>, kind: CreateTypeKind, span: Span) -> CreateType {
         CreateType { name: self.object_name_of(name, span.start + 2), kind }
     }

@@ -1,4 +1,4 @@
-//! SELECT and what can stand in FROM.
+//! SELECT and the items of FROM.
 //!
 //! PostgreSQL gives no location to a query or to a subquery in FROM. A query is therefore converted with the span of
 //! its tokens, and FROM is read with a cursor that moves through the tokens as the items come.
@@ -15,7 +15,7 @@ use pgvet_parser::tree as pg;
 
 const QUERY_STARTS: &[&str] = &["SELECT", "VALUES", "WITH", "TABLE"];
 const SET_OPERATORS: &[&str] = &["UNION", "INTERSECT", "EXCEPT"];
-/// What follows the body of a query.
+/// First words of the clauses after the body of a query.
 const QUERY_TAILS: &[&str] = &["ORDER", "LIMIT", "OFFSET", "FETCH", "FOR"];
 
 fn is_union_all(select: &pg::SelectStmt) -> bool {
@@ -84,7 +84,7 @@ impl Context<'_> {
         span
     }
 
-    /// Behind the WITH clause that may stand at `start`.
+    /// The index after the WITH clause that may be at `start`.
     pub(super) fn after_with(&self, start: usize, with: Option<&With>) -> usize {
         let last = with.and_then(|with| with.ctes.last());
         let Some(last) = last else { return start };
@@ -292,7 +292,7 @@ impl Context<'_> {
         }
     }
 
-    /// What stands in the next brackets that hold a query. `((SELECT 1) UNION SELECT 2)` begins with the outer ones,
+    /// The text in the next brackets that hold a query. `((SELECT 1) UNION SELECT 2)` begins with the outer ones,
     /// `((SELECT 1) x JOIN y ON ...)` with the inner ones.
     fn next_subquery(&self, cursor: usize) -> Span {
         let all = self.everything();

@@ -52,14 +52,14 @@ impl Context<'_> {
         }
     }
 
-    /// A body in quotes, behind AS or (in DO) at the element's location.
+    /// A body in quotes, after AS or (in DO) at the element's location.
     pub(super) fn body(&self, element: &pg::DefElem, text: &str) -> FunctionBody {
         let range =
             self.index(element.location).map_or(TextRange::default(), |start| self.unquoted(self.skip(start, &["AS"])));
         FunctionBody::Source { text: text.into(), range }
     }
 
-    /// What stands between the quotes of a string.
+    /// The text between the quotes of a string.
     fn unquoted(&self, index: usize) -> TextRange {
         let range = self.token_range(index);
         let text = self.text(index);

@@ -67,7 +67,7 @@ impl Context<'_> {
         }
     }
 
-    /// The name behind COLLATE.
+    /// The name after COLLATE.
     pub(super) fn collation(&self, collate: &pg::CollateClause) -> Option<ObjectName> {
         let start = self.index(collate.location)?;
         Some(self.object_name_of(collate.collname, start + 1))

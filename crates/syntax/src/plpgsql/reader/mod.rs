@@ -80,7 +80,7 @@ impl Reader<'_> {
         keywords.iter().any(|keyword| self.is_keyword(ahead, keyword))
     }
 
-    /// Is it this punctuation or operator?
+    /// Whether it is this punctuation or operator.
     fn is_symbol(&self, ahead: usize, symbol: &str) -> bool {
         self.token(ahead).is_some_and(|token| {
             matches!(token.kind, TokenKind::Punctuation(_) | TokenKind::Compound | TokenKind::Operator)
@@ -163,7 +163,7 @@ impl Reader<'_> {
 
 /// Names.
 impl Reader<'_> {
-    /// Is it a name, that is no word that PL/pgSQL reserves?
+    /// Whether it is a name, and not a word that PL/pgSQL reserves.
     fn is_identifier(&self, ahead: usize) -> bool {
         let Some(token) = self.token(ahead) else { return false };
         match token.kind {

@@ -39,13 +39,13 @@ impl Reader<'_> {
         statements
     }
 
-    /// Is the next token a word that ends some list of statements?
+    /// Whether the next token is a word that ends some list of statements.
     fn at_terminator(&self) -> bool {
         self.is_any_keyword(0, &["END", "ELSE", "WHEN"])
             || (self.is_any_keyword(0, &["ELSIF", "ELSEIF", "EXCEPTION"]) && !self.is_assigned())
     }
 
-    /// Does the terminator at hand end this frame?
+    /// Whether the current terminator ends this frame.
     fn ends(&self, frame: Frame) -> bool {
         let end_of = |keyword| self.is_keyword(0, "END") && self.is_keyword(1, keyword);
         let elsif = self.is_any_keyword(0, &["ELSE", "ELSIF", "ELSEIF"]);
@@ -64,7 +64,7 @@ impl Reader<'_> {
         self.is_keyword(0, "END") && !self.is_any_keyword(1, &["IF", "CASE", "LOOP"])
     }
 
-    /// Past `END IF;` and the like where nothing was open.
+    /// Skips `END IF;`, `END LOOP;` and so on where nothing was open.
     fn skip_terminator(&mut self) {
         let is_end = self.is_keyword(0, "END");
         self.at += if is_end { 2 } else { 1 };
@@ -73,7 +73,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Is the word at hand a variable: followed by `:=`, `=`, `[` or `.`?
+    /// Whether the current word is a variable: followed by `:=`, `=`, `[` or `.`.
     fn is_assigned(&self) -> bool {
         [":=", "=", "[", "."].iter().any(|symbol| self.is_symbol(1, symbol))
     }

@@ -20,7 +20,7 @@ pub(in crate::statement) struct Command<'a> {
     runs_program: bool,
 }
 
-/// What a command does.
+/// The effect of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::statement) enum Action {
     /// Nothing with the statement.
@@ -62,7 +62,7 @@ enum Form {
 }
 
 impl<'a> Command<'a> {
-    /// Reads the command whose backslash stands at `start`.
+    /// Reads the command whose backslash is at `start`.
     pub(in crate::statement) fn read(text: &'a str, start: usize, variables: &Variables) -> Self {
         let line_end = start + text[start..].find('\n').unwrap_or(text.len() - start);
         let line = &text[start + 1..line_end];

@@ -1,4 +1,4 @@
-//! The data of COPY that stand in the script itself.
+//! The data of COPY that are in the script itself.
 
 use crate::lexer::{Lexer, Token, TokenKind};
 use crate::source::TextRange;
@@ -22,7 +22,7 @@ pub(in crate::statement) fn command_copies_from_stdin(text: &str, arguments: Tex
     source_of_copy(text, &tokens).is_some_and(|token| token.is_keyword(text, "STDIN"))
 }
 
-/// What follows FROM in `[BINARY] table [(columns)] FROM source`.
+/// Returns the token after FROM in `[BINARY] table [(columns)] FROM source`.
 fn source_of_copy(text: &str, tokens: &[Token]) -> Option<Token> {
     let is_name = |token: &Token| {
         let is_word = token.kind == TokenKind::Word && !token.is_keyword(text, "FROM");

@@ -1,4 +1,4 @@
-//! What psql reads itself: backslash commands, branches, variables and the data of COPY.
+//! The parts of a script that psql reads itself: backslash commands, branches, variables and the data of COPY.
 
 mod branch;
 mod command;

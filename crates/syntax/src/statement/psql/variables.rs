@@ -47,7 +47,7 @@ impl Variables {
     }
 }
 
-/// Whether a byte can stand in the name of a variable.
+/// Whether a byte can be in the name of a variable.
 pub(in crate::statement) fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80
 }

@@ -1,8 +1,8 @@
-//! What a statement does to the settings on which reading depends, seen from its tokens.
+//! Changes of the settings on which reading depends, from the tokens of a statement.
 
 use crate::lexer::{Token, TokenKind};
 
-/// What a statement changes.
+/// A change by a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Change<'a> {
     Set {
@@ -120,7 +120,7 @@ impl<'a> Change<'a> {
         plain.or_else(|| Self::doubt(text, &verb, tokens))
     }
 
-    /// What a statement that is not understood says of the settings, in quotes or out of them.
+    /// The settings that a statement that is not understood names, in quotes or outside of them.
     fn doubt(text: &str, verb: &str, tokens: &[Token]) -> Option<Self> {
         let statement = tokens.first().zip(tokens.last()).map(|(first, last)| first.range.cover(last.range))?;
         let statement = &text[statement.as_usize()];

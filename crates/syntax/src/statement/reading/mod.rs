@@ -18,7 +18,7 @@ use smol_str::SmolStr;
 pub(super) struct Known<T> {
     /// The value, or that one which is assumed.
     pub(super) value: T,
-    /// What has made it unknown.
+    /// The text that has made it unknown.
     pub(super) doubt: Option<TextRange>,
 }
 
@@ -37,7 +37,7 @@ pub(super) struct Values {
 }
 
 impl Default for Values {
-    /// What PostgreSQL has if nobody sets it.
+    /// PostgreSQL's defaults.
     fn default() -> Self {
         Self { standard_conforming_strings: Known::certain(true), encoding_is_safe: Known::certain(true) }
     }
@@ -77,13 +77,13 @@ struct Block {
     savepoints: Vec<(SmolStr, State)>,
 }
 
-/// Follows the settings. Statements are taken to succeed.
+/// Follows the settings. Statements are assumed to succeed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Settings {
     state: State,
     block: Option<Block>,
-    /// What makes them unknown at any time: code that may change them has been defined, or later sessions begin with
-    /// other values.
+    /// The text that makes them unknown at any time: code that may change them has been defined, or later sessions
+    /// begin with other values.
     lasting_strings: Option<TextRange>,
     lasting_encoding: Option<TextRange>,
 }
@@ -128,7 +128,7 @@ impl Settings {
         self.differs_maybe(&before, Self::range(tokens));
     }
 
-    /// What is not as it was before is unknown.
+    /// Marks the settings that differ from those before as unknown.
     pub(super) fn differs_maybe(&mut self, before: &Self, cause: TextRange) {
         let (old, new) = (before.state.present, self.state.present);
         if self != before {
@@ -205,7 +205,7 @@ impl Settings {
         match scope {
             Scope::Session => self.both(|values| values.set(value)),
             Scope::Local if self.block.is_some() => self.state.present.set(value),
-            // Nothing, unless whoever runs the script has opened a transaction around it.
+            // Nothing, unless the caller of the script has opened a transaction around it.
             Scope::Local => {
                 let mut local = self.state.present;
                 local.set(value);

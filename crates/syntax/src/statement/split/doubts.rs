@@ -35,7 +35,7 @@ impl Splitter<'_> {
         }
     }
 
-    /// `:name` behind `\set name ...`.
+    /// `:name` after `\set name ...`.
     fn doubt_variable(&mut self, token: Token) {
         let is_colon = |last: &Token| last.is_punctuation(b':') && last.range.end == token.range.start;
         let Some(colon) = self.tokens.last().filter(|last| is_colon(last)) else { return };

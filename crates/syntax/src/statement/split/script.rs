@@ -1,4 +1,4 @@
-//! What psql does between and inside of statements: commands, branches and the data of COPY.
+//! The work of psql between and inside of statements: commands, branches and the data of COPY.
 
 use super::Splitter;
 use crate::ast::SyntaxError;
@@ -17,7 +17,7 @@ pub(super) struct Before {
 }
 
 impl Splitter<'_> {
-    /// Reads a backslash command, if one stands here.
+    /// Reads a backslash command, if one begins at the token.
     pub(super) fn read_command(&mut self, token: Token) -> bool {
         if token.kind != TokenKind::Invalid || token.text(self.text) != "\\" {
             return false;
@@ -101,7 +101,7 @@ impl Splitter<'_> {
         self.lexer.standard_conforming_strings = self.settings.present().standard_conforming_strings.value;
     }
 
-    /// `\g` and the like.
+    /// Sends the statement, as `\g`, `\gx` and `\gset` do.
     fn send_by(&mut self, command: &Command<'_>) {
         let waiting = &self.result.pieces[self.unsent..];
         let has_statement = !self.tokens.is_empty() || waiting.iter().any(|piece| piece.kind.is_statement());
@@ -120,7 +120,7 @@ impl Splitter<'_> {
         }
     }
 
-    /// `\quit`: nothing behind it is read. psql sends what stands before it.
+    /// `\quit`: nothing after it is read. psql sends the text before it.
     fn quit(&mut self, command: &Command<'_>) {
         self.last_end = command.range.end as usize;
         self.finish(true);
@@ -231,7 +231,7 @@ impl Splitter<'_> {
         }
     }
 
-    /// Reads a part of the text as if nothing came behind it.
+    /// Reads a part of the text as if nothing came after it.
     fn read_line(&mut self, line: TextRange) {
         let mut lexer = Lexer::new(self.text, line);
         lexer.templates = self.lexer.templates;

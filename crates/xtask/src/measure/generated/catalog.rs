@@ -12,8 +12,8 @@ use smol_str::SmolStr;
 use std::collections::BTreeSet;
 
 /// One column, one line for each object. Columns that only some majors have are read through `to_jsonb`. The triggers of a
-/// partition that come from its parent's are internal before 15. What a foreign key to a partitioned table has for each
-/// partition behind it is left out: the model knows the foreign key as a whole.
+/// partition that come from its parent's are internal before 15. The objects of a foreign key to a partitioned table
+/// for each of its partitions are omitted: the model knows the foreign key as a whole.
 pub(super) const CATALOG_SQL: &str = "\
 WITH r AS (
   SELECT c.*, format('%s.%s', n.nspname, c.relname) AS full_name FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace

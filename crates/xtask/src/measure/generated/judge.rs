@@ -15,7 +15,7 @@ use pgvet_trace::{ModelDifference, StatementTrace, compare};
 pub(super) struct Finding {
     /// `lock`, `rewrite`, ..., `error`, or `catalog`.
     pub(super) what: &'static str,
-    /// Which statement; `None` for the catalog after all of them.
+    /// The statement; `None` for the catalog after all of them.
     pub(super) statement: Option<usize>,
     pub(super) relation: String,
     pub(super) predicted: String,
@@ -27,7 +27,7 @@ pub(super) struct Finding {
 }
 
 impl Finding {
-    /// What minimizing must keep: the same sort of difference, whatever the names.
+    /// The kind of difference, whatever the names, which minimizing must keep.
     pub(super) fn sort(&self) -> String {
         if self.what == "catalog rows" {
             return format!("{}: {}", self.what, self.relation);
@@ -75,7 +75,7 @@ pub(super) fn judge(sequence: &Sequence, run: &Run, version: PgVersion) -> Verdi
             verdict.depends_on_rows = at(statement.range.start);
             return verdict;
         } else if !found.iter().any(|difference| difference.what == "error" && difference.range == statement.range) {
-            // SAVEPOINT and its like where there is no block: what follows was not run.
+            // SAVEPOINT, RELEASE and so on outside a block: later statements were not run.
             return verdict;
         }
     }

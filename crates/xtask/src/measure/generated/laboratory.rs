@@ -22,7 +22,7 @@ const CLEAN: &str = "DO $$ DECLARE names text; BEGIN \
     IF names <> '' THEN EXECUTE 'DROP PUBLICATION ' || names; END IF; END $$; \
     CREATE SCHEMA public; GRANT ALL ON SCHEMA public TO PUBLIC";
 
-/// What a server did with a sequence.
+/// The result of a sequence on a server.
 pub(super) struct Run {
     pub(super) trace: MigrationTrace,
     /// The catalog afterwards, one line for each object.

@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Instant;
 
-/// So many sequences run before the next are made up.
+/// Number of sequences that run before the next are generated.
 const BATCH: usize = 20;
 
 #[derive(clap::Args)]
@@ -45,7 +45,7 @@ pub(super) struct Arguments {
     all: bool,
 }
 
-/// What a run on one major found.
+/// The result of a run on one major.
 pub struct Report {
     pub version: PgVersion,
     pub statements: usize,

@@ -1,4 +1,4 @@
-//! What the slots of a template stand for: names of the schema as the statements so far have left it.
+//! Values for the slots of a template: names of the schema as the statements so far have left it.
 
 use super::template::Fill;
 use super::types::{self, Family};
@@ -80,7 +80,7 @@ pub(super) struct Scene<'a> {
     pub(super) random: &'a mut Random,
     pub(super) catalog: &'a Catalog,
     pub(super) major: u8,
-    /// The relation that `{column}` and its like belong to.
+    /// The relation that `{column}` and similar placeholders belong to.
     pub(super) subject: Option<Oid>,
     pub(super) other: Option<Oid>,
     /// The last column or type, so that values fit.
@@ -180,7 +180,7 @@ impl<'a> Scene<'a> {
         Some(format!("({column}) REFERENCES {}{key}", self.name(found)))
     }
 
-    /// A type, and whatever may stand behind it.
+    /// A type, and whatever may be after it.
     fn typed(&mut self) -> String {
         let sql = types::any(self.random, self.catalog);
         self.family = types::family_of_sql(self.catalog, &sql);
@@ -263,7 +263,7 @@ impl Scene<'_> {
                 Some(qualified(&found.schema, &found.name))
             }
             "detach" => self.partition(),
-            // Chosen before it is named, for what stands before the name.
+            // Chosen before it is named, for the text before the name.
             "of_table" => self.relation(is_table).map(|_| String::new()),
             "of_query" => self.relation(has_columns).map(|_| String::new()),
             "it" => {

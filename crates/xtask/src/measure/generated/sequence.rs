@@ -95,7 +95,7 @@ impl Author<'_> {
         (database, effects.iter().find_map(refused))
     }
 
-    /// BEGIN, SAVEPOINT and their like, now and then.
+    /// Appends BEGIN, SAVEPOINT and so on, now and then.
     fn control(&mut self) -> bool {
         let name = ["s1", "s2", "\"S1\""][self.random.below(3)].to_owned();
         let Some(savepoints) = &mut self.block else {

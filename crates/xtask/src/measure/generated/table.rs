@@ -62,7 +62,7 @@ impl Scene<'_> {
         Some(format!("{name} {sql}{}", expand(&rest, self)?))
     }
 
-    /// What follows the name of a new partitioned table.
+    /// The clause after the name of a new partitioned table.
     pub(super) fn partitioning(&mut self) -> String {
         let strategy = ["RANGE", "LIST", "HASH"][self.random.below(3)];
         let key_type = ["int", "bigint", "text", "date", "timestamptz"][self.random.below(5)];

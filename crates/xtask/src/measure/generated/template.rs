@@ -33,7 +33,7 @@ pub(super) fn expand(template: &str, fill: &mut dyn Fill) -> Option<String> {
     Some(made)
 }
 
-/// The parts up to the bracket that closes, and what comes after it.
+/// The parts up to the closing bracket, and the rest of the text.
 fn alternatives(text: &str) -> Option<(Vec<&str>, &str)> {
     let (mut parts, mut depth, mut start) = (Vec::new(), 0, 0);
     for (at, character) in text.char_indices() {

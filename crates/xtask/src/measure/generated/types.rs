@@ -64,7 +64,7 @@ const TYPES: &[&str] = &[
     "\"char\"",
 ];
 
-/// What types are often changed to.
+/// Types, and those to which they are often changed.
 const CHANGES: &[(&str, &[&str])] = &[
     ("int2", &["int", "bigint", "numeric", "text"]),
     ("int4", &["bigint", "smallint", "numeric", "text", "int", "oid", "double precision", "numeric(10,2)"]),
@@ -150,7 +150,7 @@ fn family_of_name(name: &str) -> Family {
     }
 }
 
-/// What a type as [`any`] writes it belongs to.
+/// The family of a type as [`any`] writes it.
 pub(super) fn family_of_sql(catalog: &Catalog, sql: &str) -> Family {
     let base = sql.split('(').next().unwrap_or(sql);
     match base {

@@ -1,4 +1,5 @@
-//! `cargo xtask measure offers`: do the fixes and rewrites that findings on real migrations offer do what they say?
+//! `cargo xtask measure offers`: whether the fixes and rewrites that findings on real migrations offer do what they
+//! say.
 //!
 //! [`project`] is a copy of a project's migrations, [`offer`] puts in place what a finding offers and checks it again,
 //! and [`site`] has servers with the history, on which the original and the result are run.
@@ -42,7 +43,7 @@ pub(super) struct Arguments {
 /// One more is drawn for each so many, because some originals run on none of the majors.
 const SPARE: usize = 5;
 
-/// What came of an offer.
+/// The outcome of an offer.
 enum Outcome {
     /// On these majors; on the others the original does not run.
     Works(Vec<u8>),
@@ -61,7 +62,7 @@ struct Tried {
     rule: &'static str,
     way: Way,
     outcome: Outcome,
-    /// What was put in place, as text.
+    /// The applied change, as text.
     result: String,
 }
 

@@ -38,7 +38,7 @@ impl std::fmt::Display for Way {
     }
 }
 
-/// What is there once an offer is taken.
+/// The result of applying an offer.
 pub(super) enum Changed {
     /// There is no plan, for this reason.
     Refused(String),
@@ -48,7 +48,7 @@ pub(super) enum Changed {
 /// The migrations that take the place of the original.
 pub(super) struct ChangedFiles {
     source: Source,
-    /// What the check of them says against the offer.
+    /// The finding of their check that speaks against the offer.
     pub(super) problem: Option<String>,
 }
 
@@ -87,7 +87,7 @@ impl ChangedFiles {
 }
 
 impl Copied {
-    /// Takes the offer, checks what that makes, and puts the files back as they were.
+    /// Applies the offer, checks the result, and restores the files.
     pub(super) fn change(&self, offer: &Offer) -> Result<Changed, String> {
         let source = match offer.way {
             Way::Fix => self.fixed(offer)?,
@@ -124,7 +124,7 @@ impl Copied {
         }
     }
 
-    /// What is found in migrations that take the place of one.
+    /// Returns the findings in migrations that replace one.
     fn check(&self, index: u32, new: &[Migration<'_>]) -> Vec<Diagnostic> {
         let mut migrations = self.project.migrations();
         migrations.truncate(index as usize);
@@ -172,7 +172,7 @@ impl Copied {
         written(&[(file.path.clone(), text)])
     }
 
-    /// What the check says against the result.
+    /// Returns the problem that the check finds in the result.
     fn problem(&self, offer: &Offer, new: &[Migration<'_>]) -> Option<String> {
         let mut problem = String::new();
         for found in self.new_findings(offer, new) {
@@ -212,12 +212,12 @@ fn written(files: &[(PathBuf, String)]) -> Result<Source, String> {
     Ok(Source::Loaded(project))
 }
 
-/// A text without what stands between its words.
+/// A text with single blanks between its words.
 fn words(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// What makes two findings the same. Numbers count migrations and rows.
+/// The identity of a finding, without numbers, which count migrations and rows.
 fn key(found: &Diagnostic) -> (&'static str, String) {
     (found.rule, found.message.replace(|character: char| character.is_ascii_digit(), ""))
 }

@@ -13,7 +13,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// What cannot be seen in the files of a repository: its `pgvet.toml`, and what an administrator did before.
+/// Setup that the files of a repository do not show: its `pgvet.toml`, and what an administrator did before.
 struct Presupposed {
     repo: &'static str,
     configuration: &'static str,
@@ -69,12 +69,12 @@ impl Copied {
         Ok(Self { root, repo, project, found, settings })
     }
 
-    /// SQL that makes what the first migration takes for granted.
+    /// SQL that creates the objects that the first migration presupposes.
     pub(super) fn setup(&self) -> &'static str {
         PRESUPPOSED.iter().find(|presupposed| presupposed.repo == self.repo).map_or("", |presupposed| presupposed.setup)
     }
 
-    /// What `check --fix --unsafe-fixes` and `rewrite` would do about each finding.
+    /// The changes of `check --fix --unsafe-fixes` and `rewrite` for each finding.
     pub(super) fn offers(&self) -> Vec<Offer> {
         let mut offers = Vec::new();
         for found in &self.found {
@@ -137,7 +137,7 @@ fn copy(from: &Path, to: &Path, with_folders: bool) -> Result<(), String> {
     Ok(())
 }
 
-/// Is it run on the way up?
+/// Whether it is run as an up migration.
 pub(super) fn leads_up(migration: &Migration<'_>) -> bool {
     migration.direction == Direction::Up
 }

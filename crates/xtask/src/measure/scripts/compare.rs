@@ -67,7 +67,7 @@ pub fn compare(case: &Recorded) -> Verdict {
     }
 }
 
-/// The tokens of a statement. What stands in for variables of psql can be anything.
+/// The tokens of a statement. Values that replace variables of psql can be anything.
 #[derive(Debug)]
 struct Shape {
     parts: Vec<String>,
@@ -119,8 +119,8 @@ fn tokens(sql: &str) -> String {
     tokens.iter().map(|token| token.text(sql)).collect::<Vec<_>>().join(" ")
 }
 
-/// What only one of them has, in order; `None` where both are the same. A statement with a placeholder may be anything,
-/// and so may be missing.
+/// Statements that only one of them has, in order; `None` if both are the same. A statement with a placeholder may be
+/// anything, and so may be missing.
 fn difference(ran: &[Shape], read: &[Shape]) -> Option<Difference> {
     let common = common(ran, read);
     let only = |shapes: &[Shape], common: &[usize]| -> Vec<String> {

@@ -1,5 +1,5 @@
-//! Are scripts read as psql reads them? `fixtures/scripts` holds scripts and the statements that a server was asked to
-//! run by psql: those of `cases.txt`, and scripts put together at random.
+//! Compares how scripts are read with how psql reads them. `fixtures/scripts` holds scripts and the statements that a
+//! server was asked to run by psql: those of `cases.txt`, and scripts put together at random.
 
 mod compare;
 mod generate;
@@ -18,7 +18,7 @@ const GENERATED: u64 = 200;
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
-    /// Run all scripts through psql anew, and write down what the server was asked to run.
+    /// Run all scripts through psql again, and record what the server was asked to run.
     #[arg(long)]
     record: bool,
     /// Show one script, what the server ran and what pgvet reads.
@@ -41,7 +41,7 @@ pub struct Recorded {
 /// The scripts by name: those of `cases.txt`, and generated ones.
 ///
 /// # Errors
-/// What could not be read.
+/// Says what could not be read.
 pub fn scripts() -> Result<BTreeMap<String, String>, String> {
     let cases = read(&fixtures("scripts").join("cases.txt"))?;
     let cases = cases.split("=== ").skip(1).map(|case| case.split_once('\n').unwrap_or((case, "")));
@@ -53,10 +53,10 @@ fn generated(seed: u64) -> (String, String) {
     (format!("generated {seed}"), generate::script(seed))
 }
 
-/// What was recorded.
+/// Returns the recorded scripts.
 ///
 /// # Errors
-/// What could not be read.
+/// Says what could not be read.
 pub fn recorded() -> Result<Vec<Recorded>, String> {
     let text = read(&fixtures("scripts").join("recorded.jsonl"))?;
     text.lines().map(|line| serde_json::from_str(line).map_err(|error| error.to_string())).collect()

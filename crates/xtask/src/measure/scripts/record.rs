@@ -7,7 +7,7 @@ use std::io::Write as _;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// What each script finds.
+/// The schema that each script finds.
 const SCHEMA: &str = "CREATE TABLE t (a text); CREATE TABLE x (a text)";
 const DATABASE: &str = "s";
 const LOG: &str = "statements";

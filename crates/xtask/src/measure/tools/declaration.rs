@@ -13,7 +13,7 @@ pub struct Declaration {
     /// Its folder.
     #[serde(skip)]
     pub name: String,
-    /// What its users call it.
+    /// The name that its users know.
     pub title: String,
     /// As pgvet knows it; absent if pgvet takes its files for plain scripts.
     pub tool: Option<Tool>,
@@ -27,7 +27,7 @@ pub struct Declaration {
     /// Shared cases that say nothing of this tool, with the reason.
     #[serde(default)]
     pub skip: BTreeMap<String, String>,
-    /// Cases in which pgvet says something else than was seen, with the reason.
+    /// Cases in which pgvet predicts something other than was seen, with the reason.
     #[serde(default)]
     pub differences: BTreeMap<String, String>,
     /// Why nothing is recorded.
@@ -46,7 +46,7 @@ pub enum Registry {
     Debian,
 }
 
-/// What is installed. `{version}` is replaced in packages.
+/// The packages to install. `{version}` is replaced in packages.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Install {
@@ -86,7 +86,7 @@ pub struct Layout {
     /// Files of the project. `{list}` is the list of all migrations.
     #[serde(default)]
     pub files: BTreeMap<String, String>,
-    /// What the list says of one migration, and what stands between two.
+    /// The entry of the list for one migration, and the text between two.
     #[serde(default)]
     pub entry: String,
     #[serde(default)]
@@ -119,7 +119,7 @@ impl Declaration {
     /// Reads the declaration of one tool.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Says what is wrong with it.
     pub fn load(name: &str) -> Result<Self, String> {
         let path = folder().join(name).join("tool.toml");
         let mut declaration: Self =
@@ -131,7 +131,7 @@ impl Declaration {
     /// All tools, by name.
     ///
     /// # Errors
-    /// What could not be read.
+    /// Says what could not be read.
     pub fn all() -> Result<Vec<Self>, String> {
         let mut names = Vec::new();
         for entry in std::fs::read_dir(folder()).map_err(|error| error.to_string())? {

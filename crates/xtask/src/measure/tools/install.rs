@@ -5,13 +5,13 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Says what is installed where it is.
+/// Name of the file that lists what is installed beside it.
 const MARK: &str = ".installed";
 
 /// The folder of an installed version.
 ///
 /// # Errors
-/// What the client said.
+/// Returns the message of the client.
 pub(super) fn install(declaration: &Declaration, version: &str) -> Result<PathBuf, String> {
     let base = std::path::absolute(Path::new("target/tools")).map_err(|error| error.to_string())?;
     let folder = base.join(&declaration.name).join(version);

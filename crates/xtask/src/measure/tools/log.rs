@@ -35,7 +35,7 @@ BEGIN
 END $$;
 CREATE EVENT TRIGGER harness ON ddl_command_end EXECUTE FUNCTION harness.seen();";
 
-/// What the log says of one run.
+/// The part of the log about one run.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     pub(super) steps: Vec<Step>,

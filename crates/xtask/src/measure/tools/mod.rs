@@ -1,4 +1,4 @@
-//! What do real migration tools do with projects, and does the model say the same?
+//! Runs of real migration tools on projects, compared with the model.
 //!
 //! `fixtures/tools/NAME/tool.toml` declares a tool, `fixtures/tools/cases` holds projects that every tool runs, the other
 //! folders of a tool projects of its own. `observed.txt` is what was seen; tests compare it with the model.
@@ -100,10 +100,10 @@ fn record(tool: &Declaration, servers: &mut [Observed], only: Option<&str>) -> R
     Ok(told)
 }
 
-/// What was recorded of a tool.
+/// Returns the recorded runs of a tool.
 ///
 /// # Errors
-/// What cannot be read.
+/// Says what cannot be read.
 pub fn recorded(tool: &Declaration) -> Result<Vec<Recorded>, String> {
     observation::read(&read(&tool.folder().join("observed.txt"))?)
 }
@@ -119,13 +119,13 @@ pub struct Compared {
 /// Compares everything that was recorded of a tool.
 ///
 /// # Errors
-/// What cannot be read or loaded.
+/// Says what cannot be read or loaded.
 pub fn compare(tool: &Declaration) -> Result<Vec<Compared>, String> {
     let cases = cases(tool)?;
     let mut compared = Vec::new();
     for recorded in recorded(tool)? {
         let case = cases.iter().find(|case| case.name == recorded.case);
-        let case = case.ok_or_else(|| format!("{}: the case {} is gone: record it anew", tool.name, recorded.case))?;
+        let case = case.ok_or_else(|| format!("{}: the case {} is gone: record it again", tool.name, recorded.case))?;
         let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
         let root = folder.path().join("project");
         case.write(tool, &Address::of_nothing(), &root)?;

@@ -1,4 +1,4 @@
-//! What a tool did with a project, as text that people can read and tests compare.
+//! The observed run of a tool on a project, as text that people can read and tests compare.
 
 use std::fmt::Write as _;
 

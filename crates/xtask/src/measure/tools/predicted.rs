@@ -1,4 +1,4 @@
-//! What pgvet's model says of a project, in the form in which runs are recorded.
+//! The model's prediction for a project, in the form in which runs are recorded.
 
 use super::observation::{End, Numbers};
 use pgvet_model::catalog::RelationKind;
@@ -23,10 +23,10 @@ pub struct Step {
     pub lock_timeout: u64,
 }
 
-/// What a run would show.
+/// The predicted observation of a run.
 #[derive(Debug)]
 pub struct Prediction {
-    /// What pgvet recognised.
+    /// The tools that pgvet recognised.
     pub tools: Vec<Tool>,
     pub steps: Vec<Step>,
     /// The SQLSTATE of the statement that fails; empty where the tool refuses a file.
@@ -38,7 +38,7 @@ pub struct Prediction {
 /// All migrations of a project run at once, in a new database.
 ///
 /// # Errors
-/// What cannot be loaded.
+/// Says what cannot be loaded.
 pub fn predict(root: &Path, major: u8) -> Result<Prediction, String> {
     let request = Request { paths: vec![root.to_owned()], config: ConfigSource::None, ..Request::default() };
     let project = Project::load(&request, &|_, _| {}).map_err(|error| format!("{error:?}"))?;
@@ -75,13 +75,13 @@ struct Replayed {
 }
 
 impl Replayed {
-    /// Does the run go on after it?
+    /// Replays a migration. Returns whether the run continues after it.
     fn migration(&mut self, migration: &Migration<'_>, effects: &[StatementEffects], path: &str) -> bool {
         for refusal in migration.refusals {
             self.end = match refusal.kind {
                 RefusalKind::Fails => Some(End::Failure),
                 RefusalKind::NeverEnds => Some(End::Never),
-                RefusalKind::LeavesOut => continue,
+                RefusalKind::Skips => continue,
             };
             if migration.runner.one_transaction {
                 self.undone.extend(self.transactions.iter().cloned());
@@ -145,7 +145,7 @@ impl Replayed {
     }
 }
 
-/// Does the file end the transaction that the tool has opened, and open no other?
+/// Whether the file ends the transaction that the tool has opened, and opens no other.
 fn ends_its_transaction(migration: &Migration<'_>) -> bool {
     let control = migration.statements().rev().find_map(|statement| match statement.ast() {
         Some(Ast::Transaction(control)) => Some(control),

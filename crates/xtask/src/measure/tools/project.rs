@@ -5,7 +5,7 @@ use crate::measure::read;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// What a tool is asked to run.
+/// A project that a tool runs.
 #[derive(Debug)]
 pub struct Case {
     pub name: String,
@@ -26,7 +26,7 @@ impl Address {
         Self { port: 5432, database: "app".to_owned() }
     }
 
-    /// Replaces what stands for parts of the address.
+    /// Replaces the placeholders for parts of the address.
     pub fn fill(&self, text: &str) -> String {
         let Self { port, database } = self;
         text.replace("{url}", &format!("postgres://postgres@127.0.0.1:{port}/{database}?sslmode=disable"))
@@ -39,7 +39,7 @@ impl Address {
 /// The cases of a tool, by name: all shared ones that it does not skip, and its own.
 ///
 /// # Errors
-/// What could not be read.
+/// Says what could not be read.
 pub fn cases(declaration: &Declaration) -> Result<Vec<Case>, String> {
     let shared = folders(&folder().join("cases"))?;
     let own = folders(&declaration.folder())?;
@@ -64,7 +64,7 @@ impl Case {
     /// The files of the project by path.
     ///
     /// # Errors
-    /// What could not be read.
+    /// Says what could not be read.
     pub fn files(&self, declaration: &Declaration, address: &Address) -> Result<BTreeMap<String, String>, String> {
         let own = read_all(&self.folder)?;
         let layout = &declaration.project;
@@ -104,7 +104,7 @@ impl Case {
     /// Writes the project.
     ///
     /// # Errors
-    /// What could not be read or written.
+    /// Says what could not be read or written.
     pub fn write(&self, declaration: &Declaration, address: &Address, root: &Path) -> Result<(), String> {
         for (path, text) in self.files(declaration, address)? {
             let path = root.join(path);

@@ -21,7 +21,7 @@ pub(super) struct Observed {
     databases: usize,
 }
 
-/// What a run showed.
+/// The observation of a run.
 pub(super) struct Run {
     pub(super) observation: Observation,
     /// The log, and what the tool printed.

@@ -49,7 +49,7 @@ impl<'a> Joined<'a> {
         })
     }
 
-    /// Whether a condition may leave out rows of these members: it names one, or something that cannot be told.
+    /// Whether a condition may exclude rows of these members: it names one, or something that cannot be resolved.
     fn concerns(&self, reached: &[usize], condition: &Expr) -> bool {
         let (mut found, mut names_any) = (false, false);
         condition.walk(&mut |part| match &part.kind {
@@ -72,7 +72,7 @@ impl<'a> Joined<'a> {
         self.members[other].optional && !self.members[at].optional
     }
 
-    /// What selects a part of the rows.
+    /// Returns the part of the rows that conditions select.
     fn part(&self, at: usize, conditions: &[&Condition<'a>]) -> Rows {
         let picked = conditions.iter().find_map(|condition| self.picked_by(&condition.expression));
         let few = || {

@@ -9,7 +9,7 @@ use pgvet_syntax::ast::{Expr, ExprKind, Literal, OperatorForm, SubqueryKind};
 use smol_str::SmolStr;
 use std::sync::Arc;
 
-/// So many branches of OR are looked at.
+/// Maximum number of branches of OR that are examined.
 const MAX_BRANCHES: usize = 100;
 
 /// Expressions of a member that are equal to a limited number of values.
@@ -35,7 +35,7 @@ impl<'a> Joined<'a> {
         }
     }
 
-    /// What bounds a member whatever the conditions are.
+    /// Returns the bound of a member that does not depend on conditions.
     fn own_bound(&self, member: &Member<'a>) -> Option<Bound> {
         let rows = match &member.source {
             Source::Table { oid, .. } => self.executor.rows_of_table(*oid),
@@ -96,7 +96,7 @@ impl<'a> Joined<'a> {
         })
     }
 
-    /// Whether each part of the predicate of a partial index stands among the conditions.
+    /// Whether each part of the predicate of a partial index is among the conditions.
     fn implies_predicate(&self, at: usize, index: &Index, conditions: &[&Condition<'_>]) -> bool {
         let Some(predicate) = &index.predicate else { return true };
         let mut parts = Vec::new();

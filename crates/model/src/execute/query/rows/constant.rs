@@ -7,7 +7,7 @@ use crate::execute::query::Env;
 use pgvet_syntax::ast::{Expr, ExprKind, FromItem, FunctionCall, Part, Query, QueryBody, RelationRef, SubqueryKind};
 use smol_str::SmolStr;
 
-/// What a column path stands for.
+/// The meaning of a column path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Owner {
     Member(usize),

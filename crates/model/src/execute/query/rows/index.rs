@@ -10,7 +10,7 @@ use smol_str::SmolStr;
 use std::sync::Arc;
 
 impl Joined<'_> {
-    /// What finds the rows of a member without reading all of it.
+    /// Returns the reason why the rows of a member are found without reading all of it.
     pub(super) fn found_by(&self, at: usize) -> Option<RowsReason> {
         self.conditions
             .iter()
@@ -102,7 +102,7 @@ impl Joined<'_> {
         indexes.find(|(index, _)| finds(index)).map(|(_, name)| RowsReason::Index { index: name.clone() })
     }
 
-    /// Conditions on the partition key leave out partitions.
+    /// Returns the reason why conditions on the partition key exclude partitions, if they do.
     fn found_by_partition(&self, at: usize) -> Option<RowsReason> {
         let relation = self.executor.catalog.relation(self.table(at)?);
         let keys = relation.partition_by.as_ref()?;

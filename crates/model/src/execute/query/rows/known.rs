@@ -9,7 +9,7 @@ use pgvet_syntax::ast::{Expr, ExprKind, OperatorForm};
 use smol_str::SmolStr;
 
 impl Joined<'_> {
-    /// How many rows of a member meet a condition, if it leaves out none or few.
+    /// How many rows of a member meet a condition, if it excludes none or few.
     pub(super) fn left_by(&self, at: usize, condition: &Expr) -> Option<Rows> {
         let relation = self.executor.catalog.relation(self.table(at)?);
         let columns = self.own_columns(at, condition)?;
@@ -60,7 +60,8 @@ impl Joined<'_> {
 }
 
 impl Executor<'_> {
-    /// What all rows have in a column, and how sure that is: rows that were written since an earlier deployment may differ.
+    /// The value that all rows have in a column, and how sure that is: rows that were written since an earlier
+    /// deployment may differ.
     fn value_of_all(&self, column: &Column) -> Option<(Value, Rows)> {
         let name = column.name.clone();
         if let Some(held) = &column.held {

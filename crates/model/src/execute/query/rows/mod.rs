@@ -28,7 +28,7 @@ use std::ops::Range;
 use constant::Owner;
 pub(super) use read::Wanted;
 
-/// So many subqueries of one statement are looked at: names of WITH that read each other multiply.
+/// Maximum number of subqueries of one statement that are examined: names of WITH that read each other multiply.
 pub(in crate::execute) const MAX_QUERIES: u32 = 1000;
 
 /// The relations of a FROM clause, with the target of a change before them, and what connects them.

@@ -84,7 +84,7 @@ impl Executor<'_> {
         Some((rows, None))
     }
 
-    /// What is known of a table before any condition.
+    /// Returns what is known of the rows of a table before any condition.
     pub(in crate::execute) fn rows_of_table(&self, oid: Oid) -> Rows {
         let relation = self.catalog.relation(oid);
         let is_new = !matches!(self.visibility(oid), Visibility::Existing);

@@ -20,7 +20,7 @@ pub(in crate::execute::query) struct Wanted {
     pub(in crate::execute::query) ordered: bool,
 }
 
-/// What is read of a member.
+/// The rows that are read of a member.
 pub(in crate::execute::query) struct MemberRead {
     table: Oid,
     rows: Rows,
@@ -29,7 +29,7 @@ pub(in crate::execute::query) struct MemberRead {
 }
 
 impl Joined<'_> {
-    /// What is read of each table.
+    /// Returns the rows that are read of each table.
     pub(in crate::execute::query) fn reads(&self, wanted: Wanted) -> Vec<MemberRead> {
         let tables = (0..self.members.len()).filter_map(|at| match &self.members[at].source {
             Source::Table { oid, .. } => Some((at, *oid)),

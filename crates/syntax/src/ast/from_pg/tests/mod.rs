@@ -10,7 +10,7 @@ use crate::ast::Ast;
 use crate::lexer::tokenize;
 use crate::source::TextRange;
 
-/// Converts `sql` as it stands in a file, behind other text.
+/// Converts `sql` as it is in a file, after other text.
 fn convert(sql: &str) -> (String, Ast) {
     let source = format!("/* é */ SELECT 1;\n{sql}");
     let range = TextRange::new((source.len() - sql.len()) as u32, source.len() as u32);

@@ -68,7 +68,7 @@ fn renames_have_old_and_new_names() {
 }
 
 #[test]
-fn settings_are_told_apart() {
+fn settings_are_distinguished() {
     let setting = |sql: &str| match convert(sql).1 {
         Ast::Set(set) => set.setting,
         other => panic!("{other:?}"),

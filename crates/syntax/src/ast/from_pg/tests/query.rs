@@ -124,7 +124,7 @@ fn with_large_stack(test: impl FnOnce() + Send + 'static) {
     std::thread::Builder::new().stack_size(PARSE_STACK_BYTES).spawn(test).unwrap().join().unwrap();
 }
 
-/// What is too deep is an error; what is not must convert and drop.
+/// A query that is too deep is an error; any other must convert and drop.
 #[test]
 fn deep_nesting_does_not_overflow() {
     with_large_stack(|| {
