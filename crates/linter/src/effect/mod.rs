@@ -14,7 +14,7 @@ mod unknown;
 use crate::catalog::{Oid, Relation, SqlType};
 use crate::source::TextRange;
 pub use catalog_rows::CatalogRows;
-pub use change::{ChangeAction, ChangedObject, ObjectChange};
+pub use change::{ChangeAction, ChangedObject, ObjectChange, RuleAction};
 pub use lock_mode::LockMode;
 pub use reach::Reach;
 pub use removal::{Removal, RemovalReason, RemovedObject, RenamedObject, Renaming};

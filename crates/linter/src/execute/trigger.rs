@@ -8,7 +8,7 @@ use crate::ast::{
     TriggerTiming,
 };
 use crate::catalog::{Oid, Policy, Trigger};
-use crate::effect::{ChangeAction, ChangedObject, LockMode, RelationKind};
+use crate::effect::{ChangeAction, ChangedObject, LockMode, RelationKind, RuleAction};
 use crate::source::TextRange;
 use smol_str::SmolStr;
 use std::sync::Arc;
@@ -197,7 +197,14 @@ impl Executor<'_> {
             let reason = format!("rule \"{}\" for relation \"{}\" already exists", create.name.text, relation.name);
             return fail("42710", reason, create.name.range);
         }
-        let object = ChangedObject::Rule { table: self.relation_name(table), name: create.name.text.clone() };
+        let does = RuleAction {
+            event: create.event,
+            instead: create.instead,
+            nothing: create.actions.is_empty(),
+            conditional: create.condition.is_some(),
+        };
+        let (name, table) = (create.name.text.clone(), self.relation_name(table));
+        let object = ChangedObject::Rule { table, name, does: Some(does) };
         self.change_object(object, ChangeAction::Create, create.name.range);
         Ok(())
     }
