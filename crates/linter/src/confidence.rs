@@ -105,6 +105,50 @@ pub enum Assumption {
     MayStopThoughEmpty { table: SmolStr },
     /// Nothing shows that a program opens no transaction around the file.
     NoTransactionAround,
+    /// Writes to a table after its rows were copied are not copied, although something speaks for that.
+    WritesNotCopied { table: SmolStr, because: CopyEvidence },
+    /// Deployed code reads a table before later statements of the migration fill it.
+    ReadBeforeFilled { table: SmolStr },
+    /// Deployed code uses a table through policies that go, and not through those that are left.
+    UsedThroughPolicy { table: SmolStr },
+    /// Deployed code runs as a role, and has a privilege from no other GRANT.
+    UsesPrivilege { role: SmolStr },
+    /// Deployed code runs commands for which a new rule does something else.
+    UsesRule { table: SmolStr },
+    /// Deployed code gives a column values, although it has a default.
+    GivesValue { table: SmolStr, column: SmolStr },
+    /// Deployed code calls a function with the name of a parameter.
+    CalledByName { function: SmolStr, parameter: SmolStr },
+    /// Deployed code writes through a view.
+    WritesView { view: SmolStr },
+    /// Deployed code names a constraint, in ON CONFLICT or where it handles errors.
+    NamesConstraint { constraint: SmolStr },
+    /// A handler of exceptions is there for another error.
+    HandlerExpectsOther,
+    /// A schema exists that no migration creates.
+    SchemaExists { schema: SmolStr },
+    /// A unique index that is left does not replace a primary key.
+    KeyNotReplaced { table: SmolStr },
+    /// One of a few rows violates a constraint that nothing checks.
+    RowsViolate { constraint: SmolStr },
+    /// Writes of deployed code violate a new constraint of the table.
+    WritesViolate { table: SmolStr },
+}
+
+/// What speaks for writes to a table that are not lost after its rows were copied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CopyEvidence {
+    /// A trigger of the table mentions the copy.
+    Trigger,
+    /// A last copy of some rows ran under a lock.
+    LaterCopy,
+    /// Code may write to both tables since an earlier deployment.
+    EarlierDeployment,
+    /// The copy does not get the name of the table.
+    MovedElsewhere,
+    /// Migrations write the rows of the table.
+    Listed,
 }
 
 /// Evidence against an existing row with the key of an INSERT.
@@ -200,7 +244,23 @@ impl Assumption {
             | Self::HoldsLargeObjects { .. }
             | Self::ExistsAsUsed { .. }
             | Self::EarlierRefusalCorrected => Confidence::Possible,
-            Self::MayStopThoughEmpty { .. } | Self::NoTransactionAround | Self::CopyNotRun => Confidence::Possible,
+            Self::MayStopThoughEmpty { .. }
+            | Self::NoTransactionAround
+            | Self::CopyNotRun
+            | Self::WritesNotCopied { .. }
+            | Self::ReadBeforeFilled { .. }
+            | Self::UsedThroughPolicy { .. }
+            | Self::UsesPrivilege { .. }
+            | Self::UsesRule { .. }
+            | Self::GivesValue { .. }
+            | Self::CalledByName { .. }
+            | Self::WritesView { .. }
+            | Self::NamesConstraint { .. }
+            | Self::HandlerExpectsOther
+            | Self::SchemaExists { .. }
+            | Self::KeyNotReplaced { .. }
+            | Self::RowsViolate { .. }
+            | Self::WritesViolate { .. } => Confidence::Possible,
         }
     }
 }
@@ -308,7 +368,62 @@ impl fmt::Display for Assumption {
             Self::NoTransactionAround => f.write_str(
                 "assumes that each statement commits on its own: nothing shows which program runs the file",
             ),
+            Self::WritesNotCopied { table, because } => {
+                write!(f, "assumes that others write to `{table}` and that no copy has these writes, although {because}")
+            }
+            Self::ReadBeforeFilled { table } => {
+                write!(f, "assumes that deployed code reads `{table}` before later statements fill it")
+            }
+            Self::UsedThroughPolicy { table } => {
+                write!(f, "assumes that deployed code uses `{table}` through a policy that is gone, although others are left")
+            }
+            Self::UsesPrivilege { role } if role == "public" => {
+                f.write_str("assumes that deployed code has the privilege only through PUBLIC")
+            }
+            Self::UsesPrivilege { role } => {
+                write!(f, "assumes that deployed code runs as `{role}` and has the privilege from no other GRANT")
+            }
+            Self::UsesRule { table } => {
+                write!(f, "assumes that deployed code runs commands on `{table}` to which the rule applies")
+            }
+            Self::GivesValue { table, column } => {
+                write!(f, "assumes that deployed code gives `{column}` of `{table}` values, although it has a default")
+            }
+            Self::CalledByName { function, parameter } => {
+                write!(f, "assumes that deployed code calls `{function}` with `{parameter}` by name")
+            }
+            Self::WritesView { view } => write!(f, "assumes that deployed code writes through the view `{view}`"),
+            Self::NamesConstraint { constraint } => {
+                write!(f, "assumes that deployed code names `{constraint}` in ON CONFLICT or where it handles errors")
+            }
+            Self::HandlerExpectsOther => f.write_str("assumes that the handler is there for another error"),
+            Self::SchemaExists { schema } => {
+                write!(f, "assumes that the schema `{schema}` exists and has objects, although no migration creates it")
+            }
+            Self::KeyNotReplaced { table } => {
+                write!(f, "assumes that the unique index that `{table}` still has does not replace the key")
+            }
+            Self::RowsViolate { constraint } => {
+                write!(f, "assumes that one of the few rows of this statement violates `{constraint}`")
+            }
+            Self::WritesViolate { table } => {
+                write!(f, "assumes that deployed code writes rows to `{table}` that it refuses")
+            }
         }
+    }
+}
+
+impl fmt::Display for CopyEvidence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Trigger => "a trigger may copy them",
+            Self::LaterCopy => "the last copy ran under a lock",
+            Self::EarlierDeployment => {
+                "code may write to both tables since the earlier deployment that copied the rows"
+            }
+            Self::MovedElsewhere => "the copy does not replace the table under its name",
+            Self::Listed => "migrations write the rows of the table",
+        })
     }
 }
 

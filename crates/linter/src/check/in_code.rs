@@ -40,14 +40,19 @@ impl Checker<'_> {
         in_code(of_file, &executed[at], false, (&executed[..at], &executed[at + 1..]))
     }
 
-    /// Shows what a handler caught, and makes nothing of, to the rule about that.
+    /// Shows what a handler caught, and makes nothing of, to the rules about that.
     fn found_in_caught(&self, visit: &StatementVisit<'_>, rules: &[(&'static Rule, Severity)]) -> Vec<Diagnostic> {
-        let rule = &rules::compatibility::if_not_exists_masks_difference::RULE;
-        let Some(rule) = rules.iter().find(|(other, _)| std::ptr::eq(*other, rule)) else { return Vec::new() };
+        let about_it =
+            [&rules::compatibility::if_not_exists_masks_difference::RULE, &rules::engine::statement_will_fail::RULE];
+        let rules: Vec<_> = rules
+            .iter()
+            .filter(|(rule, _)| about_it.iter().any(|other| std::ptr::eq(*other, *rule)))
+            .copied()
+            .collect();
         let caught = visit.code.caught.iter().filter(|_| visit.evidence == Evidence::Predicted);
         let found = caught.flat_map(|run| {
             let context = in_code(self.context(visit, None), run, true, (&[], &[]));
-            let mut found = self.found_by_rules(&context, visit.statement.range, &[*rule]);
+            let mut found = self.found_by_rules(&context, visit.statement.range, &rules);
             found.iter_mut().for_each(|diagnostic| report::place_in_file(diagnostic, visit.file, &run.code));
             found
         });

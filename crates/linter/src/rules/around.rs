@@ -2,7 +2,7 @@
 
 use crate::rule::RuleContext;
 use crate::rules::names::{Names, speaks_of};
-use pgvet_model::catalog::{Catalog, Oid, Relation, TEMPORARY_SCHEMA};
+use pgvet_model::catalog::{Catalog, Oid, Relation, RelationKind, TEMPORARY_SCHEMA};
 use pgvet_model::effect::{RelationName, RemovedObject, RenamedObject};
 use pgvet_model::routine::{Ending, Trial};
 use pgvet_syntax::ast::{
@@ -298,4 +298,23 @@ pub(crate) fn successor(catalog: &Catalog, old: &Relation, name: &RelationName) 
         Some(missing) => Successor::Lacks(missing.name.to_string()),
         None => Successor::Compatible(oid),
     }
+}
+
+/// Whether a table of this deployment holds no rows: no statement has put any into it or its partitions.
+pub(crate) fn is_new_and_empty(context: &RuleContext<'_>, catalog: &Catalog, oid: Oid) -> bool {
+    let mut tables = vec![oid];
+    while let Some(table) = tables.pop() {
+        let relation = catalog.relation(table);
+        // What only the look ahead has made is newer than the statement.
+        let known = context.before.get_relation(table);
+        let is_new = known.is_none_or(|known| known.birth.is_of(context.deployment()));
+        if !is_new || relation.birth.filled || !relation.known || !relation.kind.is_table() {
+            return false;
+        }
+        if relation.kind == RelationKind::ForeignTable {
+            return false;
+        }
+        tables.extend(&relation.children);
+    }
+    true
 }

@@ -47,8 +47,9 @@ impl<'n> Names<'n> {
     }
 }
 
+/// A dollar can be part of a name, but `name$tag$` ends a quoted text.
 fn is_of_word(character: char) -> bool {
-    character.is_alphanumeric() || matches!(character, '_' | '$')
+    character.is_alphanumeric() || character == '_'
 }
 
 #[cfg(test)]
@@ -63,6 +64,7 @@ mod tests {
             ("DROP TABLE orders_old", vec![]),
             ("EXECUTE 'ALTER TABLE public.orders'", vec!["orders"]),
             ("SELECT * FROM \"Mixed\", mixed", vec!["Mixed"]),
+            ("EXECUTE $s$DROP TABLE orders$s$", vec!["orders"]),
             ("SELECT \"two words\" FROM orders", vec!["orders", "two words"]),
         ] {
             assert_eq!(names.each_in(text).collect::<Vec<_>>(), expected, "{text}");

@@ -1,7 +1,7 @@
 //! Indexes.
 
-use super::Oid;
-use pgvet_syntax::ast::{Expr, IndexElement};
+use super::{Catalog, Oid, Relation};
+use pgvet_syntax::ast::{Expr, ExprKind, IndexElement};
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 use std::sync::Arc;
@@ -35,5 +35,37 @@ impl Index {
 
     pub fn has_expressions(&self) -> bool {
         self.elements.iter().any(|element| element.key.as_column().is_none())
+    }
+}
+
+impl Catalog {
+    /// The name of an index that finds the rows which refer to one: it begins with the columns, in any order.
+    pub fn index_for_foreign_key<'c>(&'c self, table: &Relation, columns: &[SmolStr]) -> Option<&'c SmolStr> {
+        let indexes = table.indexes.iter().filter_map(|oid| {
+            let relation: &Relation = self.get_relation(*oid)?;
+            Some((relation.index()?, &relation.name))
+        });
+        let mut usable = indexes.filter(|(index, _)| index.valid || index.parent.is_none());
+        let found = usable.find(|(index, _)| {
+            let is_whole = index.predicate.as_deref().is_none_or(|predicate| is_not_null(predicate, columns));
+            let leading = index.elements.iter().take(columns.len()).map(|element| element.key.as_column());
+            let leading: Option<Vec<&SmolStr>> = leading.collect();
+            is_whole
+                && leading.is_some_and(|leading| {
+                    leading.len() == columns.len() && columns.iter().all(|column| leading.contains(&column))
+                })
+        });
+        found.map(|(_, name)| name)
+    }
+}
+
+/// `column IS NOT NULL`: rows without a reference need no index.
+fn is_not_null(predicate: &Expr, columns: &[SmolStr]) -> bool {
+    match &predicate.kind {
+        ExprKind::IsNull { operand, negated: true } => {
+            operand.as_column().is_some_and(|column| columns.contains(column))
+        }
+        ExprKind::And(parts) => parts.iter().all(|part| is_not_null(part, columns)),
+        _ => false,
     }
 }

@@ -5,6 +5,7 @@
 
 mod by_name;
 mod constraint;
+mod copied;
 mod doubt;
 mod function;
 mod index;
@@ -22,6 +23,7 @@ mod statistics;
 mod types;
 
 pub use constraint::*;
+pub use copied::Copied;
 pub use function::*;
 pub use index::*;
 pub use mentions::Mention;

@@ -1,6 +1,6 @@
 //! Tables, views, sequences and composite types.
 
-use super::{Constraint, Index, Oid, SqlType};
+use super::{Constraint, Copied, Index, Oid, SqlType};
 use crate::catalog::RelationKind;
 use crate::deployment::Deployment;
 use pgvet_syntax::ast::{
@@ -36,6 +36,8 @@ pub struct Relation {
     /// Oids of the indexes on this table, in creation order.
     pub indexes: Vec<Oid>,
     pub triggers: Vec<Trigger>,
+    /// DISABLE TRIGGER ALL: those that check foreign keys are off, too.
+    pub all_triggers_off: bool,
     pub rules: Vec<SmolStr>,
     /// The relations that the actions and the condition of a rule name.
     pub rule_references: Vec<(SmolStr, Oid)>,
@@ -66,6 +68,8 @@ pub struct Relation {
     pub referenced_by: Vec<Oid>,
     /// Views and materialized views that read it.
     pub viewed_by: Vec<Oid>,
+    /// The last copy from each table whose rows statements have inserted.
+    pub copies: Vec<Copied>,
     pub detail: RelationDetail,
 }
 
@@ -286,6 +290,7 @@ impl Relation {
             constraints: Vec::new(),
             indexes: Vec::new(),
             triggers: Vec::new(),
+            all_triggers_off: false,
             rules: Vec::new(),
             rule_references: Vec::new(),
             policies: Vec::new(),
@@ -305,6 +310,7 @@ impl Relation {
             owned_sequences: Vec::new(),
             referenced_by: Vec::new(),
             viewed_by: Vec::new(),
+            copies: Vec::new(),
             detail: RelationDetail::None,
         }
     }

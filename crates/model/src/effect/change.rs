@@ -3,7 +3,7 @@
 
 use super::RelationName;
 use crate::catalog::Oid;
-use pgvet_syntax::ast::{Grant, Setting, TriggerChoice};
+use pgvet_syntax::ast::{Grant, RuleEvent, Setting, TriggerChoice};
 use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
 
@@ -27,6 +27,8 @@ pub enum ChangedObject {
     Rule {
         table: RelationName,
         name: SmolStr,
+        /// What one that is created does.
+        does: Option<RuleAction>,
     },
     Policy {
         table: RelationName,
@@ -95,6 +97,18 @@ impl ChangedObject {
             | Self::Setting { .. } => None,
         }
     }
+}
+
+/// What a rule does to the commands that it is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RuleAction {
+    pub event: RuleEvent,
+    /// The command itself is not run.
+    pub instead: bool,
+    /// No other statement is run.
+    pub nothing: bool,
+    /// It has a condition.
+    pub conditional: bool,
 }
 
 /// How an object changes.

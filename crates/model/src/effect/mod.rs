@@ -12,7 +12,7 @@ mod unknown;
 
 use crate::catalog::{Oid, Relation, RelationKind, SqlType};
 pub use catalog_rows::CatalogRows;
-pub use change::{ChangeAction, ChangedObject, ObjectChange};
+pub use change::{ChangeAction, ChangedObject, ObjectChange, RuleAction};
 use pgvet_syntax::ast::LockMode;
 use pgvet_syntax::source::TextRange;
 pub use reach::Reach;

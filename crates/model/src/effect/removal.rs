@@ -63,6 +63,12 @@ pub enum RenamedObject {
         old: SmolStr,
         new: SmolStr,
     },
+    /// A constraint that ON CONFLICT can name: a primary key, or a unique or exclusion constraint.
+    Constraint {
+        table: RelationName,
+        old: SmolStr,
+        new: SmolStr,
+    },
     Schema {
         old: SmolStr,
         new: SmolStr,

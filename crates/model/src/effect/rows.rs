@@ -67,6 +67,8 @@ pub enum RowsReason {
     Picked { column: SmolStr },
     /// The rows are joined to a few others, each of which may match many.
     JoinedToFew { table: SmolStr },
+    /// They refer to rows of the table that the statement deletes. `of_few`: to a few of them.
+    Cascade { table: SmolStr, of_few: bool },
     /// A limit, a list or an end of a range that only run time knows.
     GivenAtRunTime,
     /// Such a part in each round of a loop that commits its rounds.
@@ -95,6 +97,8 @@ pub enum RowsReason {
     EndOfIndex,
     /// No index finds the rows.
     NoIndex,
+    /// No index finds the rows that refer to a deleted one, so each of these reads the whole table.
+    NoIndexOnForeignKey { columns: SmolStr },
 }
 
 /// A read of the rows of a table.
@@ -146,7 +150,14 @@ impl Rows {
     /// Whether something speaks for few rows, although nothing bounds them.
     pub fn may_be_few(&self) -> bool {
         use RowsReason as R;
-        let few = matches!(self.reason, R::Picked { .. } | R::JoinedToFew { .. } | R::GivenAtRunTime | R::FirstRow);
+        let few = matches!(
+            self.reason,
+            R::Picked { .. }
+                | R::JoinedToFew { .. }
+                | R::GivenAtRunTime
+                | R::FirstRow
+                | R::Cascade { of_few: true, .. }
+        );
         self.extent == Extent::UnknownPart && few
     }
 
@@ -195,6 +206,10 @@ impl fmt::Display for RowsReason {
             Self::FilledHere => f.write_str("the table holds only rows of this deployment"),
             Self::Picked { column } => write!(f, "`{column}` is compared with constants, which bounds nothing"),
             Self::JoinedToFew { table } => write!(f, "each of the few rows of `{table}` may match many"),
+            Self::Cascade { table, of_few: true } => write!(f, "only few rows of `{table}` are deleted"),
+            Self::Cascade { table, of_few: false } => {
+                write!(f, "nothing bounds the rows that refer to the deleted rows of `{table}`")
+            }
             Self::GivenAtRunTime => f.write_str("a value that is known only at run time limits the rows"),
             Self::Batch => f.write_str("each round of a loop commits its part"),
             Self::SystemCatalog => f.write_str("the rows are those of system catalogs"),
@@ -208,6 +223,7 @@ impl fmt::Display for RowsReason {
             Self::FirstRow => f.write_str("the first row found is enough"),
             Self::EndOfIndex => f.write_str("the end of an index has the value"),
             Self::NoIndex => f.write_str("no index finds the rows"),
+            Self::NoIndexOnForeignKey { columns } => write!(f, "no index begins with the foreign key `{columns}`"),
         }
     }
 }

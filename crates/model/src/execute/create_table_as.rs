@@ -63,6 +63,7 @@ impl Executor<'_> {
             return Ok(());
         };
         let described = query.and_then(|query| self.describe_query(query));
+        let read_before = self.effects.reads.len();
         if let Some(query) = query {
             // WITH NO DATA stops after the analysis.
             self.read_query(query, if into.with_data { Depth::Run } else { Depth::Analyze })?;
@@ -94,6 +95,9 @@ impl Executor<'_> {
         }
         let created = self.effects.creates.len();
         self.store_relation(relation);
+        if kind == RelationKind::Table {
+            self.note_copies(oid, read_before, into.name.range());
+        }
         self.count_catalog_rows(created);
         Ok(())
     }

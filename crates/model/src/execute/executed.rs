@@ -248,6 +248,17 @@ impl Executor<'_> {
         result
     }
 
+    /// Whether an earlier statement of the transaction holds a lock on the relation that blocks writes.
+    pub(super) fn blocks_writes(&self, oid: Oid) -> bool {
+        let of_block = self.session.block.iter().flat_map(|block| &block.locks);
+        of_block.chain(&self.recorder.locks).any(|held| held.relation == oid && held.mode.blocks_writes())
+    }
+
+    /// Where the file shows a range of the statement.
+    pub(super) fn in_file(&self, range: TextRange) -> TextRange {
+        self.recorder.text.as_ref().map_or(range, |code| code.shown.range(range))
+    }
+
     fn session_in_code(&self) -> Session {
         let mut session = self.session.clone();
         if session.block.is_none() {

@@ -46,7 +46,7 @@ pub(crate) use routine::Bodies;
 use crate::catalog::{Birth, Catalog, Oid, Relation};
 use crate::deployment::Deployment;
 use crate::effect::{Effects, Failure, FailureSubject, UnknownReason};
-use crate::session::{Place, Session, SettingsInEffect};
+use crate::session::{Place, Session};
 use crate::version::Target;
 use pgvet_syntax::ast::{Ast, Transaction};
 use pgvet_syntax::source::TextRange;
@@ -135,7 +135,7 @@ pub(crate) struct Executor<'a> {
 /// The result of trying a statement outside of any migration.
 pub(crate) struct Tried {
     pub(crate) catalog: Catalog,
-    pub(crate) settings: SettingsInEffect,
+    pub(crate) session: Session,
     pub(crate) effects: Effects,
     pub(crate) code: CodeRun,
 }
@@ -178,7 +178,7 @@ pub(crate) fn try_statement(
     };
     executor.run(ast);
     let code = executor.recorder.finish(&executor.effects);
-    Tried { catalog: executor.catalog, settings: executor.session.settings, effects: executor.effects, code }
+    Tried { catalog: executor.catalog, session: executor.session, effects: executor.effects, code }
 }
 
 impl Executor<'_> {

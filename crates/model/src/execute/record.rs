@@ -1,11 +1,12 @@
 //! Records effects, and keeps what follows from them: locks held by the transaction, tables that hold rows.
 
 use super::Executor;
-use crate::catalog::{Birth, Oid, RelationKind};
+use crate::catalog::{Birth, Copied, Oid, RelationKind};
 use crate::effect::{
     ChangeAction, ChangedObject, DataChange, DataChangeKind, IndexBuild, IndexBuildCause, Lock, LockCause,
     ObjectChange, RelationName, Rewrite, RewriteCause, Rows, Scan, ScanCause, Visibility,
 };
+use crate::session::Place;
 use pgvet_syntax::ast::LockMode;
 use pgvet_syntax::source::TextRange;
 
@@ -133,6 +134,26 @@ impl Executor<'_> {
             self.fill(oid, &rows);
         }
         self.effects.data_changes.push(DataChange { relation, kind, rows, by_trigger: false, range });
+    }
+
+    /// Notes that a statement inserts rows of tables that it has read since `read_before`.
+    pub(crate) fn note_copies(&mut self, into: Oid, read_before: usize, range: TextRange) {
+        let sources: Vec<(Oid, bool)> = (self.effects.reads[read_before..].iter())
+            .filter(|read| read.relation.kind.is_table() && read.relation.oid != into && !read.rows.is_few())
+            .map(|read| (read.relation.oid, read.rows.is_whole()))
+            .collect();
+        for (from, is_whole) in sources {
+            let copied = Copied {
+                from,
+                deployment: self.deployment,
+                transaction: self.transaction,
+                writes_blocked: self.blocks_writes(from),
+                is_whole,
+                statement: self.place.range,
+                place: Place { range: self.in_file(range), ..self.place },
+            };
+            self.catalog.note_copy(into, copied);
+        }
     }
 
     /// Notes that a table has got rows.

@@ -11,6 +11,7 @@ use crate::catalog::{Function, Oid, QualifiedName, RelationKind, SqlType, TypeKi
 use crate::effect::{LockCause, RenamedObject, Renaming};
 use pgvet_syntax::ast::{LockMode, Name, ObjectKind, ObjectName, Rename, Signature};
 use pgvet_syntax::source::TextRange;
+use smol_str::SmolStr;
 
 impl Executor<'_> {
     pub(super) fn rename(&mut self, rename: &Rename) -> Run {
@@ -76,6 +77,7 @@ impl Executor<'_> {
                 self.check_constraint_is_new(table, &rename.new_name)?;
             }
             if let Some(constraint) = self.constraint_with_index(table, oid) {
+                self.note_renamed_constraint(table, &constraint, &new, rename.object.range());
                 self.catalog.rename_constraint(table, &constraint, new.clone());
             }
         } else if let Some(row_type) = self.row_type_of(oid) {
@@ -95,8 +97,13 @@ impl Executor<'_> {
         self.effects.renames.push(Renaming { object: RenamedObject::Other { kind, before, after }, range });
     }
 
+    fn note_renamed_constraint(&mut self, table: Oid, old: &SmolStr, new: &SmolStr, range: TextRange) {
+        let object = RenamedObject::Constraint { table: self.relation_name(table), old: old.clone(), new: new.clone() };
+        self.effects.renames.push(Renaming { object, range });
+    }
+
     /// The constraint that an index implements.
-    fn constraint_with_index(&self, table: Oid, index: Oid) -> Option<smol_str::SmolStr> {
+    fn constraint_with_index(&self, table: Oid, index: Oid) -> Option<SmolStr> {
         let constraints = &self.catalog.relation(table).constraints;
         constraints.iter().find(|constraint| constraint.index() == Some(index)).map(|found| found.name.clone())
     }
@@ -159,6 +166,7 @@ impl Executor<'_> {
             self.lock(index, LockMode::ShareUpdateExclusive, LockCause::Part, rename.object.range());
             let schema = self.catalog.relation(index).schema.clone();
             self.catalog.rename_relation(index, schema, new.clone());
+            self.note_renamed_constraint(table, &old.text, new, rename.object.range());
         }
         self.catalog.rename_constraint(table, &old.text, new.clone());
         // A CHECK has the same name in all children; a NOT NULL that a child had before keeps its own.
@@ -224,7 +232,7 @@ impl Executor<'_> {
         }
         for table in tables {
             let relation = self.catalog.relation_mut(table);
-            let names: Vec<&mut smol_str::SmolStr> = match rename.kind {
+            let names: Vec<&mut SmolStr> = match rename.kind {
                 ObjectKind::Trigger => relation.triggers.iter_mut().map(|trigger| &mut trigger.name).collect(),
                 ObjectKind::Policy => relation.policies.iter_mut().map(|policy| &mut policy.name).collect(),
                 _ => relation.rules.iter_mut().collect(),

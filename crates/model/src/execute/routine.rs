@@ -232,7 +232,7 @@ impl Executor<'_> {
             Ok(flow) => Ok(flow),
             Err(failure) => {
                 let handler = section.handlers.iter().find(|handler| catches(handler, failure.sqlstate));
-                if handler.is_some_and(Handler::does_nothing) && !self.is_doubtful(&failure) {
+                if handler.is_some_and(Handler::only_notes) && !self.is_doubtful(&failure) {
                     self.catch_refused();
                 }
                 self.forget_refused();
@@ -393,11 +393,7 @@ impl Executor<'_> {
     fn conditional(&mut self, conditional: &Conditional, code: &Code) -> Run<Flow> {
         let mut possible = Vec::new();
         for branch in &conditional.branches {
-            let decided = match code.expression(&branch.condition) {
-                Some(condition) => self.decide(&condition),
-                None => self.text_value(&branch.condition, code).and_then(|value| value.truth()),
-            };
-            match decided {
+            match self.decide_branch(branch, code) {
                 Some(true) if possible.is_empty() => return self.statements(&branch.statements, code),
                 Some(true) => {
                     possible.push(branch.statements.as_slice());
@@ -416,6 +412,14 @@ impl Executor<'_> {
                 possible.extend(otherwise.iter().map(|otherwise| otherwise.statements.as_slice()));
                 Ok(self.one_of(possible, code))
             }
+        }
+    }
+
+    /// Whether the condition of a branch holds, where that is known.
+    fn decide_branch(&self, branch: &plpgsql::Branch, code: &Code) -> Option<bool> {
+        match code.expression(&branch.condition) {
+            Some(condition) => self.decide(&condition),
+            None => self.text_value(&branch.condition, code).and_then(|value| value.truth()),
         }
     }
 

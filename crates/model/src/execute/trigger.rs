@@ -4,7 +4,7 @@ use super::alter_table::is_system_column;
 use super::query::Depth;
 use super::{Executor, Run, fail};
 use crate::catalog::{Oid, Policy, RelationKind, Trigger};
-use crate::effect::{ChangeAction, ChangedObject};
+use crate::effect::{ChangeAction, ChangedObject, RuleAction};
 use pgvet_syntax::ast::{
     AlterPolicy, CreatePolicy, CreateRule, CreateTrigger, Expr, ExprKind, Firing, LockMode, Name, ObjectName,
     TriggerChoice, TriggerTiming,
@@ -197,7 +197,14 @@ impl Executor<'_> {
             let reason = format!("rule \"{}\" for relation \"{}\" already exists", create.name.text, relation.name);
             return fail("42710", reason, create.name.range);
         }
-        let object = ChangedObject::Rule { table: self.relation_name(table), name: create.name.text.clone() };
+        let does = RuleAction {
+            event: create.event,
+            instead: create.instead,
+            nothing: create.actions.is_empty(),
+            conditional: create.condition.is_some(),
+        };
+        let (name, table) = (create.name.text.clone(), self.relation_name(table));
+        let object = ChangedObject::Rule { table, name, does: Some(does) };
         self.change_object(object, ChangeAction::Create, create.name.range);
         Ok(())
     }

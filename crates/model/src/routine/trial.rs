@@ -60,7 +60,9 @@ impl Trial {
         // Some statements need a transaction block, others must not be in one.
         let is_refused_there = tried.effects.fails.as_ref().is_some_and(|failure| failure.sqlstate == "25001");
         let tried = if is_refused_there { run(false) } else { tried };
-        (self.catalog, self.session.settings) = (tried.catalog.clone(), tried.settings.clone());
+        self.catalog = tried.catalog.clone();
+        self.session.settings = tried.session.settings.clone();
+        self.session.prepared = tried.session.prepared.clone();
         tried
     }
 

@@ -217,8 +217,33 @@ pub struct CreateRule {
     pub name: Name,
     pub table: ObjectName,
     pub or_replace: bool,
+    pub event: RuleEvent,
+    /// DO INSTEAD.
+    pub instead: bool,
     pub condition: Option<Expr>,
+    /// Empty for NOTHING.
     pub actions: Vec<super::Ast>,
+}
+
+/// The command that a rule is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RuleEvent {
+    Select,
+    Insert,
+    Update,
+    Delete,
+}
+
+impl RuleEvent {
+    /// The word in SQL.
+    pub fn sql(self) -> &'static str {
+        match self {
+            Self::Select => "SELECT",
+            Self::Insert => "INSERT",
+            Self::Update => "UPDATE",
+            Self::Delete => "DELETE",
+        }
+    }
 }
 
 /// CREATE POLICY.

@@ -79,6 +79,15 @@ impl Handler {
             matches!(statement.kind, StatementKind::Null | StatementKind::Continue(_) | StatementKind::Return(None))
         })
     }
+
+    /// Whether it does no more than write a message that nobody has to notice, such as `RAISE NOTICE`.
+    pub fn only_notes(&self) -> bool {
+        self.statements.iter().all(|statement| match &statement.kind {
+            StatementKind::Null | StatementKind::Continue(_) | StatementKind::Return(None) => true,
+            StatementKind::Raise(raise) => !matches!(raise.level, RaiseLevel::Warning | RaiseLevel::Exception),
+            _ => false,
+        })
+    }
 }
 
 /// A condition that a handler catches.

@@ -4,13 +4,15 @@ use super::large_objects::Refers;
 use crate::report::{Finding, Reporter};
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::around::{earlier, rest};
-use crate::rules::text::{enumerate, identifier};
-use pgvet_model::catalog::{Column, Relation};
-use pgvet_syntax::ast::{AlterTableAction, Ast, Expr, ExprKind, ObjectKind, ObjectName, Part};
+use crate::rules::text::{enumerate, identifier, sql_name};
+use pgvet_model::catalog::{Oid, Relation};
+use pgvet_model::effect::{DataChangeKind, RelationName, RemovalReason, RemovedObject, Visibility};
+use pgvet_syntax::ast::{Ast, Expr, ExprKind, LockMode, Part};
 use pgvet_syntax::source::TextRange;
 
 declare_rule! {
-    /// A table or column that refers to large objects is dropped or truncated, and nothing removes the objects.
+    /// Rows, a table or a column that refer to large objects are deleted, dropped, truncated or get another type, and nothing
+    /// removes the objects.
     ///
     /// ## Why it matters
     ///
@@ -40,6 +42,7 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - the migration calls `lo_unlink`
+    /// - `DELETE` from a table with the trigger `lo_manage`, which removes the objects of deleted rows
     /// - tables that the same deployment created
     /// - the migration undoes it with `ROLLBACK`
     ///
@@ -50,74 +53,118 @@ declare_rule! {
     statement = check,
 }
 
+/// How large objects lose their last reference.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Loss {
+    Dropped,
+    Emptied,
+    Deleted,
+    Retyped,
+}
+
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
-    if context.effects.fails.is_some() {
+    let effects = context.effects;
+    if effects.fails.is_some() {
         return;
     }
-    match context.ast {
-        Ast::Drop(drop) if drop.kind == ObjectKind::Table => {
-            drop.objects.iter().for_each(|object| table(context, &object.name, "dropping", reporter));
-        }
-        Ast::Truncate(truncate) => {
-            truncate.tables.iter().for_each(|(name, _)| table(context, name, "emptying", reporter));
-        }
-        Ast::AlterTable(alter) => {
-            for command in &alter.commands {
-                let AlterTableAction::DropColumn { column, .. } = &command.action else { continue };
-                let found = existing(context, &alter.name);
-                let columns = found.map(|relation| columns(context, relation)).unwrap_or_default();
-                let dropped: Vec<(&str, Refers)> =
-                    columns.into_iter().filter(|(name, _)| *name == column.text).collect();
-                report(context, &alter.name, &dropped, "dropping", column.range, reporter);
+    let mut seen: Vec<Oid> = Vec::new();
+    for removal in effects.removals.iter().filter(|removal| removal.reason != RemovalReason::Part) {
+        match &removal.object {
+            RemovedObject::Relation(table) if !seen.contains(&table.oid) => {
+                seen.push(table.oid);
+                whole_table(context, reporter, table, Loss::Dropped, removal.range);
             }
+            RemovedObject::Column { table, column } => {
+                let columns = existing(context, table).map(|relation| Refers::columns(context.before, relation));
+                let dropped: Vec<(&str, Refers)> =
+                    columns.unwrap_or_default().into_iter().filter(|(name, _)| *name == column.as_str()).collect();
+                report(context, reporter, table, &dropped, Loss::Dropped, removal.range);
+            }
+            _ => {}
         }
-        _ => {}
+    }
+    for table in &effects.truncates {
+        whole_table(context, reporter, table, Loss::Emptied, context.statement.range);
+    }
+    for change in effects.data_changes.iter().filter(|change| change.kind == DataChangeKind::Delete) {
+        let is_managed = context.before.get_relation(change.relation.oid).is_some_and(|table| has_manager(table));
+        if change.rows.bound() != Some(0) && !is_managed {
+            whole_table(context, reporter, &change.relation, Loss::Deleted, change.range);
+        }
+    }
+    for lock in effects.locks.iter().filter(|lock| lock.mode == LockMode::AccessExclusive) {
+        let (Some(before), Some(after)) =
+            (existing(context, &lock.relation), context.after.get_relation(lock.relation.oid))
+        else {
+            continue;
+        };
+        let is_other =
+            |name: &str| after.column(name).is_some_and(|column| Refers::of_column(context.after, column).is_none());
+        let mut columns = Refers::columns(context.before, before);
+        columns.retain(|(name, _)| is_other(name));
+        report(context, reporter, &lock.relation, &columns, Loss::Retyped, lock.range);
     }
 }
 
-fn table(context: &RuleContext<'_>, name: &ObjectName, verb: &str, reporter: &mut Reporter<'_>) {
-    let Some(relation) = existing(context, name) else { return };
-    report(context, name, &columns(context, relation), verb, name.range(), reporter);
+fn whole_table(
+    context: &RuleContext<'_>,
+    reporter: &mut Reporter<'_>,
+    table: &RelationName,
+    loss: Loss,
+    range: TextRange,
+) {
+    let Some(relation) = existing(context, table) else { return };
+    report(context, reporter, table, &Refers::columns(context.before, relation), loss, range);
 }
 
 /// The table, if it is older than the migration.
-fn existing<'c>(context: &'c RuleContext<'_>, name: &ObjectName) -> Option<&'c Relation> {
-    let path = context.session.settings.search_path();
-    let relation = context.before.relation(context.before.find_relation(name, &path)?);
-    (!relation.birth.is_of(context.deployment()) && !relation.is_temporary()).then_some(relation)
+fn existing<'c>(context: &RuleContext<'c>, table: &RelationName) -> Option<&'c Relation> {
+    let is_old = table.visibility == Visibility::Existing && table.kind.is_table();
+    context.before.get_relation(table.oid).map(|relation| &**relation).filter(|_| is_old)
 }
 
-/// The columns that may refer to large objects, or only those that certainly do if there are any.
-fn columns<'c>(context: &RuleContext<'_>, relation: &'c Relation) -> Vec<(&'c str, Refers)> {
-    let large = |column: &'c Column| Some((column.name.as_str(), Refers::of_column(context.before, column)?));
-    let mut columns: Vec<(&str, Refers)> = relation.columns.iter().filter_map(large).collect();
-    if columns.iter().any(|(_, refers)| *refers == Refers::Surely) {
-        columns.retain(|(_, refers)| *refers == Refers::Surely);
-    }
-    columns
+/// Whether a trigger removes the large objects of deleted rows.
+fn has_manager(table: &Relation) -> bool {
+    table.triggers.iter().any(|trigger| trigger.events.delete && trigger.function_name == "lo_manage")
 }
 
 fn report(
     context: &RuleContext<'_>,
-    table: &ObjectName,
-    columns: &[(&str, Refers)],
-    verb: &str,
-    range: TextRange,
     reporter: &mut Reporter<'_>,
+    table: &RelationName,
+    columns: &[(&str, Refers)],
+    loss: Loss,
+    range: TextRange,
 ) {
     let Some((first, refers)) = columns.first() else { return };
     if earlier(context).any(unlinks) || rest(context).iter().any(|ast| unlinks(ast)) {
         return;
     }
+    let verb = match loss {
+        Loss::Dropped => "dropping this",
+        Loss::Emptied => "emptying this",
+        Loss::Deleted => "deleting these rows",
+        Loss::Retyped => "changing this type",
+    };
     let message = format!(
-        "{verb} this leaves behind the large objects to which {} of `{}` refers, and nothing will ever remove them",
+        "{verb} leaves behind the large objects to which {} of `{}` refers, and nothing will ever remove them",
         enumerate(columns.iter().map(|(name, _)| *name)),
-        table.name.text
+        table.name
     );
-    let column = identifier(first);
-    let help = format!(
-        "first, in batches if there are many:\n    SELECT lo_unlink({column}) FROM {table} WHERE {column} IS NOT NULL;"
-    );
+    let (column, name) = (identifier(first), sql_name(context, table));
+    let unlink = format!("SELECT lo_unlink({column}) FROM {name} WHERE {column} IS NOT NULL;");
+    let help = match loss {
+        Loss::Retyped => format!(
+            "copy the data to a new column instead, and remove the objects before you drop the old one, in batches if there \
+             are many:\n    {unlink}"
+        ),
+        Loss::Deleted => {
+            format!(
+                "first, for the same rows:\n    SELECT lo_unlink({column}) FROM {name} WHERE {column} IS NOT NULL AND (...);"
+            )
+        }
+        Loss::Dropped | Loss::Emptied => format!("first, in batches if there are many:\n    {unlink}"),
+    };
     let finding = reporter.report(range, message).help(help);
     refers.assumption(first).into_iter().fold(finding, Finding::assuming).emit();
 }

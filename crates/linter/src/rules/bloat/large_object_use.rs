@@ -3,11 +3,13 @@
 use super::large_objects::{Refers, calls};
 use crate::report::{Finding, Reporter};
 use crate::rule::{RoutineContext, RuleContext, declare_rule};
-use pgvet_syntax::ast::{AlterTableAction, Ast, ColumnDef, FunctionCall, TableElement};
+use pgvet_model::catalog::{Oid, Relation};
+use pgvet_syntax::ast::{AlterTableAction, Ast, ColumnDef, FunctionCall, LockMode, TableElement};
 use pgvet_syntax::source::TextRange;
 
 declare_rule! {
-    /// Data is stored in large objects: by `lo_create` or a similar function, or in a column of type `oid` or `lo`.
+    /// Data is stored in large objects: by `lo_create` or a similar function, or in a column of type `oid`, `lo` or a domain
+    /// over one of them.
     ///
     /// ## Why it matters
     ///
@@ -44,23 +46,63 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     for call in calls(context.ast) {
         report_call(call, call.name_range, reporter);
     }
-    match context.ast {
+    if context.effects.fails.is_some() {
+        return;
+    }
+    let created = context.effects.creates.iter().filter(|created| created.kind.is_table());
+    let altered = context.effects.locks.iter().filter(|lock| lock.mode == LockMode::AccessExclusive);
+    let mut seen: Vec<Oid> = Vec::new();
+    for table in created.chain(altered.map(|lock| &lock.relation)) {
+        if !seen.contains(&table.oid) {
+            seen.push(table.oid);
+            check_table(context, reporter, table.oid);
+        }
+    }
+}
+
+/// The columns of a table that refer to large objects since this statement.
+fn check_table(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, oid: Oid) {
+    let Some(after) = context.after.get_relation(oid).filter(|table| table.kind.is_table() && !table.is_partition())
+    else {
+        return;
+    };
+    let before = context.before.get_relation(oid);
+    for column in after.columns.iter().filter(|column| column.inherited_from == 0) {
+        let Some(refers) = Refers::of_column(context.after, column) else { continue };
+        let was_there = before.is_some_and(|before| match before.column(&column.name) {
+            Some(old) => Refers::of_column(context.before, old).is_some(),
+            // RENAME COLUMN makes none.
+            None => before.columns.len() == after.columns.len() && !matches!(context.ast, Ast::AlterTable(_)),
+        });
+        if !was_there {
+            report_column(reporter, place(context, &column.name), after, &column.name, refers);
+        }
+    }
+}
+
+/// The type in the definition of a column, or else the name of a new table.
+fn place(context: &RuleContext<'_>, name: &str) -> TextRange {
+    let of_definition = |column: &ColumnDef| {
+        let written = column.type_name.as_ref().filter(|_| column.name.text == name);
+        written.map(|type_name| type_name.range)
+    };
+    let found = match context.ast {
         Ast::CreateTable(create) => {
-            let columns = create.elements.iter().filter_map(|element| match element {
-                TableElement::Column(column) => Some(column),
+            let typed = create.elements.iter().find_map(|element| match element {
+                TableElement::Column(column) => of_definition(column),
                 _ => None,
             });
-            columns.for_each(|column| check_column(&create.name.name.text, column, reporter));
+            typed.or(Some(create.name.range()))
         }
-        Ast::AlterTable(alter) => {
-            for command in &alter.commands {
-                if let AlterTableAction::AddColumn { column, .. } = &command.action {
-                    check_column(&alter.name.name.text, column, reporter);
-                }
-            }
-        }
-        _ => {}
-    }
+        Ast::CreateTableAs(create) => Some(create.into.name.range()),
+        Ast::AlterTable(alter) => alter.commands.iter().find_map(|command| match &command.action {
+            AlterTableAction::AddColumn { column, .. } => of_definition(column),
+            AlterTableAction::AlterColumnType { column, type_name, .. } if column.text == name => Some(type_name.range),
+            _ => None,
+        }),
+        _ => None,
+    };
+    found.unwrap_or(context.statement.range)
 }
 
 fn check_routine(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
@@ -89,16 +131,14 @@ fn report_call(call: &FunctionCall, range: TextRange, reporter: &mut Reporter<'_
         .emit();
 }
 
-fn check_column(table: &str, column: &ColumnDef, reporter: &mut Reporter<'_>) {
-    let Some(type_name) = column.type_name.as_ref() else { return };
-    let Some(refers) = Refers::of_written(type_name) else { return };
+fn report_column(reporter: &mut Reporter<'_>, range: TextRange, table: &Relation, column: &str, refers: Refers) {
     let message = format!(
-        "`{table}.{}` refers to large objects: deleting a row leaves its object behind, and pg_dump and logical replication \
+        "`{}.{column}` refers to large objects: deleting a row leaves its object behind, and pg_dump and logical replication \
          treat it apart",
-        column.name.text
+        table.name
     );
     let help = "use bytea (text in Hibernate for strings) instead of oid; for system objects use regclass, regtype or \
                 another type of this kind";
-    let finding = reporter.report(type_name.range, message).help(help);
-    refers.assumption(&column.name.text).into_iter().fold(finding, Finding::assuming).emit();
+    let finding = reporter.report(range, message).help(help);
+    refers.assumption(column).into_iter().fold(finding, Finding::assuming).emit();
 }

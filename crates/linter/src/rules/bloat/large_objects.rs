@@ -1,8 +1,8 @@
 //! Evidence that large objects are used.
 
 use crate::confidence::Assumption;
-use pgvet_model::catalog::{Catalog, Column, Oid, TypeKind};
-use pgvet_syntax::ast::{Ast, Expr, ExprKind, FunctionCall, Part, TypeName};
+use pgvet_model::catalog::{Catalog, Column, Oid, Relation, TypeKind};
+use pgvet_syntax::ast::{Ast, Expr, ExprKind, FunctionCall, Part};
 
 /// Functions that create, fill or read large objects.
 ///
@@ -51,23 +51,33 @@ pub(super) enum Refers {
 }
 
 impl Refers {
-    /// What the type of a column says, as it is written.
-    pub(super) fn of_written(type_name: &TypeName) -> Option<Self> {
-        match type_name.name.as_str() {
-            "lo" if !type_name.is_array => Some(Self::Surely),
-            "oid" => Some(Self::Perhaps),
-            _ => None,
+    /// What the type of a column says, or the type of a domain.
+    pub(super) fn of_column(catalog: &Catalog, column: &Column) -> Option<Self> {
+        let mut oid = column.sql_type.oid;
+        // A domain over a domain is newer than that.
+        loop {
+            if oid == OID_TYPE {
+                return Some(Self::Perhaps);
+            }
+            let definition = catalog.get_type(oid)?;
+            match &definition.kind {
+                TypeKind::Assumed | TypeKind::Domain(_) | TypeKind::Base if definition.name == "lo" => {
+                    return Some(Self::Surely);
+                }
+                TypeKind::Domain(domain) if domain.base.oid != oid => oid = domain.base.oid,
+                _ => return None,
+            }
         }
     }
 
-    /// What the type of a column of the catalog says.
-    pub(super) fn of_column(catalog: &Catalog, column: &Column) -> Option<Self> {
-        if column.sql_type.oid == OID_TYPE {
-            return Some(Self::Perhaps);
+    /// The columns of a table that may refer to large objects, or only those that certainly do if there are any.
+    pub(super) fn columns<'c>(catalog: &Catalog, relation: &'c Relation) -> Vec<(&'c str, Self)> {
+        let large = |column: &'c Column| Some((column.name.as_str(), Self::of_column(catalog, column)?));
+        let mut columns: Vec<(&str, Self)> = relation.columns.iter().filter_map(large).collect();
+        if columns.iter().any(|(_, refers)| *refers == Self::Surely) {
+            columns.retain(|(_, refers)| *refers == Self::Surely);
         }
-        let definition = catalog.get_type(column.sql_type.oid)?;
-        let is_own = matches!(definition.kind, TypeKind::Assumed | TypeKind::Domain(_) | TypeKind::Base);
-        (definition.name == "lo" && is_own).then_some(Self::Surely)
+        columns
     }
 
     /// The assumption of a finding about such a column.

@@ -9,6 +9,7 @@ use pgvet_model::routine::{CallSite, CallerKind, Routines};
 use pgvet_syntax::ast::{Ast, Drop, DropObject, ObjectKind, ObjectName};
 use pgvet_syntax::source::TextRange;
 use rustc_hash::FxHashSet;
+use smol_str::SmolStr;
 use std::cell::OnceCell;
 use std::sync::Arc;
 
@@ -41,7 +42,7 @@ declare_rule! {
     /// -- migration:
     /// BEGIN;
     /// DROP FUNCTION next_number(bigint);
-    /// CREATE FUNCTION next_number(shop_id bigint) RETURNS bigint LANGUAGE sql AS $$ SELECT 2 $$;
+    /// CREATE FUNCTION next_number(shop bigint) RETURNS bigint LANGUAGE sql AS $$ SELECT 2 $$;
     /// COMMIT;
     /// ```
     ///
@@ -56,7 +57,8 @@ declare_rule! {
     ///
     /// The finding is only possible (`--confidence possible`) if every known use is inside the database and is dropped,
     /// too: functions of triggers, functions that only other functions, views, defaults or policies called, sequences
-    /// that only defaults used, and types, which PostgreSQL drops only if no column uses them.
+    /// that only defaults used, and types, which PostgreSQL drops only if no column uses them. The same is true for a
+    /// function that comes back with another name of a parameter, because only calls such as `f(shop => 1)` need it.
     ///
     /// ## Other linters
     ///
@@ -69,6 +71,8 @@ declare_rule! {
 /// What a DROP takes from deployed code.
 enum Lost<'c> {
     Function(&'c Arc<Function>),
+    /// The function accepts the same values, but this parameter has another name.
+    Parameter(&'c Arc<Function>, SmolStr),
     Type(&'c TypeDef),
     Sequence(&'c Relation),
 }
@@ -97,8 +101,8 @@ fn lost<'c>(context: &MigrationContext<'c>, drop: &Drop, object: &DropObject) ->
             let takes = |function: &&Arc<pgvet_model::catalog::Function>| {
                 object.arguments.as_ref().is_none_or(|given| given.len() == function.input_types().count())
             };
-            let gone = named.filter(takes).filter(|function| is_function_gone(context, function));
-            gone.map(Lost::Function).collect()
+            let old = named.filter(takes).filter(|function| is_older_and_dropped(context, function));
+            old.filter_map(|function| loss_of_function(context, function)).collect()
         }
         Type | Domain => {
             let named = before.types().filter(|found| is_meant(name, &found.schema, &found.name));
@@ -128,17 +132,35 @@ fn is_meant(written: &ObjectName, schema: &str, name: &str) -> bool {
     written.name.text == name && written.schema.as_ref().is_none_or(|written| written.text == schema)
 }
 
-/// Whether the function existed before the deployment, and no other one accepts its calls now.
-fn is_function_gone(context: &MigrationContext<'_>, old: &Function) -> bool {
+/// Whether the function existed before the deployment, and does not any more.
+fn is_older_and_dropped(context: &MigrationContext<'_>, old: &Function) -> bool {
     let defined_in = old.defined_at.as_ref().and_then(|definition| {
         let migration = context.migrations.get(definition.file as usize)?;
         migration.deployment(definition.file)
     });
     let is_new = defined_in.is_some() && defined_in == context.deployment();
-    let mut others = context.after.functions_named(&old.schema, &old.name);
-    context.after.get_function(old.oid).is_none()
-        && !is_new
-        && !others.any(|new| takes_calls_of((context.before, old), (context.after, new)))
+    context.after.get_function(old.oid).is_none() && !is_new
+}
+
+/// What calls of a dropped function lose, if not another one accepts all of them now.
+fn loss_of_function<'c>(context: &MigrationContext<'c>, old: &'c Arc<Function>) -> Option<Lost<'c>> {
+    let others = context.after.functions_named(&old.schema, &old.name);
+    let takers: Vec<_> = others.filter(|new| takes_calls_of((context.before, old), (context.after, new))).collect();
+    let renamed = takers.iter().map(|new| renamed_parameter(old, new)).collect::<Option<Vec<_>>>();
+    match renamed?.into_iter().next() {
+        None => Some(Lost::Function(old)),
+        Some(parameter) => Some(Lost::Parameter(old, parameter)),
+    }
+}
+
+/// The first parameter that has another name in a function which accepts the same values.
+fn renamed_parameter(old: &Function, new: &Function) -> Option<SmolStr> {
+    let names = |function: &Function| -> Vec<Option<SmolStr>> {
+        let inputs = function.parameters.iter().filter(|parameter| parameter.mode.is_input());
+        inputs.map(|parameter| parameter.name.clone()).collect()
+    };
+    let pairs = names(old).into_iter().zip(names(new));
+    pairs.filter(|(old, new)| old != new).find_map(|(old, _)| old)
 }
 
 /// Whether a new function accepts every call of the old one and returns the same type.
@@ -168,7 +190,7 @@ fn takes_calls_of(old: (&Catalog, &Function), new: (&Catalog, &Function)) -> boo
 impl Lost<'_> {
     fn oid(&self) -> Oid {
         match self {
-            Self::Function(function) => function.oid,
+            Self::Function(function) | Self::Parameter(function, _) => function.oid,
             Self::Type(definition) => definition.oid,
             Self::Sequence(relation) => relation.oid,
         }
@@ -178,7 +200,7 @@ impl Lost<'_> {
     fn kind(&self) -> &'static str {
         match self {
             Self::Function(function) if function.procedure => "procedure",
-            Self::Function(_) => "function",
+            Self::Function(_) | Self::Parameter(..) => "function",
             Self::Type(definition) if matches!(definition.kind, TypeKind::Domain(_)) => "domain",
             Self::Type(_) => "type",
             Self::Sequence(_) => "sequence",
@@ -187,7 +209,7 @@ impl Lost<'_> {
 
     fn name(&self) -> String {
         let (schema, name) = match self {
-            Self::Function(function) => return function.display_name(),
+            Self::Function(function) | Self::Parameter(function, _) => return function.display_name(),
             Self::Type(definition) => (&definition.schema, &definition.name),
             Self::Sequence(relation) => (&relation.schema, &relation.name),
         };
@@ -196,7 +218,7 @@ impl Lost<'_> {
 
     fn used(&self) -> &'static str {
         match self {
-            Self::Function(_) => "calls it",
+            Self::Function(_) | Self::Parameter(..) => "calls it",
             Self::Type(_) => "casts to it",
             Self::Sequence(_) => "takes numbers from it",
         }
@@ -211,10 +233,16 @@ fn report<'c>(
     lost: &Lost<'_>,
 ) {
     let (kind, name) = (lost.kind(), lost.name());
+    if let Lost::Parameter(_, parameter) = lost {
+        let message = format!("calls of `{name}` that name the parameter `{parameter}` fail: it has another name now");
+        let assumption = Assumption::CalledByName { function: name.into(), parameter: parameter.clone() };
+        let help = "keep the names of the parameters, or create the function under another name";
+        return reporter.report(range, message).assuming(assumption).help(help).emit();
+    }
     let message = format!("dropping the {kind} `{name}` breaks deployed code that still {}", lost.used());
     let mut finding = reporter.report(range, message);
     let is_used_inside = match lost {
-        Lost::Type(_) => true,
+        Lost::Type(_) | Lost::Parameter(..) => true,
         Lost::Sequence(sequence) => is_used_by_defaults(context.before, sequence),
         Lost::Function(function) => {
             let routines = routines.get_or_init(|| {

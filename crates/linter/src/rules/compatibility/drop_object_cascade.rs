@@ -2,13 +2,15 @@
 
 use super::along::{described, listed};
 use super::{drop_column, drop_table};
+use crate::confidence::Assumption;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::altered::by_range;
-use crate::rules::around::{Until, ahead_of, later_texts};
+use crate::rules::around::{Until, ahead_of, earlier, later_texts};
 use crate::rules::names::Names;
 use pgvet_model::catalog::{Catalog, RelationKind};
 use pgvet_model::effect::{RelationName, Removal, RemovalReason, RemovedObject, Visibility};
+use pgvet_syntax::ast::{Ast, DropBehavior, ObjectKind};
 use rustc_hash::FxHashSet;
 
 declare_rule! {
@@ -44,7 +46,8 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - `CASCADE` drops nothing else, as far as the migrations show
+    /// - `CASCADE` drops nothing else, as far as the migrations show; a schema that they do not show at all is reported, with
+    ///   `IF EXISTS` as only possible
     /// - the migration creates all of it again
     /// - objects that the same migration created
     /// - defaults that use a dropped sequence
@@ -60,7 +63,11 @@ declare_rule! {
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let effects = context.effects;
-    if effects.fails.is_some() || !effects.removals.iter().any(is_taken) {
+    if effects.fails.is_some() {
+        return;
+    }
+    unseen_schemas(context, reporter);
+    if !effects.removals.iter().any(is_taken) {
         return;
     }
     let mut groups = by_range(&effects.removals, |removal| removal.range);
@@ -86,6 +93,34 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         }
         finding.help("name the objects that you want to drop, without CASCADE: PostgreSQL then refuses to drop anything else").emit();
     }
+}
+
+/// Schemas that are dropped with everything in them, and of which the migrations show nothing.
+fn unseen_schemas(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
+    let Ast::Drop(drop) = context.ast else { return };
+    if drop.kind != ObjectKind::Schema || drop.behavior != DropBehavior::Cascade {
+        return;
+    }
+    for object in &drop.objects {
+        let name = &object.name.name;
+        if context.before.has_schema(&name.text) || earlier(context).any(|ast| drops_schema(ast, &name.text)) {
+            continue;
+        }
+        let message =
+            format!("this also drops everything in the schema `{}`, of which the migrations show nothing", name.text);
+        let help = "list what is in the schema, and drop its objects by name: without CASCADE PostgreSQL then refuses to \
+                    drop anything else";
+        let mut finding = reporter.report(name.range, message).help(help);
+        if drop.if_exists {
+            finding = finding.assuming(Assumption::SchemaExists { schema: name.text.clone() });
+        }
+        finding.emit();
+    }
+}
+
+fn drops_schema(ast: &Ast, name: &str) -> bool {
+    matches!(ast, Ast::Drop(drop) if drop.kind == ObjectKind::Schema
+        && drop.objects.iter().any(|object| object.name.name.text == name))
 }
 
 /// Whether only CASCADE drops it, and others could see it.

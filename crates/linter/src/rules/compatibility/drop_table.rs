@@ -3,7 +3,7 @@
 use super::along::{cascaded, described, is_queried, listed, publications};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
-use crate::rules::around::{Successor, Until, ahead_of_maker, means, successor};
+use crate::rules::around::{Successor, Until, ahead_of_maker, is_new_and_empty, means, successor};
 use crate::rules::text::enumerate;
 use crate::rules::users;
 use pgvet_model::catalog::RelationKind;
@@ -51,7 +51,8 @@ declare_rule! {
     /// - partitions, which `drop-partition-locks-parent` reports
     /// - a table whose name another relation has when the transaction commits, with all of its columns and, if it is a
     ///   new table, with rows that were inserted
-    /// - a view that the same migration creates again with all of its columns
+    /// - a view that the same migration creates again with all of its columns, unless it is a materialized view and another
+    ///   transaction does so, after running its query
     /// - `IF EXISTS` of a table that the migrations do not show
     ///
     /// ## Other linters
@@ -75,6 +76,8 @@ pub(super) enum Loss {
     Lacks(String),
     /// A new table has its name, and no rows.
     Emptied,
+    /// A materialized view that a later transaction creates again.
+    Missing,
 }
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
@@ -118,7 +121,7 @@ pub(super) fn lost<'c>(context: &RuleContext<'c>, removal: &'c Removal) -> Optio
             // Created again after the end of the transaction: the gap is short, but the rows do not come back.
             let later = ahead_of_maker(context, &relation.name, Until::EndOfMigration);
             match successor(&later, before, relation) {
-                Successor::Compatible(new) if !is_empty_table(&later, new) => None,
+                Successor::Compatible(new) if !is_new_and_empty(context, &later, new) => None,
                 Successor::Compatible(_) => Some((relation, Loss::Emptied)),
                 Successor::Lacks(column) => Some((relation, Loss::Lacks(column))),
                 Successor::Nothing => Some((relation, Loss::Gone)),
@@ -126,14 +129,18 @@ pub(super) fn lost<'c>(context: &RuleContext<'c>, removal: &'c Removal) -> Optio
         }
         Successor::Nothing => Some((relation, Loss::Gone)),
         Successor::Lacks(column) => Some((relation, Loss::Lacks(column))),
-        Successor::Compatible(new) if is_table && is_empty_table(&end, new) => Some((relation, Loss::Emptied)),
+        Successor::Compatible(_) if is_missing_meanwhile(context, relation) => Some((relation, Loss::Missing)),
+        Successor::Compatible(new) if is_table && is_new_and_empty(context, &end, new) => {
+            Some((relation, Loss::Emptied))
+        }
         Successor::Compatible(_) => None,
     }
 }
 
-fn is_empty_table(catalog: &pgvet_model::catalog::Catalog, oid: pgvet_model::catalog::Oid) -> bool {
-    let relation = catalog.relation(oid);
-    relation.kind.is_table() && relation.kind != RelationKind::ForeignTable && !relation.birth.filled
+/// Whether a materialized view comes back only after the transaction: its query runs until then.
+fn is_missing_meanwhile(context: &RuleContext<'_>, view: &RelationName) -> bool {
+    view.kind == RelationKind::MaterializedView
+        && ahead_of_maker(context, &view.name, Until::Commit).relation_named(&view.schema, &view.name).is_none()
 }
 
 fn report(
@@ -154,6 +161,7 @@ fn report(
             format!("the relation that replaces {kind} `{name}` has no column `{column}`, which deployed code may use")
         }
         Loss::Emptied => format!("dropping {kind} `{name}` and creating it again loses its rows"),
+        Loss::Missing => format!("deployed code that reads `{name}` fails until the query that fills it again has run"),
     };
     if let Some(along) = listed(cascaded(context.effects, removal.range).into_iter().map(described).collect()) {
         message = format!("{message}, and also drops {along}");
@@ -163,6 +171,9 @@ fn report(
     let mut help = match loss {
         Loss::Gone => "first release code that does not use it, then drop it with the next release".to_owned(),
         Loss::Lacks(column) => format!("keep `{column}` until no deployed code uses it"),
+        Loss::Missing => {
+            "create the new one under another name, and exchange the names in one short transaction".to_owned()
+        }
         Loss::Emptied => "change the table with ALTER TABLE, or copy the rows before you drop it".to_owned(),
     };
     if users > 0 {

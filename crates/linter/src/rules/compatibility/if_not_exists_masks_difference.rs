@@ -4,11 +4,13 @@ use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::text::{enumerate, identifier, sql_name};
 use pgvet_model::builtin::type_by_oid;
-use pgvet_model::catalog::{Catalog, ConstraintKind, Relation, RelationKind, SqlType};
+use pgvet_model::catalog::{Catalog, ConstraintKind, Relation, RelationKind, SqlType, TypeKind};
 use pgvet_model::effect::RelationName;
 use pgvet_model::execute::ask_about_types;
 use pgvet_model::routine::Trial;
-use pgvet_syntax::ast::{AlterTable, AlterTableAction, AlterTableCommand, Ast, CreateIndex, CreateTable, Name};
+use pgvet_syntax::ast::{
+    AlterTable, AlterTableAction, AlterTableCommand, Ast, CreateIndex, CreateTable, CreateType, CreateTypeKind, Name,
+};
 use smol_str::SmolStr;
 use std::fmt::{Display, Formatter};
 
@@ -39,7 +41,8 @@ declare_rule! {
     /// ALTER TABLE users ADD COLUMN age_years integer;
     /// ```
     ///
-    /// The rule also reports a name that is taken if `EXCEPTION WHEN duplicate_object THEN NULL` hides the error.
+    /// The rule also reports a name that is taken if `EXCEPTION WHEN duplicate_object THEN NULL` hides the error, and an enum
+    /// that lacks labels.
     ///
     /// ## When it is not reported
     ///
@@ -82,8 +85,33 @@ fn caught(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         Ast::CreateTable(create) if create.partition_of.is_none() => table(context, reporter, create),
         Ast::AlterTable(alter) => constraint(context, reporter, alter),
         Ast::CreateIndex(create) => index(context, reporter, create),
+        Ast::CreateType(create) => labels(context, reporter, create),
         _ => {}
     }
+}
+
+/// An enum that exists without some of the labels.
+fn labels(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, create: &CreateType) {
+    let CreateTypeKind::Enum(wanted) = &create.kind else { return };
+    let schemas = context.session.settings.schemas_of(&create.name);
+    let Some(schema) = schemas.first() else { return };
+    let found = context.before.type_named(schema, &create.name.name.text).and_then(|oid| context.before.get_type(oid));
+    let Some(TypeKind::Enum { labels }) = found.map(|found| &found.kind) else { return };
+    let missing: Vec<&str> =
+        wanted.iter().filter(|label| !labels.iter().any(|own| own.label == **label)).map(SmolStr::as_str).collect();
+    if missing.is_empty() {
+        return;
+    }
+    let name = &create.name.name.text;
+    let message = format!(
+        "the enum `{name}` exists without {}: the handler hides the error, and nothing is added",
+        enumerate(missing)
+    );
+    let help = format!(
+        "add each label, outside of a transaction before PostgreSQL 12:\n    ALTER TYPE {} ADD VALUE '...';",
+        context.text(create.name.range())
+    );
+    reporter.report(create.name.range(), message).help(help).emit();
 }
 
 /// A constraint whose name another one of the table has. PostgreSQL truncates names to 63 bytes.

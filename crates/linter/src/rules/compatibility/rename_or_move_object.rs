@@ -4,15 +4,18 @@ use super::rename_table::left_behind;
 use crate::confidence::Assumption;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
-use crate::rules::around::{Successor, earlier, is_named, is_relation_name_freed, rest};
+use crate::rules::around::{
+    Successor, Until, ahead, ahead_of_maker, earlier, is_named, is_relation_name_freed, is_relation_named_here, rest,
+};
 use crate::rules::users;
 use pgvet_model::catalog::{QualifiedName, RelationKind};
 use pgvet_model::effect::{RelationName, RenamedObject, Visibility};
 use pgvet_syntax::ast::{Ast, ObjectKind, ObjectName};
 use pgvet_syntax::source::TextRange;
+use smol_str::SmolStr;
 
 declare_rule! {
-    /// An existing schema, view, type, domain or function is renamed, or something is moved to another schema.
+    /// An existing schema, view, type, domain, function or unique constraint is renamed, or something is moved to another schema.
     ///
     /// ## Why it matters
     ///
@@ -46,14 +49,16 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - objects that the same migration created
-    /// - indexes, constraints and sequences of columns, whose names queries do not need
+    /// - indexes and sequences of columns, whose names queries do not need
     /// - trigger functions
     /// - renames of a table, which `rename-table` reports
     /// - a type, domain or function whose old name is in use again at the end of the migration, as in the recipe that
     ///   replaces an enum
     /// - a view or table with all columns under the old name in the same transaction
     ///
-    /// For a function that no other code of the database uses, the finding is only possible (`--confidence possible`).
+    /// For a function that no other code of the database uses, the finding is only possible (`--confidence possible`). So it
+    /// is for a primary key or a unique constraint whose name no function mentions: `ON CONFLICT ON CONSTRAINT` and code
+    /// that reads the name from an error need it.
     ///
     /// ## Other linters
     ///
@@ -70,13 +75,19 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     for renaming in &context.effects.renames {
         match &renaming.object {
             RenamedObject::Column { .. } => {}
+            RenamedObject::Constraint { table, old, .. } => {
+                constraint(context, reporter, renaming.range, table, old);
+            }
             RenamedObject::Relation { before, schema, name } => {
                 let is_table_rename = before.kind.is_table() && before.schema == *schema;
                 if is_table_rename || !is_used_by_name(context, before) || is_relation_name_freed(context, schema, name)
                 {
                     continue;
                 }
-                if matches!(left_behind(context, before), Successor::Compatible(_)) {
+                if matches!(
+                    left_behind(context, &ahead_of_maker(context, &before.name, Until::Commit), before),
+                    Successor::Compatible(_)
+                ) {
                     continue;
                 }
                 let (kind, old) = (before.kind.word(), &before.name);
@@ -107,6 +118,28 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             }
         }
     }
+}
+
+/// A constraint whose name `ON CONFLICT` and error handlers can use, unless another one has it when the migration ends.
+fn constraint(
+    context: &RuleContext<'_>,
+    reporter: &mut Reporter<'_>,
+    range: TextRange,
+    table: &RelationName,
+    old: &SmolStr,
+) {
+    let end = ahead(context, old, Until::EndOfMigration);
+    let is_back = end.get_relation(table.oid).is_none_or(|relation| relation.constraint(old).is_some());
+    if table.visibility != Visibility::Existing || is_back || is_relation_named_here(context, table) {
+        return;
+    }
+    let message = format!("renaming constraint `{old}` of `{}` breaks deployed code that names it", table.name);
+    let finding = reporter.report(range, message).relation(table);
+    let (mut finding, users) = users::label(finding, context, &[old.as_str()], &[]);
+    if users == 0 {
+        finding = finding.assuming(Assumption::NamesConstraint { constraint: old.clone() });
+    }
+    finding.help("keep the name, or first release code that names columns in ON CONFLICT and no constraint in its error handling").emit();
 }
 
 /// Whether queries name it. Sequences of columns and indexes are found without their names.

@@ -1,24 +1,30 @@
 //! ALTER TABLE ... RENAME TO of a table that deployed code may use.
 
 use super::along::publications;
+use crate::confidence::Assumption;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::{together, view_in_place};
-use crate::rules::around::{Successor, Until, ahead_of_maker, is_relation_name_freed, successor};
+use crate::rules::around::{
+    Successor, Until, ahead, ahead_of_maker, is_new_and_empty, is_relation_name_freed, successor,
+};
 use crate::rules::text::{identifier, sql_name};
 use crate::rules::users;
+use pgvet_model::catalog::Catalog;
 use pgvet_model::effect::{RelationName, RenamedObject, Visibility};
 use pgvet_syntax::ast::Ast;
 use std::iter;
 
 declare_rule! {
-    /// An existing table is renamed, and no relation keeps its old name.
+    /// An existing table is renamed, and no relation with its rows keeps the old name.
     ///
     /// ## Why it matters
     ///
     /// After the commit, deployed code fails with every query of the old name. Before it, the new code fails. Views and
     /// foreign keys follow the new name, the code of functions does not. Sequences, indexes and constraints keep the
     /// names that were made from the old one.
+    ///
+    /// An empty table under the old name is worse: nothing fails, and deployed code does not find the rows.
     ///
     /// ## Example
     ///
@@ -45,7 +51,8 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - a table that the same migration created
-    /// - a view or table with all columns of the old one has the old name when the transaction commits
+    /// - a view or table with all columns of the old one has the old name when the transaction commits, unless it is a
+    ///   new table without rows; if later statements of the migration fill that, the finding is only possible
     /// - the replacement in a swap, whose new name another table had before
     ///
     /// ## Other linters
@@ -71,7 +78,21 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         if !is_rename || table.visibility != Visibility::Existing || is_relation_name_freed(context, schema, name) {
             continue;
         }
-        let (message, help) = match left_behind(context, table) {
+        let end = ahead_of_maker(context, &table.name, Until::Commit);
+        let mut filled_later = false;
+        let (message, help) = match left_behind(context, &end, table) {
+            Successor::Compatible(new) if is_new_and_empty(context, &end, new) => {
+                filled_later = is_filled_later(context, table);
+                (
+                    format!(
+                        "an empty table replaces `{}` when this transaction commits: deployed code no longer finds its rows",
+                        table.name
+                    ),
+                    format!(
+                        "copy the rows of `{name}` in the same transaction, or attach `{name}` to it as a partition"
+                    ),
+                )
+            }
             Successor::Compatible(_) => continue,
             Successor::Nothing => (
                 format!("renaming `{}` breaks deployed code that still uses the old name", table.name),
@@ -89,16 +110,26 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             Ast::Rename(rename) => rename.object.range(),
             _ => renaming.range,
         };
-        let finding = reporter.report(range, message).relation(table);
+        let mut finding = reporter.report(range, message).relation(table);
+        if filled_later {
+            finding = finding.assuming(Assumption::ReadBeforeFilled { table: table.name.clone() });
+        }
         let (finding, _) = users::label(finding, context, &[table.name.as_str()], &[]);
         finding.help(help).emit();
     }
 }
 
 /// What has the old name when the transaction commits.
-pub(super) fn left_behind(context: &RuleContext<'_>, table: &RelationName) -> Successor {
+pub(super) fn left_behind(context: &RuleContext<'_>, end: &Catalog, table: &RelationName) -> Successor {
     let Some(before) = context.before.get_relation(table.oid) else { return Successor::Nothing };
-    successor(&ahead_of_maker(context, &table.name, Until::Commit), before, table)
+    successor(end, before, table)
+}
+
+/// Whether what has the old name when the transaction commits gets rows before the migration ends.
+fn is_filled_later(context: &RuleContext<'_>, table: &RelationName) -> bool {
+    let end = ahead(context, &table.name, Until::EndOfMigration);
+    let found = end.relation_named(&table.schema, &table.name);
+    found.is_some_and(|new| !is_new_and_empty(context, &end, new))
 }
 
 fn help(context: &RuleContext<'_>, table: &RelationName, new: &str) -> String {

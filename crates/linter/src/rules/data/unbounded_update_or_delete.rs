@@ -64,6 +64,7 @@ declare_rule! {
     /// - a condition compares a column with constants, or with values that only run time knows
     /// - a few rows of another table select them
     /// - the same migration deletes the rows and lists them again with `INSERT ... VALUES` or `COPY`
+    /// - a foreign key with `ON DELETE CASCADE`, `SET NULL` or `SET DEFAULT` changes the rows that refer to a few deleted rows
     /// - code reads all rows into one variable (`SELECT version INTO current FROM schema_version`)
     /// - all rows get the same total of another table
     /// - a function that runs repeatedly reaches an unknown part of them
@@ -101,7 +102,14 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             }
             () => None,
         };
-        let finding = reporter.report(change.range, message).relation(table).help(help);
+        let mut finding = reporter.report(change.range, message).relation(table).help(help);
+        for read in context.effects.reads.iter().filter(|read| read.range == change.range) {
+            if let RowsReason::NoIndexOnForeignKey { columns } = &read.rows.reason {
+                let read = &read.relation.name;
+                let message = format!("each deleted row reads all of `{read}`: no index begins with `{columns}`");
+                finding = finding.label(change.range, message);
+            }
+        }
         assume(finding, change, context.settings, against).emit();
     }
 }
@@ -110,8 +118,13 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
 fn is_work(change: &DataChange) -> bool {
     change.kind != DataChangeKind::Insert
         && !change.rows.is_few()
-        && !change.by_trigger
+        && (!change.by_trigger || is_cascade(change))
         && change.relation.visibility.is_exposed()
+}
+
+/// Whether a foreign key makes the change, because rows that it refers to are deleted.
+fn is_cascade(change: &DataChange) -> bool {
+    matches!(change.rows.reason, RowsReason::Cascade { .. })
 }
 
 /// The assumption that there are many rows, with the evidence against it.
@@ -160,6 +173,12 @@ fn message(change: &DataChange, ast: &Ast) -> String {
         _ => "updates",
     };
     let table = &change.relation.name;
+    if let RowsReason::Cascade { table: deleted, .. } = &change.rows.reason {
+        return format!(
+            "this also {verb} the rows of `{table}` that refer to the deleted rows of `{deleted}`, and keeps all of them \
+             locked until it commits"
+        );
+    }
     match change.rows.extent {
         Extent::All => format!(
             "this {verb} every row of `{table}` in one transaction and keeps all of them locked until it commits"
@@ -187,6 +206,11 @@ fn help(change: &DataChange, ast: &Ast, relation: Option<&Relation>) -> String {
         batch.push_str("\nreplace (...) with the condition of the statement");
     }
     match change.kind {
+        _ if is_cascade(change) => format!(
+            "first delete or change these rows of `{}` in batches, each in its own transaction: a foreign key with ON DELETE \
+             CASCADE, SET NULL or SET DEFAULT changes all of them at once",
+            change.relation.name
+        ),
         _ if matches!(ast, Ast::Merge(_)) => "merge a part of the source at a time, each in a transaction of its own, \
              and give WHEN MATCHED a condition that excludes rows that are the same"
             .to_owned(),

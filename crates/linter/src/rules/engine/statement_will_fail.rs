@@ -6,7 +6,7 @@ use crate::rule::{MigrationContext, RuleContext, declare_rule};
 use crate::rules::transaction::{concurrently_in_transaction, enum_value_used_in_same_transaction};
 use pgvet_model::effect::{Failure, FailureSubject};
 use pgvet_model::migration::Direction;
-use pgvet_syntax::ast::{Ast, QueryBody};
+use pgvet_syntax::ast::{AlterTableAction, Ast, QueryBody};
 use smol_str::SmolStr;
 
 declare_rule! {
@@ -63,6 +63,7 @@ declare_rule! {
     ///
     /// - if only an earlier use shows that a relation exists
     /// - after another statement of the migration that PostgreSQL refuses
+    /// - if a handler of exceptions hides the refusal, and that is not the usual way to make the statement repeatable
     "statement-will-fail", Engine, Error,
     {}
     statement = check,
@@ -78,8 +79,20 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     if EXPLAINED_ELSEWHERE.contains(&failure.sqlstate) {
         return;
     }
+    let is_caught = context.code.is_some_and(|code| code.caught);
+    if is_caught && is_expected(context.ast, failure) {
+        return;
+    }
     let range = if failure.range.is_empty() { context.statement.range } else { failure.range };
-    let mut finding = reporter.report(range, format!("PostgreSQL refuses this: {}", failure.reason));
+    let message = if is_caught {
+        format!("PostgreSQL always refuses this, and the handler hides it: {}", failure.reason)
+    } else {
+        format!("PostgreSQL refuses this: {}", failure.reason)
+    };
+    let mut finding = reporter.report(range, message);
+    if is_caught {
+        finding = finding.assuming(Assumption::HandlerExpectsOther);
+    }
     if let Some(help) = help(failure) {
         finding = finding.help(help);
     }
@@ -102,6 +115,26 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         finding = finding.assuming(Assumption::HistoryComplete);
     }
     finding.emit();
+}
+
+/// Whether the refusal is the usual one that a handler makes a statement repeatable with: what it creates exists, or what
+/// it drops or renames does not.
+fn is_expected(ast: &Ast, failure: &Failure) -> bool {
+    match failure.sqlstate {
+        "42P07" | "42710" | "42701" | "42P06" | "42723" | "42P16" => true,
+        "42P01" | "42703" | "42704" | "42883" | "3F000" => match ast {
+            Ast::Drop(_) | Ast::Rename(_) | Ast::SetSchema(_) => true,
+            Ast::AlterTable(alter) => alter.commands.iter().any(|command| {
+                use AlterTableAction as A;
+                matches!(
+                    command.action,
+                    A::DropColumn { .. } | A::DropConstraint { .. } | A::DropDefault { .. } | A::DropNotNull { .. }
+                )
+            }),
+            _ => false,
+        },
+        _ => false,
+    }
 }
 
 /// Whether a migration of a later deployment of the same database exists. Tools stop at a statement that PostgreSQL

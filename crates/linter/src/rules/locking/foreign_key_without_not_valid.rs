@@ -5,8 +5,8 @@ use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::constraint::{self, without_check};
 use crate::rules::advice::offer::offer;
 use crate::rules::altered::{Altered, by_range, subject};
-use crate::rules::text::enumerate;
-use pgvet_model::effect::{LockCause, RelationName, Scan, ScanCause};
+use crate::rules::text::{enumerate, join};
+use pgvet_model::effect::{Effects, LockCause, RelationName, Scan, ScanCause};
 use pgvet_model::throughput::Work;
 use pgvet_syntax::source::TextRange;
 
@@ -102,7 +102,9 @@ fn report(
     let tables: Vec<&RelationName> = scans.iter().map(|scan| &scan.relation).collect();
     let locks = context.effects.locks.iter();
     let mut referenced: Vec<&RelationName> = Vec::new();
-    for lock in locks.filter(|lock| matches!(lock.cause, LockCause::ForeignKeyAdded | LockCause::ForeignKey)) {
+    for lock in locks.filter(|lock| {
+        matches!(lock.cause, LockCause::ForeignKeyAdded | LockCause::ForeignKeyDropped | LockCause::ForeignKey)
+    }) {
         if !tables.iter().chain(&referenced).any(|known| known.oid == lock.relation.oid) {
             referenced.push(&lock.relation);
         }
@@ -111,9 +113,8 @@ fn report(
     let table = altered.map_or(&first.relation, |altered| altered.table);
     let waiting =
         std::iter::once(table).chain(referenced.iter().copied()).filter(|table| table.visibility.is_exposed());
-    let blocked = enumerate(waiting.map(|table| table.name.as_str()));
-    let message =
-        format!("checking this foreign key reads all of {subject} and blocks all writes to {blocked} meanwhile");
+    let blocked = blocked(context.effects, waiting);
+    let message = format!("checking this foreign key reads all of {subject} and blocks {blocked} meanwhile");
     let mut finding = reporter.report(range, message).relation(table).work(Work::ForeignKey);
     for table in referenced {
         finding = finding.relation(table);
@@ -130,4 +131,21 @@ fn report(
         _ => finding.help("add it with NOT VALID, and validate it in a later transaction"),
     };
     finding.fix(written.and_then(|(altered, written)| without_check(context, altered, written))).emit();
+}
+
+/// What nobody can do with the tables, by the strongest lock that the whole statement takes on each.
+fn blocked<'t>(effects: &Effects, tables: impl Iterator<Item = &'t RelationName>) -> String {
+    let blocks_reads = |table: &&RelationName| {
+        effects.locks.iter().any(|lock| lock.relation.oid == table.oid && lock.mode.blocks_reads())
+    };
+    let (unreadable, unwritable): (Vec<&RelationName>, Vec<_>) = tables.partition(blocks_reads);
+    let names = |tables: &[&'t RelationName]| enumerate(tables.iter().map(|table| table.name.as_str()));
+    let mut phrases = Vec::new();
+    if !unwritable.is_empty() {
+        phrases.push(format!("all writes to {}", names(&unwritable)));
+    }
+    if !unreadable.is_empty() {
+        phrases.push(format!("all reads and writes of {}", names(&unreadable)));
+    }
+    join(&phrases)
 }

@@ -8,7 +8,7 @@ use crate::rules::advice::list;
 use crate::rules::text::{identifier, qualified};
 use pgvet_model::catalog::{Catalog, Relation, RelationKind, index_name_addition};
 use pgvet_model::effect::RelationName;
-use pgvet_syntax::ast::{Expr, ExprKind, Persistence, ReferentialAction};
+use pgvet_syntax::ast::{Persistence, ReferentialAction};
 use smol_str::SmolStr;
 
 declare_rule! {
@@ -56,7 +56,10 @@ declare_rule! {
 fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
     let Some((written, key)) = foreign_key(context) else { return };
     let (table, columns) = (context.relation, &key.columns);
-    if table.persistence == Persistence::Temporary || !table.known || is_indexed(context.catalog, table, columns) {
+    if table.persistence == Persistence::Temporary
+        || !table.known
+        || context.catalog.index_for_foreign_key(table, columns).is_some()
+    {
         return;
     }
     let referenced = context.catalog.get_relation(key.referenced).map_or("it", |referenced| &referenced.name);
@@ -113,29 +116,4 @@ fn partitions<'c>(catalog: &'c Catalog, table: &Relation) -> Vec<&'c Relation> {
 fn index_name(catalog: &Catalog, table: &Relation, columns: &[SmolStr]) -> SmolStr {
     let columns = index_name_addition(columns);
     catalog.choose_relation_name(&table.name, Some(&columns), "idx", &table.schema, false)
-}
-
-/// Whether an index begins with the columns, in any order.
-pub(super) fn is_indexed(catalog: &Catalog, table: &Relation, columns: &[SmolStr]) -> bool {
-    let indexes = table.indexes.iter().filter_map(|oid| catalog.get_relation(*oid)?.index());
-    indexes.filter(|index| index.valid || index.parent.is_none()).any(|index| {
-        let is_whole = index.predicate.as_deref().is_none_or(|predicate| is_not_null(predicate, columns));
-        let leading = index.elements.iter().take(columns.len()).map(|element| element.key.as_column());
-        let leading: Option<Vec<&SmolStr>> = leading.collect();
-        is_whole
-            && leading.is_some_and(|leading| {
-                leading.len() == columns.len() && columns.iter().all(|column| leading.contains(&column))
-            })
-    })
-}
-
-/// `column IS NOT NULL`: rows without a reference need no index.
-fn is_not_null(predicate: &Expr, columns: &[SmolStr]) -> bool {
-    match &predicate.kind {
-        ExprKind::IsNull { operand, negated: true } => {
-            operand.as_column().is_some_and(|column| columns.contains(column))
-        }
-        ExprKind::And(parts) => parts.iter().all(|part| is_not_null(part, columns)),
-        _ => false,
-    }
 }

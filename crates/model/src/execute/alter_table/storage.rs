@@ -53,7 +53,8 @@ impl Executor<'_> {
                     let reason = format!("rule \"{}\" for relation \"{}\" does not exist", name.text, relation.name);
                     return fail("42704", reason, name.range);
                 }
-                let object = ChangedObject::Rule { table: self.relation_name(table), name: name.text.clone() };
+                let object =
+                    ChangedObject::Rule { table: self.relation_name(table), name: name.text.clone(), does: None };
                 self.change_object(object, firing_action(*firing), range);
                 Ok(())
             }
@@ -301,7 +302,11 @@ impl Executor<'_> {
         let recurse = relation.kind == RelationKind::PartitionedTable;
         let targets = if recurse { self.altered_tables(altering) } else { vec![altering.table] };
         for target in targets {
-            for trigger in &mut self.catalog.relation_mut(target).triggers {
+            let relation = self.catalog.relation_mut(target);
+            if *which == TriggerChoice::All {
+                relation.all_triggers_off = firing == Firing::Disable;
+            }
+            for trigger in &mut relation.triggers {
                 if !matches!(which, TriggerChoice::Named(name) if name.text != trigger.name) {
                     trigger.firing = firing;
                 }

@@ -149,7 +149,7 @@ impl Executor<'_> {
                 table: relation,
                 which: TriggerChoice::Named(Name::new(name.clone(), object.name.name.range)),
             },
-            ObjectKind::Rule => ChangedObject::Rule { table: relation, name: name.clone() },
+            ObjectKind::Rule => ChangedObject::Rule { table: relation, name: name.clone(), does: None },
             _ => ChangedObject::Policy { table: relation, name: name.clone() },
         };
         self.change_object(changed, ChangeAction::Drop, statement.keyword);

@@ -33,8 +33,12 @@ impl Executor<'_> {
         let mut rows = Rows::at_most(1, RowsReason::Listed);
         if let InsertSource::Query(query) = &insert.source {
             self.check_enum_row_literals(table, insert, query)?;
+            let read_before = self.effects.reads.len();
             self.query(query, &env)?;
             rows = self.rows_of_query(query, &env);
+            if env.depth == Depth::Run {
+                self.note_copies(table, read_before, insert.range);
+            }
         }
         self.output(&insert.returning, &env)?;
         if insert.on_conflict.as_ref().is_some_and(|conflict| conflict.target.is_none()) && env.depth == Depth::Run {
@@ -423,7 +427,10 @@ impl Executor<'_> {
                 self.fill(child, &rows);
             }
         }
-        self.change_data(oid, kind, rows, range);
+        self.change_data(oid, kind, rows.clone(), range);
+        if kind == DataChangeKind::Delete {
+            self.note_cascades(oid, &rows, range);
+        }
     }
 }
 

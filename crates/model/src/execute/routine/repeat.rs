@@ -7,7 +7,7 @@ use crate::execute::Executor;
 use crate::execute::query::{Depth, Env};
 use crate::expression::returned_table;
 use pgvet_syntax::ast::Ast;
-use pgvet_syntax::plpgsql::{Block, Context, Loop, LoopKind, Statement, StatementKind, Visitor, walk};
+use pgvet_syntax::plpgsql::{Conditional, Loop, LoopKind, Statement, StatementKind};
 
 /// A loop whose body is run once, for all of its rounds.
 #[derive(Debug, Clone)]
@@ -20,10 +20,41 @@ pub(crate) struct Repeat {
 }
 
 impl Executor<'_> {
+    /// Whether the statements can commit what they did. A branch whose condition is known to be false does not run.
+    fn commits(&self, statements: &[Statement], code: &Code) -> bool {
+        statements.iter().any(|statement| match &statement.kind {
+            StatementKind::Commit(_) => true,
+            StatementKind::Block(block) => self.commits(&block.statements, code),
+            StatementKind::Loop(inner) => self.commits(&inner.statements, code),
+            StatementKind::Case(case) => {
+                let branches = case.branches.iter().map(|branch| &branch.statements);
+                let otherwise = case.otherwise.iter().map(|otherwise| &otherwise.statements);
+                branches.chain(otherwise).any(|statements| self.commits(statements, code))
+            }
+            StatementKind::If(conditional) => self.branch_commits(conditional, code),
+            _ => false,
+        })
+    }
+
+    fn branch_commits(&self, conditional: &Conditional, code: &Code) -> bool {
+        for branch in &conditional.branches {
+            match self.decide_branch(branch, code) {
+                Some(false) => {}
+                Some(true) => return self.commits(&branch.statements, code),
+                None if self.commits(&branch.statements, code) => return true,
+                None => {}
+            }
+        }
+        conditional.otherwise.as_ref().is_some_and(|otherwise| self.commits(&otherwise.statements, code))
+    }
+
     /// How many rounds a loop has, and of what.
     pub(super) fn repeat_of(&self, a_loop: &Loop, code: &Code) -> Repeat {
-        let mut repeat =
-            Repeat { rounds: Rows::unknown_part(RowsReason::Loop), table: None, commits: commits(&a_loop.statements) };
+        let mut repeat = Repeat {
+            rounds: Rows::unknown_part(RowsReason::Loop),
+            table: None,
+            commits: self.commits(&a_loop.statements, code),
+        };
         match &a_loop.kind {
             LoopKind::Query { query, .. } => {
                 if let Some(Ast::Select(query)) = code.statement(query).as_deref() {
@@ -62,17 +93,4 @@ impl Executor<'_> {
         }
         all
     }
-}
-
-/// Whether the statements commit what they did.
-fn commits(statements: &[Statement]) -> bool {
-    struct Commits(bool);
-    impl Visitor for Commits {
-        fn statement(&mut self, statement: &Statement, _: Context) {
-            self.0 |= matches!(statement.kind, StatementKind::Commit(_));
-        }
-    }
-    let mut found = Commits(false);
-    walk(&Block { statements: statements.to_vec(), ..Block::default() }, &mut found);
-    found.0
 }

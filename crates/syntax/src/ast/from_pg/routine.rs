@@ -4,7 +4,7 @@ use super::context::{Context, Span, string};
 use super::name::def_elem;
 use crate::ast::{
     AlterFunction, Ast, CreateFunction, CreateRule, CreateTrigger, FunctionBody, FunctionParameter, ParameterMode,
-    Query, QueryBody, Select, Signature, Target, TriggerEvents, TriggerTiming,
+    Query, QueryBody, RuleEvent, Select, Signature, Target, TriggerEvents, TriggerTiming,
 };
 use crate::lexer::TokenKind;
 use crate::source::TextRange;
@@ -186,6 +186,13 @@ impl Context<'_> {
             name: self.name_at(word + 1, &create.rulename),
             table: self.required_relation(create.relation),
             or_replace: create.replace,
+            event: match create.event {
+                pg::CmdType::CMD_INSERT => RuleEvent::Insert,
+                pg::CmdType::CMD_UPDATE => RuleEvent::Update,
+                pg::CmdType::CMD_DELETE => RuleEvent::Delete,
+                _ => RuleEvent::Select,
+            },
+            instead: create.instead,
             condition: self.optional(create.where_clause),
             actions: self.statement_list(&actions, if wrapped { self.inside(start) } else { body }),
         }

@@ -114,10 +114,16 @@ impl Executor<'_> {
         let ExprKind::Call(function) = &call.kind else { return unknown() };
         let number = |at: usize| function.arguments.get(at).and_then(|argument| self.whole_number(&argument.value));
         match (function.name.as_str(), function.arguments.as_slice()) {
-            ("unnest", [only]) => {
-                let listed = if let ExprKind::Array(list) = &only.value.kind { Some(list.len() as u64) } else { None };
-                let length = listed.or_else(|| self.length_of(&only.value));
-                length.map_or_else(unknown, |length| Rows::at_most(length, RowsReason::Listed))
+            // Shorter arrays are filled up with NULL.
+            ("unnest", [_, ..]) => {
+                let length = |array: &Expr| match &array.kind {
+                    ExprKind::Array(list) => Some(list.len() as u64),
+                    _ => self.length_of(array),
+                };
+                let lengths: Option<Vec<u64>> =
+                    function.arguments.iter().map(|argument| length(&argument.value)).collect();
+                let longest = lengths.and_then(|lengths| lengths.into_iter().max());
+                longest.map_or_else(unknown, |rows| Rows::at_most(rows, RowsReason::Listed))
             }
             ("generate_series", [_, _]) => match (number(0), number(1)) {
                 (Some(from), Some(to)) => {

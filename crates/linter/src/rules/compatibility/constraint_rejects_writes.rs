@@ -1,0 +1,180 @@
+//! New constraints and unique indexes that writes of deployed code may violate.
+
+use crate::confidence::Assumption;
+use crate::report::Reporter;
+use crate::rule::{RuleContext, declare_rule};
+use crate::rules::around::{Until, ahead};
+use pgvet_model::catalog::{Catalog, Column, Constraint, ConstraintKind, Relation};
+use pgvet_model::effect::{RelationName, Visibility};
+use pgvet_syntax::ast::{Expr, ExprKind, LockMode};
+use pgvet_syntax::source::TextRange;
+use smol_str::SmolStr;
+
+declare_rule! {
+    /// An existing table gets a constraint or a unique index that writes of deployed code may violate.
+    ///
+    /// ## Why it matters
+    ///
+    /// `NOT VALID` and `CONCURRENTLY` spare the rows that exist. Every `INSERT` and `UPDATE` must satisfy the constraint
+    /// at once: code that was written without it fails.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// -- history:
+    /// CREATE TABLE orders (id bigint PRIMARY KEY, total int);
+    /// -- migration:
+    /// ALTER TABLE orders ADD COLUMN currency text;
+    /// ALTER TABLE orders ADD CONSTRAINT has_currency CHECK (currency IS NOT NULL) NOT VALID;
+    /// ```
+    ///
+    /// Use instead:
+    /// first release code that satisfies the constraint, or a default that does.
+    ///
+    /// ```sql,clean
+    /// -- history:
+    /// CREATE TABLE orders (id bigint PRIMARY KEY, total int);
+    /// -- migration:
+    /// SET lock_timeout = '2s';
+    /// ALTER TABLE orders ADD COLUMN currency text DEFAULT 'EUR';
+    /// ALTER TABLE orders ADD CONSTRAINT has_currency CHECK (currency IS NOT NULL) NOT VALID;
+    /// ```
+    ///
+    /// ## When it is not reported
+    ///
+    /// - tables that the same migration created
+    /// - a constraint of the same kind over the same columns existed before
+    /// - all its columns are new in this deployment, so that deployed code leaves them at their defaults; unless it is
+    ///   `CHECK (column IS NOT NULL)` and the column has no default
+    ///
+    /// Only that last case is likely. All others are only possible (`--confidence possible`): no migration shows whether
+    /// deployed code already satisfies the constraint.
+    ///
+    /// ## Other linters
+    ///
+    /// No other known linter reports it.
+    "constraint-rejects-writes", Compatibility, Warning,
+    {}
+    statement = check,
+}
+
+fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
+    if context.effects.fails.is_some() {
+        return;
+    }
+    let mut seen = Vec::new();
+    for lock in context.effects.locks.iter().filter(|lock| lock.mode >= LockMode::ShareUpdateExclusive) {
+        let table = &lock.relation;
+        if table.kind.is_table() && table.visibility == Visibility::Existing && !seen.contains(&table.oid) {
+            seen.push(table.oid);
+            check_table(context, reporter, table, lock.range);
+        }
+    }
+}
+
+fn check_table(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, table: &RelationName, range: TextRange) {
+    let (Some(before), Some(after)) = (context.before.get_relation(table.oid), context.after.get_relation(table.oid))
+    else {
+        return;
+    };
+    for constraint in after.constraints.iter().filter(|constraint| constraint.enforced) {
+        let is_meant = !matches!(constraint.kind, ConstraintKind::NotNull { .. }) && constraint.inherited_from == 0;
+        if is_meant && !before.constraints.iter().any(|old| is_as_strict(old, constraint)) {
+            let what = format!("the constraint `{}`", constraint.name);
+            report(context, reporter, (table, range), after, &what, constraint.columns(), required(constraint));
+        }
+    }
+    for oid in after.indexes.iter().filter(|oid| !before.indexes.contains(oid)) {
+        let Some(relation) = context.after.get_relation(*oid) else { continue };
+        let Some(index) = relation.index().filter(|index| index.unique) else { continue };
+        let of_constraint = after.constraints.iter().any(|constraint| constraint.index() == Some(*oid));
+        let columns = index.plain_columns().unwrap_or_default();
+        if !of_constraint && !has_unique(context.before, before, &columns) {
+            let what = format!("the unique index `{}`", relation.name);
+            report(context, reporter, (table, range), after, &what, &columns, None);
+        }
+    }
+}
+
+/// Whether an older constraint already demanded the same, as far as kind and columns tell.
+fn is_as_strict(old: &Constraint, new: &Constraint) -> bool {
+    use ConstraintKind as K;
+    match (&old.kind, &new.kind) {
+        (K::Check { expression: old, .. }, K::Check { expression: new, .. }) => old.is_same(new),
+        (K::ForeignKey(old), K::ForeignKey(new)) => {
+            (&old.columns, old.referenced, &old.referenced_columns)
+                == (&new.columns, new.referenced, &new.referenced_columns)
+        }
+        (
+            K::PrimaryKey { columns: old, .. } | K::Unique { columns: old, .. },
+            K::PrimaryKey { .. } | K::Unique { .. },
+        ) => old.iter().all(|column| new.columns().contains(column)),
+        (K::Exclude { .. }, K::Exclude { .. }) => old.name == new.name,
+        _ => false,
+    }
+}
+
+/// Whether a unique index of the table already allows fewer rows.
+fn has_unique(catalog: &Catalog, table: &Relation, columns: &[SmolStr]) -> bool {
+    let mut indexes = table.indexes.iter().filter_map(|oid| catalog.get_relation(*oid)?.index());
+    indexes.any(|index| {
+        let own = index.plain_columns().filter(|_| index.unique && index.predicate.is_none());
+        own.is_some_and(|own| !columns.is_empty() && own.iter().all(|column| columns.contains(column)))
+    })
+}
+
+/// The column of `CHECK (column IS NOT NULL)`.
+fn required(constraint: &Constraint) -> Option<&SmolStr> {
+    let ConstraintKind::Check { expression, .. } = &constraint.kind else { return None };
+    required_by(expression)
+}
+
+fn required_by(expression: &Expr) -> Option<&SmolStr> {
+    match &expression.kind {
+        ExprKind::IsNull { operand, negated: true } => operand.as_column(),
+        ExprKind::And(parts) => parts.iter().find_map(required_by),
+        _ => None,
+    }
+}
+
+fn report(
+    context: &RuleContext<'_>,
+    reporter: &mut Reporter<'_>,
+    (table, range): (&RelationName, TextRange),
+    after: &Relation,
+    what: &str,
+    columns: &[SmolStr],
+    required: Option<&SmolStr>,
+) {
+    let is_new = |name: &SmolStr| {
+        let column = after.column(name);
+        context.deployment().is_some() && column.is_some_and(|column| column.added_in == context.deployment())
+    };
+    let left_null = required.filter(|column| is_new(column) && stays_null(context, table, column));
+    if left_null.is_none() && !columns.is_empty() && columns.iter().all(is_new) {
+        return;
+    }
+    let name = &table.name;
+    let message = match left_null {
+        Some(column) => format!(
+            "deployed code does not fill `{column}`: {what} refuses its INSERTs into `{name}`, even if it is NOT VALID"
+        ),
+        None => format!("{what} refuses INSERTs and UPDATEs of `{name}` by deployed code that violate it"),
+    };
+    let mut finding = reporter.report(range, message).relation(table);
+    if left_null.is_none() {
+        finding = finding.assuming(Assumption::WritesViolate { table: name.clone() });
+    }
+    finding.help("first release code that satisfies it, and add it with the next release").emit();
+}
+
+/// Whether an INSERT that leaves the column out stores NULL when the transaction has ended.
+fn stays_null(context: &RuleContext<'_>, table: &RelationName, column: &SmolStr) -> bool {
+    let end = ahead(context, column, Until::Commit);
+    let has_no_value =
+        |column: &Column| column.default.is_none() && column.identity.is_none() && column.generated.is_none();
+    let relation = end.get_relation(table.oid);
+    let has_trigger = relation
+        .is_some_and(|relation| relation.triggers.iter().any(|trigger| trigger.events.insert && trigger.for_each_row));
+    !has_trigger && relation.and_then(|relation| relation.column(column)).is_some_and(has_no_value)
+}

@@ -1,0 +1,188 @@
+//! Policies that show or allow less than before.
+
+use crate::confidence::Assumption;
+use crate::report::Reporter;
+use crate::rule::{Earlier, MigrationContext, declare_rule};
+use crate::rules::lasting::Lasting;
+use crate::rules::text::join;
+use pgvet_model::catalog::{Policy, Relation};
+use pgvet_model::effect::{ChangeAction, ChangedObject, RelationName, Visibility};
+use pgvet_syntax::source::TextRange;
+use rustc_hash::FxHashMap;
+use smol_str::SmolStr;
+
+declare_rule! {
+    /// A table with row-level security loses the last policy for a command, or gets a restrictive policy.
+    ///
+    /// ## Why it matters
+    ///
+    /// With row-level security a command reaches the rows that a permissive policy allows, and without such a policy none.
+    /// A restrictive policy excludes more of them. `SELECT`, `UPDATE` and `DELETE` of deployed code do not fail: they
+    /// find no rows. Only the owner of the table, superusers and roles with `BYPASSRLS` see all of them.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// -- history:
+    /// CREATE TABLE documents (id bigint PRIMARY KEY, owner text);
+    /// ALTER TABLE documents ENABLE ROW LEVEL SECURITY;
+    /// CREATE POLICY own ON documents USING (owner = current_user);
+    /// -- migration:
+    /// DROP POLICY own ON documents;
+    /// ```
+    ///
+    /// Use instead:
+    ///
+    /// ```sql,clean
+    /// -- history:
+    /// CREATE TABLE documents (id bigint PRIMARY KEY, owner text);
+    /// ALTER TABLE documents ENABLE ROW LEVEL SECURITY;
+    /// CREATE POLICY own ON documents USING (owner = current_user);
+    /// -- migration:
+    /// BEGIN;
+    /// DROP POLICY own ON documents;
+    /// CREATE POLICY own ON documents USING (owner = session_user);
+    /// COMMIT;
+    /// ```
+    ///
+    /// ## When it is not reported
+    ///
+    /// - tables without row-level security before or after the migration; `row-level-security-locks` reports the command
+    ///   that enables it without a policy
+    /// - tables that the same migration created
+    /// - another permissive policy for the command and the role when the migration ends; pgvet does not compare the
+    ///   conditions
+    ///
+    /// The finding is only possible (`--confidence possible`) if policies for other commands or roles are left.
+    ///
+    /// ## Other linters
+    ///
+    /// squawk reports every change of a policy because of its lock. No other known linter compares the policies.
+    "policy-hides-rows", Compatibility, Warning,
+    {}
+    migration = check,
+}
+
+/// The last change of the policies of a table.
+struct Changed<'a> {
+    table: &'a RelationName,
+    run: &'a Earlier,
+    range: TextRange,
+    /// A policy that is new, and where it is created.
+    created: Vec<(&'a SmolStr, TextRange)>,
+}
+
+fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
+    for changed in changed(context) {
+        let oid = changed.table.oid;
+        let (Some(before), Some(after)) = (context.before.get_relation(oid), context.after.get_relation(oid)) else {
+            continue;
+        };
+        if !before.row_security || !after.row_security {
+            continue;
+        }
+        report_lost(reporter, &changed, before, after);
+        for (name, range) in &changed.created {
+            let policy = after.policies.iter().find(|policy| policy.name == **name && !policy.permissive);
+            if let Some(policy) = policy.filter(|policy| !before.policies.iter().any(|old| old.name == policy.name)) {
+                report_restrictive(reporter, changed.table, policy, before, changed.run.in_file(*range));
+            }
+        }
+    }
+}
+
+/// The existing tables whose policies lasting statements of the migration change, in their order.
+fn changed<'a>(context: &MigrationContext<'a>) -> Vec<Changed<'a>> {
+    let mut found: Vec<Changed<'a>> = Vec::new();
+    let mut at: FxHashMap<pgvet_model::catalog::Oid, usize> = FxHashMap::default();
+    for run in Lasting::of(context.migration).statements.iter().flat_map(|statement| context.ran_by(statement)) {
+        for change in &run.changes {
+            let ChangedObject::Policy { table, name } = &change.object else { continue };
+            if table.visibility != Visibility::Existing {
+                continue;
+            }
+            let index = *at.entry(table.oid).or_insert(found.len());
+            if index == found.len() {
+                found.push(Changed { table, run, range: change.range, created: Vec::new() });
+            }
+            let entry = &mut found[index];
+            if change.action == ChangeAction::Create {
+                entry.created.push((name, change.range));
+            } else {
+                (entry.run, entry.range) = (run, change.range);
+            }
+        }
+    }
+    found
+}
+
+/// The commands that a policy is for.
+fn commands(policy: &Policy) -> Vec<&str> {
+    const ALL: [&str; 4] = ["select", "insert", "update", "delete"];
+    if policy.command == "all" { ALL.to_vec() } else { vec![&policy.command] }
+}
+
+/// Whether a permissive policy is for the command and the role.
+fn allows(table: &Relation, command: &str, role: &str) -> bool {
+    table.policies.iter().any(|policy| {
+        let is_for_role = policy.roles.is_empty() || policy.roles.iter().any(|own| own == role || own == "public");
+        policy.permissive && is_for_role && commands(policy).contains(&command)
+    })
+}
+
+fn report_lost(reporter: &mut Reporter<'_>, changed: &Changed<'_>, before: &Relation, after: &Relation) {
+    let mut lost: Vec<(String, String)> = Vec::new();
+    for policy in before.policies.iter().filter(|policy| policy.permissive) {
+        let everybody = [SmolStr::new_static("public")];
+        let roles = if policy.roles.is_empty() { &everybody[..] } else { &policy.roles };
+        for role in roles {
+            for command in commands(policy).into_iter().filter(|command| !allows(after, command, role)) {
+                let entry = (command.to_uppercase(), role.to_string());
+                if !lost.contains(&entry) {
+                    lost.push(entry);
+                }
+            }
+        }
+    }
+    if lost.is_empty() {
+        return;
+    }
+    let name = &changed.table.name;
+    let is_all = !after.policies.iter().any(|policy| policy.permissive);
+    let message = if is_all {
+        format!(
+            "without a policy, deployed code that is neither owner nor superuser finds no rows in `{name}` any more"
+        )
+    } else {
+        let mut commands: Vec<String> = lost.into_iter().map(|(command, _)| command).collect();
+        commands.dedup();
+        format!("no policy of `{name}` allows {} to all roles that could use it before", join(&commands))
+    };
+    let help = "create the policy that takes its place in the same transaction, or first release code that does not \
+                depend on it";
+    let mut finding = reporter.report(changed.run.in_file(changed.range), message).relation(changed.table).help(help);
+    if !is_all {
+        finding = finding.assuming(Assumption::UsedThroughPolicy { table: name.clone() });
+    }
+    finding.emit();
+}
+
+fn report_restrictive(
+    reporter: &mut Reporter<'_>,
+    table: &RelationName,
+    policy: &Policy,
+    before: &Relation,
+    range: TextRange,
+) {
+    if !before.policies.iter().any(|old| old.permissive) {
+        return;
+    }
+    let name = &table.name;
+    let message = format!(
+        "the restrictive policy `{}` hides rows of `{name}` from deployed code that other policies let it see",
+        policy.name
+    );
+    let help =
+        "first release code that meets its condition, for example that sets what it reads with current_setting()";
+    reporter.report(range, message).relation(table).help(help).emit();
+}

@@ -1,0 +1,110 @@
+//! Primary keys that a migration drops for good.
+
+use crate::confidence::Assumption;
+use crate::report::Reporter;
+use crate::rule::{RuleContext, declare_rule};
+use crate::rules::around::{Until, ahead};
+use crate::rules::text::{identifier, join, sql_name};
+use pgvet_model::catalog::{Catalog, Relation};
+use pgvet_model::effect::{RelationName, RemovalReason, RemovedObject, Visibility};
+use smol_str::SmolStr;
+
+declare_rule! {
+    /// The primary key of an existing table is dropped, and no other key replaces it.
+    ///
+    /// ## Why it matters
+    ///
+    /// From then on the table accepts rows with the same key, and with `NULL` where another statement drops `NOT NULL`.
+    /// `INSERT ... ON CONFLICT` on these columns fails, lookups by key read the whole table, and logical replication
+    /// refuses `UPDATE` and `DELETE`.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// -- history:
+    /// CREATE TABLE orders (id bigint PRIMARY KEY, total int);
+    /// -- migration:
+    /// ALTER TABLE orders DROP CONSTRAINT orders_pkey;
+    /// ```
+    ///
+    /// Use instead:
+    /// build the new key first, and replace the old one in one short transaction.
+    ///
+    /// ```sql,clean
+    /// -- history:
+    /// CREATE TABLE orders (id bigint PRIMARY KEY, total int);
+    /// CREATE UNIQUE INDEX orders_key ON orders (id);
+    /// -- migration:
+    /// SET lock_timeout = '2s';
+    /// ALTER TABLE orders DROP CONSTRAINT orders_pkey, ADD CONSTRAINT orders_pkey PRIMARY KEY USING INDEX orders_key;
+    /// ```
+    ///
+    /// ## When it is not reported
+    ///
+    /// - the table has a primary key, or a unique index over columns that cannot be null, when the migration ends
+    /// - tables that the same migration created, and tables or key columns that it drops
+    ///
+    /// The finding is only possible (`--confidence possible`) if another unique index is left.
+    ///
+    /// ## Other linters
+    ///
+    /// pg-migration-lint reports tables without a primary key where they are created.
+    "primary-key-dropped", Compatibility, Warning,
+    {}
+    statement = check,
+}
+
+fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
+    if context.effects.fails.is_some() {
+        return;
+    }
+    for removal in context.effects.removals.iter().filter(|removal| removal.reason != RemovalReason::Part) {
+        let RemovedObject::Constraint { table, constraint } = &removal.object else { continue };
+        let before = context.before.get_relation(table.oid).filter(|_| table.visibility == Visibility::Existing);
+        let key = before.and_then(|before| before.primary_key()).filter(|key| key.name == *constraint);
+        let Some(columns) = key.map(|key| key.columns()) else { continue };
+        let end = ahead(context, &table.name, Until::EndOfMigration);
+        let Some(after) = end.get_relation(table.oid) else { continue };
+        let has_columns = columns.iter().all(|column| after.column(column).is_some());
+        if has_columns && after.primary_key().is_none() {
+            report(context, reporter, (table, removal.range), columns, &end, after);
+        }
+    }
+}
+
+fn report(
+    context: &RuleContext<'_>,
+    reporter: &mut Reporter<'_>,
+    (table, range): (&RelationName, pgvet_syntax::source::TextRange),
+    columns: &[SmolStr],
+    end: &Catalog,
+    after: &Relation,
+) {
+    let unique = || {
+        let indexes = after.indexes.iter().filter_map(|oid| end.get_relation(*oid)?.index());
+        indexes.filter(|index| index.unique && index.valid && index.predicate.is_none())
+    };
+    let cannot_be_null = |column: &SmolStr| after.column(column).is_some_and(|column| column.not_null);
+    let is_key = |columns: Option<Vec<SmolStr>>| columns.is_some_and(|columns| columns.iter().all(cannot_be_null));
+    if unique().any(|index| is_key(index.plain_columns())) {
+        return;
+    }
+    let name = &table.name;
+    let message = format!("without its primary key, `{name}` accepts rows with the same {}", join_quoted(columns));
+    let list: Vec<String> = columns.iter().map(|column| identifier(column)).collect();
+    let help = format!(
+        "build the new key first, outside of a transaction, and exchange the keys in one ALTER TABLE:\n    \
+         CREATE UNIQUE INDEX CONCURRENTLY ... ON {} ({});",
+        sql_name(context, table),
+        list.join(", ")
+    );
+    let mut finding = reporter.report(range, message).relation(table).help(help);
+    if unique().next().is_some() {
+        finding = finding.assuming(Assumption::KeyNotReplaced { table: name.clone() });
+    }
+    finding.emit();
+}
+
+fn join_quoted(columns: &[SmolStr]) -> String {
+    join(&columns.iter().map(|column| format!("`{column}`")).collect::<Vec<_>>())
+}

@@ -1,0 +1,94 @@
+//! Rules that discard or replace writes of deployed code.
+
+use crate::confidence::Assumption;
+use crate::report::Reporter;
+use crate::rule::{RuleContext, declare_rule};
+use pgvet_model::effect::{ChangeAction, ChangedObject, RelationName, RuleAction, Visibility};
+use pgvet_syntax::ast::RuleEvent;
+use pgvet_syntax::source::TextRange;
+
+declare_rule! {
+    /// `CREATE RULE` on an existing table discards or replaces writes of deployed code.
+    ///
+    /// ## Why it matters
+    ///
+    /// With `DO INSTEAD NOTHING` PostgreSQL accepts a write, reports that it changed no row, and discards it. With
+    /// `DO INSTEAD` and other statements the row goes elsewhere, and `RETURNING` fails unless the rule has it. Any rule
+    /// for `INSERT` or `UPDATE` makes `INSERT ... ON CONFLICT` on the table fail.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// -- history:
+    /// CREATE TABLE events (id bigint PRIMARY KEY);
+    /// -- migration:
+    /// CREATE RULE read_only AS ON INSERT TO events DO INSTEAD NOTHING;
+    /// ```
+    ///
+    /// Use instead:
+    /// a trigger that raises an error, so that code which still writes fails and is noticed.
+    ///
+    /// ```sql,clean
+    /// -- history:
+    /// CREATE TABLE events (id bigint PRIMARY KEY);
+    /// CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+    /// BEGIN RAISE EXCEPTION 'events is read-only'; END $$;
+    /// -- migration:
+    /// SET lock_timeout = '2s';
+    /// CREATE TRIGGER read_only BEFORE INSERT ON events FOR EACH ROW EXECUTE FUNCTION refuse();
+    /// ```
+    ///
+    /// ## When it is not reported
+    ///
+    /// - tables that the same migration created
+    /// - rules of views, which make writes possible there
+    ///
+    /// The finding is only possible (`--confidence possible`) for a rule with a condition, and for one that lets the
+    /// command run (`DO ALSO`).
+    ///
+    /// ## Other linters
+    ///
+    /// No other known linter reports rules.
+    "rule-replaces-writes", Compatibility, Warning,
+    {}
+    statement = check,
+}
+
+fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
+    if context.effects.fails.is_some() {
+        return;
+    }
+    for change in &context.effects.changes {
+        let ChangedObject::Rule { table, does: Some(does), .. } = &change.object else { continue };
+        let is_meant = change.action == ChangeAction::Create && does.event != RuleEvent::Select;
+        if is_meant && table.kind.is_table() && table.visibility == Visibility::Existing {
+            report(reporter, table, *does, change.range);
+        }
+    }
+}
+
+fn report(reporter: &mut Reporter<'_>, table: &RelationName, does: RuleAction, range: TextRange) {
+    let (name, event) = (&table.name, does.event.sql());
+    let conditional = if does.conditional { " that meets its condition" } else { "" };
+    let conflicts = does.event != RuleEvent::Delete;
+    let message = match does {
+        RuleAction { instead: true, nothing: true, .. } => {
+            format!("this rule discards every {event} on `{name}`{conditional}, without an error")
+        }
+        RuleAction { instead: true, .. } => {
+            format!("this rule runs other statements instead of every {event} on `{name}`{conditional}")
+        }
+        _ if !conflicts || does.nothing => return,
+        _ => format!("with this rule, `INSERT ... ON CONFLICT` on `{name}` fails"),
+    };
+    let mut finding = reporter.report(range, message).relation(table);
+    if does.conditional || !does.instead {
+        finding = finding.assuming(Assumption::UsesRule { table: name.clone() });
+    }
+    let help = if conflicts {
+        "use a trigger instead: it can refuse or change rows, and leaves RETURNING and ON CONFLICT alone"
+    } else {
+        "use a trigger instead: it can refuse or change rows"
+    };
+    finding.help(help).emit();
+}

@@ -1,0 +1,152 @@
+//! Views through which deployed code can no longer write.
+
+use crate::confidence::Assumption;
+use crate::report::Reporter;
+use crate::rule::{MigrationContext, declare_rule};
+use crate::rules::text::{identifier, join, qualified};
+use pgvet_model::catalog::{Catalog, Relation, RelationKind};
+use pgvet_model::effect::RelationName;
+use pgvet_model::routine::Trial;
+use pgvet_model::version::PgVersion;
+use pgvet_syntax::ast::from_pg::parse_sql;
+use pgvet_syntax::ast::{Ast, ObjectKind};
+use pgvet_syntax::source::TextRange;
+use std::sync::Arc;
+
+declare_rule! {
+    /// A view that passed writes on to its table no longer does.
+    ///
+    /// ## Why it matters
+    ///
+    /// PostgreSQL passes `INSERT`, `UPDATE` and `DELETE` on to the table behind a simple view, or to an `INSTEAD OF`
+    /// trigger. A view with `DISTINCT`, `GROUP BY`, a join or a computed column refuses them, and deployed code that
+    /// writes through it fails after the commit.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// -- history:
+    /// CREATE TABLE users (id bigint PRIMARY KEY, email text);
+    /// CREATE VIEW accounts AS SELECT id, email FROM users;
+    /// -- migration:
+    /// CREATE OR REPLACE VIEW accounts AS SELECT DISTINCT id, email FROM users;
+    /// ```
+    ///
+    /// Use instead:
+    /// another view for reading, or an `INSTEAD OF` trigger in the same transaction.
+    ///
+    /// ```sql,clean
+    /// -- history:
+    /// CREATE TABLE users (id bigint PRIMARY KEY, email text);
+    /// CREATE VIEW accounts AS SELECT id, email FROM users;
+    /// -- migration:
+    /// CREATE VIEW distinct_accounts AS SELECT DISTINCT id, email FROM users;
+    /// ```
+    ///
+    /// ## When it is not reported
+    ///
+    /// - views of the same migration, and views that are gone when it ends, which `drop-table` reports
+    ///
+    /// The finding is only possible (`--confidence possible`) unless somebody was meant to write: migrations granted
+    /// `INSERT`, `UPDATE` or `DELETE` on the view to a role (and not `ALL`), or it had an `INSTEAD OF` trigger.
+    ///
+    /// ## Other linters
+    ///
+    /// No other known linter looks at writes through views.
+    "view-not-updatable", Compatibility, Warning,
+    {}
+    migration = check,
+}
+
+fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
+    let is_candidate = |relation: &Relation| relation.kind == RelationKind::View && relation.known;
+    for old in context.before.relations_where(is_candidate) {
+        let Some(oid) = context.after.relation_named(&old.schema, &old.name) else { continue };
+        let Some(new) = context.after.get_relation(oid).filter(|new| !Arc::ptr_eq(old, new)) else { continue };
+        if new.kind != RelationKind::View || !new.known || old.birth.is_of(context.deployment()) {
+            continue;
+        }
+        let Some(range) = place(context, old) else { continue };
+        let lost = lost(context, old);
+        if lost.is_empty() {
+            continue;
+        }
+        let name = &old.name;
+        let message = format!("deployed code can no longer run {} on the view `{name}`", join(&lost));
+        let mut finding = reporter.report(range, message).relation(&RelationName::existing(old));
+        if !is_meant_for_writes(context.before, old) {
+            finding = finding.assuming(Assumption::WritesView { view: name.clone() });
+        }
+        finding.help("create another view for the new query, or an INSTEAD OF trigger in the same transaction").emit();
+    }
+}
+
+/// The commands that the view accepted before the migration, and that PostgreSQL refuses after it.
+fn lost(context: &MigrationContext<'_>, view: &Relation) -> Vec<String> {
+    let name = qualified(&view.schema, &view.name);
+    let is_lost = |sql: &str| {
+        let accepts = |catalog| accepts(catalog, sql, context.settings.versions.to);
+        accepts(context.before) && !accepts(context.after)
+    };
+    let columns: Vec<String> = (view.columns.iter())
+        .filter(|column| has_column(context, view, &column.name))
+        .map(|column| identifier(&column.name))
+        .collect();
+    let not_updated: Vec<&String> =
+        columns.iter().filter(|column| is_lost(&format!("UPDATE {name} SET {column} = {column}"))).collect();
+    let mut lost = Vec::new();
+    if is_lost(&format!("INSERT INTO {name} DEFAULT VALUES")) {
+        lost.push("INSERT".to_owned());
+    }
+    if !not_updated.is_empty() && not_updated.len() == columns.len() {
+        lost.push("UPDATE".to_owned());
+    } else {
+        lost.extend(not_updated.into_iter().map(|column| format!("UPDATE of `{column}`")));
+    }
+    if is_lost(&format!("DELETE FROM {name}")) {
+        lost.push("DELETE".to_owned());
+    }
+    lost
+}
+
+/// Whether the view still has the column: `drop-column` and others report one that is gone.
+fn has_column(context: &MigrationContext<'_>, view: &Relation, column: &str) -> bool {
+    let new = context.after.relation_named(&view.schema, &view.name);
+    new.is_some_and(|new| context.after.relation(new).column(column).is_some())
+}
+
+fn accepts(catalog: &Catalog, sql: &str, version: PgVersion) -> bool {
+    let Ok(statements) = parse_sql(sql) else { return true };
+    let path = vec!["public".into()].into();
+    let mut trial = Trial::new(catalog, &path, version);
+    statements.iter().all(|statement| trial.run(statement).fails.is_none())
+}
+
+/// Whether migrations show that somebody writes through it. GRANT ALL shows nothing.
+fn is_meant_for_writes(catalog: &Catalog, view: &Relation) -> bool {
+    let given = catalog.privileges(view.oid);
+    let has_all = |role: &str| given.iter().any(|given| given.grantee == role && given.privilege == "truncate");
+    let writes = |privilege: &str| matches!(privilege, "insert" | "update" | "delete");
+    let is_chosen = given.iter().any(|given| writes(&given.privilege) && !has_all(&given.grantee));
+    is_chosen || !view.triggers.is_empty()
+}
+
+/// The last statement that changes the view.
+fn place(context: &MigrationContext<'_>, view: &Relation) -> Option<TextRange> {
+    let name = view.name.as_str();
+    context.ran.iter().rev().find_map(|run| {
+        let range = match &*run.ast {
+            Ast::CreateView(create) if create.name.name.text == name => create.name.range(),
+            Ast::Drop(drop) => {
+                let dropped = drop.objects.iter().find(|object| match &object.on {
+                    Some(on) => drop.kind == ObjectKind::Trigger && on.name.text == name,
+                    None => object.name.name.text == name,
+                });
+                dropped?.name.range()
+            }
+            Ast::Rename(rename) if rename.sub_name.is_none() && rename.new_name.text == name => rename.object.range(),
+            _ => return None,
+        };
+        Some(run.in_file(range))
+    })
+}

@@ -1,0 +1,137 @@
+//! Changes of rows while the triggers that check foreign keys are off.
+
+use crate::confidence::Assumption;
+use crate::report::Reporter;
+use crate::rule::{RuleContext, declare_rule};
+use crate::rules::text::{identifier, sql_name};
+use pgvet_model::catalog::Oid;
+use pgvet_model::effect::{DataChange, DataChangeKind};
+use pgvet_syntax::ast::Ast;
+use smol_str::SmolStr;
+
+declare_rule! {
+    /// Rows change while `session_replication_role` is `replica` or all triggers of the table are disabled.
+    ///
+    /// ## Why it matters
+    ///
+    /// Triggers check foreign keys. While they are off, PostgreSQL accepts rows that refer to nothing, and deletes rows
+    /// that others refer to. Switching the triggers on again checks nothing: the constraint stays valid in the catalog,
+    /// and the wrong rows are found when a dump cannot be restored.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// -- history:
+    /// CREATE TABLE users (id bigint PRIMARY KEY, old boolean);
+    /// CREATE TABLE orders (id bigint PRIMARY KEY, user_id bigint REFERENCES users);
+    /// -- migration:
+    /// ALTER TABLE users DISABLE TRIGGER ALL;
+    /// DELETE FROM users WHERE old;
+    /// ALTER TABLE users ENABLE TRIGGER ALL;
+    /// ```
+    ///
+    /// Use instead:
+    /// `DISABLE TRIGGER USER`, which leaves foreign keys alone.
+    ///
+    /// ```sql,clean
+    /// -- history:
+    /// CREATE TABLE users (id bigint PRIMARY KEY, old boolean);
+    /// CREATE TABLE orders (id bigint PRIMARY KEY, user_id bigint REFERENCES users);
+    /// -- migration:
+    /// SET lock_timeout = '2s';
+    /// ALTER TABLE users DISABLE TRIGGER USER;
+    /// DELETE FROM users WHERE id BETWEEN 1 AND 1000 AND old;
+    /// ALTER TABLE users ENABLE TRIGGER USER;
+    /// ```
+    ///
+    /// ## When it is not reported
+    ///
+    /// - the table has no foreign key that the change can violate, or `UPDATE` sets none of its columns
+    /// - temporary tables
+    ///
+    /// The finding is only possible (`--confidence possible`) if the statement changes a few rows only.
+    ///
+    /// ## Other linters
+    ///
+    /// No other known linter reports it.
+    "foreign-keys-not-checked", Data, Warning,
+    {}
+    statement = check,
+}
+
+fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
+    if context.effects.fails.is_some() {
+        return;
+    }
+    for change in context.effects.data_changes.iter().filter(|change| !change.by_trigger) {
+        let Some(table) = context.before.get_relation(change.relation.oid).filter(|table| !table.is_temporary()) else {
+            continue;
+        };
+        if !is_session_off(context) && !table.all_triggers_off {
+            continue;
+        }
+        if let Some((referencing, constraint)) = key(context, change) {
+            report(context, reporter, change, referencing, &constraint);
+        }
+    }
+}
+
+/// Whether the session fires no triggers of tables.
+///
+/// Source: PostgreSQL 18 documentation, 19.11.1, `session_replication_role`.
+fn is_session_off(context: &RuleContext<'_>) -> bool {
+    let setting = context.session.settings.get("session_replication_role");
+    setting.is_some_and(|setting| setting.value.trim_matches('\'').eq_ignore_ascii_case("replica"))
+}
+
+/// A foreign key that nothing checks for the change: one of the table itself for new values, else one that refers to it.
+fn key(context: &RuleContext<'_>, change: &DataChange) -> Option<(Oid, SmolStr)> {
+    let (catalog, table) = (context.after, change.relation.oid);
+    let sets = |columns: &[SmolStr]| match context.ast {
+        // Other statements do not show which columns they set.
+        Ast::Update(update) => update.assignments.iter().any(|one| columns.contains(&one.column.text)),
+        _ => true,
+    };
+    let own = catalog.get_relation(table).filter(|_| change.kind != DataChangeKind::Delete);
+    let mut of_table = own.into_iter().flat_map(|table| &table.constraints);
+    let own = of_table.find(|constraint| constraint.foreign_key().is_some_and(|key| sets(&key.columns)));
+    let own = own.map(|constraint| (table, constraint.name.clone()));
+    own.or_else(|| {
+        let mut referring = catalog.foreign_keys_to(table).into_iter().filter(|(_, constraint)| {
+            let referenced = constraint.foreign_key().is_some_and(|key| sets(&key.referenced_columns));
+            change.kind != DataChangeKind::Insert && referenced
+        });
+        referring.next().map(|(oid, constraint)| (oid, constraint.name.clone()))
+    })
+}
+
+fn report(
+    context: &RuleContext<'_>,
+    reporter: &mut Reporter<'_>,
+    change: &DataChange,
+    referencing: Oid,
+    constraint: &SmolStr,
+) {
+    let table = &change.relation;
+    let verb = match change.kind {
+        DataChangeKind::Insert => "inserts into",
+        DataChangeKind::Update => "updates in",
+        DataChangeKind::Delete => "deletes from",
+    };
+    let message = format!(
+        "PostgreSQL never checks the foreign key `{constraint}` for the rows that this {verb} `{}`, because triggers are off",
+        table.name
+    );
+    let relation = pgvet_model::effect::RelationName::existing(context.after.relation(referencing));
+    let help = format!(
+        "leave the triggers on, or check the rows afterwards: drop the foreign key, add it again with NOT VALID, and then\n    \
+         ALTER TABLE {} VALIDATE CONSTRAINT {};",
+        sql_name(context, &relation),
+        identifier(constraint)
+    );
+    let mut finding = reporter.report(change.range, message).relation(table).help(help);
+    if change.rows.is_few() {
+        finding = finding.assuming(Assumption::RowsViolate { constraint: constraint.clone() });
+    }
+    finding.emit();
+}
