@@ -56,10 +56,10 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     }
     match context.ast {
         Ast::Drop(drop) if drop.kind == ObjectKind::Table => {
-            drop.objects.iter().for_each(|object| table(context, &object.name, "dropping", reporter));
+            drop.objects.iter().for_each(|object| table(context, &object.name, "DROP TABLE", reporter));
         }
         Ast::Truncate(truncate) => {
-            truncate.tables.iter().for_each(|(name, _)| table(context, name, "emptying", reporter));
+            truncate.tables.iter().for_each(|(name, _)| table(context, name, "TRUNCATE", reporter));
         }
         Ast::AlterTable(alter) => {
             for command in &alter.commands {
@@ -68,7 +68,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
                 let columns = found.map(|relation| columns(context, relation)).unwrap_or_default();
                 let dropped: Vec<(&str, Refers)> =
                     columns.into_iter().filter(|(name, _)| *name == column.text).collect();
-                report(context, &alter.name, &dropped, "dropping", column.range, reporter);
+                report(context, &alter.name, &dropped, "DROP COLUMN", column.range, reporter);
             }
         }
         _ => {}
@@ -109,14 +109,16 @@ fn report(
     if earlier(context).any(unlinks) || rest(context).iter().any(|ast| unlinks(ast)) {
         return;
     }
+    let names: Vec<String> = columns.iter().map(|(name, _)| format!("{}.{name}", table.name.text)).collect();
+    let refer = if names.len() == 1 { "refers" } else { "refer" };
     let message = format!(
-        "{verb} this leaves behind the large objects to which {} of `{}` refers, and nothing will ever remove them",
-        enumerate(columns.iter().map(|(name, _)| *name)),
-        table.name.text
+        "{verb} does not delete the large objects to which {} {refer}: they stay until someone runs vacuumlo or \
+         lo_unlink()",
+        enumerate(names.iter().map(String::as_str))
     );
     let column = identifier(first);
     let help = format!(
-        "first, in batches if there are many:\n    SELECT lo_unlink({column}) FROM {table} WHERE {column} IS NOT NULL;"
+        "unlink them first, in batches if there are many:\n    SELECT lo_unlink({column}) FROM {table} WHERE {column} IS NOT NULL;"
     );
     let finding = reporter.report(range, message).help(help);
     refers.assumption(first).into_iter().fold(finding, Finding::assuming).emit();

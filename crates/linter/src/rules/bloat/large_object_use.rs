@@ -79,8 +79,8 @@ fn check_routine(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
 
 fn report_call(call: &FunctionCall, range: TextRange, reporter: &mut Reporter<'_>) {
     let message = format!(
-        "{}() works on a large object, which no row owns: deleting what refers to it leaves it behind, and pg_dump and \
-         logical replication treat it apart",
+        "{}() works on a large object, which no row owns: deleting the row that refers to it leaves it behind, pg_dump \
+         treats it separately, and logical replication skips it",
         call.name
     );
     reporter
@@ -93,12 +93,12 @@ fn check_column(table: &str, column: &ColumnDef, reporter: &mut Reporter<'_>) {
     let Some(type_name) = column.type_name.as_ref() else { return };
     let Some(refers) = Refers::of_written(type_name) else { return };
     let message = format!(
-        "`{table}.{}` refers to large objects: deleting a row leaves its object behind, and pg_dump and logical replication \
-         treat it apart",
+        "`{table}.{}` refers to large objects: deleting a row leaves its object behind, pg_dump treats it separately, \
+         and logical replication skips it",
         column.name.text
     );
-    let help = "use bytea (text in Hibernate for strings) instead of oid; for system objects use regclass, regtype or \
-                another type of this kind";
+    let help = "use bytea instead of oid (text for strings in Hibernate); for system objects use regclass, regtype or \
+               another reg* type";
     let finding = reporter.report(type_name.range, message).help(help);
     refers.assumption(&column.name.text).into_iter().fold(finding, Finding::assuming).emit();
 }

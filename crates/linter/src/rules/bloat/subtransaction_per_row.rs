@@ -88,8 +88,8 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
     }
     for source in others.into_iter().filter(|source| !is_said_there(source)) {
         let message = format!(
-            "this block is a subtransaction for every row, because a row trigger runs {}: each takes a transaction ID, \
-             and from the 65th row in a transaction on all snapshots get slower",
+            "a row trigger runs {}, so this block starts a subtransaction for every row: each takes a transaction ID, \
+             and with more than 64 in one transaction, visibility checks get slower in every session",
             context.name()
         );
         let mut finding = reporter.report(source.range, message).help(fix_help()).runs_often(&hotness);
@@ -102,17 +102,18 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
 
 fn in_loop(context: &RoutineContext<'_>, source: &Source, reporter: &mut Reporter<'_>) {
     let what = match source.callee {
-        None => "this block begins a subtransaction in every iteration of the loop".to_owned(),
+        None => "this block starts a subtransaction in every iteration of the loop".to_owned(),
         Some(oid) => {
             let name = context.catalog.get_function(oid).map(|function| function.display_name()).unwrap_or_default();
             match source.in_loop {
-                Some(_) => format!("{name} begins a subtransaction in every iteration of the loop"),
-                None => format!("{name} begins a subtransaction for every row"),
+                Some(_) => format!("{name} starts a subtransaction in every iteration of the loop"),
+                None => format!("{name} starts a subtransaction for every row"),
             }
         }
     };
     let message = format!(
-        "{what}: each takes a transaction ID, and from the 65th in a transaction on, all snapshots on the server get slower"
+        "{what}: each takes a transaction ID, and with more than 64 in one transaction, visibility checks get slower \
+         in every session"
     );
     let mut finding = reporter.report(source.range, message).help(fix_help());
     let is_often = context.hotness().row_trigger().is_some();
@@ -143,8 +144,8 @@ fn check_migration(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) 
         let name = context.after.get_function(callee).map(|function| function.display_name()).unwrap_or_default();
         let what = if source.by_trigger { "the trigger function " } else { "" };
         let message = format!(
-            "{what}{name} begins a subtransaction for every row: each takes a transaction ID, and from the 65th on all \
-             snapshots on the server get slower until this transaction ends"
+            "{what}{name} starts a subtransaction for every row: each takes a transaction ID, and with more than 64 \
+             visibility checks get slower in every session until this transaction ends"
         );
         label_callee(&routines, &source, reporter.report(source.range, message).help(fix_help())).emit();
     }

@@ -68,10 +68,13 @@ fn report(context: &RoutineContext<'_>, creation: &Creation, reporter: &mut Repo
     };
     let mut message = format!("{} creates {what} when it is called", context.name());
     if let Some(rows) = creation.rows {
-        message = format!("{message}: {}", shown(rows, context.settings.versions));
+        message = format!("{message}, which adds {}", shown(rows, "", context.settings.versions));
     }
-    let help = "create the table in a migration, with a column that distinguishes the former tables; \
-                partitions are best created ahead of time, by a job";
+    let help = match (creation.partition, name.contains(HOLE)) {
+        (true, _) => "create partitions ahead of time, in a scheduled job",
+        (false, true) => "create one table in a migration, with a column instead of the part of the name that varies",
+        (false, false) => "create the table in a migration",
+    };
     let hotness = context.hotness();
     reporter.report(creation.range, message).help(help).runs_often(&hotness).emit();
 }

@@ -73,8 +73,8 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
     finding.runs_often(&context.hotness()).emit();
 }
 
-const HELP: &str = "use a CTE, a subquery or an array instead; or a permanent (UNLOGGED) table with a column for the \
-                    session, created once";
+const HELP: &str = "use a CTE, a subquery or an array instead; or one permanent UNLOGGED table with a column for the \
+                    session";
 
 /// When code creates a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -128,17 +128,17 @@ impl Group {
             Often::Round(_) => "every iteration of the loop".to_owned(),
             Often::Call => format!("every call of {name}"),
         };
-        let (what, most, dead) = match self.creations.as_slice() {
-            [only] => (format!("the temporary table `{}`", only.name.name.text), "", "it is"),
+        let (what, most, leave) = match self.creations.as_slice() {
+            [only] => (format!("the temporary table `{}`", only.name.name.text), "", "leaves"),
             many if many.iter().any(|creation| creation.context.branches > 0) => {
-                (format!("up to {} temporary tables", many.len()), "at most ", "they are")
+                (format!("up to {} temporary tables", many.len()), "at most ", "leave")
             }
-            many => (format!("{} temporary tables", many.len()), "", "they are"),
+            many => (format!("{} temporary tables", many.len()), "", "leave"),
         };
         let mut message = format!("{when} creates {what}");
         if let Some(rows) = self.rows() {
-            let rows_shown = shown(rows, context.settings.versions);
-            let _ = write!(message, ": {most}{rows_shown}, dead when {dead} dropped");
+            let rows_shown = shown(rows, "dead ", context.settings.versions);
+            let _ = write!(message, ", which {leave} {most}{rows_shown}");
             let rounds = self.creations[0].context.iterations.unwrap_or(1).max(1);
             if let Some(calls) = context.hotness().calls_per_hour.filter(|_| self.often != Often::Session) {
                 message.push_str(&per_hour(rows * rounds, calls));
@@ -155,7 +155,7 @@ impl Group {
     /// What each table has of that, where there are several.
     fn tables(&self, context: &RoutineContext<'_>) -> Vec<(TextRange, String)> {
         let table = |creation: &Creation| {
-            let rows = creation.rows.map(|rows| format!(": {}", shown(rows, context.settings.versions)));
+            let rows = creation.rows.map(|rows| format!(": {}", shown(rows, "dead ", context.settings.versions)));
             (creation.range, format!("`{}`{}", creation.name.name.text, rows.unwrap_or_default()))
         };
         let is_alone = self.creations.len() == 1;

@@ -140,9 +140,9 @@ fn report(
     along.extend(cascaded(context.effects, range).into_iter().map(described));
     let is_emptied = is_added_again(context, table, column);
     let mut message = if is_emptied {
-        format!("dropping `{column}` of `{}` and adding it again loses its values", table.name)
+        format!("dropping `{}.{column}` and adding it again loses its values", table.name)
     } else {
-        format!("dropping `{column}` of `{}` breaks deployed code that still uses it", table.name)
+        format!("dropping `{}.{column}` breaks deployed code that still uses it", table.name)
     };
     if let Some(along) = listed(along) {
         message = format!("{message}, and also drops {along}");
@@ -157,17 +157,18 @@ fn report(
     let finding = reporter.report(place(context, range), message).relation(table);
     let (finding, users) = users::label(finding, context, &[column, &table.name], &triggers);
     let mut help =
-        "first release code that does not use it (with an ORM, code that ignores the column), then drop it with \
-        the next release"
+        "first deploy code that does not use it (with an ORM, code that ignores the column), then drop it with the \
+         next release"
             .to_owned();
     if users > 0 {
-        help.push_str("; change the functions of the database before that");
+        help.push_str("; before that, change the database functions that use it");
     }
     let published = publications(context.before, table);
     if !published.is_empty() {
         let names = enumerate(published.iter().map(String::as_str));
         let _ =
-            write!(help, "\nthe table is published by {names}: subscribers keep the column, drop it there afterwards");
+            write!(help, "\nthe table is published by {names}: subscribers keep the column, so drop it there \
+                         afterwards");
     }
     finding.help(help).emit();
 }

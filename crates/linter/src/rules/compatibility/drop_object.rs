@@ -235,7 +235,7 @@ fn report<'c>(
     if is_used_inside {
         finding = finding.assuming(Assumption::UsedOutside { object: name.into() });
     }
-    finding.help(format!("first release code that does not use the {kind}, then drop it with the next release")).emit();
+    finding.help(format!("first deploy code that does not use the {kind}, then drop it with the next release")).emit();
 }
 
 /// What calls the function in the schema before the migration, except the function itself.

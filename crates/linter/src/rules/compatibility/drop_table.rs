@@ -161,17 +161,17 @@ fn report(
     let finding = reporter.report(place(context, removal.range, relation), message).relation(relation);
     let (finding, users) = users::label(finding, context, &[name.as_str()], &[]);
     let mut help = match loss {
-        Loss::Gone => "first release code that does not use it, then drop it with the next release".to_owned(),
+        Loss::Gone => "first deploy code that does not use it, then drop it with the next release".to_owned(),
         Loss::Lacks(column) => format!("keep `{column}` until no deployed code uses it"),
         Loss::Emptied => "change the table with ALTER TABLE, or copy the rows before you drop it".to_owned(),
     };
     if users > 0 {
-        help.push_str("; change the functions of the database before that");
+        help.push_str("; before that, change the database functions that use it");
     }
     let published = publications(context.before, relation);
     if !published.is_empty() && relation.kind.is_table() {
         let names = enumerate(published.iter().map(String::as_str));
-        let _ = write!(help, "\nthe table is published by {names}: subscribers keep theirs");
+        let _ = write!(help, "\nthe table is published by {names}: subscribers keep their copy of the table");
     }
     finding.help(help).emit();
 }

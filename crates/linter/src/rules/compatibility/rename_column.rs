@@ -103,7 +103,7 @@ fn report(
     old: &str,
     new: &str,
 ) {
-    let message = format!("renaming `{old}` of `{}` breaks deployed code that still uses it", table.name);
+    let message = format!("renaming `{}.{old}` breaks deployed code that still uses it", table.name);
     let relation = context.before.get_relation(table.oid);
     let triggers: Vec<_> =
         relation.iter().flat_map(|relation| &relation.triggers).map(|trigger| trigger.function).collect();
@@ -120,8 +120,8 @@ fn help(context: &RuleContext<'_>, table: &RelationName, old: &str, new: &str) -
     let moved = format!("{}_base", table.name);
     let qualified = sql_name(context, &RelationName { name: moved.as_str().into(), ..table.clone() });
     let beside = format!(
-        "keep the name, or add `{new}` beside it: copy every write with a trigger, fill old rows in batches, release code that uses \
-         the new column, then drop `{old}`"
+        "keep the name, or add `{new}` beside it: copy every write with a trigger, fill old rows in batches, deploy \
+         code that uses the new column, then drop `{old}`"
     );
     let Some(view) = view_in_place(context, table, &format!("*, {new} AS {old}"), &qualified) else { return beside };
     let renames = [

@@ -91,13 +91,14 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
                 let finding = reporter.report(renaming.range, message).relation(before);
                 let (finding, _) = users::label(finding, context, &[old.as_str()], &[]);
                 finding.help(match before.kind {
-                    RelationKind::Sequence => "keep the name, or first release code that does not use it",
+                    RelationKind::Sequence => "keep the name, or first deploy code that does not use it",
                     _ if before.schema == *schema => {
-                        "create a view under the old name in the same transaction, until no deployed code uses it"
+                        "create a view with the old name in the same transaction, and keep it until no deployed code \
+                         uses it"
                     }
                     _ => {
-                        "create a view under the old name in the same transaction, until no deployed code uses it; or add the \
-                         new schema to the search_path of the application's role first"
+                        "create a view with the old name in the same transaction, and keep it until no deployed code \
+                         uses it; or add the new schema to the search_path of the application's role first"
                     }
                 }).emit();
             }
@@ -142,7 +143,8 @@ fn schema(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRan
     }
     let message = format!("renaming schema `{old}` breaks deployed code that uses it, or has it in its search_path");
     let help = format!(
-        "set the search_path of the application's role to both `{new}` and `{old}` first, and release code that names no schema"
+        "set the search_path of the application's role to both `{new}` and `{old}` first, and deploy code that names \
+         no schema"
     );
     let (finding, _) = users::label(reporter.report(range, message), context, &[old], &[]);
     finding.help(help).emit();
@@ -190,7 +192,8 @@ fn other(
     let (old, new) = (shown(before), shown(after));
     let (use_of_name, help) = match kind {
         "function" => {
-            ("calls it", "create the new function beside the old one, and drop that when nothing calls it any more")
+            ("calls it", "create the new function beside the old one, and drop the old one when nothing calls it any \
+                         more")
         }
         _ => ("casts to it", "keep the name, or rename it when no deployed code casts to the old one"),
     };

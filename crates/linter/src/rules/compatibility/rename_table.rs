@@ -112,7 +112,7 @@ fn help(context: &RuleContext<'_>, table: &RelationName, new: &str) -> String {
     };
     let Some(view) = view_in_place(context, table, "*", &moved) else {
         return format!(
-            "keep the old name: `{}` has row-level security, which a view under that name evades before PostgreSQL \
+            "keep the old name: `{}` has row-level security, which a view with that name bypasses before PostgreSQL \
              15{subscribers}",
             table.name
         );
@@ -120,8 +120,8 @@ fn help(context: &RuleContext<'_>, table: &RelationName, new: &str) -> String {
     let statements: Vec<String> =
         iter::once(format!("ALTER TABLE {old} RENAME TO {}", identifier(new))).chain(view).collect();
     format!(
-        "create a view under the old name in the same transaction, and keep it until no deployed code uses it (ON CONFLICT works on the \
-         table only):\n    {};{subscribers}",
+        "create a view with the old name in the same transaction, and keep it until no deployed code uses it (ON \
+         CONFLICT ON CONSTRAINT does not work through a view):\n    {};{subscribers}",
         together(context, &statements).join(";\n    ")
     )
 }

@@ -97,7 +97,7 @@ fn function(
     if let Some(at) = &old.defined_at {
         finding = finding.label_in(at.file, at.name, "the definition that it replaces");
     }
-    finding.help(format!("repeat it, or state the new value: {}", join(&lost))).emit();
+    finding.help(format!("repeat {}, or state the new value if you mean to change it", join(&lost))).emit();
 }
 
 /// Attributes that the old function has, the last one does not have, and the statement does not mention.
@@ -136,7 +136,7 @@ fn ambiguous(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: Text
     let stays = |old: &&Arc<Function>| ahead(context, &new.name, Until::EndOfMigration).get_function(old.oid).is_some();
     let Some(old) = old.filter(stays) else { return };
     let message = format!(
-        "another {} with other parameters remains, and calls that match both fail as not unique",
+        "an older {} with other parameters remains, and calls that match both fail because the function is not unique",
         new.display_name()
     );
     let mut finding = reporter.report(range, message);

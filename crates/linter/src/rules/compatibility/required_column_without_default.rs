@@ -183,10 +183,12 @@ fn report(
     let (name, place) = (&table.name, place(context, column).unwrap_or(range));
     let message = match change {
         Change::Added => format!(
-            "deployed code does not fill `{column}`: its INSERTs into `{name}` fail, and this fails at once if there are rows"
+            "deployed code does not set `{column}`: its INSERTs into `{name}` fail, and this statement fails at once \
+             if the table has rows"
         ),
         Change::RequiredNow => format!(
-            "deployed code does not fill `{column}`, which this deployment adds: its INSERTs into `{name}` fail from here on"
+            "deployed code does not set `{column}`, a column that this deployment adds: its INSERTs into `{name}` fail \
+             from here on"
         ),
         Change::OlderRequiredNow => {
             format!("INSERTs of deployed code into `{name}` that do not set `{column}` fail from here on")
@@ -201,22 +203,26 @@ fn report(
 }
 
 fn help(context: &RuleContext<'_>, table: &RelationName, column: &str, is_added: bool) -> String {
-    let later = "to the release after the one whose code fills the column";
     match (is_added, is_unique(context.after, table.oid, column)) {
         // Every row would get the same value.
-        (true, true) => format!("add it without NOT NULL and key, and leave these {later}"),
-        (true, false) => format!("give it a constant DEFAULT, or leave NOT NULL {later}"),
+        (true, true) => "add it without NOT NULL and key, deploy code that sets it, and add both in the next release".to_owned(),
+        (true, false) => {
+            "give it a constant DEFAULT; or add it without NOT NULL, deploy code that sets it, and add NOT NULL in the next \
+             release"
+                .to_owned()
+        },
         (false, is_unique) => {
             let cost = if scan_of(context, column).is_some() {
-                ", which reads the whole table under ACCESS EXCLUSIVE,"
+                " (which reads the whole table under ACCESS EXCLUSIVE)"
             } else {
                 ""
             };
+            let later = format!("deploy code that sets the column, and add NOT NULL in the next release{cost}");
             if is_unique {
-                return format!("leave NOT NULL{cost} {later}");
+                return later;
             }
             format!(
-                "set a default before, or leave NOT NULL{cost} {later}:\n    \
+                "{later}; or set a default first:\n    \
                  ALTER TABLE {} ALTER COLUMN {} SET DEFAULT ...;",
                 sql_name(context, table),
                 identifier(column)

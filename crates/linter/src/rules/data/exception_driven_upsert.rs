@@ -128,9 +128,9 @@ fn report(
         Some(table) if !indexes.is_empty() => left_behind(table, &indexes),
         _ => format!("a dead row in `{}`", name.name.text),
     };
-    let message = format!("every duplicate that this handler expects leaves {left} and consumes a transaction ID");
+    let message = format!("every duplicate that this handler catches leaves {left} and consumes a transaction ID");
     let label = match indexes.first() {
-        Some(index) => format!("`{}` refuses duplicates of this row", index.name),
+        Some(index) => format!("`{}` rejects duplicates of this row", index.name),
         None => "this is tried first".to_owned(),
     };
     let mut finding = reporter
@@ -148,7 +148,7 @@ fn report(
         None => context.hotness().row_trigger().map(|_| "for every row"),
     };
     if let (Some(round), Some(section)) = (round, &upsert.block.exception) {
-        let what = "from the 65th in a transaction on, all snapshots on the server get slower";
+        let what = "with more than 64 in one transaction, visibility checks get slower in every session";
         finding = finding.label(section.keyword, format!("a subtransaction {round}, duplicate or not: {what}"));
     }
     let fix = table.filter(|table| table.known).and_then(|table| fix(context, upsert, table, &indexes, is_body));
@@ -196,11 +196,13 @@ fn help(context: &RoutineContext<'_>, upsert: &Upsert<'_>, indexes: &[UniqueInde
     if updates(&upsert.handler.statements) {
         let target = target.unwrap_or_else(|| "(...)".to_owned());
         return format!(
-            "let the INSERT do it, without the block:\n    INSERT ... ON CONFLICT {target} DO UPDATE SET ...;"
+            "use INSERT ... ON CONFLICT instead of the EXCEPTION block:\n    INSERT ... ON CONFLICT {target} DO UPDATE \
+             SET ...;"
         );
     }
     let target = target.map_or_else(String::new, |target| format!("{target} "));
-    format!("let the INSERT do it, without the block:\n    INSERT ... ON CONFLICT {target}DO NOTHING;")
+    format!("use INSERT ... ON CONFLICT instead of the EXCEPTION block:\n    INSERT ... ON CONFLICT {target}DO \
+            NOTHING;")
 }
 
 /// The rewrite, if it means the same.

@@ -207,7 +207,7 @@ impl Found<'_, '_> {
         let Inserted { insert, table, .. } = self.inserted;
         let left = left_behind(table, &indexes(refusals));
         let message = format!(
-            "`{1}` fails here with a duplicate key error on {0} if the row exists, and leaves {left}",
+            "`{1}` fails here with a duplicate key error on {0} if such a row exists, and leaves {left}",
             names(refusals),
             context.name()
         );

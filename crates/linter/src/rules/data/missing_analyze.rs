@@ -72,7 +72,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     if rest(context).iter().any(|ast| is_analyzed(ast)) {
         return;
     }
-    let help = format!("at the end of the migration:\n    ANALYZE {};", sql_name(context, table));
+    let help = format!("run ANALYZE at the end of the migration:\n    ANALYZE {};", sql_name(context, table));
     let finding = reporter.report(range, why).relation(table).help(help);
     // A string with one statement runs without the transaction that a second one brings.
     let is_concurrent = matches!(context.ast, Ast::CreateIndex(index) if index.concurrently);

@@ -85,22 +85,24 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
             let (message, help) = match refusals.first() {
                 Some(refusal) => (
                     format!(
-                        "if two sessions get here at once, both insert, and `{}` refuses one of them",
+                        "if two sessions run this at once, both try to insert, and one of them fails on `{}`",
                         refusal.index.name
                     ),
                     match refusal.index.conflict_target(&is_variable) {
                         Some(target) if guard.by_update => {
-                            format!("one statement does both:\n    INSERT ... ON CONFLICT {target} DO UPDATE SET ...;")
+                            format!("check and insert in one statement:\n    INSERT ... ON CONFLICT {target} DO UPDATE \
+                                    SET ...;")
                         }
                         Some(target) => {
-                            format!("one statement does both:\n    INSERT ... ON CONFLICT {target} DO NOTHING;")
+                            format!("check and insert in one statement:\n    INSERT ... ON CONFLICT {target} DO \
+                                    NOTHING;")
                         }
                         None => "take a lock first, for example pg_advisory_xact_lock()".to_owned(),
                     },
                 ),
                 None => (
                     format!(
-                        "if two sessions get here at once, both insert, and `{}` contains the row twice",
+                        "if two sessions run this at once, both insert, and `{}` contains the row twice",
                         table.name
                     ),
                     "create a unique index on these columns, and use INSERT ... ON CONFLICT".to_owned(),

@@ -94,20 +94,24 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
         }
         let name = table.map_or("", |table| table.name.as_str());
         let what = match &off {
-            Off::Trigger(trigger) => format!("the trigger `{trigger}` of `{name}` stays off"),
-            Off::AllTriggers => format!("all triggers of `{name}` stay off, those that check foreign keys included"),
-            Off::UserTriggers => format!("all triggers of `{name}` stay off"),
-            Off::Rule(rule) => format!("the rule `{rule}` of `{name}` stays off"),
-            Off::RowSecurity => format!("row-level security of `{name}` stays off"),
-            Off::SessionTriggers => "triggers and the checks of foreign keys stay off for this session".to_owned(),
+            Off::Trigger(trigger) => format!("the trigger `{trigger}` on `{name}` stays disabled"),
+            Off::AllTriggers => format!("all triggers on `{name}` stay disabled, including those that check foreign keys"),
+            Off::UserTriggers => format!("all triggers on `{name}` stay disabled"),
+            Off::Rule(rule) => format!("the rule `{rule}` on `{name}` stays disabled"),
+            Off::RowSecurity => format!("row-level security on `{name}` stays disabled"),
+            Off::SessionTriggers => "triggers and foreign key checks stay disabled for this session".to_owned(),
         };
-        let twice = if times > 1 { ": it is switched off twice" } else { "" };
+        let twice = if times > 1 { ": this migration disables it more than once" } else { "" };
         let help = match off {
             Off::SessionTriggers => {
                 "use SET LOCAL in a transaction, or at the end:\n    RESET session_replication_role;"
             }
-            _ if times > 1 => "was ENABLE meant here?",
-            _ => "write ENABLE at the end of the migration; drop it where it is not needed any more",
+            _ if times > 1 => "did you mean ENABLE here?",
+            Off::RowSecurity => {
+                "enable it again at the end of the migration; if the table no longer needs it, drop its policies"
+            }
+            Off::AllTriggers | Off::UserTriggers => "enable them again at the end of the migration",
+            Off::Trigger(_) | Off::Rule(_) => "enable it again at the end of the migration, or drop it if it is not needed any more",
         };
         reporter.report(range, format!("{what}{twice}")).help(help).emit();
     }

@@ -161,13 +161,13 @@ fn help(failure: &Failure) -> Option<&'static str> {
     match failure.sqlstate {
         _ if failure.subject == FailureSubject::Operator => Some("cast one side to the type of the other: value::type"),
         "42P01" | "42703" | "42704" | "42883" | "3F000" => {
-            Some("if it exists, give `pgvet` the migration or the schema dump that creates it, before this one")
+            Some("if it exists, let pgvet read the earlier migration or the schema dump that creates it")
         }
         "42P07" | "42701" | "42710" | "42723" | "42P06" => {
             Some("an earlier migration has created it: drop or rename one of the two")
         }
         "2BP01" => Some("drop the dependent objects first; CASCADE would drop them too"),
-        "25P01" => Some("add BEGIN before it and COMMIT after it"),
+        "25P01" => Some("add BEGIN before it, and COMMIT after the statements that need the lock"),
         _ => None,
     }
 }

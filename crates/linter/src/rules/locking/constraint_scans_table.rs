@@ -112,7 +112,7 @@ fn report(
         (Some((altered, written)), Some(name)) => {
             offer(context, finding, constraint::not_valid(context, altered, written, &name))
         }
-        _ => finding.help("add it with NOT VALID, and validate it in a later transaction"),
+        _ => finding.help("add it NOT VALID, and validate it in a later transaction"),
     };
     finding.fix(written.and_then(|(altered, written)| without_check(context, altered, written))).emit();
 }

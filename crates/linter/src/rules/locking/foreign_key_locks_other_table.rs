@@ -99,7 +99,7 @@ fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRan
         finding = finding.relation(table);
     }
     if !exclusive {
-        let help = Advice::new("keep the transaction short, and let it give up if it does not get the lock soon:");
+        let help = Advice::new("keep the transaction short, and set a lock_timeout first:");
         finding.severity(Severity::Info).help(help.sql("SET lock_timeout = '2s'")).emit();
         return;
     }

@@ -62,10 +62,10 @@ declare_rule! {
     statement = check,
 }
 
-const INSIDE: &str = "at the start of the transaction:\n    SET LOCAL lock_timeout = '2s';";
-const OUTSIDE: &str = "at the start of the file:\n    SET lock_timeout = '2s';";
+const INSIDE: &str = "set it at the start of the transaction:\n    SET LOCAL lock_timeout = '2s';";
+const OUTSIDE: &str = "set it at the start of the file:\n    SET lock_timeout = '2s';";
 /// For a file with an up and a down section.
-const OUTSIDE_OF_PART: &str = "at the start of the up section:\n    SET lock_timeout = '2s';";
+const OUTSIDE_OF_PART: &str = "set it at the start of the up section:\n    SET lock_timeout = '2s';";
 const ELSEWHERE: &str = "if the role, database or connection sets it, say so in pgvet.toml: lock-timeout = \"runner\"";
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
@@ -143,7 +143,7 @@ mod tests {
             let settings = Settings { only: vec!["missing-lock-timeout".to_owned()], ..Settings::default() };
             check(&[migration], &settings)[0].help.clone().unwrap_or_default()
         };
-        assert!(help(None).starts_with("at the start of the file:"));
-        assert!(help(Some(TextRange::new(14, 48))).starts_with("at the start of the up section:"));
+        assert!(help(None).starts_with("set it at the start of the file:"));
+        assert!(help(Some(TextRange::new(14, 48))).starts_with("set it at the start of the up section:"));
     }
 }

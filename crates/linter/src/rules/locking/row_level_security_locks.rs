@@ -66,7 +66,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         let message = format!("this blocks all reads and writes of `{name}` until the transaction ends");
         let set = if context.session.in_transaction() { "SET LOCAL" } else { "SET" };
         let help =
-            format!("so that queries do not queue behind it for long, before it:\n    {set} lock_timeout = '2s';");
+            format!("set a lock_timeout before it, so that queries do not queue behind it for long:\n    {set} \
+                    lock_timeout = '2s';");
         reporter.report(change.range, message).relation(&lock.relation).severity(Severity::Info).help(help).emit();
     }
 }

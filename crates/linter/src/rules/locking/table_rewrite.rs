@@ -120,7 +120,7 @@ fn help(context: &RuleContext<'_>, relation: &RelationName, cause: &RewriteCause
     match cause {
         RewriteCause::VacuumFull => format!(
             "plain VACUUM makes the space reusable without such a lock; the extensions pg_repack and pg_squeeze return \
-             it back while the table is in use:\n    VACUUM{tables};"
+             it to the operating system while the table is in use:\n    VACUUM{tables};"
         ),
         RewriteCause::Cluster => {
             "the extensions pg_repack and pg_squeeze put rows in order while the table is in use".to_owned()

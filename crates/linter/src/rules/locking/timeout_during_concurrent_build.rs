@@ -63,7 +63,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let help = if context.migration.runner.keeps_apart {
         format!("{} at the end of an earlier migration: this one must hold nothing else", zeros.concat().trim_start())
     } else {
-        format!("before it:{}", zeros.concat())
+        format!("turn it off before this statement:{}", zeros.concat())
     };
     let mut finding = reporter.report(range, message).help(help);
     let doubtful = active.iter().find(|name| settings.is_doubtful(name));
@@ -95,7 +95,7 @@ fn place(ast: &Ast, statement: TextRange) -> Option<(TextRange, &'static str)> {
         Ast::AlterTable(alter) => {
             let detach = |action: &AlterTableAction| matches!(action, AlterTableAction::DetachPartition { .. });
             let command = alter.commands.iter().find(|command| detach(&command.action));
-            Some((command.map_or(statement, |command| command.keyword), "it leaves the partition half detached"))
+            Some((command.map_or(statement, |command| command.keyword), "it leaves the detach pending"))
         }
         _ => None,
     }

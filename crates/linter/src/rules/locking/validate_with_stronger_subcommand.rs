@@ -89,10 +89,10 @@ fn report(
     let help: String = match validate {
         Some(validate) => {
             let after = if adds_constraint(altered) { ", after the constraint was committed" } else { "" };
-            let sentence = format!("validate it in a statement and a transaction of its own{after}:");
+            let sentence = format!("validate the constraint in a statement and a transaction of its own{after}:");
             Advice::new(sentence).sql(format!("ALTER TABLE {table} {validate}")).into()
         }
-        None => "validate it in a statement and a transaction of its own".to_owned(),
+        None => "validate the constraint in a statement and a transaction of its own".to_owned(),
     };
     finding.help(help).emit();
 }

@@ -94,8 +94,9 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
         finding = finding.label(*range, format!("{} of `{}`, too", target.verb, target.name));
     }
     let help = match target.verb {
-        "TRUNCATE" => "DELETE does not block readers",
-        "REFRESH MATERIALIZED VIEW" => "CONCURRENTLY does not block readers; it needs a unique index on the view",
+        "TRUNCATE" => "use DELETE, which does not block readers",
+        "REFRESH MATERIALIZED VIEW" => "use CONCURRENTLY, which does not block readers but needs a unique index on the \
+                                       view",
         _ => "do it in a migration; if it must be a function, set a short lock_timeout for it",
     };
     if let Some(relation) = context.relation(target.name) {

@@ -56,9 +56,9 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
                 continue;
             }
             said = true;
-            let message = format!("this {verb} a {what} whose name is only known at run time");
-            let help = "name it, or make sure that the query finds no other: by schema, by owner, \
-                        by a part of the name that is constant";
+            let message = format!("this {verb} a {what} whose name is known only at run time");
+            let help = "write the name out, or restrict which names are possible: by schema, by owner or by a fixed part of \
+                        the name";
             reporter.report(sql.place(name.range()), message).help(help).emit();
         }
     }

@@ -74,7 +74,7 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
         if is_given_own_text(context, &tainted.origin) {
             continue;
         }
-        let rights = if function.security_definer { " with the rights of its owner" } else { "" };
+        let rights = if function.security_definer { " with the privileges of its owner" } else { "" };
         let message =
             format!("a caller of {} can run any SQL here{rights}: `{}` is not quoted", context.name(), tainted.origin);
         let help = "quote names with format('%I', ...) and values with %L, or pass values with EXECUTE ... USING";

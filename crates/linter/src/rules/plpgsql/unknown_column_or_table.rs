@@ -277,11 +277,12 @@ impl<'f> Finder<'f> {
     fn drop_left_over(&self) -> Option<String> {
         let own = self.context.function()?;
         let why = if self.has_lost_its_triggers() {
-            "no trigger runs it any more".to_owned()
+            "no trigger calls it any more, so drop it".to_owned()
         } else if self.is_superseded() && own.input_types().all(SqlType::is_known) {
             // The name alone would mean both.
             let name = self.context.name();
-            format!("{name} was created again later with other parameters; if nothing calls this version any more")
+            format!("{name} was created again later with other parameters; if nothing calls this version any more, \
+                    drop it")
         } else {
             return None;
         };
@@ -300,8 +301,8 @@ impl<'f> Finder<'f> {
         self.missing.sort_by_key(|missing| (missing.doubt.is_some(), missing.range.start));
         let Some((first, others)) = self.missing.split_first() else { return };
         let near = first.near.clone().or_else(|| self.drop_left_over());
-        let help = near.unwrap_or_else(|| "change the function together with the table".to_owned());
-        let message = format!("{}: {} fails here", first.what, self.context.name());
+        let help = near.unwrap_or_else(|| "change the function in the same migration as the table".to_owned());
+        let message = format!("{}: {} fails here when it is called", first.what, self.context.name());
         let mut finding = reporter.report(first.range, message).help(help).runs_often(&self.context.hotness());
         if self.is_left_over() {
             finding = finding.severity(Severity::Info);

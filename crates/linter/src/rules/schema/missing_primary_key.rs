@@ -55,7 +55,7 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
     if context.catalog.has_one_row(table) {
         return;
     }
-    let message = format!("`{}` has no primary key, so equal rows cannot be distinguished", table.name);
+    let message = format!("`{}` has no primary key, so identical rows cannot be told apart", table.name);
     let help = "declare the columns that identify a row as PRIMARY KEY, or add an identity column";
     reporter.report(create.name.range(), message).relation(&RelationName::existing(table)).help(help).emit();
 }

@@ -57,11 +57,11 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
         if ours == theirs {
             continue;
         }
-        let message = format!("`{}` is {ours}, and `{}` of `{}` is {theirs}", column.name, other.name, referenced.name);
+        let message = format!("`{}` is {ours}, but `{}.{}` is {theirs}", column.name, referenced.name, other.name);
         let help = match wider(&ours, &theirs) {
             Some(Ordering::Less) => format!("give `{}` the type {theirs}", column.name),
             Some(Ordering::Greater) => {
-                format!("give `{}` of `{}` the type {ours}: it is the wider one", other.name, referenced.name)
+                format!("give `{}.{}` the type {ours}, which is wider", referenced.name, other.name)
             }
             _ => "give both columns the same type".to_owned(),
         };

@@ -50,9 +50,9 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
     if table.persistence != Persistence::Unlogged {
         return;
     }
-    let message = format!("`{}` is empty after a crash, and on every standby", table.name);
+    let message = format!("`{}` is empty after a crash or a failover, and cannot be read on a standby", table.name);
     let help = format!(
-        "keep it only for rows that may be lost; otherwise:\n    ALTER TABLE {} SET LOGGED;",
+        "keep it UNLOGGED only if its rows may be lost; otherwise:\n    ALTER TABLE {} SET LOGGED;",
         qualified(&table.schema, &table.name)
     );
     reporter.report(range, message).relation(&RelationName::existing(table)).help(help).emit();

@@ -52,6 +52,6 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
     reporter
         .report(range, message)
         .relation(&RelationName::existing(context.relation))
-        .help("use text, with a CHECK (char_length(...) <= ...) where the length matters")
+        .help("use text, with a CHECK (char_length(...) <= ...) if the length matters")
         .emit();
 }

@@ -57,10 +57,10 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
     });
     let Some((name, why)) = found else { return };
     let message = format!(
-        "this CHECK of `{}` calls {name}, {why}: rows that were fine become wrong unnoticed",
+        "this CHECK on `{}` uses {name}, {why}: a row that passed can later violate it, and PostgreSQL does not check again",
         context.relation.name
     );
-    let help = "compare with columns of the row, or check it with a trigger when the row is written";
+    let help = "use only columns of the row and immutable functions, or check in a trigger when the row is written";
     reporter.report(constraint.keyword, message).relation(&RelationName::existing(context.relation)).help(help).emit();
 }
 
@@ -72,7 +72,7 @@ fn changing(context: &DeclarationContext<'_>, part: &Expr) -> Option<(String, &'
     }
 }
 
-const CHANGES: &str = "which changes with time or session";
+const CHANGES: &str = "whose result depends on the time or the session";
 
 /// Functions of the clock and of the session that are not VOLATILE, as `now()` is not.
 ///

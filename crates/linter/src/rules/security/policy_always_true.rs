@@ -92,16 +92,17 @@ fn report(
     let is_kept = kept.any(|known| std::ptr::eq(std::sync::Arc::as_ptr(known), condition));
     let is_written = context.statement.range.contains(condition.range) && !is_kept;
     let range = if is_written { condition.range } else { name_range };
-    let what = match (policy.command.as_str(), open) {
-        ("insert", _) | ("all", Open::Check) => "insert any row into",
-        ("update", Open::Using) => "change every row of",
-        ("update", Open::Check) => "write any values into rows of",
-        ("delete", _) => "delete every row of",
-        _ => "read and write every row of",
+    let (privilege, what) = match (policy.command.as_str(), open) {
+        ("insert", _) | ("all", Open::Check) => ("INSERT", "insert any row"),
+        ("update", Open::Using) => ("UPDATE", "change all of its rows"),
+        ("update", Open::Check) => ("UPDATE", "write any values into its rows"),
+        ("delete", _) => ("DELETE", "delete all of its rows"),
+        _ => ("privileges", "read and write all of its rows"),
     };
-    let message = format!("policy `{}` lets every role with the privilege {what} `{}`", policy.name, table.name);
-    let help = "compare a column with the user, such as `author = auth.uid()` or `owner = current_user`; where everybody may \
-        read, a policy FOR SELECT is enough";
+    let message =
+        format!("policy `{}` lets every role that has {privilege} on `{}` {what}", policy.name, table.name);
+    let help = "compare a column with the user, such as `author = auth.uid()` or `owner = current_user`; if everybody \
+               may read the rows but not change them, a policy FOR SELECT is enough";
     reporter.report(range, message).help(help).emit();
 }
 

@@ -64,12 +64,12 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
     let exposed = exposed(context);
     let Some((_, path)) = function.settings.iter().find(|(name, _)| name == "search_path") else {
         let message = format!(
-            "{} runs with the rights of its owner, but finds names through the search_path of its caller",
+            "{} runs with its owner's privileges, but resolves names through its caller's search_path",
             function.display_name()
         );
         let help = format!(
-            "set it for the function, to the schemas that it needs, or to '' with qualified names:\n    \
-             ALTER ROUTINE {signature} SET search_path = {};",
+            "set search_path on the function: to the schemas that it needs, or to '' if all names in it are \
+             qualified:\n    ALTER ROUTINE {signature} SET search_path = {};",
             with_temporary_last(&search_path_value(&[&function.schema]))
         );
         let severity = match exposed {
@@ -84,11 +84,11 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
     let has_temporary_last = schemas.last().is_some_and(|last| last == "pg_temp");
     if !schemas.is_empty() && !has_temporary_last && exposed == Exposed::Names {
         let message = format!(
-            "{} runs with the rights of its owner, and finds temporary tables of its caller first",
+            "{} runs with its owner's privileges, and finds its caller's temporary tables first",
             function.display_name()
         );
         let help = format!(
-            "name pg_temp last:\n    ALTER ROUTINE {signature} SET search_path = {};",
+            "put pg_temp last in its search_path:\n    ALTER ROUTINE {signature} SET search_path = {};",
             with_temporary_last(path)
         );
         reporter.report(range, message).severity(Severity::Info).help(help).emit();

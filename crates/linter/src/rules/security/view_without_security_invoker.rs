@@ -76,14 +76,14 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     }
     let names = enumerate(tables.iter().map(|table| table.name.as_str()));
     let who = match reaching(&end, view).first() {
-        Some(role) => format!("`{role}` and everybody else"),
-        None => "everybody".to_owned(),
+        Some(role) => format!("`{role}` and every other role"),
+        None => "every role".to_owned(),
     };
-    let message = format!("{who} who may use `{}` sees every row of {names}, regardless of its policies", view.name);
+    let message = format!("{who} with SELECT on `{}` can read every row of {names}, regardless of row-level security", view.name);
     let first = if everywhere_at_least(context, 15) {
-        "let it use the rights of the querying role"
+        "let the view use the privileges of the querying role"
     } else {
-        "from PostgreSQL 15 on"
+        "on PostgreSQL 15 and later"
     };
     let name = sql_name(context, &RelationName::existing(view));
     let help = format!("{first}:\n    ALTER VIEW {name} SET (security_invoker = true);");

@@ -124,8 +124,8 @@ fn report_upgrades(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         }
         let name = &lock.relation.name;
         let message = format!(
-            "this waits for everyone who uses `{name}`, and who waits for a row of it that the transaction has changed \
-             waits for this"
+            "this waits for every session that uses `{name}`, where the transaction has already changed rows: a session that \
+             waits for one of these rows deadlocks with it"
         );
         let help = format!(
             "begin the transaction with LOCK TABLE {} IN {} MODE, or change the rows in a separate transaction",

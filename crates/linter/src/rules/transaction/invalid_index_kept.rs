@@ -73,7 +73,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         format!("drop an invalid index first, also outside a transaction:\n    {drop};\nTo recover, {again}")
     };
     let message = format!(
-        "if this build stops, it leaves `{}` invalid, and the next run keeps it, because IF NOT EXISTS only checks the name",
+        "if this build fails, it leaves `{}` invalid, and the next run keeps it, because IF NOT EXISTS only checks the \
+         name",
         build.index.name
     );
     let table = build.table.name.clone();

@@ -85,7 +85,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         }
         (Transaction::Commit { .. } | Transaction::Rollback { .. }, None) if !may_be_open(context) => {
             let message = format!("no transaction is open: this {} has no effect", verb(control));
-            let help = "delete it, or add BEGIN where the transaction should start";
+            let help = "delete this statement, or add BEGIN where the transaction should start";
             reporter.report(range, message).help(help).emit();
         }
         _ => {}

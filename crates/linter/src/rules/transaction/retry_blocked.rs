@@ -154,9 +154,9 @@ fn blocker<'a>(context: &RuleContext<'a>, stopped: &Catalog, end: u32) -> Option
 }
 
 fn message(context: &RuleContext<'_>, blocker: &Blocker<'_>) -> String {
-    let what = if context.effects.index_builds.is_empty() { "this" } else { "this build" };
+    let what = if context.effects.index_builds.is_empty() { "this statement" } else { "this index build" };
     format!(
-        "if {what} stops, the statements before it stay, and the next run of the migration fails: {}",
+        "if {what} fails, the statements before it are already committed, and the next run of the migration fails: {}",
         blocker.failure.reason
     )
 }
@@ -164,7 +164,7 @@ fn message(context: &RuleContext<'_>, blocker: &Blocker<'_>) -> String {
 fn help(context: &RuleContext<'_>, blocker: &Blocker<'_>) -> String {
     let guard = match blocker.statement.ast().and_then(missing_guard) {
         Some(guard) if !guard.contains("transaction") => {
-            format!(", or {guard} at the statement where the next run fails")
+            format!("; or, at the statement where the next run fails, {guard}")
         }
         _ => String::new(),
     };
@@ -175,11 +175,11 @@ fn help(context: &RuleContext<'_>, blocker: &Blocker<'_>) -> String {
     let again = run_again(context);
     let recovery = match left {
         Some(build) => format!(
-            "drop the invalid index, remove the statements that have run from the file, and {again}:\n    \
+            "drop the invalid index, delete from the file the statements that have already run, and {again}:\n    \
              DROP INDEX CONCURRENTLY IF EXISTS {};",
             sql_name(context, &build.index)
         ),
-        None => format!("remove the statements that have run from the file, and {again}"),
+        None => format!("delete from the file the statements that have already run, and {again}"),
     };
-    format!("move this statement to a separate migration{guard}. If it has stopped, {recovery}")
+    format!("move this statement to a separate migration{guard}. If it has already failed, {recovery}")
 }
