@@ -164,8 +164,9 @@ fn with_sequence(
         |advice| with_backfill(context, table, column, advice, &format!("{name} = {next}"), &format!("{name} IS NULL"));
     match (identity, everywhere_at_least(context, 12)) {
         (false, _) => fill(advice),
-        (true, false) => advice
-            .then("keep the sequence: GENERATED AS IDENTITY needs NOT NULL, which reads the table before 12"),
+        (true, false) => {
+            advice.then("keep the sequence: GENERATED AS IDENTITY needs NOT NULL, which reads the table before 12")
+        }
         (true, true) => fill(then_identity(context, advice, column, &sql_table, &sequence)),
     }
 }
@@ -228,7 +229,9 @@ fn of_domain(context: &RuleContext<'_>, table: &RelationName, column: &ColumnDef
              VALID first, then VALIDATE CONSTRAINT in a later transaction",
             table.name
         ))
-        .then(format!("(a later ALTER TABLE {sql_table} ALTER COLUMN {name} TYPE {domain} would rewrite the table, too)"))
+        .then(format!(
+            "(a later ALTER TABLE {sql_table} ALTER COLUMN {name} TYPE {domain} would rewrite the table, too)"
+        ))
         .without_steps("a column of another type with a CHECK would be another schema"),
     )
 }

@@ -161,7 +161,8 @@ pub(crate) fn foreign_key(
         count => {
             let all_known = before(context, altered.table).is_some_and(|parent| parent.known && !parent.unknown_parts);
             let steps = by_partition(context, altered, &text, name, partitions);
-            let more = format!("with the foreign keys of the other partitions ({} more) before the last statement", count - 1);
+            let more =
+                format!("with the foreign keys of the other partitions ({} more) before the last statement", count - 1);
             match written.column {
                 None if all_known => advice.then(more).with_steps(context, steps),
                 _ => advice.then(more),

@@ -50,7 +50,10 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
                     "autovacuum stays disabled for `{}`: dead rows pile up and the planner's statistics go stale",
                     table.name.text
                 ),
-                format!("enable it again at the end of this migration:\n    ALTER TABLE {table} RESET ({});", left.name),
+                format!(
+                    "enable it again at the end of this migration:\n    ALTER TABLE {table} RESET ({});",
+                    left.name
+                ),
             ),
             None => (
                 "autovacuum stays disabled for the whole server: dead rows pile up and the planner's statistics go \

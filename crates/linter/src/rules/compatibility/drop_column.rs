@@ -166,9 +166,11 @@ fn report(
     let published = publications(context.before, table);
     if !published.is_empty() {
         let names = enumerate(published.iter().map(String::as_str));
-        let _ =
-            write!(help, "\nthe table is published by {names}: subscribers keep the column, so drop it there \
-                         afterwards");
+        let _ = write!(
+            help,
+            "\nthe table is published by {names}: subscribers keep the column, so drop it there \
+                         afterwards"
+        );
     }
     finding.help(help).emit();
 }

@@ -65,7 +65,9 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         let consequence = if change.updated {
             format!("deployed code that uses {them} fails, and so does the migration if a row still has {them}")
         } else {
-            format!("the migration fails if a row still has {them}, and deployed code that uses {them} fails afterwards")
+            format!(
+                "the migration fails if a row still has {them}, and deployed code that uses {them} fails afterwards"
+            )
         };
         let message = format!(
             "the new type of `{}.{}` does not have {values} {names}: {consequence}",

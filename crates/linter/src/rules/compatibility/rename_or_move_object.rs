@@ -191,10 +191,11 @@ fn other(
     };
     let (old, new) = (shown(before), shown(after));
     let (use_of_name, help) = match kind {
-        "function" => {
-            ("calls it", "create the new function beside the old one, and drop the old one when nothing calls it any \
-                         more")
-        }
+        "function" => (
+            "calls it",
+            "create the new function beside the old one, and drop the old one when nothing calls it any \
+                         more",
+        ),
         _ => ("casts to it", "keep the name, or rename it when no deployed code casts to the old one"),
     };
     let message = format!("renaming {kind} `{old}` to `{new}` breaks deployed code that still {use_of_name}");

@@ -88,9 +88,8 @@ fn published(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, name: &str,
     let [first, ..] = tables.as_slice() else { return };
     let names = enumerate(tables.iter().map(|table| table.name.as_str()));
     let (them, have) = if tables.len() == 1 { ("it", "it has") } else { ("them", "they have") };
-    let message = format!(
-        "{refused} on {names} as soon as the publication `{name}` includes {them}: {have} no replica identity"
-    );
+    let message =
+        format!("{refused} on {names} as soon as the publication `{name}` includes {them}: {have} no replica identity");
     reporter.report(range, message).help(help(context, &RelationName::existing(first))).emit();
 }
 

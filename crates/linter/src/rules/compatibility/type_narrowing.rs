@@ -108,7 +108,9 @@ impl Loss {
                 format!("fails if a value is {still}{what}, and deployed code fails when it writes such a value")
             }
             (Self::Range | Self::Length | Self::OtherText, true) => {
-                format!("converts existing values with USING, but deployed code fails when it writes a value that is {what}")
+                format!(
+                    "converts existing values with USING, but deployed code fails when it writes a value that is {what}"
+                )
             }
             (Self::Fraction | Self::Scale, false) => {
                 format!("drops {what}: existing and new values are rounded without an error")
@@ -133,7 +135,9 @@ impl Loss {
 
     fn help(self, updated: bool) -> &'static str {
         match self {
-            Self::Range | Self::Length | Self::OtherText if updated => "first deploy code that no longer writes such values",
+            Self::Range | Self::Length | Self::OtherText if updated => {
+                "first deploy code that no longer writes such values"
+            }
             Self::Range | Self::Length | Self::OtherText => {
                 "first look for such values, and deploy code that no longer writes them"
             }

@@ -201,8 +201,10 @@ fn help(context: &RoutineContext<'_>, upsert: &Upsert<'_>, indexes: &[UniqueInde
         );
     }
     let target = target.map_or_else(String::new, |target| format!("{target} "));
-    format!("use INSERT ... ON CONFLICT instead of the EXCEPTION block:\n    INSERT ... ON CONFLICT {target}DO \
-            NOTHING;")
+    format!(
+        "use INSERT ... ON CONFLICT instead of the EXCEPTION block:\n    INSERT ... ON CONFLICT {target}DO \
+            NOTHING;"
+    )
 }
 
 /// The rewrite, if it means the same.

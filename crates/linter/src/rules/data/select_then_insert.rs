@@ -90,12 +90,16 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
                     ),
                     match refusal.index.conflict_target(&is_variable) {
                         Some(target) if guard.by_update => {
-                            format!("check and insert in one statement:\n    INSERT ... ON CONFLICT {target} DO UPDATE \
-                                    SET ...;")
+                            format!(
+                                "check and insert in one statement:\n    INSERT ... ON CONFLICT {target} DO UPDATE \
+                                    SET ...;"
+                            )
                         }
                         Some(target) => {
-                            format!("check and insert in one statement:\n    INSERT ... ON CONFLICT {target} DO \
-                                    NOTHING;")
+                            format!(
+                                "check and insert in one statement:\n    INSERT ... ON CONFLICT {target} DO \
+                                    NOTHING;"
+                            )
                         }
                         None => "take a lock first, for example pg_advisory_xact_lock()".to_owned(),
                     },

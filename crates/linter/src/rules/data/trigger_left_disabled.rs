@@ -95,7 +95,9 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
         let name = table.map_or("", |table| table.name.as_str());
         let what = match &off {
             Off::Trigger(trigger) => format!("the trigger `{trigger}` on `{name}` stays disabled"),
-            Off::AllTriggers => format!("all triggers on `{name}` stay disabled, including those that check foreign keys"),
+            Off::AllTriggers => {
+                format!("all triggers on `{name}` stay disabled, including those that check foreign keys")
+            }
             Off::UserTriggers => format!("all triggers on `{name}` stay disabled"),
             Off::Rule(rule) => format!("the rule `{rule}` on `{name}` stays disabled"),
             Off::RowSecurity => format!("row-level security on `{name}` stays disabled"),
@@ -111,7 +113,9 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
                 "enable it again at the end of the migration; if the table no longer needs it, drop its policies"
             }
             Off::AllTriggers | Off::UserTriggers => "enable them again at the end of the migration",
-            Off::Trigger(_) | Off::Rule(_) => "enable it again at the end of the migration, or drop it if it is not needed any more",
+            Off::Trigger(_) | Off::Rule(_) => {
+                "enable it again at the end of the migration, or drop it if it is not needed any more"
+            }
         };
         reporter.report(range, format!("{what}{twice}")).help(help).emit();
     }

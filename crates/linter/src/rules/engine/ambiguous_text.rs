@@ -98,11 +98,17 @@ fn report(doubt: Doubt, reporter: &mut Reporter<'_>) {
             )
             .help("remove quotes and semicolons from the tag, or run pgvet on the rendered file"),
         DoubtKind::CopyData => reporter
-            .report(doubt.range, "these lines of data look like statements, and psql runs them if it does not run the COPY")
+            .report(
+                doubt.range,
+                "these lines of data look like statements, and psql runs them if it does not run the COPY",
+            )
             .assuming(Assumption::CopyNotRun)
             .help("end the data with a line `\\.` before the next statement, and run psql with `-v ON_ERROR_STOP=1`"),
         DoubtKind::SingleLine => reporter
-            .report(doubt.range, "psql sends each line as a statement from here on, but pgvet reads the file by semicolons")
+            .report(
+                doubt.range,
+                "psql sends each line as a statement from here on, but pgvet reads the file by semicolons",
+            )
             .help("remove this command, and end each statement with a semicolon"),
         _ => return,
     };
@@ -114,9 +120,10 @@ fn report(doubt: Doubt, reporter: &mut Reporter<'_>) {
 }
 
 fn help<'r, 'a>(finding: Finding<'r, 'a>) -> Finding<'r, 'a> {
-    finding
-        .help("write `E'...'` with doubled backslashes, or add SET standard_conforming_strings = on as an earlier \
-              statement")
+    finding.help(
+        "write `E'...'` with doubled backslashes, or add SET standard_conforming_strings = on as an earlier \
+              statement",
+    )
 }
 
 #[cfg(test)]

@@ -156,7 +156,10 @@ impl<'a> Work<'a> {
             lines.push(format!("first build the parent's indexes on the partition, outside a transaction{colon}{sql}"));
         }
         if self.foreign_key {
-            lines.push("first add the parent's foreign keys to the partition's tables, NOT VALID, and validate them".to_owned());
+            lines.push(
+                "first add the parent's foreign keys to the partition's tables, NOT VALID, and validate them"
+                    .to_owned(),
+            );
         }
         lines.join("\n")
     }

@@ -92,7 +92,9 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let target = TextRange::new(statement.keyword.start, statement.target_keyword.end);
     let rest = TextRange::new(statement.target_keyword.end, context.statement.range.end);
     let sql = format!("{} CONCURRENTLY {}", context.text(target), context.text(rest).trim());
-    let advice = Advice::new(format!("rebuild the indexes concurrently, {}:", outside_transaction(context))).sql(sql).complete(context);
+    let advice = Advice::new(format!("rebuild the indexes concurrently, {}:", outside_transaction(context)))
+        .sql(sql)
+        .complete(context);
     finding = offer(context, finding, advice);
     if !context.session.in_transaction() {
         let edit = Edit { range: TextRange::at(statement.target_keyword.end), text: " CONCURRENTLY".to_owned() };

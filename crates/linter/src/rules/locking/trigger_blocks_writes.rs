@@ -60,9 +60,10 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             lock.relation.name
         );
         let set = if context.session.in_transaction() { "SET LOCAL" } else { "SET" };
-        let help =
-            format!("set a lock_timeout before it, so that queries do not queue behind it for long:\n    {set} \
-                    lock_timeout = '2s';");
+        let help = format!(
+            "set a lock_timeout before it, so that queries do not queue behind it for long:\n    {set} \
+                    lock_timeout = '2s';"
+        );
         reporter.report(change.range, message).relation(&lock.relation).help(help).emit();
     }
 }

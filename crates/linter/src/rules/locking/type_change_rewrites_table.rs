@@ -125,8 +125,7 @@ fn report_time_zone(reporter: &mut Reporter<'_>, rewrite: &Rewrite) {
          zone of the session is UTC",
         rewrite.relation.name
     );
-    let help =
-        "if the values are in UTC, run this first, so that PostgreSQL changes only its catalog:\n    SET timezone = \
+    let help = "if the values are in UTC, run this first, so that PostgreSQL changes only its catalog:\n    SET timezone = \
          'UTC';";
     let finding = reporter.report(rewrite.range, message).relation(&rewrite.relation);
     finding.help(help).assuming(Assumption::TimeZoneNotUtc).emit();

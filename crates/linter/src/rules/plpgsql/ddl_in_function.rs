@@ -95,8 +95,10 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
     }
     let help = match target.verb {
         "TRUNCATE" => "use DELETE, which does not block readers",
-        "REFRESH MATERIALIZED VIEW" => "use CONCURRENTLY, which does not block readers but needs a unique index on the \
-                                       view",
+        "REFRESH MATERIALIZED VIEW" => {
+            "use CONCURRENTLY, which does not block readers but needs a unique index on the \
+                                       view"
+        }
         _ => "do it in a migration; if it must be a function, set a short lock_timeout for it",
     };
     if let Some(relation) = context.relation(target.name) {

@@ -281,8 +281,10 @@ impl<'f> Finder<'f> {
         } else if self.is_superseded() && own.input_types().all(SqlType::is_known) {
             // The name alone would mean both.
             let name = self.context.name();
-            format!("{name} was created again later with other parameters; if nothing calls this version any more, \
-                    drop it")
+            format!(
+                "{name} was created again later with other parameters; if nothing calls this version any more, \
+                    drop it"
+            )
         } else {
             return None;
         };

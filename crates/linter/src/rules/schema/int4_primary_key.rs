@@ -62,8 +62,10 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
     } else if let Some(limit) = sequence.sequence().and_then(|own| narrower(own.sql_type, column.sql_type)) {
         let message =
             format!("the sequence of `{}` still ends at {limit}, although the column holds more", column.name);
-        let help =
-            format!("widen the sequence, too:\n    ALTER SEQUENCE {} AS bigint;", qualified(&sequence.schema, &sequence.name));
+        let help = format!(
+            "widen the sequence, too:\n    ALTER SEQUENCE {} AS bigint;",
+            qualified(&sequence.schema, &sequence.name)
+        );
         reporter.report(range, message).relation(&name).help(help).emit();
     }
 }

@@ -44,7 +44,10 @@ declare_rule! {
 
 fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
     let Some((column, range)) = declared_type(context, "timestamp") else { return };
-    let message = format!("`{}` stores a date and time without a time zone: sessions in different time zones read it \
-                          as different moments", column.name);
+    let message = format!(
+        "`{}` stores a date and time without a time zone: sessions in different time zones read it \
+                          as different moments",
+        column.name
+    );
     reporter.report(range, message).relation(&RelationName::existing(context.relation)).help("use timestamptz").emit();
 }

@@ -99,8 +99,7 @@ fn report(
         ("delete", _) => ("DELETE", "delete all of its rows"),
         _ => ("privileges", "read and write all of its rows"),
     };
-    let message =
-        format!("policy `{}` lets every role that has {privilege} on `{}` {what}", policy.name, table.name);
+    let message = format!("policy `{}` lets every role that has {privilege} on `{}` {what}", policy.name, table.name);
     let help = "compare a column with the user, such as `author = auth.uid()` or `owner = current_user`; if everybody \
                may read the rows but not change them, a policy FOR SELECT is enough";
     reporter.report(range, message).help(help).emit();

@@ -79,7 +79,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         Some(role) => format!("`{role}` and every other role"),
         None => "every role".to_owned(),
     };
-    let message = format!("{who} with SELECT on `{}` can read every row of {names}, regardless of row-level security", view.name);
+    let message =
+        format!("{who} with SELECT on `{}` can read every row of {names}, regardless of row-level security", view.name);
     let first = if everywhere_at_least(context, 15) {
         "let the view use the privileges of the querying role"
     } else {
