@@ -9,9 +9,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Autovacuum is often disabled for a bulk load and then forgotten. Dead rows are never removed, the table and its
-    /// indexes grow with every update, and the planner works with old statistics. The vacuum against wraparound still
-    /// comes, and then has years of work to do at once.
+    /// Autovacuum is often disabled for a bulk load and then forgotten. Dead rows pile up, the table and its indexes
+    /// grow with every update, and the planner works with old statistics. The anti-wraparound vacuum still runs, and
+    /// then has years of work to do at once.
     ///
     /// ## Example
     ///

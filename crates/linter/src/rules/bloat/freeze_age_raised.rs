@@ -10,7 +10,7 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// A value that was raised for a maintenance window only postpones the work. The next vacuum against wraparound has
+    /// A value that was raised for a maintenance window only postpones the work. The next anti-wraparound vacuum has
     /// more to freeze, reads the whole table, and restarts soon after it is cancelled. It leaves less time before
     /// PostgreSQL stops assigning transaction IDs.
     ///

@@ -14,9 +14,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The objects stay in `pg_largeobject`, and nothing refers to them any more. They take up space forever, in every
-    /// backup, too, and only a search through all tables (`vacuumlo`) finds them. The trigger `lo_manage` does not
-    /// help: neither `DROP` nor `TRUNCATE` fires it.
+    /// The objects stay in `pg_largeobject`, and nothing refers to them any more. They take up space, also in every
+    /// backup, until somebody runs `vacuumlo`, which has to search all tables for references. The trigger `lo_manage`
+    /// does not help: neither `DROP` nor `TRUNCATE` fires it.
     ///
     /// ## Example
     ///
@@ -43,8 +43,8 @@ declare_rule! {
     /// - tables that the same deployment created
     /// - the migration undoes it with `ROLLBACK`
     ///
-    /// The finding is only possible (`--confidence possible`) for a column of type `oid`, because it can refer to any
-    /// system object.
+    /// For a column of type `oid`, its confidence is `possible`, and it is shown only with `--confidence possible`,
+    /// because an `oid` can refer to any system object.
     "large-object-orphaned", Bloat, Warning,
     { needs_commit: true }
     statement = check,

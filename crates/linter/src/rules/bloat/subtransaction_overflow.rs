@@ -8,7 +8,7 @@ use pgvet_model::routine::Bound;
 use pgvet_model::routine::subtransactions::{CACHED, Source};
 
 declare_rule! {
-    /// One transaction begins more than 64 subtransactions that write, counted along its control flow.
+    /// One transaction starts more than 64 subtransactions that write, counted along its control flow.
     ///
     /// ## Why it matters
     ///
@@ -44,7 +44,7 @@ declare_rule! {
     /// - up to 64 of them
     /// - loops without a constant bound, which `subtransaction-per-row` reports
     ///
-    /// Constant loops multiply the count, the branch that begins most is counted, and `COMMIT` resets the count.
+    /// Constant loops multiply the count, the branch that starts most is counted, and `COMMIT` resets the count.
     "subtransaction-overflow", Bloat, Error,
     {}
     routine = check,

@@ -13,8 +13,8 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// The schema then depends on traffic: tables appear that no migration knows, with grants, indexes and constraints
-    /// that nobody reviews, and each is as many rows in the system catalogs, which every plan, every backup and every
-    /// `pg_dump` has to go through. The one who calls must be allowed to create tables.
+    /// that nobody reviews. Each of them adds rows to the system catalogs, which query planning, backups and `pg_dump`
+    /// have to read. Every caller must be allowed to create tables.
     ///
     /// ## Example
     ///
@@ -33,9 +33,10 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// In DO blocks, which run once. For partitions, and in functions that attach them or have the word in their name,
-    /// unless the function runs often: creating them ahead of time is their maintenance. For a table that the
-    /// migrations have created already.
+    /// - `DO` blocks, which run once
+    /// - functions that create or attach partitions, or have the word `partition` in their name, unless they run often:
+    ///   they are usually scheduled maintenance
+    /// - a table that the migrations have already created
     "table-created-on-demand", Bloat, Warning,
     {}
     routine = check,

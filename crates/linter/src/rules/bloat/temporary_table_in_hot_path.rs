@@ -16,11 +16,11 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// A temporary table is in the catalogs like any other. Creating one writes a row for the table and for each
-    /// column, default, index and dependency; dropping it leaves all of them dead. On a path that runs often,
-    /// `pg_attribute` and `pg_class` grow by gigabytes an hour, and every planned query reads them. When autovacuum
-    /// truncates them, it blocks all sessions. The message gives the rows for each call and, with a configured call
-    /// rate, the growth per hour.
+    /// A temporary table has rows in the system catalogs like any other table. Creating one writes a row for the table
+    /// and for each column, default, index and dependency; dropping it leaves all of them dead. On a path that runs
+    /// often, `pg_attribute` and `pg_class` grow by gigabytes an hour, and every planned query reads them. When
+    /// autovacuum truncates them, it blocks all sessions. The message gives the rows for each call and, with a
+    /// configured call rate, the growth per hour.
     ///
     /// ## Example
     ///
@@ -49,8 +49,9 @@ declare_rule! {
     /// - a temporary table that a migration creates once, also in a DO block
     /// - functions that no longer exist after all migrations
     ///
-    /// It is an error if a trigger, a loop, a policy or a configured call rate shows that the function runs often. All
-    /// tables of one function are one finding: the message adds up the catalog rows, and labels list them by table.
+    /// The severity is error if a trigger, a loop, a policy or a configured call rate shows that the function runs
+    /// often. All tables of one function are one finding: the message adds up the catalog rows, and labels list them by
+    /// table.
     "temporary-table-in-hot-path", Bloat, Warning,
     {}
     routine = check,

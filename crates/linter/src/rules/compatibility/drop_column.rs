@@ -18,8 +18,8 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The deployed code, and the code that a rollback of the deployment restores, still names the column: `SELECT`
-    /// lists of ORMs, `INSERT` column lists, functions in the database. All of that fails after the commit. PostgreSQL
+    /// The deployed code, and the code that a rollback of the deployment restores, still names the column: in `SELECT`
+    /// lists of ORMs, in `INSERT` column lists, in database functions. All of these fail after the commit. PostgreSQL
     /// silently drops an index or constraint over several columns together with any one of them.
     ///
     /// ## Example
@@ -33,8 +33,8 @@ declare_rule! {
     ///
     /// Use instead:
     ///
-    /// First a release whose code no longer uses the column, then this migration with the next release. A
-    /// column that the same migration replaces under the old name breaks nothing:
+    /// First deploy code that no longer uses the column, then run this migration with the next release. A column that
+    /// the same migration replaces under the old name breaks nothing:
     ///
     /// ```sql,clean
     /// -- history:
@@ -51,10 +51,10 @@ declare_rule! {
     /// - tables and columns that the same migration created, and temporary tables
     /// - a column that exists again when the transaction commits, as in the swap of a column with its replacement. A
     ///   plain column that is added again has lost its values, and is reported.
-    /// - a column of partitions or children, which is reported with that of the parent
+    /// - a column of a partition or inheritance child, which is reported with that of the parent
     ///
-    /// A column that exists again with another type is reported. The finding is only possible (`--confidence possible`)
-    /// if the new type accepts every value of the old one.
+    /// A column that exists again with another type is reported. If the new type accepts every value of the old one,
+    /// its confidence is `possible`, and it is shown only with `--confidence possible`.
     ///
     /// ## Other linters
     ///

@@ -32,8 +32,8 @@ declare_rule! {
     ///
     /// Use instead:
     ///
-    /// First a release whose code no longer calls it, then this migration with the next release. A
-    /// function that is created again with the same arguments and result breaks nothing:
+    /// First deploy code that no longer calls it, then run this migration with the next release. A function that is
+    /// created again with the same arguments and result breaks nothing:
     ///
     /// ```sql,clean
     /// -- history:
@@ -54,13 +54,14 @@ declare_rule! {
     ///   returns the same, a type, a sequence
     /// - what `CASCADE` also drops, which `drop-object-cascade` reports
     ///
-    /// The finding is only possible (`--confidence possible`) if every known use is inside the database and is dropped,
-    /// too: functions of triggers, functions that only other functions, views, defaults or policies called, sequences
-    /// that only defaults used, and types, which PostgreSQL drops only if no column uses them.
+    /// If every known use is inside the database and is dropped, too, its confidence is `possible`, and it is shown
+    /// only with `--confidence possible`. This applies to functions of triggers, to functions that only other
+    /// functions, views, defaults or policies called, to sequences that only defaults used, and to types, which
+    /// PostgreSQL drops only if no column uses them.
     ///
     /// ## Other linters
     ///
-    /// squawk, eugene, pgls and pg-migration-lint do not report them.
+    /// squawk, eugene, pgls and pg-migration-lint do not report these objects.
     "drop-object", Compatibility, Warning,
     {}
     migration = check,

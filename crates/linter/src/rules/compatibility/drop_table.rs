@@ -30,9 +30,8 @@ declare_rule! {
     /// DROP TABLE coupons;
     /// ```
     ///
-    /// Use instead:
-    /// first a release whose code no longer uses the table, then this migration with the next release. A table that is
-    /// replaced in the same transaction by a relation with all of its columns breaks nothing:
+    /// Use instead: First deploy code that no longer uses the table, then run this migration with the next release. A
+    /// table that is replaced in the same transaction by a relation with all of its columns breaks nothing:
     ///
     /// ```sql,clean
     /// -- history:
@@ -49,15 +48,15 @@ declare_rule! {
     ///
     /// - tables that the same migration created, and temporary tables
     /// - partitions, which `drop-partition-locks-parent` reports
-    /// - a table whose name another relation has when the transaction commits, with all of its columns and, if it is a
-    ///   new table, with rows that were inserted
+    /// - a table that is replaced: when the transaction commits, another relation has its name and all of its columns
+    ///   and, if that is a new table, rows that were inserted
     /// - a view that the same migration creates again with all of its columns
     /// - `IF EXISTS` of a table that the migrations do not show
     ///
     /// ## Other linters
     ///
-    /// squawk and pgls report every `DROP TABLE`. pgvet does not report tables of the same migration and tables that
-    /// are replaced. It also reports views, and looks into `DO` blocks and functions that the migration calls.
+    /// squawk and pgls report every `DROP TABLE`. pgvet does not report tables that the same migration creates or
+    /// replaces. It also reports views, and looks into `DO` blocks and functions that the migration calls.
     "drop-table", Compatibility, Warning,
     {
         sources: &[

@@ -29,8 +29,7 @@ declare_rule! {
     /// ALTER TYPE status RENAME VALUE 'canceled' TO 'cancelled';
     /// ```
     ///
-    /// Use instead:
-    /// add a second label, and change the rows in batches when all deployed code knows both.
+    /// Use instead: Add a second label, and update the rows in batches when all deployed code knows both.
     ///
     /// ```sql,clean
     /// -- history:

@@ -17,7 +17,7 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// PostgreSQL compares names only. The statement does nothing and says nothing, the migration is recorded as applied, and
+    /// PostgreSQL compares names only. The statement only raises a notice, the migration is recorded as applied, and
     /// the code that relies on it fails later: a column of another type, a table without the new column, an index on
     /// another table, or one that a failed `CREATE INDEX CONCURRENTLY` left invalid.
     ///

@@ -11,7 +11,7 @@ use pgvet_model::effect::{ChangedObject, RelationName};
 use pgvet_syntax::ast::{Ast, Expr, ExprKind, FunctionBody, ObjectKind, ReindexTarget};
 
 declare_rule! {
-    /// A function is replaced whose results an index, a generated column or a `CHECK` relies on.
+    /// A function is replaced on whose results an index, a generated column or a `CHECK` relies.
     ///
     /// ## Why it matters
     ///
@@ -31,8 +31,7 @@ declare_rule! {
     /// CREATE OR REPLACE FUNCTION canonical(mail text) RETURNS text LANGUAGE sql IMMUTABLE AS 'SELECT trim(lower(mail))';
     /// ```
     ///
-    /// Use instead:
-    /// create a new function with a new index, and drop the old ones when nothing uses them.
+    /// Use instead: Create a new function with a new index, and drop the old ones when nothing uses them.
     ///
     /// ```sql,clean
     /// -- history:
@@ -52,7 +51,7 @@ declare_rule! {
     ///
     /// ## Other linters
     ///
-    /// None of squawk, eugene, pgls, `strong_migrations` and pg-migration-lint follows what uses a function.
+    /// squawk, eugene, pgls, `strong_migrations` and pg-migration-lint do not check which objects use a function.
     "index-function-replaced", Compatibility, Warning,
     {}
     statement = check,

@@ -12,12 +12,13 @@ use pgvet_syntax::ast::{Ast, ObjectKind, ObjectName};
 use pgvet_syntax::source::TextRange;
 
 declare_rule! {
-    /// An existing schema, view, type, domain or function is renamed, or something is moved to another schema.
+    /// An existing schema, view, type, domain or function is renamed, or an object is moved to another schema.
     ///
     /// ## Why it matters
     ///
     /// Deployed code that uses the old name fails after the commit. Renaming a schema changes the names of everything
-    /// in it. Views, defaults and foreign keys follow; the code of functions does not.
+    /// in it. Views, defaults and foreign keys follow the rename. The bodies of functions do not, except those written
+    /// with `BEGIN ATOMIC`.
     ///
     /// ## Example
     ///
@@ -29,8 +30,7 @@ declare_rule! {
     /// ALTER SCHEMA app RENAME TO core;
     /// ```
     ///
-    /// Use instead:
-    /// keep the old name beside the new one until nothing uses it any more.
+    /// Use instead: Keep the old name beside the new one until nothing uses it any more.
     ///
     /// ```sql,clean
     /// -- history:
@@ -49,11 +49,12 @@ declare_rule! {
     /// - indexes, constraints and sequences of columns, whose names queries do not need
     /// - trigger functions
     /// - renames of a table, which `rename-table` reports
-    /// - a type, domain or function whose old name is in use again at the end of the migration, as in the recipe that
-    ///   replaces an enum
+    /// - a type, domain or function whose old name is in use again at the end of the migration, for example because the
+    ///   migration replaces an enum
     /// - a view or table with all columns under the old name in the same transaction
     ///
-    /// For a function that no other code of the database uses, the finding is only possible (`--confidence possible`).
+    /// For a function that no other code of the database uses, its confidence is `possible`, and it is shown only with
+    /// `--confidence possible`.
     ///
     /// ## Other linters
     ///

@@ -17,8 +17,8 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// After the commit, deployed code fails with every query of the old name. Before it, the new code fails. Views and
-    /// foreign keys follow the new name, the code of functions does not. Sequences, indexes and constraints keep the
-    /// names that were made from the old one.
+    /// foreign keys follow the rename. The bodies of functions do not, except those written with `BEGIN ATOMIC`.
+    /// Sequences, indexes and constraints keep names that contain the old one.
     ///
     /// ## Example
     ///
@@ -29,8 +29,9 @@ declare_rule! {
     /// ALTER TABLE users RENAME TO accounts;
     /// ```
     ///
-    /// Use instead:
-    /// create a view under the old name in the same transaction. PostgreSQL can write through a simple view.
+    /// Use instead: Create a view with the old name in the same transaction. PostgreSQL can write through a simple
+    /// view, including `ON CONFLICT (columns)`; only `ON CONFLICT ON CONSTRAINT` fails, because a view has no
+    /// constraints.
     ///
     /// ```sql,clean
     /// -- history:
@@ -46,7 +47,7 @@ declare_rule! {
     ///
     /// - a table that the same migration created
     /// - a view or table with all columns of the old one has the old name when the transaction commits
-    /// - the replacement in a swap, whose new name another table had before
+    /// - the new table of a swap, when it takes the name of the table that it replaces
     ///
     /// ## Other linters
     ///

@@ -49,7 +49,7 @@ declare_rule! {
     ///
     /// ## Other linters
     ///
-    /// `MigrationPilot` reports every dropped primary key; pgvet knows the publications.
+    /// `MigrationPilot` reports every dropped primary key; pgvet only those of published tables.
     "replication-identity-lost", Compatibility, Warning,
     { sources: &["migrationpilot/MP055"] }
     statement = check,

@@ -39,18 +39,19 @@ declare_rule! {
     /// ALTER TABLE users ADD COLUMN email text NOT NULL DEFAULT '';
     /// ```
     ///
-    /// or add a nullable column, and set `NOT NULL` with the release after the one whose code fills it.
+    /// Or add a nullable column, deploy code that sets it, and set `NOT NULL` in the next release.
     ///
     /// ## When it is not reported
     ///
-    /// - tables of the same migration
+    /// - tables that the same migration creates
     /// - columns with a default (also of their domain), an identity or a generated value
     /// - the transaction sets a default before it commits
     /// - a `BEFORE INSERT` trigger mentions the column
     ///
     /// `SET NOT NULL` and `DROP DEFAULT` are reported for a column that the same deployment added. For an older column,
-    /// which deployed code may well fill, the finding is only possible (`--confidence possible`). The same is true if
-    /// the migration replaces a function that names table and column, because the database itself may insert the rows.
+    /// which deployed code may well set, its confidence is `possible`, and it is shown only with `--confidence
+    /// possible`. The same is true if the migration replaces a function that names table and column, because the
+    /// database itself may insert the rows.
     ///
     /// ## Other linters
     ///

@@ -27,8 +27,8 @@ declare_rule! {
     /// ALTER TABLE users ALTER COLUMN name TYPE varchar(100);
     /// ```
     ///
-    /// Use instead:
-    /// first release code that writes no such values, and look for existing ones before you change the type.
+    /// Use instead: First deploy code that no longer writes such values, and look for existing ones before you change
+    /// the type.
     ///
     /// ```sql,clean
     /// -- history:
@@ -46,7 +46,8 @@ declare_rule! {
     ///
     /// ## Other linters
     ///
-    /// squawk and pgls report every type change. pgvet distinguishes what a change costs and what it may lose.
+    /// squawk and pgls report every type change. pgvet distinguishes between changes that cost time and changes that
+    /// lose values.
     "type-narrowing", Compatibility, Warning,
     { sources: &["squawk/changing-column-type", "pgls/changingColumnType", "migrationpilot/MP044"] }
     statement = check,

@@ -21,9 +21,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Each duplicate leaves a dead row behind, and dead entries in the indexes that are older than the one that
-    /// refuses it. Each run of the block is a subtransaction with its own transaction ID, duplicate or not. More than
-    /// 64 of them in one transaction slow down every session of the server. `ON CONFLICT` has none of these costs.
+    /// Each duplicate leaves a dead row behind, and dead entries in the indexes that are older than the unique index
+    /// that rejects it. Each run of the block is a subtransaction with its own transaction ID, duplicate or not. More
+    /// than 64 of them in one transaction slow down every session of the server. `ON CONFLICT` has none of these costs.
     ///
     /// ## Example
     ///
@@ -51,16 +51,17 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - the handler raises its own error
-    /// - tables that are known to have no unique index that could refuse the row
+    /// - tables that are known to have no unique index that could reject the row
     ///
-    /// The finding is only possible (`--confidence possible`) for temporary tables, in a `DO` block outside loops, and
-    /// if the handler catches `OTHERS` while the block does more than this `INSERT`, or only writes a message.
+    /// For temporary tables, in a `DO` block outside loops, and if the handler catches `OTHERS` while the block does
+    /// more than this `INSERT`, or only writes a message, its confidence is `possible`, and it is shown only with
+    /// `--confidence possible`.
     ///
     /// ## Fix safety
     ///
     /// The fix is offered if the block contains only the `INSERT`, and the handler does nothing or updates just the
-    /// conflicting row. It is unsafe if the table has triggers, because their errors were caught, too. It is also
-    /// unsafe if the `INSERT` is not one row of `VALUES`: the block inserts all rows or none, `ON CONFLICT` inserts
+    /// conflicting row. It is unsafe if the table has triggers, because the block also catches their errors. It is also
+    /// unsafe if the `INSERT` is not one row of `VALUES`: the block inserts all rows or none, but `ON CONFLICT` inserts
     /// those without a conflict.
     "exception-driven-upsert", Data, Warning,
     { fixable: true }

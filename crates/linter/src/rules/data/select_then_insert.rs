@@ -17,8 +17,8 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Two sessions that look at the same time both find nothing. Both insert: with a unique index one of them fails,
-    /// which happens under load and not in tests; without one there are two rows.
+    /// Two sessions that look at the same time both find nothing. Both insert. With a unique index, one of them fails,
+    /// usually under load and never in tests. Without a unique index, the row exists twice.
     ///
     /// ## Example
     ///
@@ -46,7 +46,8 @@ declare_rule! {
     ///
     /// - `ON CONFLICT`
     /// - a handler catches the duplicate
-    /// - the code takes a lock first: `LOCK TABLE`, `FOR UPDATE` or an advisory lock
+    /// - the code takes a lock first: `LOCK TABLE`, an advisory lock, or `FOR UPDATE` on another row, such as the
+    ///   parent
     /// - temporary tables
     /// - `DO` blocks, which run once
     "select-then-insert", Data, Info,

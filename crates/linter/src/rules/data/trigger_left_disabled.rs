@@ -11,14 +11,14 @@ use pgvet_syntax::statement::Statement;
 use smol_str::SmolStr;
 
 declare_rule! {
-    /// A migration switches off a trigger, a rule, row-level security or all triggers of the session, and leaves it
-    /// off.
+    /// A migration disables a trigger, a rule, row-level security or all triggers of the session, and does not enable
+    /// it again.
     ///
     /// ## Why it matters
     ///
-    /// Mostly it was switched off for a moment, for a large change of rows. What the trigger was there for does not
-    /// happen from then on, and nobody gets an error: audit logs have gaps, counters are wrong, and where all triggers
-    /// are off, foreign keys are not checked. Without row-level security everybody sees all rows.
+    /// Triggers are often disabled for a large change of rows and then forgotten. From then on the trigger does not
+    /// run, and nobody gets an error: audit logs have gaps, counters are wrong, and if all triggers are disabled,
+    /// foreign keys are not checked. Without row-level security, every role with SELECT sees all rows.
     ///
     /// ## Example
     ///
@@ -38,10 +38,12 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// Where a later statement of the migration switches it on, or drops the trigger or the table; for tables of the
-    /// same migration; for `SET LOCAL`, which ends with the transaction; for what a `ROLLBACK` of the migration undoes.
-    /// Where the migration also drops policies of the table, and no policy of it is known to be left, row-level
-    /// security is given up on purpose.
+    /// - a later statement of the migration enables it again, or drops the trigger or the table
+    /// - tables that the same migration creates
+    /// - `SET LOCAL`, which ends with the transaction
+    /// - a statement that a `ROLLBACK` of the migration undoes
+    /// - row-level security of a table whose policies the migration drops, so that none is known to be left: it is
+    ///   given up on purpose
     "trigger-left-disabled", Data, Warning,
     {}
     migration = check,

@@ -7,7 +7,7 @@ use pgvet_syntax::source::TextRange;
 use pgvet_syntax::statement::{self, Doubt, DoubtKind, boolean};
 
 declare_rule! {
-    /// Text that PostgreSQL or psql may split into other statements than pgvet.
+    /// Text that PostgreSQL or psql may split into statements differently than pgvet.
     ///
     /// ## Why it matters
     ///
@@ -17,12 +17,12 @@ declare_rule! {
     ///
     /// Reported are:
     ///
-    /// - a string whose end depends on `standard_conforming_strings`, where a function, a DO block or a command that
-    ///   runs only under a condition may have changed the setting, or where the model says that it has another value;
+    /// - a string whose end depends on `standard_conforming_strings`, if a function, a DO block or a conditional
+    ///   command may have changed the setting, or if earlier statements set another value;
     /// - characters beyond ASCII after `client_encoding` was set to an encoding such as GBK, Big5 or Shift JIS;
-    /// - a tag of a template (`{# ... #}`, `$name$_`) that is other statements if no template engine replaces it;
+    /// - a template tag (`{# ... #}`, `$name$_`) that PostgreSQL reads as SQL if no template engine replaces it;
     /// - data of `COPY ... FROM stdin` that psql reads as statements if it does not run the COPY;
-    /// - `\set SINGLELINE`, which makes a statement of each line.
+    /// - `\set SINGLELINE`, with which psql sends each line as a statement.
     ///
     /// ## Example
     ///

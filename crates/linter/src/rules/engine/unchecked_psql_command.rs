@@ -11,8 +11,8 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// `\i` runs another file, `\gexec` runs the rows of a result as statements, `\!` runs a program, and a variable
-    /// whose value holds SQL can be any statement. None of that is in the file, so it is not checked, and the model of
-    /// the schema does not include its changes.
+    /// whose value holds SQL can be any statement. None of that is in the file, so it is not checked, and pgvet's model
+    /// of the schema does not include its changes.
     ///
     /// ## Example
     ///

@@ -38,7 +38,7 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - a table that the same transaction created, or that the same migration created and left empty
-    /// - valid constraints and indexes of the history that leave nothing to scan or build
+    /// - valid constraints and indexes from earlier migrations that leave nothing to scan or build
     "attach-partition-scans", Locking, Warning,
     {
         sources: &["pgls/avoidAttachingPartition", "pg-migration-lint/PGM005"],

@@ -15,7 +15,7 @@ declare_rule! {
     ///
     /// Every table with a column of the domain is read in full, one after the other, and stays locked in SHARE mode
     /// until the transaction ends: nobody can insert, update or delete. `NOT VALID` avoids the scan for a CHECK, but
-    /// `VALIDATE CONSTRAINT` of a domain, unlike that of a table, takes the same lock.
+    /// `VALIDATE CONSTRAINT` on a domain, unlike on a table, takes the same lock.
     ///
     /// ## Example
     ///
@@ -34,7 +34,7 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - domains that no column of a table in the history uses
+    /// - domains that no column of a table uses, as far as the migrations show
     /// - tables that the same transaction created, or that the same migration created and left empty
     "domain-constraint-scans-tables", Locking, Warning,
     {

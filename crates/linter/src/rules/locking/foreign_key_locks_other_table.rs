@@ -52,7 +52,7 @@ declare_rule! {
     /// - another table that the same transaction created, or that the same migration created and left empty
     /// - reading the table while the foreign key is added, which `foreign-key-without-not-valid` reports
     ///
-    /// The short lock of a foreign key that is added to a new table, or with `NOT VALID`, is only a note.
+    /// The short lock of a foreign key that is added to a new table, or with `NOT VALID`, has only severity `info`.
     "foreign-key-locks-other-table", Locking, Warning,
     {}
     statement = check,

@@ -37,7 +37,7 @@ declare_rule! {
     /// ALTER TABLE orders ADD COLUMN note text;
     /// ```
     ///
-    /// In a transaction `SET LOCAL lock_timeout = '2s'` keeps it to that transaction.
+    /// In a transaction `SET LOCAL lock_timeout = '2s'` limits the setting to that transaction.
     ///
     /// ## When it is not reported
     ///
@@ -51,8 +51,9 @@ declare_rule! {
     ///
     /// In a transaction the fix writes `SET LOCAL lock_timeout` before the statement, and is safe: a migration that
     /// gives up is undone as a whole. Elsewhere it writes `SET lock_timeout` at the start of the file, and is unsafe:
-    /// what ran before the statement that gives up stays, and the setting stays for the session. It is not offered in
-    /// files with CONCURRENTLY, which must be able to wait, and for an index that can be built or dropped concurrently.
+    /// the statements before the one that gives up are already committed, and the setting remains for the session. It
+    /// is not offered in files with CONCURRENTLY, which must be able to wait, and for an index that can be built or
+    /// dropped concurrently.
     "missing-lock-timeout", Locking, Warning,
     {
         fixable: true,

@@ -14,12 +14,13 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The parent is locked ACCESS EXCLUSIVE until the transaction ends: nobody can read or write any of its
-    /// partitions. The lock waits for every running query, and all later queries queue behind it. A DEFAULT partition
-    /// is read in full under that lock, to find rows that belong to the new partition.
+    /// The parent is locked ACCESS EXCLUSIVE until the transaction ends: nobody can read or write the table through it.
+    /// The lock waits for every running query, and all later queries queue behind it. A DEFAULT partition is read in
+    /// full under that lock, to find rows that belong to the new partition.
     ///
-    /// `ATTACH PARTITION` only needs SHARE UPDATE EXCLUSIVE, which blocks neither reads nor writes (PostgreSQL 12 and
-    /// later).
+    /// `ATTACH PARTITION` only needs SHARE UPDATE EXCLUSIVE on the parent, which blocks neither reads nor writes
+    /// (PostgreSQL 12 and later). It still locks a DEFAULT partition ACCESS EXCLUSIVE, and reads it unless a valid
+    /// CHECK excludes the new rows.
     ///
     /// ## Example
     ///
@@ -34,7 +35,8 @@ declare_rule! {
     /// ALTER TABLE events ATTACH PARTITION events_2026 FOR VALUES FROM ('2026-01-01') TO ('2027-01-01');
     /// ```
     ///
-    /// An identity column is excluded because PostgreSQL 17 and later give the partition that of its parent.
+    /// The example excludes identity columns because PostgreSQL 17 and later give the partition the identity of its
+    /// parent.
     ///
     /// ## When it is not reported
     ///

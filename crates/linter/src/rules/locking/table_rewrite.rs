@@ -29,7 +29,7 @@ declare_rule! {
     /// ```
     ///
     /// Plain VACUUM makes the space of dead rows reusable without a lock that blocks anybody. The extensions
-    /// `pg_repack` and `pg_squeeze` return it to the file system while the table is in use.
+    /// `pg_repack` and `pg_squeeze` return that space to the operating system while the table is in use.
     ///
     /// ## When it is not reported
     ///

@@ -17,7 +17,7 @@ declare_rule! {
     ///
     /// `CONCURRENTLY` waits for every transaction that may still use the old state. If a `lock_timeout` cancels that
     /// wait, or a `statement_timeout` cancels the work, an invalid index remains, which slows down every write and
-    /// serves no query. `DETACH PARTITION CONCURRENTLY` leaves a partition that is half detached.
+    /// serves no query. `DETACH PARTITION CONCURRENTLY` leaves the detach pending.
     ///
     /// ## Example
     ///
@@ -40,8 +40,7 @@ declare_rule! {
     ///
     /// ## Fix safety
     ///
-    /// The fix writes `SET ... = 0` before the statement. It is unsafe: the setting holds for what follows as
-    /// well.
+    /// The fix writes `SET ... = 0` before the statement. It is unsafe: the setting also holds for later statements.
     "timeout-during-concurrent-build", Locking, Warning,
     { fixable: true }
     statement = check,

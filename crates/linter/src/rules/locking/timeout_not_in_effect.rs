@@ -41,8 +41,8 @@ declare_rule! {
     ///
     /// ## Fix safety
     ///
-    /// The fix removes `LOCAL`, or sets `lock_timeout` again before the statement. It is unsafe: a statement
-    /// that waited now gives up, and what ran before it stays.
+    /// The fix removes `LOCAL`, or sets `lock_timeout` again before the statement. It is unsafe: a statement that
+    /// waited now gives up, and the statements before it are already committed.
     "timeout-not-in-effect", Locking, Warning,
     { fixable: true }
     statement = check,

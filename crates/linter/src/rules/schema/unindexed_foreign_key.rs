@@ -37,7 +37,7 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - an index of the last migration begins with the columns, in any order. The index of a primary key or unique
+    /// - after the last migration, an index begins with the columns, in any order. The index of a primary key or unique
     ///   constraint is accepted. A partial one is not, unless its condition is that the columns are not null.
     /// - temporary tables
     /// - foreign keys that a later migration drops

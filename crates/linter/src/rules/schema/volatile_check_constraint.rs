@@ -13,9 +13,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// PostgreSQL checks a row when it is written, and believes the constraint from then on. With the time, a setting
-    /// or the rows of another table in it, rows that were fine become wrong without anybody noticing, and the next
-    /// restore of a dump fails on them, or on tables that are not filled yet.
+    /// PostgreSQL checks a row when it is written, and never again. If the constraint depends on the time, a setting or
+    /// the rows of another table, rows that passed can later violate it unnoticed. The next restore of a dump then
+    /// fails on these rows, or because the other table is not filled yet.
     ///
     /// ## Example
     ///
@@ -31,13 +31,14 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// For functions that are `IMMUTABLE` or `STABLE` and read no table, apart from those that tell the time or ask
-    /// about the session; for constraints that a later migration drops along with their column or table; and for casts
-    /// and functions of text search and formatting, which depend on settings that hardly change.
+    /// - functions that are `IMMUTABLE` or `STABLE` and read no table, except those that return the time or session
+    ///   state
+    /// - constraints that a later migration drops, also together with their column or table
+    /// - casts and functions of text search and formatting, which depend on settings that hardly ever change
     ///
     /// ## Other linters
     ///
-    /// `MigrationPilot` knows the functions of PostgreSQL; pgvet those of the project as well.
+    /// `MigrationPilot` knows the functions of PostgreSQL; pgvet also knows those that the migrations define.
     "volatile-check-constraint", Schema, Warning,
     { recommended: false, sources: &["migrationpilot/MP087"] }
     declaration = check,

@@ -13,9 +13,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Every login of the server has it from then on, including those of report tools and other applications. Revoking
-    /// it from one role has no effect. `CREATE` on a schema lets every role create functions and tables that others
-    /// then find through their `search_path`.
+    /// From then on every role that can connect has it, including those of reporting tools and other applications.
+    /// Revoking it from a single role has no effect. `CREATE` on a schema lets every role create functions and tables
+    /// that others then find through their `search_path`.
     ///
     /// ## Example
     ///
@@ -35,7 +35,7 @@ declare_rule! {
     ///
     /// - privileges that `PUBLIC` has by default: `EXECUTE` on functions, `USAGE` on types and languages, `CONNECT` and
     ///   `TEMPORARY` on a database
-    /// - `USAGE` on a schema, which shows nothing by itself
+    /// - `USAGE` on a schema, which alone gives no access to its objects
     /// - `SELECT` on views, which are often created to be public
     /// - a privilege that the migration revokes
     ///

@@ -16,8 +16,8 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// With `USING (true)` or `WITH CHECK (true)` row-level security is enabled and protects nothing: every role with
-    /// the privilege may change, delete or insert any row, including rows of other users. Permissive policies are
-    /// combined with OR, so that stricter ones have no effect.
+    /// privileges on the table may change, delete or insert any row, including rows of other users. Permissive policies
+    /// are combined with OR, so that stricter ones have no effect.
     ///
     /// ## Example
     ///
@@ -42,7 +42,8 @@ declare_rule! {
     /// - a policy that the migration drops, or alters so that it is no longer open
     ///
     /// Either condition of a policy for `UPDATE` or for all commands is checked: `USING` says which rows may be
-    /// changed, `WITH CHECK` which values they may get. A constant and a comparison of constants are always true.
+    /// changed, `WITH CHECK` which values they may get. Constants and comparisons of constants are recognized as always
+    /// true.
     ///
     /// ## Other linters
     ///

@@ -10,13 +10,13 @@ use pgvet_syntax::ast::{ExprKind, FunctionBody, ObjectName, Part};
 use smol_str::SmolStr;
 
 declare_rule! {
-    /// A function runs with the rights of its owner, and looks names up along the `search_path` of its caller.
+    /// A function runs with the privileges of its owner, but resolves names through the `search_path` of its caller.
     ///
     /// ## Why it matters
     ///
-    /// `SECURITY DEFINER` gives the caller the rights of the owner during the call. If the function does not set
+    /// `SECURITY DEFINER` gives the caller the privileges of the owner during the call. If the function does not set
     /// `search_path`, the caller controls it. A caller who creates a table, function or operator of the right name in
-    /// their own schema, or in `pg_temp`, makes the function run their code with these rights.
+    /// their own schema, or in `pg_temp`, makes the function run their code with these privileges.
     ///
     /// ## Example
     ///
@@ -37,16 +37,16 @@ declare_rule! {
     /// END $$;
     /// ```
     ///
-    /// `pg_temp` at the end keeps temporary tables from being found first, which happens if it is not named.
+    /// `pg_temp` at the end makes PostgreSQL look for temporary tables last. If it is not named, they are found first.
     ///
     /// ## When it is not reported
     ///
-    /// - `ALTER FUNCTION ... SET search_path` sets it: the function is judged as it is after the last migration
-    /// - code that qualifies every table and function that it uses; a note if it uses operators and functions of
-    ///   PostgreSQL
+    /// - `ALTER FUNCTION ... SET search_path` sets it: only the function after the last migration counts
+    /// - code that qualifies every table and function that it uses; if it uses unqualified operators or functions of
+    ///   PostgreSQL, the severity is `info`
     /// - functions in C and other languages that pgvet does not read
     ///
-    /// A `search_path` without `pg_temp` is only a note.
+    /// A `search_path` without `pg_temp` has only severity `info`.
     ///
     /// ## Other linters
     ///

@@ -11,13 +11,13 @@ use pgvet_model::effect::RelationName;
 use pgvet_syntax::ast::Ast;
 
 declare_rule! {
-    /// A view reads tables that have row-level security with the rights of its owner.
+    /// A view reads tables that have row-level security with the privileges of its owner.
     ///
     /// ## Why it matters
     ///
     /// Policies are checked for the owner of a view, not for the role that queries it. The owner is usually the role
-    /// that ran the migration and owns the tables, to whom policies do not apply: through the view everybody sees every
-    /// row. Since PostgreSQL 15 `security_invoker` makes a view use the rights of the querying role.
+    /// that ran the migration and owns the tables, and policies do not apply to an owner: through the view every role
+    /// sees every row. Since PostgreSQL 15 `security_invoker` makes a view use the privileges of the querying role.
     ///
     /// ## Example
     ///

@@ -14,9 +14,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// After the long change of rows the transaction needs a stronger lock on the table. It waits for every transaction
-    /// that began to use the table meanwhile, and two such transactions deadlock. Hours of work are then lost. With a
-    /// deferred foreign key, PostgreSQL refuses `ALTER TABLE`: the table has pending trigger events.
+    /// After it has changed the rows, the transaction needs a stronger lock on the table. It waits for every
+    /// transaction that began to use the table meanwhile, and two such transactions deadlock. Hours of work are then
+    /// lost. With a deferred foreign key, PostgreSQL refuses `ALTER TABLE`: the table has pending trigger events.
     ///
     /// ## Example
     ///

@@ -14,9 +14,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// PostgreSQL has no nested transactions: a second `BEGIN` is only a warning, and the first `COMMIT` ends the
+    /// PostgreSQL has no nested transactions: a second `BEGIN` only raises a warning, and the first `COMMIT` ends the
     /// transaction of the migration tool. Later statements run outside it and are not undone on failure, and the tool
-    /// may record a migration that is half done. Some tools then fail at their own `COMMIT`, after the migration was
+    /// may record a half-applied migration. Some tools then fail at their own `COMMIT`, after the migration was
     /// applied. A transaction that is never committed is rolled back when the session ends.
     ///
     /// ## Example

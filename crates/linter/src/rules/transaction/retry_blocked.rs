@@ -19,16 +19,17 @@ use pgvet_syntax::statement::Statement;
 use std::collections::HashSet;
 
 declare_rule! {
-    /// A statement that is likely to stop, outside a transaction and after statements that cannot run a second time.
+    /// A statement that may well fail, outside a transaction and after statements that cannot run a second time.
     ///
     /// ## Why it matters
     ///
-    /// Outside a transaction each statement stays when a later one stops. The migration tool has not recorded the migration
-    /// and runs it again from the start. The next run then fails at a statement that has already run, such as
-    /// `ALTER TABLE ... ADD COLUMN`, and so does each later deployment until somebody repairs the database by hand.
+    /// Outside a transaction each statement is already committed when a later one fails. The migration tool has not
+    /// recorded the migration and runs it again from the start. The next run then fails at a statement that has already
+    /// run, such as `ALTER TABLE ... ADD COLUMN`, and so does each later deployment until somebody repairs the database
+    /// by hand.
     ///
-    /// Likely to stop are concurrent builds (timeouts, deadlocks, duplicate keys), checks of existing rows, changes of all
-    /// rows of a table, and a wait for a strong lock under `lock_timeout`.
+    /// Such statements are concurrent builds (timeouts, deadlocks, duplicate keys), checks of existing rows, changes of
+    /// all rows of a table, and waits for a strong lock under `lock_timeout`.
     ///
     /// ## Example
     ///
@@ -47,13 +48,13 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - in a transaction, which is rolled back as a whole, with nothing before it
+    /// - statements in a transaction, which is rolled back as a whole, if nothing runs before it
     /// - all earlier statements can run again: `IF NOT EXISTS`, `IF EXISTS`, `OR REPLACE`. pgvet runs them a second time on
     ///   its model of the schema to find out.
     /// - the tool continues with the statement that failed, as Atlas does
     ///
-    /// The finding is only possible (`--confidence possible`) if nothing shows which program runs the file, and no statement
-    /// of it has to run outside a transaction.
+    /// If nothing shows which program runs the file, and no statement of it has to run outside a transaction, its
+    /// confidence is `possible`, and it is shown only with `--confidence possible`.
     "retry-blocked", Transaction, Warning,
     { recommended: false }
     statement = check,
