@@ -50,6 +50,8 @@ declare_rule! {
     /// END $$;
     /// ```
     ///
+    /// `COMMIT` works only if the `DO` block is sent alone, outside a transaction.
+    ///
     /// ## When it is not reported
     ///
     /// - the loop has a `COMMIT`
