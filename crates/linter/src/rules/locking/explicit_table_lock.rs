@@ -56,11 +56,11 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         return;
     }
     let tables = enumerate(locks.iter().map(|lock| lock.relation.name.as_str()));
-    let stopped = if statement.mode.blocks_reads() { "read and write" } else { "write" };
+    let stopped = if statement.mode.blocks_reads() { "read and write of" } else { "write to" };
     let message = if statement.explicit_mode {
-        format!("this can wait indefinitely for its lock, and every later {stopped} of {tables} queues behind it")
+        format!("this LOCK TABLE can wait indefinitely, and every later {stopped} {tables} queues behind it")
     } else {
-        format!("LOCK TABLE without a mode takes ACCESS EXCLUSIVE and blocks every {stopped} of {tables}")
+        format!("LOCK TABLE without a mode takes ACCESS EXCLUSIVE and blocks every {stopped} {tables}")
     };
     let mut finding = reporter.report(statement.keyword, message).help(help(context, statement));
     for lock in locks {
