@@ -69,7 +69,7 @@ fn report(context: &RoutineContext<'_>, creation: &Creation, reporter: &mut Repo
     };
     let mut message = format!("{} creates {what} when it is called", context.name());
     if let Some(rows) = creation.rows {
-        message = format!("{message}, which adds {}", shown(rows, "", context.settings.versions));
+        message = format!("{message}, which creates {}", shown(rows, "", context.settings.versions));
     }
     let help = match (creation.partition, name.contains(HOLE)) {
         (true, _) => "create partitions ahead of time, in a scheduled job",

@@ -31,7 +31,8 @@ declare_rule! {
     /// CREATE UNIQUE INDEX CONCURRENTLY users_email_active ON users (email) WHERE deleted_at IS NULL;
     /// ```
     ///
-    /// Use instead: create the new index first, deploy code that writes `ON CONFLICT (email) WHERE deleted_at IS NULL`,
+    /// Use instead:
+    /// create the new index first, deploy code that writes `ON CONFLICT (email) WHERE deleted_at IS NULL`,
     /// then:
     ///
     /// ```sql,clean

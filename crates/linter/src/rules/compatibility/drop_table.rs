@@ -30,7 +30,8 @@ declare_rule! {
     /// DROP TABLE coupons;
     /// ```
     ///
-    /// Use instead: First deploy code that no longer uses the table, then run this migration with the next release. A
+    /// Use instead:
+    /// First deploy code that no longer uses the table, then run this migration with the next release. A
     /// table that is replaced in the same transaction by a relation with all of its columns breaks nothing:
     ///
     /// ```sql,clean

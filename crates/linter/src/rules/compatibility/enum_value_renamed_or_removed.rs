@@ -29,7 +29,8 @@ declare_rule! {
     /// ALTER TYPE status RENAME VALUE 'canceled' TO 'cancelled';
     /// ```
     ///
-    /// Use instead: Add a second label, and update the rows in batches when all deployed code knows both.
+    /// Use instead:
+    /// Add a second label, and update the rows in batches when all deployed code knows both.
     ///
     /// ```sql,clean
     /// -- history:

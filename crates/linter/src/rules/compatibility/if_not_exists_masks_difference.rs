@@ -172,7 +172,8 @@ fn table(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, create: &Create
         .collect();
     if !missing.is_empty() {
         let message = format!(
-            "`{name}` already exists without {}: this statement does nothing, and code that uses the new columns fails",
+            "`{name}` already exists without {}: this statement does nothing, and code that uses a missing column \
+             fails",
             enumerate(missing.iter().copied())
         );
         let help = format!(

@@ -31,7 +31,8 @@ declare_rule! {
     /// CREATE OR REPLACE FUNCTION canonical(mail text) RETURNS text LANGUAGE sql IMMUTABLE AS 'SELECT trim(lower(mail))';
     /// ```
     ///
-    /// Use instead: Create a new function with a new index, and drop the old ones when nothing uses them.
+    /// Use instead:
+    /// Create a new function with a new index, and drop the old ones when nothing uses them.
     ///
     /// ```sql,clean
     /// -- history:

@@ -30,7 +30,8 @@ declare_rule! {
     /// ALTER SCHEMA app RENAME TO core;
     /// ```
     ///
-    /// Use instead: Keep the old name beside the new one until nothing uses it any more.
+    /// Use instead:
+    /// Keep the old name beside the new one until nothing uses it any more.
     ///
     /// ```sql,clean
     /// -- history:

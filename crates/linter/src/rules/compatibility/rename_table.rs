@@ -29,7 +29,8 @@ declare_rule! {
     /// ALTER TABLE users RENAME TO accounts;
     /// ```
     ///
-    /// Use instead: Create a view with the old name in the same transaction. PostgreSQL can write through a simple
+    /// Use instead:
+    /// Create a view with the old name in the same transaction. PostgreSQL can write through a simple
     /// view, including `ON CONFLICT (columns)`; only `ON CONFLICT ON CONSTRAINT` fails, because a view has no
     /// constraints.
     ///

@@ -27,7 +27,8 @@ declare_rule! {
     /// ALTER TABLE users ALTER COLUMN name TYPE varchar(100);
     /// ```
     ///
-    /// Use instead: First deploy code that no longer writes such values, and look for existing ones before you change
+    /// Use instead:
+    /// First deploy code that no longer writes such values, and look for existing ones before you change
     /// the type.
     ///
     /// ```sql,clean

@@ -19,7 +19,8 @@ declare_rule! {
     /// CREATE EXTENSION plpython3u;
     /// ```
     ///
-    /// Use instead: Use a trusted extension, or do the work outside the database.
+    /// Use instead:
+    /// Use a trusted extension, or do the work outside the database.
     ///
     /// ```sql,clean
     /// CREATE EXTENSION pg_trgm;
