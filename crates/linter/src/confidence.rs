@@ -271,7 +271,7 @@ impl fmt::Display for Assumption {
             Self::Large { table } => write!(f, "assumes that `{table}` is large: nothing bounds its rows"),
             Self::InUse { table } => write!(f, "assumes that others use `{table}` while this runs"),
             Self::LargeThoughListed { table } => {
-                write!(f, "assumes that `{table}` is large, although this migration lists its rows again")
+                write!(f, "assumes that `{table}` is large, although this migration inserts its rows again")
             }
             Self::LargeThoughReadAsOneRow { table } => {
                 write!(f, "assumes that `{table}` is large, although code reads all of it into one variable")
@@ -293,13 +293,14 @@ impl fmt::Display for Assumption {
             }
             Self::OrderOfNames => f.write_str("assumes that the files run in the order of their names"),
             Self::OneHistory => {
-                f.write_str("assumes that the files are one history, although they drop more relations than they leave")
+                f.write_str("assumes that the files are migrations of one database, although they drop more relations \
+                            than they leave")
             }
             Self::AbsentThoughCodeMayCreate { table } => {
                 write!(f, "assumes that nothing creates `{table}`, although code of the project may")
             }
             Self::SearchPathUnchanged => {
-                f.write_str("assumes that names mean the same, although the code sets search_path")
+                f.write_str("assumes that names resolve to the same objects, although the code sets search_path")
             }
             Self::SearchPathNotSet { schema } => {
                 write!(f, "assumes that names without a schema mean `{schema}`: no statement sets search_path")
@@ -308,12 +309,12 @@ impl fmt::Display for Assumption {
                 write!(f, "assumes that deployed code inserts into `{table}` without `{column}`")
             }
             Self::WiderTypeMatters { table, column } => {
-                write!(f, "assumes that deployed code cannot use the wider type of `{column}` in `{table}`")
+                write!(f, "assumes that deployed code cannot use the wider type of `{table}.{column}`")
             }
             Self::UsedOutside { object } => {
                 write!(
                     f,
-                    "assumes that deployed code uses `{object}`, although every known use is inside of the database"
+                    "assumes that deployed code uses `{object}`, although every known use is inside the database"
                 )
             }
             Self::HiddenCodeIsHarmless => {
@@ -333,7 +334,8 @@ impl fmt::Display for Assumption {
                 "assumes that the transaction takes long, although its statements so far change only the catalog",
             ),
             Self::ManyObjects => {
-                f.write_str("assumes that the loop has many rounds, although it goes through objects of the database")
+                f.write_str("assumes that the loop has many iterations, although it goes through objects of the \
+                            database")
             }
             Self::UnusedRows => {
                 f.write_str("assumes that most of the rows are unused, although the block keeps those that are used")
@@ -346,10 +348,10 @@ impl fmt::Display for Assumption {
                 write!(f, "assumes that `{table}` exists, because an earlier statement uses it")
             }
             Self::SameRun { setting } => {
-                write!(f, "assumes that `{setting}` is still as an earlier migration of the same run has set it")
+                write!(f, "assumes that `{setting}` still has the value that an earlier migration of the same run set")
             }
             Self::OneTransaction => f.write_str("assumes that this migration and the earlier one are pending together"),
-            Self::DefaultOfTool => f.write_str("assumes that the migration tool is configured as it is by default"),
+            Self::DefaultOfTool => f.write_str("assumes that the migration tool has its default configuration"),
             Self::RunByTool { tool } => write!(f, "assumes that {tool} itself runs this file"),
             Self::HistoryComplete => f.write_str(
                 "assumes that the migrations show every change of the schema, although later ones suggest that this one \
@@ -361,9 +363,10 @@ impl fmt::Display for Assumption {
             Self::CopyNotRun => {
                 f.write_str("assumes that psql does not run the COPY, because it fails or is in a branch")
             }
-            Self::MayStop => f.write_str("assumes that this can stop: a timeout, a deadlock or a lost connection"),
+            Self::MayStop => f.write_str("assumes that this can fail because of a timeout, a deadlock or a lost \
+                                         connection"),
             Self::MayStopThoughEmpty { table } => {
-                write!(f, "assumes that this can stop, although `{table}` holds no rows yet")
+                write!(f, "assumes that this can fail, although `{table}` has no rows yet")
             }
             Self::NoTransactionAround => f.write_str(
                 "assumes that each statement commits on its own: nothing shows which program runs the file",
@@ -430,7 +433,7 @@ impl fmt::Display for CopyEvidence {
 impl fmt::Display for KeyEvidence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Listed => "migrations list its rows",
+            Self::Listed => "migrations insert all of its rows",
             Self::NoGeneratedKey => "it generates no keys, so that code may never insert into it",
             Self::RandomKeys => "other rows have random keys",
             Self::SequenceSet => "the migration sets the sequence",

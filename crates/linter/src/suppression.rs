@@ -268,7 +268,7 @@ impl Suppression<'_> {
         let (message, help) = match (rule, rules::nearest(&name.text)) {
             (Some(_), _) => (
                 format!("`{}` cannot be suppressed", name.text),
-                "it says that the text itself does not work: correct that".to_owned(),
+                "this rule means that PostgreSQL cannot parse the statement: correct the SQL".to_owned(),
             ),
             (None, Some(nearest)) => (
                 format!("there is no rule `{}`, so this suppresses nothing", name.text),
@@ -291,7 +291,7 @@ impl Suppression<'_> {
             Scope::Statement => "here",
         };
         let verb = if names.len() == 1 { "reports" } else { "report" };
-        let message = format!("{} {verb} nothing {place}", names.join(", "));
+        let message = format!("this comment suppresses {}, which {verb} nothing {place}", names.join(", "));
         let text = &self.migration.file.text;
         let fix = if unused.len() == directive.names.len() {
             let edit = Edit { range: whole_lines(text, self.comment), text: String::new() };
@@ -299,11 +299,15 @@ impl Suppression<'_> {
         } else {
             let kept = directive.names.iter().filter(|name| !unused.contains(name)).map(|name| name.text.as_str());
             let edit = Edit { range: directive.list, text: kept.collect::<Vec<_>>().join(", ") };
-            Fix { title: "delete what is unused".to_owned(), applicability: Applicability::Safe, edits: vec![edit] }
+            Fix { title: "delete the unused names".to_owned(), applicability: Applicability::Safe, edits: vec![edit] }
         };
-        let range = if unused.len() == directive.names.len() { self.comment } else { unused[0].range };
+        let (range, help) = if unused.len() == directive.names.len() {
+            (self.comment, "delete the comment, or it will hide a later finding")
+        } else {
+            (unused[0].range, "delete the unused names, or they will hide later findings")
+        };
         self.report(&rules::engine::unused_suppression::RULE, settings, found, |reporter| {
-            reporter.report(range, message).help("delete it, or it will hide the next finding").fix(fix).emit();
+            reporter.report(range, message).help(help).fix(fix).emit();
         });
     }
 

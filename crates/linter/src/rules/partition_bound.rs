@@ -120,11 +120,12 @@ pub(crate) fn default_scan_help(
         Some(proof) => {
             let lines = proof.lines();
             format!(
-                "a valid CHECK on the DEFAULT partition avoids its scan; add it first, in transactions of its own:{lines}"
+                "a valid CHECK on the DEFAULT partition avoids its scan; first add and validate it, in two \
+                 transactions:{lines}"
             )
         }
-        None => "a CHECK on the DEFAULT partition that excludes the rows of the new one avoids its scan: add it \
-                 NOT VALID and validate it before, in transactions of their own"
+        None => "a CHECK on the DEFAULT partition that excludes the rows of the new one avoids its scan: first add it \
+                NOT VALID and validate it, in two transactions"
             .to_owned(),
     }
 }

@@ -54,7 +54,7 @@ fn own(text: &str, directive: &str) -> Result<Directive, String> {
     let statement = || directive.strip_prefix("ignore").map(|rest| (Scope::Statement, rest));
     let Some((scope, rest)) = file.or_else(statement) else {
         let word = directive.split([' ', '[']).next().unwrap_or_default();
-        return Err(format!("`{word}` is not known after `{MARK}`"));
+        return Err(format!("unknown word `{word}` after `{MARK}`"));
     };
     let list = rest.trim_start().strip_prefix('[').and_then(|list| list.split_once(']'));
     let Some((list, reason)) = list else { return Err("this suppression names no rule in brackets".to_owned()) };

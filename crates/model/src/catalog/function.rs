@@ -4,6 +4,7 @@ use super::{Catalog, Oid, SqlType};
 use crate::builtin::{self, Volatility};
 use crate::catalog::SearchPath;
 use pgvet_syntax::ast::{Expr, FunctionBody, FunctionCall, ParameterMode};
+use pgvet_syntax::lexer::quote_identifier;
 use pgvet_syntax::source::TextRange;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
@@ -87,11 +88,12 @@ impl Function {
 }
 
 impl Function {
-    /// `f()`, or `app.f()` outside of `public`.
+    /// `f()`, or `app.f()` outside `public`, quoted as in SQL.
     pub fn display_name(&self) -> String {
+        let name = quote_identifier(&self.name);
         match self.schema.as_str() {
-            "public" => format!("{}()", self.name),
-            schema => format!("{schema}.{}()", self.name),
+            "public" => format!("{name}()"),
+            schema => format!("{}.{name}()", quote_identifier(schema)),
         }
     }
 

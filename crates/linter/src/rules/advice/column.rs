@@ -164,8 +164,9 @@ fn with_sequence(
         |advice| with_backfill(context, table, column, advice, &format!("{name} = {next}"), &format!("{name} IS NULL"));
     match (identity, everywhere_at_least(context, 12)) {
         (false, _) => fill(advice),
-        (true, false) => advice
-            .then("leave it at the sequence: GENERATED AS IDENTITY needs NOT NULL, which reads the table before 12"),
+        (true, false) => {
+            advice.then("keep the sequence: GENERATED AS IDENTITY needs NOT NULL, which reads the table before 12")
+        }
         (true, true) => fill(then_identity(context, advice, column, &sql_table, &sequence)),
     }
 }
@@ -180,7 +181,7 @@ fn then_identity(context: &RuleContext<'_>, advice: Advice, column: &ColumnDef, 
     let always = column.constraints.iter().any(|one| matches!(one.kind, ConstraintKind::Identity { always: true, .. }));
     let kind = if always { "ALWAYS" } else { "BY DEFAULT" };
     let (table_text, column_text) = (literal(table), literal(&column.name.text));
-    advice.then("and make it an identity column that goes on where the sequence is:").together(
+    advice.then("and make it an identity column that continues the sequence:").together(
         context,
         [
             format!("ALTER TABLE {table} ALTER COLUMN {name} DROP DEFAULT"),
@@ -195,8 +196,8 @@ fn then_identity(context: &RuleContext<'_>, advice: Advice, column: &ColumnDef, 
 }
 
 /// Source: PostgreSQL 18 documentation, "ALTER TABLE": SET EXPRESSION is for columns that are generated already.
-const STORED: &str = "PostgreSQL makes no generated column of one that is there, so none can be filled before it becomes one; \
-                      a plain column that a trigger sets, or from 18 on a virtual one, would be another schema";
+const STORED: &str = "PostgreSQL cannot turn an existing column into a generated one, so it cannot be filled in \
+                     advance; a plain column that a trigger sets, or from 18 on a virtual one, would be another schema";
 
 fn generated(context: &RuleContext<'_>, table: &RelationName, column: &ColumnDef, expression: &Expr) -> Option<Advice> {
     let (sql_table, name) = (sql_name(context, table), identifier(&column.name.text));
@@ -224,11 +225,13 @@ fn of_domain(context: &RuleContext<'_>, table: &RelationName, column: &ColumnDef
     let (sql_table, name) = (sql_name(context, table), identifier(&column.name.text));
     Some(
         Advice::new(format!(
-            "give the column the base type of `{domain}`, and what the domain checks as a CHECK of `{}` that is added NOT \
-             VALID and validated in a later transaction",
+            "use the base type of `{domain}` for the column, and add the domain's condition to `{}` as a CHECK: NOT \
+             VALID first, then VALIDATE CONSTRAINT in a later transaction",
             table.name
         ))
-        .then(format!("(a later ALTER TABLE {sql_table} ALTER COLUMN {name} TYPE {domain} would rewrite the table, too)"))
+        .then(format!(
+            "(a later ALTER TABLE {sql_table} ALTER COLUMN {name} TYPE {domain} would rewrite the table, too)"
+        ))
         .without_steps("a column of another type with a CHECK would be another schema"),
     )
 }

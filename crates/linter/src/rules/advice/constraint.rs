@@ -11,7 +11,7 @@ use pgvet_model::effect::RelationName;
 use pgvet_syntax::ast::{AlterTableAction, ConstraintKind};
 use pgvet_syntax::source::TextRange;
 
-const LATER: &str = "add it unchecked, and check it in a later transaction:";
+const LATER: &str = "add it NOT VALID, and validate it in a later transaction:";
 
 /// NOT VALID, then VALIDATE in another transaction.
 pub(crate) fn not_valid(
@@ -23,7 +23,7 @@ pub(crate) fn not_valid(
     let table = sql_name(context, altered.table);
     if let Some(attributes) = only_deferrability(context, altered, name) {
         let sql = format!("ALTER TABLE {table} ALTER CONSTRAINT {} {attributes}", identifier(name));
-        let advice = Advice::new("change only when it is checked, which reads no rows:").sql(sql);
+        let advice = Advice::new("change only the time of the check, which reads no rows:").sql(sql);
         return if altered.statement.commands.len() == 2 { advice.complete_pair() } else { advice };
     }
     let replaced = replaced_name(altered, name);
@@ -32,11 +32,12 @@ pub(crate) fn not_valid(
         None => name.into(),
     };
     let Some(text) = constraint_text(context, written, &new_name) else {
-        return Advice::new("add it with NOT VALID, and validate it in a later transaction");
+        return Advice::new("add it NOT VALID, and validate it in a later transaction");
     };
     let (new, old) = (identifier(&new_name), identifier(name));
     let mut advice = Advice::new(if replaced.is_some() {
-        "add the new constraint under another name, check it in a later transaction, then replace the old one:"
+        "add the new constraint NOT VALID under another name, validate it in a later transaction, then replace the old \
+         one:"
     } else {
         LATER
     });
@@ -141,8 +142,8 @@ pub(crate) fn foreign_key(
     }
     // A partition that has an equal, valid foreign key is not checked again when its parent gets it.
     // Source: PostgreSQL 14, `src/backend/commands/tablecmds.c`, `tryAttachPartitionForeignKey`.
-    let sentence = "before PostgreSQL 18 a foreign key of a partitioned table cannot be NOT VALID: add it to each \
-        partition, check each in a later transaction, then add it to the parent, which adopts them:";
+    let sentence = "before PostgreSQL 18 a foreign key of a partitioned table cannot be NOT VALID: add it NOT VALID to \
+                   each partition, validate each in a later transaction, then add it to the parent, which adopts them:";
     let (Some(partition), Some(text)) = (partitions.first(), constraint_text(context, written, name)) else {
         return Advice::new(sentence.trim_end_matches(':'));
     };
@@ -160,7 +161,8 @@ pub(crate) fn foreign_key(
         count => {
             let all_known = before(context, altered.table).is_some_and(|parent| parent.known && !parent.unknown_parts);
             let steps = by_partition(context, altered, &text, name, partitions);
-            let more = format!("with the foreign keys of the other partitions ({} more) before the last", count - 1);
+            let more =
+                format!("with the foreign keys of the other partitions ({} more) before the last statement", count - 1);
             match written.column {
                 None if all_known => advice.then(more).with_steps(context, steps),
                 _ => advice.then(more),
@@ -208,13 +210,13 @@ pub(crate) fn drop_foreign_keys(
     if statements.is_empty() {
         return give_up_and_retry();
     }
-    Advice::new("drop the foreign keys first, each on its own, giving up where the lock does not come at once:")
+    Advice::new("drop the foreign keys first, each in its own transaction, with a short lock_timeout:")
         .sql("SET lock_timeout = '2s'")
         .all(statements)
 }
 
 /// Where nothing but a short wait helps.
 pub(crate) fn give_up_and_retry() -> Advice {
-    Advice::new("run it on its own with a short lock_timeout, and try again when it gives up:")
+    Advice::new("run it on its own with a short lock_timeout, and retry if that expires:")
         .sql("SET lock_timeout = '2s'")
 }

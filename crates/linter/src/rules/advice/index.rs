@@ -38,7 +38,7 @@ pub(crate) fn create_by_partition(
     partitions: usize,
 ) -> Advice {
     let advice = Advice::new(format!(
-        "create the index of `{}` alone, build that of each partition {}, and attach it:",
+        "create the index on `{}` alone, build the index of each partition {}, and attach each of them:",
         parent.name,
         outside_transaction(context)
     ));
@@ -135,7 +135,7 @@ pub(crate) fn drop_concurrently(context: &RuleContext<'_>, indexes: &[String], i
     let if_exists = if if_exists { "IF EXISTS " } else { "" };
     let sentence = match indexes.len() {
         1 => format!("drop it {}:", outside_transaction(context)),
-        _ => format!("drop one after the other {}:", outside_transaction(context)),
+        _ => format!("drop them one after the other {}:", outside_transaction(context)),
     };
     let drops = indexes.iter().map(|index| format!("DROP INDEX CONCURRENTLY {if_exists}{index}"));
     Advice::new(sentence).all(drops).complete(context)

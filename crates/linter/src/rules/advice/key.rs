@@ -15,8 +15,9 @@ use smol_str::SmolStr;
 
 const USING_INDEX: &str = "build a unique index concurrently, then add the constraint with USING INDEX";
 
-const NO_ONLINE_WAY: &str = "there is no way to build it while the table is written: set a short lock_timeout, run it \
-    when there is little traffic, or give the constraint to a new table that is filled afterwards";
+const NO_ONLINE_WAY: &str = "PostgreSQL cannot build it while the table is written: set a short lock_timeout and run \
+                            it when there is little traffic, or add the constraint to a new table that is filled \
+                            afterwards";
 
 /// The same where no command of ALTER TABLE shows the constraint. PostgreSQL takes an index for a constraint only where it is
 /// a unique B-tree.
@@ -172,8 +173,9 @@ impl<'s, 'a> Steps<'s, 'a> {
         let direct = builds.iter().find(|build| self.is_direct(build, parent));
         let (Some(build), Some(index)) = (direct, index_made_on(self.context, parent.oid)) else {
             return Advice::new(
-                "build the index of each partition concurrently and add the partition's constraint with USING INDEX; \
-                 then add the constraint to the parent with ALTER TABLE ONLY and attach the indexes",
+                "build a unique index on each partition concurrently and make it the partition's constraint with USING \
+                 INDEX; then add the constraint to the parent with ALTER TABLE ONLY, and attach the partitions' \
+                 indexes",
             );
         };
         let table = sql_name(self.context, parent);
@@ -187,7 +189,8 @@ impl<'s, 'a> Steps<'s, 'a> {
         let (upper, lower) = (sql_name(self.context, &index), sql_name(self.context, &build.index));
         steps.push(format!("ALTER INDEX {upper} ATTACH PARTITION {lower}"));
         let sentence = format!(
-            "build the index of each partition {}, then add the constraint to the parent alone and attach them:",
+            "build a unique index on each partition {}, and make it the partition's constraint with USING INDEX; then \
+             add the constraint to the parent with ALTER TABLE ONLY, and attach the partitions' indexes:",
             outside_transaction(self.context)
         );
         let advice = Advice::new(sentence).all(steps);

@@ -16,7 +16,7 @@ pub(crate) fn advice(context: &RuleContext<'_>, table: &RelationName, columns: &
         let steps = all_steps(context, table, columns);
         advice.with_steps(context, steps)
     } else {
-        advice.then("before PostgreSQL 12 SET NOT NULL reads the table in any case: leave it at the CHECK")
+        advice.then("before PostgreSQL 12 SET NOT NULL reads the table in any case: keep the CHECK instead")
     }
 }
 
@@ -39,7 +39,7 @@ fn all_steps(context: &RuleContext<'_>, table: &RelationName, columns: &[SmolStr
 
 fn sentence(context: &RuleContext<'_>) -> &'static str {
     if everywhere_at_least(context, 18) {
-        "add the constraint unchecked, and check it in a later transaction, which blocks nobody:"
+        "add the constraint NOT VALID, and validate it in a later transaction, which blocks nobody:"
     } else if everywhere_at_least(context, 12) {
         "prove it first with a CHECK that is validated in a later transaction, which blocks nobody:"
     } else {

@@ -9,9 +9,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Autovacuum is often disabled for a bulk load and then forgotten. Dead rows are never removed, the table and its
-    /// indexes grow with every update, and the planner works with old statistics. The vacuum against wraparound still
-    /// comes, and then has years of work to do at once.
+    /// Autovacuum is often disabled for a bulk load and then forgotten. Dead rows pile up, the table and its indexes
+    /// grow with every update, and the planner works with old statistics. The anti-wraparound vacuum still runs, and
+    /// then has years of work to do at once.
     ///
     /// ## Example
     ///
@@ -47,15 +47,20 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
         let (message, help) = match &left.table {
             Some(table) => (
                 format!(
-                    "autovacuum stays disabled for `{}`: dead rows are never removed and statistics are never updated",
+                    "autovacuum stays disabled for `{}`: dead rows pile up and the planner's statistics go stale",
                     table.name.text
                 ),
-                format!("at the end of this migration:\n    ALTER TABLE {table} RESET ({});", left.name),
+                format!(
+                    "enable it again at the end of this migration:\n    ALTER TABLE {table} RESET ({});",
+                    left.name
+                ),
             ),
             None => (
-                "autovacuum stays disabled for the whole server: dead rows are never removed and statistics are never updated"
+                "autovacuum stays disabled for the whole server: dead rows pile up and the planner's statistics go \
+                 stale"
                     .to_owned(),
-                "at the end of this migration:\n    ALTER SYSTEM RESET autovacuum;\n    SELECT pg_reload_conf();"
+                "enable it again at the end of this migration:\n    ALTER SYSTEM RESET autovacuum;\n    SELECT \
+                 pg_reload_conf();"
                     .to_owned(),
             ),
         };

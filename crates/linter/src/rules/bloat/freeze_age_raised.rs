@@ -10,7 +10,7 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// A value that was raised for a maintenance window only postpones the work. The next vacuum against wraparound has
+    /// A value that was raised for a maintenance window only postpones the work. The next anti-wraparound vacuum has
     /// more to freeze, reads the whole table, and restarts soon after it is cancelled. It leaves less time before
     /// PostgreSQL stops assigning transaction IDs.
     ///
@@ -59,26 +59,26 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
             // Source: PostgreSQL 18 documentation, CREATE TABLE, "Storage Parameters".
             Some(table) if own_name.ends_with("freeze_max_age") => (
                 format!(
-                    "`{}` may stay unfrozen for {value} transactions: PostgreSQL ignores what is above the server's own \
-                     setting ({default} by default), and where that is as high the vacuum that has to come takes as much longer",
+                    "rows of `{}` may stay unfrozen for {value} transactions, unless the server's own setting is lower \
+                     ({default} by default): the vacuum that has to freeze them then comes later and takes longer",
                     table.name.text
                 ),
-                format!("at the end of this migration:\n    ALTER TABLE {table} RESET ({});", left.name),
+                format!("reset it at the end of this migration:\n    ALTER TABLE {table} RESET ({});", left.name),
             ),
             Some(table) => (
                 format!(
-                    "rows of `{}` stay unfrozen for {value} transactions instead of {default}: the vacuum that has to come \
-                     then takes as much longer",
+                    "rows of `{}` stay unfrozen for {value} transactions instead of {default}: the vacuum that has to \
+                     freeze them comes later and takes longer",
                     table.name.text
                 ),
-                format!("at the end of this migration:\n    ALTER TABLE {table} RESET ({});", left.name),
+                format!("reset it at the end of this migration:\n    ALTER TABLE {table} RESET ({});", left.name),
             ),
             None => (
                 format!(
-                    "all tables stay unfrozen for {value} transactions instead of {default}: the vacuum that has to come then \
-                     takes as much longer"
+                    "all tables stay unfrozen for {value} transactions instead of {default}: the vacuum that has to \
+                     freeze them comes later and takes longer"
                 ),
-                format!("when the work is done:\n    ALTER SYSTEM RESET {};", left.name),
+                format!("reset it when the work is done:\n    ALTER SYSTEM RESET {};", left.name),
             ),
         };
         reporter.report(left.range, message).help(help).emit();

@@ -16,9 +16,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The objects stay in `pg_largeobject`, and nothing refers to them any more. They take up space forever, in every
-    /// backup, too, and only a search through all tables (`vacuumlo`) finds them. The trigger `lo_manage` does not
-    /// help: neither `DROP` nor `TRUNCATE` fires it.
+    /// The objects stay in `pg_largeobject`, and nothing refers to them any more. They take up space, also in every
+    /// backup, until somebody runs `vacuumlo`, which has to search all tables for references. The trigger `lo_manage`
+    /// does not help: neither `DROP` nor `TRUNCATE` fires it.
     ///
     /// ## Example
     ///
@@ -46,8 +46,8 @@ declare_rule! {
     /// - tables that the same deployment created
     /// - the migration undoes it with `ROLLBACK`
     ///
-    /// The finding is only possible (`--confidence possible`) for a column of type `oid`, because it can refer to any
-    /// system object.
+    /// For a column of type `oid`, its confidence is `possible`, and it is shown only with `--confidence possible`,
+    /// because an `oid` can refer to any system object.
     "large-object-orphaned", Bloat, Warning,
     { needs_commit: true }
     statement = check,
@@ -142,14 +142,16 @@ fn report(
     }
     let verb = match loss {
         Loss::Dropped => "dropping this",
-        Loss::Emptied => "emptying this",
+        Loss::Emptied => "TRUNCATE",
         Loss::Deleted => "deleting these rows",
         Loss::Retyped => "changing this type",
     };
+    let names: Vec<String> = columns.iter().map(|(name, _)| format!("{}.{name}", table.name)).collect();
+    let refer = if names.len() == 1 { "refers" } else { "refer" };
     let message = format!(
-        "{verb} leaves behind the large objects to which {} of `{}` refers, and nothing will ever remove them",
-        enumerate(columns.iter().map(|(name, _)| *name)),
-        table.name
+        "{verb} does not delete the large objects to which {} {refer}: they stay until someone runs vacuumlo or \
+         lo_unlink()",
+        enumerate(names.iter().map(String::as_str))
     );
     let (column, name) = (identifier(first), sql_name(context, table));
     let unlink = format!("SELECT lo_unlink({column}) FROM {name} WHERE {column} IS NOT NULL;");

@@ -34,8 +34,8 @@ declare_rule! {
     ///
     /// - `lo_unlink`, which removes large objects
     ///
-    /// The finding is only possible (`--confidence possible`) for a column of type `oid`, because it can refer to any
-    /// system object.
+    /// For a column of type `oid`, its confidence is `possible`, and it is shown only with `--confidence possible`,
+    /// because an `oid` can refer to any system object.
     "large-object-use", Bloat, Warning,
     {}
     statement = check,
@@ -121,8 +121,8 @@ fn check_routine(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
 
 fn report_call(call: &FunctionCall, range: TextRange, reporter: &mut Reporter<'_>) {
     let message = format!(
-        "{}() works on a large object, which no row owns: deleting what refers to it leaves it behind, and pg_dump and \
-         logical replication treat it apart",
+        "{}() works on a large object, which no row owns: deleting the row that refers to it leaves it behind, pg_dump \
+         treats it separately, and logical replication skips it",
         call.name
     );
     reporter
@@ -133,12 +133,12 @@ fn report_call(call: &FunctionCall, range: TextRange, reporter: &mut Reporter<'_
 
 fn report_column(reporter: &mut Reporter<'_>, range: TextRange, table: &Relation, column: &str, refers: Refers) {
     let message = format!(
-        "`{}.{column}` refers to large objects: deleting a row leaves its object behind, and pg_dump and logical replication \
-         treat it apart",
+        "`{}.{column}` refers to large objects: deleting a row leaves its object behind, pg_dump treats it separately, \
+         and logical replication skips it",
         table.name
     );
-    let help = "use bytea (text in Hibernate for strings) instead of oid; for system objects use regclass, regtype or \
-                another type of this kind";
+    let help = "use bytea instead of oid (text for strings in Hibernate); for system objects use regclass, regtype or \
+                another reg* type";
     let finding = reporter.report(range, message).help(help);
     refers.assumption(column).into_iter().fold(finding, Finding::assuming).emit();
 }

@@ -52,7 +52,7 @@ declare_rule! {
     ///
     /// - the lock and the change are in the same subtransaction
     /// - the change is an `INSERT`
-    /// - `DO` blocks, which run once; `subtransaction-per-row` reports those that begin a subtransaction for each row
+    /// - `DO` blocks, which run once; `subtransaction-per-row` reports those that start a subtransaction for each row
     "savepoint-after-row-lock", Bloat, Warning,
     {}
     routine = check,

@@ -41,9 +41,11 @@ declare_rule! {
 
 fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
     for savepoint in transactions(context).into_iter().flat_map(|transaction| transaction.unreleased) {
-        let message =
-            format!("the savepoint `{}` is never released and stays until the transaction ends", savepoint.name);
-        let help = format!("when it is no longer needed:\n    RELEASE SAVEPOINT {};", savepoint.name);
+        let message = format!(
+            "the savepoint `{}` is never released, so it stays open until the transaction ends",
+            savepoint.name
+        );
+        let help = format!("release it when it is no longer needed:\n    RELEASE SAVEPOINT {};", savepoint.name);
         reporter.report(savepoint.range, message).help(help).emit();
     }
 }

@@ -8,7 +8,7 @@ use pgvet_model::routine::Bound;
 use pgvet_model::routine::subtransactions::{CACHED, Source};
 
 declare_rule! {
-    /// One transaction begins more than 64 subtransactions that write, counted along its control flow.
+    /// One transaction starts more than 64 subtransactions that write, counted along its control flow.
     ///
     /// ## Why it matters
     ///
@@ -44,7 +44,7 @@ declare_rule! {
     /// - up to 64 of them
     /// - loops without a constant bound, which `subtransaction-per-row` reports
     ///
-    /// Constant loops multiply the count, the branch that begins most is counted, and `COMMIT` resets the count.
+    /// Constant loops multiply the count, the branch that starts most is counted, and `COMMIT` resets the count.
     "subtransaction-overflow", Bloat, Error,
     {}
     routine = check,
@@ -63,14 +63,14 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
         return;
     }
     let message = format!(
-        "{} begins {} subtransactions in one transaction, {CACHED} are cached: from then on every snapshot on the server \
-         must look into pg_subtrans",
+        "{} starts {} subtransactions in one transaction, but PostgreSQL caches only {CACHED}: beyond that, visibility \
+         checks in every session have to read pg_subtrans until the transaction ends",
         context.name(),
         found.most
     );
     let mut finding = reporter.report(source.range, message).help(fix_help());
     if let Some(words) = source.in_loop {
-        finding = finding.label(words, "this loop multiplies them");
+        finding = finding.label(words, "this loop multiplies the subtransactions");
     }
     label_callee(context.routines, source, finding).emit();
 }
@@ -101,13 +101,13 @@ fn check_migration(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) 
         let total = transaction.begins.iter().fold(Bound::ZERO, |sum, begin| sum + begin.bound);
         let Bound::AtMost(_) = total else { continue };
         let message = format!(
-            "the transaction begins {total} subtransactions, {CACHED} are cached: from this one on every snapshot on the \
-             server must look into pg_subtrans"
+            "the transaction starts {total} subtransactions, but PostgreSQL caches only {CACHED}: from this one on, \
+             visibility checks in every session have to read pg_subtrans until the transaction ends"
         );
-        let help = "split it into several transactions, or remove most of the savepoints";
+        let help = "split the work into several transactions, or remove most of the savepoints";
         let mut finding = reporter.report(passed.range, message).help(help);
         if let Some(first) = transaction.begins.first() {
-            finding = finding.label(first.range, "the first of them");
+            finding = finding.label(first.range, "the first subtransaction");
         }
         finding.emit();
     }

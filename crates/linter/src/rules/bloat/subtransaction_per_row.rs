@@ -16,8 +16,8 @@ declare_rule! {
     ///
     /// Every such block is a subtransaction. One that writes takes its own transaction ID, so a load of a million rows
     /// consumes a million of them and brings the next freeze closer. If one transaction has more than 64 of them, the
-    /// cache of its session overflows, and every snapshot on the server and its standbys must look into `pg_subtrans`
-    /// for each row version.
+    /// cache of its session overflows, and every session on the server and its standbys has to read `pg_subtrans` to
+    /// see whether a row version is visible.
     ///
     /// ## Example
     ///
@@ -46,21 +46,21 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - For blocks that cannot write, and blocks that only use the result of functions that no migration shows.
-    ///   `PERFORM` calls a function for its effects, so it is assumed to write.
-    /// - For functions that a query calls once: in FROM, where no argument is a column; in a subquery that does not depend on
-    ///   the row; for the one row that a unique index finds.
-    /// - For loops with a constant bound (`subtransaction-overflow` counts those), where the loop commits in each round, and
-    ///   for loops that go on only when the block has failed, such as retries.
-    /// - If `exception-driven-upsert` reports how to replace the block.
+    /// - blocks that cannot write, and blocks that only use the result of functions that no migration shows; a function
+    ///   that `PERFORM` calls is assumed to write
+    /// - functions that a query calls once: in FROM, if no argument is a column; in a subquery that does not depend on
+    ///   the row; for the one row that a unique index finds
+    /// - loops with a constant bound (`subtransaction-overflow` counts those), loops that commit in each iteration, and
+    ///   loops that continue only when the block has failed, such as retries
+    /// - blocks that `exception-driven-upsert` reports
     ///
-    /// The finding is only possible (`--confidence possible`)
+    /// In two cases its confidence is `possible`, and it is shown only with `--confidence possible`:
     ///
-    /// - for a loop through the system catalogs, the commands of an event trigger, or a table that the project fills from
-    ///   the catalogs only, and for one that makes or alters another object in each round: it has as many rounds as there
-    ///   are objects
-    /// - for a row trigger that deletes a row unless another refers to it, and catches `foreign_key_violation`: in most
-    ///   rounds the subtransaction fails, and is not kept
+    /// - the loop has as many iterations as there are objects: it reads the system catalogs, the commands of an event
+    ///   trigger, or a table that is filled only from the catalogs, or it creates or alters another object in each
+    ///   iteration
+    /// - a row trigger deletes a row unless another refers to it, and catches `foreign_key_violation`: most of its
+    ///   subtransactions fail, and failed ones are removed from the cache
     "subtransaction-per-row", Bloat, Warning,
     { yields_to: &[&crate::rules::data::exception_driven_upsert::RULE.meta] }
     routine = check,
@@ -88,8 +88,8 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
     }
     for source in others.into_iter().filter(|source| !is_said_there(source)) {
         let message = format!(
-            "this block is a subtransaction for every row, because a row trigger runs {}: each takes a transaction ID, \
-             and from the 65th row in a transaction on all snapshots get slower",
+            "a row trigger runs {}, so this block starts a subtransaction for every row: each takes a transaction ID, \
+             and with more than 64 in one transaction, visibility checks get slower in every session",
             context.name()
         );
         let mut finding = reporter.report(source.range, message).help(fix_help()).runs_often(&hotness);
@@ -102,17 +102,18 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
 
 fn in_loop(context: &RoutineContext<'_>, source: &Source, reporter: &mut Reporter<'_>) {
     let what = match source.callee {
-        None => "this block begins a subtransaction in every iteration of the loop".to_owned(),
+        None => "this block starts a subtransaction in every iteration of the loop".to_owned(),
         Some(oid) => {
             let name = context.catalog.get_function(oid).map(|function| function.display_name()).unwrap_or_default();
             match source.in_loop {
-                Some(_) => format!("{name} begins a subtransaction in every iteration of the loop"),
-                None => format!("{name} begins a subtransaction for every row"),
+                Some(_) => format!("{name} starts a subtransaction in every iteration of the loop"),
+                None => format!("{name} starts a subtransaction for every row"),
             }
         }
     };
     let message = format!(
-        "{what}: each takes a transaction ID, and from the 65th in a transaction on, all snapshots on the server get slower"
+        "{what}: each takes a transaction ID, and with more than 64 in one transaction, visibility checks get slower \
+         in every session"
     );
     let mut finding = reporter.report(source.range, message).help(fix_help());
     let is_often = context.hotness().row_trigger().is_some();
@@ -143,8 +144,8 @@ fn check_migration(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) 
         let name = context.after.get_function(callee).map(|function| function.display_name()).unwrap_or_default();
         let what = if source.by_trigger { "the trigger function " } else { "" };
         let message = format!(
-            "{what}{name} begins a subtransaction for every row: each takes a transaction ID, and from the 65th on all \
-             snapshots on the server get slower until this transaction ends"
+            "{what}{name} starts a subtransaction for every row: each takes a transaction ID, and with more than 64 \
+             visibility checks get slower in every session until this transaction ends"
         );
         label_callee(&routines, &source, reporter.report(source.range, message).help(fix_help())).emit();
     }

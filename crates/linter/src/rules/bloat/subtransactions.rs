@@ -9,8 +9,8 @@ use pgvet_syntax::ast::Ast;
 use pgvet_syntax::plpgsql::{Block, Statement, StatementKind};
 
 pub(super) fn fix_help() -> &'static str {
-    "avoid the exception: INSERT ... ON CONFLICT for duplicates, a WHERE that excludes rows that would fail; \
-     or one statement for all rows, with one block around it"
+    "use INSERT ... ON CONFLICT for duplicates, or a WHERE that excludes rows that would fail, instead of the \
+     EXCEPTION block; or process all rows in one statement, with one block around it"
 }
 
 /// Shows where the function that a source calls begins its subtransactions.

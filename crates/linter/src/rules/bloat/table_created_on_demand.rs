@@ -13,8 +13,8 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// The schema then depends on traffic: tables appear that no migration knows, with grants, indexes and constraints
-    /// that nobody reviews, and each is as many rows in the system catalogs, which every plan, every backup and every
-    /// `pg_dump` has to go through. The one who calls must be allowed to create tables.
+    /// that nobody reviews. Each of them adds rows to the system catalogs, which query planning, backups and `pg_dump`
+    /// have to read. Every caller must be allowed to create tables.
     ///
     /// ## Example
     ///
@@ -33,9 +33,10 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// In DO blocks, which run once. For partitions, and in functions that attach them or have the word in their name,
-    /// unless the function runs often: creating them ahead of time is their maintenance. For a table that the
-    /// migrations have created already.
+    /// - `DO` blocks, which run once
+    /// - functions that create or attach partitions, or have the word `partition` in their name, unless they run often:
+    ///   they are usually scheduled maintenance
+    /// - a table that the migrations have already created
     "table-created-on-demand", Bloat, Warning,
     {}
     routine = check,
@@ -68,10 +69,13 @@ fn report(context: &RoutineContext<'_>, creation: &Creation, reporter: &mut Repo
     };
     let mut message = format!("{} creates {what} when it is called", context.name());
     if let Some(rows) = creation.rows {
-        message = format!("{message}: {}", shown(rows, context.settings.versions));
+        message = format!("{message}, which creates {}", shown(rows, "", context.settings.versions));
     }
-    let help = "create the table in a migration, with a column that distinguishes the former tables; \
-                partitions are best created ahead of time, by a job";
+    let help = match (creation.partition, name.contains(HOLE)) {
+        (true, _) => "create partitions ahead of time, in a scheduled job",
+        (false, true) => "create one table in a migration, with a column instead of the part of the name that varies",
+        (false, false) => "create the table in a migration",
+    };
     let hotness = context.hotness();
     reporter.report(creation.range, message).help(help).runs_often(&hotness).emit();
 }

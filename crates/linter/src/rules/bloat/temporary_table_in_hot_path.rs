@@ -16,11 +16,11 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// A temporary table is in the catalogs like any other. Creating one writes a row for the table and for each
-    /// column, default, index and dependency; dropping it leaves all of them dead. On a path that runs often,
-    /// `pg_attribute` and `pg_class` grow by gigabytes an hour, and every planned query reads them. When autovacuum
-    /// truncates them, it blocks all sessions. The message gives the rows for each call and, with a configured call
-    /// rate, the growth per hour.
+    /// A temporary table has rows in the system catalogs like any other table. Creating one writes a row for the table
+    /// and for each column, default, index and dependency; dropping it leaves all of them dead. On a path that runs
+    /// often, `pg_attribute` and `pg_class` grow by gigabytes an hour, and every planned query reads them. When
+    /// autovacuum truncates them, it blocks all sessions. The message gives the rows for each call and, with a
+    /// configured call rate, the growth per hour.
     ///
     /// ## Example
     ///
@@ -49,8 +49,9 @@ declare_rule! {
     /// - a temporary table that a migration creates once, also in a DO block
     /// - functions that no longer exist after all migrations
     ///
-    /// It is an error if a trigger, a loop, a policy or a configured call rate shows that the function runs often. All
-    /// tables of one function are one finding: the message adds up the catalog rows, and labels list them by table.
+    /// The severity is error if a trigger, a loop, a policy or a configured call rate shows that the function runs
+    /// often. All tables of one function are one finding: the message adds up the catalog rows, and labels list them by
+    /// table.
     "temporary-table-in-hot-path", Bloat, Warning,
     {}
     routine = check,
@@ -73,8 +74,8 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
     finding.runs_often(&context.hotness()).emit();
 }
 
-const HELP: &str = "use a CTE, a subquery or an array instead; or a permanent (UNLOGGED) table with a column for the \
-                    session, created once";
+const HELP: &str = "use a CTE, a subquery or an array instead; or one permanent UNLOGGED table with a column for the \
+                    session";
 
 /// When code creates a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -128,17 +129,17 @@ impl Group {
             Often::Round(_) => "every iteration of the loop".to_owned(),
             Often::Call => format!("every call of {name}"),
         };
-        let (what, most, dead) = match self.creations.as_slice() {
-            [only] => (format!("the temporary table `{}`", only.name.name.text), "", "it is"),
+        let (what, most, leave) = match self.creations.as_slice() {
+            [only] => (format!("the temporary table `{}`", only.name.name.text), "", "leaves"),
             many if many.iter().any(|creation| creation.context.branches > 0) => {
-                (format!("up to {} temporary tables", many.len()), "at most ", "they are")
+                (format!("up to {} temporary tables", many.len()), "at most ", "leave")
             }
-            many => (format!("{} temporary tables", many.len()), "", "they are"),
+            many => (format!("{} temporary tables", many.len()), "", "leave"),
         };
         let mut message = format!("{when} creates {what}");
         if let Some(rows) = self.rows() {
-            let rows_shown = shown(rows, context.settings.versions);
-            let _ = write!(message, ": {most}{rows_shown}, dead when {dead} dropped");
+            let rows_shown = shown(rows, "dead ", context.settings.versions);
+            let _ = write!(message, ", which {leave} {most}{rows_shown}");
             let rounds = self.creations[0].context.iterations.unwrap_or(1).max(1);
             if let Some(calls) = context.hotness().calls_per_hour.filter(|_| self.often != Often::Session) {
                 message.push_str(&per_hour(rows * rounds, calls));
@@ -155,7 +156,7 @@ impl Group {
     /// What each table has of that, where there are several.
     fn tables(&self, context: &RoutineContext<'_>) -> Vec<(TextRange, String)> {
         let table = |creation: &Creation| {
-            let rows = creation.rows.map(|rows| format!(": {}", shown(rows, context.settings.versions)));
+            let rows = creation.rows.map(|rows| format!(": {}", shown(rows, "dead ", context.settings.versions)));
             (creation.range, format!("`{}`{}", creation.name.name.text, rows.unwrap_or_default()))
         };
         let is_alone = self.creations.len() == 1;

@@ -59,11 +59,12 @@ pub(super) fn report_other_type(
     let shown = |catalog, shown| ask_about_types(catalog, path(), context.target, |types| types.format_type(shown));
     let (from, to) = (shown(context.before, old.sql_type), shown(end, new.sql_type));
     let message = format!(
-        "`{}` of `{}` was {from} and is {to} after this transaction: deployed code that uses it reads and writes the wrong type",
-        new.name, table.name
+        "after this transaction `{}.{}` has type `{to}` instead of `{from}`: deployed code reads and writes the wrong type",
+        table.name, new.name
     );
     let help = format!(
-        "keep `{}` and give the {to} column another name; drop the old column after the release that uses the new one",
+        "keep `{0}`, and add the column of type `{to}` under another name; drop `{0}` when all deployed code uses the new \
+         column",
         new.name
     );
     let mut finding = reporter.report(range, message).relation(table).help(help);

@@ -32,7 +32,8 @@ declare_rule! {
     /// ```
     ///
     /// Use instead:
-    /// create the new index first, release code that writes `ON CONFLICT (email) WHERE deleted_at IS NULL`, then:
+    /// create the new index first, deploy code that writes `ON CONFLICT (email) WHERE deleted_at IS NULL`,
+    /// then:
     ///
     /// ```sql,clean
     /// -- history:
@@ -98,7 +99,7 @@ fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRan
         "make sure that no deployed code uses these columns in ON CONFLICT, or keep a unique index on them".to_owned()
     } else {
         let names = enumerate(partial.iter().map(String::as_str));
-        format!("{names} covers only some of the rows: first release code whose ON CONFLICT repeats its WHERE")
+        format!("{names} covers only some of the rows: first deploy code whose ON CONFLICT repeats its WHERE")
     };
     let finding = reporter.report(range, message).relation(&RelationName::existing(table));
     let (finding, _) = users::label(finding, context, &["conflict", &table.name], &[]);

@@ -18,8 +18,8 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The deployed code, and the code that a rollback of the deployment restores, still names the column: `SELECT`
-    /// lists of ORMs, `INSERT` column lists, functions in the database. All of that fails after the commit. PostgreSQL
+    /// The deployed code, and the code that a rollback of the deployment restores, still names the column: in `SELECT`
+    /// lists of ORMs, in `INSERT` column lists, in database functions. All of these fail after the commit. PostgreSQL
     /// silently drops an index or constraint over several columns together with any one of them.
     ///
     /// ## Example
@@ -33,8 +33,8 @@ declare_rule! {
     ///
     /// Use instead:
     ///
-    /// First a release whose code no longer uses the column, then this migration with the next release. A
-    /// column that the same migration replaces under the old name breaks nothing:
+    /// First deploy code that no longer uses the column, then run this migration with the next release. A column that
+    /// the same migration replaces under the old name breaks nothing:
     ///
     /// ```sql,clean
     /// -- history:
@@ -51,10 +51,10 @@ declare_rule! {
     /// - tables and columns that the same migration created, and temporary tables
     /// - a column that exists again when the transaction commits, as in the swap of a column with its replacement. A
     ///   plain column that is added again has lost its values, and is reported.
-    /// - a column of partitions or children, which is reported with that of the parent
+    /// - a column of a partition or inheritance child, which is reported with that of the parent
     ///
-    /// A column that exists again with another type is reported. The finding is only possible (`--confidence possible`)
-    /// if the new type accepts every value of the old one.
+    /// A column that exists again with another type is reported. If the new type accepts every value of the old one,
+    /// its confidence is `possible`, and it is shown only with `--confidence possible`.
     ///
     /// ## Other linters
     ///
@@ -140,9 +140,9 @@ fn report(
     along.extend(cascaded(context.effects, range).into_iter().map(described));
     let is_emptied = is_added_again(context, table, column);
     let mut message = if is_emptied {
-        format!("dropping `{column}` of `{}` and adding it again loses its values", table.name)
+        format!("dropping `{}.{column}` and adding it again loses its values", table.name)
     } else {
-        format!("dropping `{column}` of `{}` breaks deployed code that still uses it", table.name)
+        format!("dropping `{}.{column}` breaks deployed code that still uses it", table.name)
     };
     if let Some(along) = listed(along) {
         message = format!("{message}, and also drops {along}");
@@ -157,17 +157,20 @@ fn report(
     let finding = reporter.report(place(context, range), message).relation(table);
     let (finding, users) = users::label(finding, context, &[column, &table.name], &triggers);
     let mut help =
-        "first release code that does not use it (with an ORM, code that ignores the column), then drop it with \
-        the next release"
+        "first deploy code that does not use it (with an ORM, code that ignores the column), then drop it with the \
+         next release"
             .to_owned();
     if users > 0 {
-        help.push_str("; change the functions of the database before that");
+        help.push_str("; before that, change the database functions that use it");
     }
     let published = publications(context.before, table);
     if !published.is_empty() {
         let names = enumerate(published.iter().map(String::as_str));
-        let _ =
-            write!(help, "\nthe table is published by {names}: subscribers keep the column, drop it there afterwards");
+        let _ = write!(
+            help,
+            "\nthe table is published by {names}: subscribers keep the column, so drop it there \
+                         afterwards"
+        );
     }
     finding.help(help).emit();
 }

@@ -33,8 +33,8 @@ declare_rule! {
     ///
     /// Use instead:
     ///
-    /// First a release whose code no longer calls it, then this migration with the next release. A
-    /// function that is created again with the same arguments and result breaks nothing:
+    /// First deploy code that no longer calls it, then run this migration with the next release. A function that is
+    /// created again with the same arguments and result breaks nothing:
     ///
     /// ```sql,clean
     /// -- history:
@@ -55,14 +55,15 @@ declare_rule! {
     ///   returns the same, a type, a sequence
     /// - what `CASCADE` also drops, which `drop-object-cascade` reports
     ///
-    /// The finding is only possible (`--confidence possible`) if every known use is inside the database and is dropped,
-    /// too: functions of triggers, functions that only other functions, views, defaults or policies called, sequences
-    /// that only defaults used, and types, which PostgreSQL drops only if no column uses them. The same is true for a
-    /// function that comes back with another name of a parameter, because only calls such as `f(shop => 1)` need it.
+    /// If every known use is inside the database and is dropped, too, its confidence is `possible`, and it is shown
+    /// only with `--confidence possible`. This applies to functions of triggers, to functions that only other
+    /// functions, views, defaults or policies called, to sequences that only defaults used, and to types, which
+    /// PostgreSQL drops only if no column uses them. It also applies to a function that is created again with another
+    /// parameter name, because only calls such as `f(shop => 1)` need the name.
     ///
     /// ## Other linters
     ///
-    /// squawk, eugene, pgls and pg-migration-lint do not report them.
+    /// squawk, eugene, pgls and pg-migration-lint do not report these objects.
     "drop-object", Compatibility, Warning,
     {}
     migration = check,
@@ -263,7 +264,7 @@ fn report<'c>(
     if is_used_inside {
         finding = finding.assuming(Assumption::UsedOutside { object: name.into() });
     }
-    finding.help(format!("first release code that does not use the {kind}, then drop it with the next release")).emit();
+    finding.help(format!("first deploy code that does not use the {kind}, then drop it with the next release")).emit();
 }
 
 /// What calls the function in the schema before the migration, except the function itself.

@@ -18,9 +18,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Without `CASCADE` PostgreSQL refuses to drop what others depend on, and says what that is. With it views,
+    /// Without `CASCADE` PostgreSQL refuses to drop an object on which others depend, and lists these. With it, views,
     /// foreign keys of other tables, defaults, triggers and policies disappear, and nothing in the statement shows it.
-    /// A missing foreign key is noticed only when the data are already wrong.
+    /// A missing foreign key is noticed only when the data is already wrong.
     ///
     /// ## Example
     ///

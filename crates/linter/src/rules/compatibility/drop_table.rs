@@ -31,8 +31,8 @@ declare_rule! {
     /// ```
     ///
     /// Use instead:
-    /// first a release whose code no longer uses the table, then this migration with the next release. A table that is
-    /// replaced in the same transaction by a relation with all of its columns breaks nothing:
+    /// First deploy code that no longer uses the table, then run this migration with the next release. A
+    /// table that is replaced in the same transaction by a relation with all of its columns breaks nothing:
     ///
     /// ```sql,clean
     /// -- history:
@@ -49,16 +49,16 @@ declare_rule! {
     ///
     /// - tables that the same migration created, and temporary tables
     /// - partitions, which `drop-partition-locks-parent` reports
-    /// - a table whose name another relation has when the transaction commits, with all of its columns and, if it is a
-    ///   new table, with rows that were inserted
-    /// - a view that the same migration creates again with all of its columns, unless it is a materialized view and another
-    ///   transaction does so, after running its query
+    /// - a table that is replaced: when the transaction commits, another relation has its name and all of its columns
+    ///   and, if that is a new table, rows that were inserted
+    /// - a view that the same migration creates again with all of its columns, unless it is a materialized view that
+    ///   another transaction creates again, after running its query
     /// - `IF EXISTS` of a table that the migrations do not show
     ///
     /// ## Other linters
     ///
-    /// squawk and pgls report every `DROP TABLE`. pgvet does not report tables of the same migration and tables that
-    /// are replaced. It also reports views, and looks into `DO` blocks and functions that the migration calls.
+    /// squawk and pgls report every `DROP TABLE`. pgvet does not report tables that the same migration creates or
+    /// replaces. It also reports views, and looks into `DO` blocks and functions that the migration calls.
     "drop-table", Compatibility, Warning,
     {
         sources: &[
@@ -169,7 +169,7 @@ fn report(
     let finding = reporter.report(place(context, removal.range, relation), message).relation(relation);
     let (finding, users) = users::label(finding, context, &[name.as_str()], &[]);
     let mut help = match loss {
-        Loss::Gone => "first release code that does not use it, then drop it with the next release".to_owned(),
+        Loss::Gone => "first deploy code that does not use it, then drop it with the next release".to_owned(),
         Loss::Lacks(column) => format!("keep `{column}` until no deployed code uses it"),
         Loss::Missing => {
             "create the new one under another name, and exchange the names in one short transaction".to_owned()
@@ -177,12 +177,12 @@ fn report(
         Loss::Emptied => "change the table with ALTER TABLE, or copy the rows before you drop it".to_owned(),
     };
     if users > 0 {
-        help.push_str("; change the functions of the database before that");
+        help.push_str("; before that, change the database functions that use it");
     }
     let published = publications(context.before, relation);
     if !published.is_empty() && relation.kind.is_table() {
         let names = enumerate(published.iter().map(String::as_str));
-        let _ = write!(help, "\nthe table is published by {names}: subscribers keep theirs");
+        let _ = write!(help, "\nthe table is published by {names}: subscribers keep their copy of the table");
     }
     finding.help(help).emit();
 }

@@ -30,7 +30,7 @@ declare_rule! {
     /// ```
     ///
     /// Use instead:
-    /// add a second label, and change the rows in batches when all deployed code knows both.
+    /// Add a second label, and update the rows in batches when all deployed code knows both.
     ///
     /// ```sql,clean
     /// -- history:
@@ -61,18 +61,22 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             continue;
         }
         let names = enumerate(removed.iter().map(SmolStr::as_str));
+        let (values, them) = if removed.len() == 1 { ("the value", "it") } else { ("the values", "them") };
         let consequence = if change.updated {
-            "deployed code that uses it fails, and so does the migration if a row still holds it"
+            format!("deployed code that uses {them} fails, and so does the migration if a row still has {them}")
         } else {
-            "the migration fails if a row holds it, and deployed code that uses it fails afterwards"
+            format!(
+                "the migration fails if a row still has {them}, and deployed code that uses {them} fails afterwards"
+            )
         };
-        let message =
-            format!("the new type of `{}` of `{}` has no {names}: {consequence}", change.column, change.table.name);
-        let help = if change.updated {
-            "release code that does not use it first; a CHECK ... NOT VALID keeps new ones out"
-        } else {
-            "release code that does not use it and change the rows first; a CHECK ... NOT VALID keeps new ones out"
-        };
+        let message = format!(
+            "the new type of `{}.{}` does not have {values} {names}: {consequence}",
+            change.table.name, change.column
+        );
+        let update = if change.updated { String::new() } else { format!(", and update the rows that have {them}") };
+        let help = format!(
+            "first deploy code that no longer uses {names}; then keep {them} out with a CHECK ... NOT VALID{update}"
+        );
         reporter.report(change.range, message).relation(change.table).help(help).emit();
     }
 }
@@ -109,11 +113,11 @@ fn renamed(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         return;
     }
     let message =
-        format!("renaming the label `{old}` of `{name}` breaks deployed code that still writes or compares it");
+        format!("renaming the value `{old}` of enum `{name}` breaks deployed code that still writes or compares it");
     let finding = reporter.report(range, message);
     let (finding, _) = users::label(finding, context, &[name], &[]);
     finding
-        .help(format!("add `{label}` as a new label, release code that knows both, then change the rows in batches"))
+        .help(format!("add `{label}` as a new value, deploy code that knows both, then update the rows in batches"))
         .emit();
 }
 

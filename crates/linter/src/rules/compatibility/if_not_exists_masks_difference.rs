@@ -19,7 +19,7 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// PostgreSQL compares names only. The statement does nothing and says nothing, the migration is recorded as applied, and
+    /// PostgreSQL compares names only. The statement only raises a notice, the migration is recorded as applied, and
     /// the code that relies on it fails later: a column of another type, a table without the new column, an index on
     /// another table, or one that a failed `CREATE INDEX CONCURRENTLY` left invalid.
     ///
@@ -138,7 +138,8 @@ fn constraint(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, alter: &Al
             ""
         };
         let message = format!(
-            "another constraint of `{}` has the name `{}`{cut}: the handler hides the error, and this constraint is never added",
+            "`{}` already has another constraint with the name `{}`{cut}: the handler hides the error, and this \
+             constraint is never added",
             table.name, name.text
         );
         reporter.report(name.range, message).help("give the constraint another name").emit();
@@ -187,7 +188,7 @@ fn table(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, create: &Create
     let Some(wanted) = catalog.relation_named(schema, PROBE).map(|oid| catalog.relation(oid)) else { return };
     let name = &create.name.name.text;
     if !existing.kind.is_table() {
-        let message = format!("`{name}` exists and is not a table: this does nothing");
+        let message = format!("`{name}` already exists and is not a table: this statement does nothing");
         reporter.report(create.name.range(), message).help("give the table another name").emit();
         return;
     }
@@ -199,11 +200,12 @@ fn table(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, create: &Create
         .collect();
     if !missing.is_empty() {
         let message = format!(
-            "`{name}` exists without {}: this does nothing, and code that uses it fails",
+            "`{name}` already exists without {}: this statement does nothing, and code that uses a missing column \
+             fails",
             enumerate(missing.iter().copied())
         );
         let help = format!(
-            "add what is missing:\n    ALTER TABLE {} ADD COLUMN {} ...;",
+            "add the missing columns:\n    ALTER TABLE {} ADD COLUMN {} ...;",
             context.text(create.name.range()),
             identifier(missing[0])
         );
@@ -217,12 +219,12 @@ fn table(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, create: &Create
     if let Some((column, other)) = differs {
         let (has, wants) = types(context, other, column.sql_type);
         let message = format!(
-            "`{name}` exists, and its column `{}` is of type {has}, not {wants}: this does nothing",
+            "`{name}` already exists, and its column `{}` has type {has}, not {wants}: this statement does nothing",
             column.name
         );
         reporter
             .report(create.name.range(), message)
-            .help("change the type with ALTER TABLE, or use the existing one")
+            .help("change the type with ALTER TABLE, or use the existing type")
             .emit();
     }
 }
@@ -264,8 +266,8 @@ fn columns(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, alter: &Alter
         if differ(&catalog, existing.sql_type, wanted.sql_type) {
             let (has, wants) = types(context, existing.sql_type, wanted.sql_type);
             let message = format!(
-                "`{}` of `{}` exists and is of type {has}, not {wants}: this does nothing",
-                column.name.text, table.name
+                "column `{}.{}` already exists with type {has}, not {wants}: this statement does nothing",
+                table.name, column.name.text
             );
             reporter.report(column.name.range, message).help("give the column another name, or change its type").emit();
         }
@@ -279,12 +281,12 @@ fn index(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, create: &Create
     let Some(existing) = context.before.relation_named(&table.schema, &name.text) else { return };
     let existing = context.before.relation(existing);
     let Some(difference) = difference(context, create, table, existing) else { return };
-    let message = format!("`{}` exists, and {difference}: this does nothing", name.text);
+    let message = format!("`{}` already exists and {difference}: this statement does nothing", name.text);
     let help = match (difference, existing.index()) {
         // PostgreSQL refuses CONCURRENTLY for the index of a partitioned table, and any DROP for one that is attached to it.
         (Difference::Invalid, Some(index)) if existing.kind == RelationKind::Index && index.parent.is_none() => {
             format!(
-                "drop it first, outside of a transaction:\n    DROP INDEX CONCURRENTLY IF EXISTS {};",
+                "drop it first, outside a transaction:\n    DROP INDEX CONCURRENTLY IF EXISTS {};",
                 sql_name(context, &RelationName::existing(existing))
             )
         }
@@ -308,12 +310,12 @@ impl Display for Difference {
     fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::NoIndex => "is not an index",
-            Self::OtherTable(table) => return write!(f, "is an index of `{table}`"),
+            Self::OtherTable(table) => return write!(f, "is an index on `{table}`"),
             Self::Invalid => "is invalid",
             Self::OtherColumns => "has other columns",
             Self::NotUnique => "is not unique",
             Self::Partial => "covers only some of the rows",
-            Self::OtherRows => "has another WHERE",
+            Self::OtherRows => "has another WHERE clause",
         })
     }
 }

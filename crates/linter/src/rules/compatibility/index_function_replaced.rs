@@ -11,7 +11,7 @@ use pgvet_model::effect::{ChangedObject, RelationName};
 use pgvet_syntax::ast::{Ast, Expr, ExprKind, FunctionBody, ObjectKind, ReindexTarget};
 
 declare_rule! {
-    /// A function is replaced whose results an index, a generated column or a `CHECK` relies on.
+    /// A function is replaced on whose results an index, a generated column or a `CHECK` relies.
     ///
     /// ## Why it matters
     ///
@@ -32,7 +32,7 @@ declare_rule! {
     /// ```
     ///
     /// Use instead:
-    /// create a new function with a new index, and drop the old ones when nothing uses them.
+    /// Create a new function with a new index, and drop the old ones when nothing uses them.
     ///
     /// ```sql,clean
     /// -- history:
@@ -52,7 +52,7 @@ declare_rule! {
     ///
     /// ## Other linters
     ///
-    /// None of squawk, eugene, pgls, `strong_migrations` and pg-migration-lint follows what uses a function.
+    /// squawk, eugene, pgls, `strong_migrations` and pg-migration-lint do not check which objects use a function.
     "index-function-replaced", Compatibility, Warning,
     {}
     statement = check,
@@ -82,9 +82,9 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     if uses.is_empty() {
         return;
     }
-    let keep = if uses.len() == 1 { "keeps" } else { "keep" };
+    let reflect = if uses.len() == 1 { "reflects" } else { "reflect" };
     let list = listed(uses.clone()).unwrap_or_default();
-    let message = format!("{} changes, and {list} {keep} the results of the old code", function.display_name());
+    let message = format!("{} changes, but {list} still {reflect} the old code", function.display_name());
     let mut finding = reporter.report(range, message);
     for table in &tables {
         finding = finding.relation(table);
@@ -95,13 +95,14 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
 fn help(context: &RuleContext<'_>, uses: &[String], table: Option<&RelationName>) -> String {
     let has = |word: &str| uses.iter().any(|one| one.starts_with(word));
     let mut help =
-        "create a new function with a new index, column or constraint, or rebuild what keeps results".to_owned();
+        "create a new function, and a new index, column or constraint that uses it; or rebuild the existing ones"
+            .to_owned();
     let Some(table) = table else { return help };
     let name = sql_name(context, table);
     if has("the index") {
         // Source: release notes of PostgreSQL 12, and of 14 for partitioned tables.
         help = if table.kind == RelationKind::PartitionedTable && !everywhere_at_least(context, 14) {
-            format!("{help}; before PostgreSQL 14 REINDEX works on one partition of `{}` at a time", table.name)
+            format!("{help} (before PostgreSQL 14: REINDEX each partition of `{}`)", table.name)
         } else {
             let concurrently = if everywhere_at_least(context, 12) { " CONCURRENTLY" } else { "" };
             format!("{help}:\n    REINDEX TABLE{concurrently} {name};")
@@ -111,7 +112,7 @@ fn help(context: &RuleContext<'_>, uses: &[String], table: Option<&RelationName>
         help.push_str("\nto compute a stored column again, UPDATE a column that it uses to its own value");
     }
     if has("the constraint") {
-        help.push_str("\nto check a CHECK again, drop it, add it NOT VALID and validate it");
+        help.push_str("\nto check the rows again, drop the CHECK, add it NOT VALID and validate it");
     }
     help
 }
@@ -137,12 +138,12 @@ fn uses_of(context: &RuleContext<'_>, relation: &Relation, function: &Function) 
     }
     for column in &relation.columns {
         if column.generated.as_ref().is_some_and(|generated| generated.stored && calls(&generated.expression)) {
-            found.push(format!("the column `{}` of `{}`", column.name, relation.name));
+            found.push(format!("the column `{}.{}`", relation.name, column.name));
         }
     }
     for constraint in &relation.constraints {
         if matches!(&constraint.kind, ConstraintKind::Check { expression, .. } if calls(expression)) {
-            found.push(format!("the constraint `{}` of `{}`", constraint.name, relation.name));
+            found.push(format!("the constraint `{}` on `{}`", constraint.name, relation.name));
         }
     }
     found

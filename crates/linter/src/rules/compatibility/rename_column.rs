@@ -16,9 +16,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// After the commit, deployed code fails wherever it uses the old column. Before it, the new code fails. There is
-    /// no moment at which both can run, so a deployment without downtime is not possible. Views and constraints follow
-    /// the new name, the code of functions does not.
+    /// After the commit, deployed code fails wherever it uses the old column. Before it, the new code fails. Old and
+    /// new code can never run at the same time, so you cannot deploy without downtime. Views and constraints follow the
+    /// rename. The bodies of functions do not, except those written with `BEGIN ATOMIC`.
     ///
     /// ## Example
     ///
@@ -31,8 +31,9 @@ declare_rule! {
     ///
     /// Use instead:
     ///
-    /// Add a second column that a trigger keeps equal, and drop the old one when nothing uses it any more.
-    /// If the old name is only read, add a generated column under the old name in the same transaction:
+    /// Add a second column, keep both in sync with a trigger, and drop the old one when nothing uses it any more. If
+    /// the table is small and deployed code only reads the old name, add a generated column with the old name in the
+    /// same transaction:
     ///
     /// ```sql,clean
     /// -- history:
@@ -44,21 +45,23 @@ declare_rule! {
     /// COMMIT;
     /// ```
     ///
+    /// A STORED column rewrites the table under an ACCESS EXCLUSIVE lock. From PostgreSQL 18 on, a VIRTUAL one does not.
+    ///
     /// ## When it is not reported
     ///
     /// - tables and columns that the same migration created or renamed
-    /// - a column that has the old name again when the transaction commits: a generated column, or the replacement in a
-    ///   swap
-    /// - the replacement itself, whose new name another column of the table had before
+    /// - a rename after which another column takes the old name in the same transaction: a generated column, or the new
+    ///   column of a swap
+    /// - the new column of a swap, when it takes the name of the column that it replaces
     /// - a table that is replaced in the same transaction by a view with the old name
     ///
-    /// A column under the old name that has another type is reported. The finding is only possible (`--confidence
-    /// possible`) if the new type accepts every value of the old one.
+    /// If the column that takes the old name has another type, the rename is reported. If that type accepts every value
+    /// of the old one, its confidence is `possible`, and it is shown only with `--confidence possible`.
     ///
     /// ## Other linters
     ///
-    /// squawk, pgls and `strong_migrations` report every rename. pgvet, like Atlas, does not report the recipes that
-    /// keep the old name. It shows the functions of the project that still use it.
+    /// squawk, pgls and `strong_migrations` report every rename. pgvet, like Atlas, does not report a rename that keeps
+    /// the old name usable. It lists the database functions that still use the old name.
     "rename-column", Compatibility, Warning,
     {
         sources: &[
@@ -103,7 +106,7 @@ fn report(
     old: &str,
     new: &str,
 ) {
-    let message = format!("renaming `{old}` of `{}` breaks deployed code that still uses it", table.name);
+    let message = format!("renaming `{}.{old}` breaks deployed code that still uses it", table.name);
     let relation = context.before.get_relation(table.oid);
     let triggers: Vec<_> =
         relation.iter().flat_map(|relation| &relation.triggers).map(|trigger| trigger.function).collect();
@@ -120,8 +123,8 @@ fn help(context: &RuleContext<'_>, table: &RelationName, old: &str, new: &str) -
     let moved = format!("{}_base", table.name);
     let qualified = sql_name(context, &RelationName { name: moved.as_str().into(), ..table.clone() });
     let beside = format!(
-        "keep the name, or add `{new}` beside it: copy every write with a trigger, fill old rows in batches, release code that uses \
-         the new column, then drop `{old}`"
+        "keep the name, or add `{new}` beside it: copy every write with a trigger, fill old rows in batches, deploy \
+         code that uses the new column, then drop `{old}`"
     );
     let Some(view) = view_in_place(context, table, &format!("*, {new} AS {old}"), &qualified) else { return beside };
     let renames = [

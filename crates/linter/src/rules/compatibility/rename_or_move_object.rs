@@ -15,12 +15,14 @@ use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
 
 declare_rule! {
-    /// An existing schema, view, type, domain, function or unique constraint is renamed, or something is moved to another schema.
+    /// An existing schema, view, type, domain, function or unique constraint is renamed, or an object is moved to another
+    /// schema.
     ///
     /// ## Why it matters
     ///
     /// Deployed code that uses the old name fails after the commit. Renaming a schema changes the names of everything
-    /// in it. Views, defaults and foreign keys follow; the code of functions does not.
+    /// in it. Views, defaults and foreign keys follow the rename. The bodies of functions do not, except those written
+    /// with `BEGIN ATOMIC`.
     ///
     /// ## Example
     ///
@@ -33,7 +35,7 @@ declare_rule! {
     /// ```
     ///
     /// Use instead:
-    /// keep the old name beside the new one until nothing uses it any more.
+    /// Keep the old name beside the new one until nothing uses it any more.
     ///
     /// ```sql,clean
     /// -- history:
@@ -52,13 +54,13 @@ declare_rule! {
     /// - indexes and sequences of columns, whose names queries do not need
     /// - trigger functions
     /// - renames of a table, which `rename-table` reports
-    /// - a type, domain or function whose old name is in use again at the end of the migration, as in the recipe that
-    ///   replaces an enum
+    /// - a type, domain or function whose old name is in use again at the end of the migration, for example because the
+    ///   migration replaces an enum
     /// - a view or table with all columns under the old name in the same transaction
     ///
-    /// For a function that no other code of the database uses, the finding is only possible (`--confidence possible`). So it
-    /// is for a primary key or a unique constraint whose name no function mentions: `ON CONFLICT ON CONSTRAINT` and code
-    /// that reads the name from an error need it.
+    /// For a function that no other code of the database uses, its confidence is `possible`, and it is shown only with
+    /// `--confidence possible`. The same applies to a primary key or a unique constraint whose name no function mentions:
+    /// `ON CONFLICT ON CONSTRAINT` and code that reads the name from an error need it.
     ///
     /// ## Other linters
     ///
@@ -102,13 +104,14 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
                 let finding = reporter.report(renaming.range, message).relation(before);
                 let (finding, _) = users::label(finding, context, &[old.as_str()], &[]);
                 finding.help(match before.kind {
-                    RelationKind::Sequence => "keep the name, or first release code that does not use it",
+                    RelationKind::Sequence => "keep the name, or first deploy code that does not use it",
                     _ if before.schema == *schema => {
-                        "create a view under the old name in the same transaction, until no deployed code uses it"
+                        "create a view with the old name in the same transaction, and keep it until no deployed code \
+                         uses it"
                     }
                     _ => {
-                        "create a view under the old name in the same transaction, until no deployed code uses it; or add the \
-                         new schema to the search_path of the application's role first"
+                        "create a view with the old name in the same transaction, and keep it until no deployed code \
+                         uses it; or add the new schema to the search_path of the application's role first"
                     }
                 }).emit();
             }
@@ -175,7 +178,8 @@ fn schema(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRan
     }
     let message = format!("renaming schema `{old}` breaks deployed code that uses it, or has it in its search_path");
     let help = format!(
-        "set the search_path of the application's role to both `{new}` and `{old}` first, and release code that names no schema"
+        "set the search_path of the application's role to both `{new}` and `{old}` first, and deploy code that names \
+         no schema"
     );
     let (finding, _) = users::label(reporter.report(range, message), context, &[old], &[]);
     finding.help(help).emit();
@@ -222,9 +226,11 @@ fn other(
     };
     let (old, new) = (shown(before), shown(after));
     let (use_of_name, help) = match kind {
-        "function" => {
-            ("calls it", "create the new function beside the old one, and drop that when nothing calls it any more")
-        }
+        "function" => (
+            "calls it",
+            "create the new function beside the old one, and drop the old one when nothing calls it any \
+                         more",
+        ),
         _ => ("casts to it", "keep the name, or rename it when no deployed code casts to the old one"),
     };
     let message = format!("renaming {kind} `{old}` to `{new}` breaks deployed code that still {use_of_name}");

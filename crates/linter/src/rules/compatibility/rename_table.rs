@@ -21,8 +21,8 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// After the commit, deployed code fails with every query of the old name. Before it, the new code fails. Views and
-    /// foreign keys follow the new name, the code of functions does not. Sequences, indexes and constraints keep the
-    /// names that were made from the old one.
+    /// foreign keys follow the rename. The bodies of functions do not, except those written with `BEGIN ATOMIC`.
+    /// Sequences, indexes and constraints keep names that contain the old one.
     ///
     /// An empty table under the old name is worse: nothing fails, and deployed code does not find the rows.
     ///
@@ -36,7 +36,9 @@ declare_rule! {
     /// ```
     ///
     /// Use instead:
-    /// create a view under the old name in the same transaction. PostgreSQL can write through a simple view.
+    /// Create a view with the old name in the same transaction. PostgreSQL can write through a simple
+    /// view, including `ON CONFLICT (columns)`; only `ON CONFLICT ON CONSTRAINT` fails, because a view has no
+    /// constraints.
     ///
     /// ```sql,clean
     /// -- history:
@@ -52,8 +54,8 @@ declare_rule! {
     ///
     /// - a table that the same migration created
     /// - a view or table with all columns of the old one has the old name when the transaction commits, unless it is a
-    ///   new table without rows; if later statements of the migration fill that, the finding is only possible
-    /// - the replacement in a swap, whose new name another table had before
+    ///   new table without rows; if later statements of the migration fill it, the confidence is `possible`
+    /// - the new table of a swap, when it takes the name of the table that it replaces
     ///
     /// ## Other linters
     ///
@@ -143,7 +145,7 @@ fn help(context: &RuleContext<'_>, table: &RelationName, new: &str) -> String {
     };
     let Some(view) = view_in_place(context, table, "*", &moved) else {
         return format!(
-            "keep the old name: `{}` has row-level security, which a view under that name evades before PostgreSQL \
+            "keep the old name: `{}` has row-level security, which a view with that name bypasses before PostgreSQL \
              15{subscribers}",
             table.name
         );
@@ -151,8 +153,8 @@ fn help(context: &RuleContext<'_>, table: &RelationName, new: &str) -> String {
     let statements: Vec<String> =
         iter::once(format!("ALTER TABLE {old} RENAME TO {}", identifier(new))).chain(view).collect();
     format!(
-        "create a view under the old name in the same transaction, and keep it until no deployed code uses it (ON CONFLICT works on the \
-         table only):\n    {};{subscribers}",
+        "create a view with the old name in the same transaction, and keep it until no deployed code uses it (ON \
+         CONFLICT ON CONSTRAINT does not work through a view):\n    {};{subscribers}",
         together(context, &statements).join(";\n    ")
     )
 }

@@ -19,10 +19,10 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// `CREATE OR REPLACE` keeps owner, privileges and comment, and resets the attributes that it does not repeat. A
-    /// function that ran with the rights of its owner (`SECURITY DEFINER`) fails with "permission denied" for everybody
-    /// else. One that lost its `SET search_path` finds other tables. A view without its `security_invoker` shows rows
-    /// that policies hide. `DROP` and `CREATE` lose the privileges. If a second function has the same parameters and
-    /// one more with a default, every call that matches both fails as ambiguous.
+    /// function that ran with the privileges of its owner (`SECURITY DEFINER`) fails with "permission denied" for every
+    /// other role. Without its `SET search_path`, a function may find other tables. A view without its
+    /// `security_invoker` shows rows that policies hide. `DROP` and `CREATE` lose the privileges. If a second function
+    /// has the same parameters and one more with a default, every call that matches both fails as ambiguous.
     ///
     /// ## Example
     ///
@@ -47,7 +47,7 @@ declare_rule! {
     /// - the statement states the new value itself (`SECURITY INVOKER`, `VOLATILE`)
     /// - the migration sets the attribute or grants the privileges again, or drops the other function
     ///
-    /// Only privileges that migrations granted are known.
+    /// pgvet knows only privileges that migrations granted.
     ///
     /// ## Other linters
     ///
@@ -97,7 +97,7 @@ fn function(
     if let Some(at) = &old.defined_at {
         finding = finding.label_in(at.file, at.name, "the definition that it replaces");
     }
-    finding.help(format!("repeat it, or state the new value: {}", join(&lost))).emit();
+    finding.help(format!("repeat {}, or state the new value if you mean to change it", join(&lost))).emit();
 }
 
 /// Attributes that the old function has, the last one does not have, and the statement does not mention.
@@ -136,7 +136,7 @@ fn ambiguous(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: Text
     let stays = |old: &&Arc<Function>| ahead(context, &new.name, Until::EndOfMigration).get_function(old.oid).is_some();
     let Some(old) = old.filter(stays) else { return };
     let message = format!(
-        "another {} with other parameters remains, and calls that match both fail as not unique",
+        "an older {} with other parameters remains, and calls that match both fail because the function is not unique",
         new.display_name()
     );
     let mut finding = reporter.report(range, message);

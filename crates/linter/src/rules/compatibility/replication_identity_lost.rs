@@ -49,7 +49,7 @@ declare_rule! {
     ///
     /// ## Other linters
     ///
-    /// `MigrationPilot` reports every dropped primary key; pgvet knows the publications.
+    /// `MigrationPilot` reports every dropped primary key; pgvet only those of published tables.
     "replication-identity-lost", Compatibility, Warning,
     { sources: &["migrationpilot/MP055"] }
     statement = check,
@@ -87,7 +87,9 @@ fn published(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, name: &str,
     let tables: Vec<&Arc<Relation>> = tables.iter().filter(still).copied().collect();
     let [first, ..] = tables.as_slice() else { return };
     let names = enumerate(tables.iter().map(|table| table.name.as_str()));
-    let message = format!("{refused} on {names} as soon as `{name}` publishes it: it has no replica identity");
+    let (them, have) = if tables.len() == 1 { ("it", "it has") } else { ("them", "they have") };
+    let message =
+        format!("{refused} on {names} as soon as the publication `{name}` includes {them}: {have} no replica identity");
     reporter.report(range, message).help(help(context, &RelationName::existing(first))).emit();
 }
 
@@ -115,8 +117,10 @@ fn changed(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         }
         let publishing = publications.iter().filter(|publication| publication.updates || publication.deletes);
         let names = enumerate(publishing.map(|publication| publication.name.as_str()));
-        let message =
-            format!("{refused} on `{}` from here on: {names} publishes it, and it has no replica identity", after.name);
+        let message = format!(
+            "{refused} on `{}` from here on: it has no replica identity and is published by {names}",
+            after.name
+        );
         let table = RelationName::existing(after);
         reporter.report(place(context, range), message).relation(&table).help(help(context, &table)).emit();
     }
@@ -142,7 +146,8 @@ fn place(context: &RuleContext<'_>, range: TextRange) -> TextRange {
 
 fn help(context: &RuleContext<'_>, table: &RelationName) -> String {
     format!(
-        "give it a primary key, or, if it has few rows or changes rarely:\n    ALTER TABLE {} REPLICA IDENTITY FULL;",
+        "give it a primary key; or, if it has few rows or changes rarely, use the whole row as identity:\n    ALTER \
+         TABLE {} REPLICA IDENTITY FULL;",
         sql_name(context, table)
     )
 }

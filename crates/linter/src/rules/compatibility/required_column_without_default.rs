@@ -39,18 +39,19 @@ declare_rule! {
     /// ALTER TABLE users ADD COLUMN email text NOT NULL DEFAULT '';
     /// ```
     ///
-    /// or add a nullable column, and set `NOT NULL` with the release after the one whose code fills it.
+    /// Or add a nullable column, deploy code that sets it, and set `NOT NULL` in the next release.
     ///
     /// ## When it is not reported
     ///
-    /// - tables of the same migration
+    /// - tables that the same migration creates
     /// - columns with a default (also of their domain), an identity or a generated value
     /// - the transaction sets a default before it commits
     /// - a `BEFORE INSERT` trigger mentions the column
     ///
     /// `SET NOT NULL` and `DROP DEFAULT` are reported for a column that the same deployment added. For an older column,
-    /// which deployed code may well fill, the finding is only possible (`--confidence possible`). The same is true if
-    /// the migration replaces a function that names table and column, because the database itself may insert the rows.
+    /// which deployed code may well set, its confidence is `possible`, and it is shown only with `--confidence
+    /// possible`. The same is true if the migration replaces a function that names table and column, because the
+    /// database itself may insert the rows.
     ///
     /// ## Other linters
     ///
@@ -183,10 +184,12 @@ fn report(
     let (name, place) = (&table.name, place(context, column).unwrap_or(range));
     let message = match change {
         Change::Added => format!(
-            "deployed code does not fill `{column}`: its INSERTs into `{name}` fail, and this fails at once if there are rows"
+            "deployed code does not set `{column}`: its INSERTs into `{name}` fail, and this statement fails at once \
+             if the table has rows"
         ),
         Change::RequiredNow => format!(
-            "deployed code does not fill `{column}`, which this deployment adds: its INSERTs into `{name}` fail from here on"
+            "deployed code does not set `{column}`, a column that this deployment adds: its INSERTs into `{name}` fail \
+             from here on"
         ),
         Change::OlderRequiredNow => {
             format!("INSERTs of deployed code into `{name}` that do not set `{column}` fail from here on")
@@ -201,22 +204,26 @@ fn report(
 }
 
 fn help(context: &RuleContext<'_>, table: &RelationName, column: &str, is_added: bool) -> String {
-    let later = "to the release after the one whose code fills the column";
     match (is_added, is_unique(context.after, table.oid, column)) {
         // Every row would get the same value.
-        (true, true) => format!("add it without NOT NULL and key, and leave these {later}"),
-        (true, false) => format!("give it a constant DEFAULT, or leave NOT NULL {later}"),
+        (true, true) => "add it without NOT NULL and key, deploy code that sets it, and add both in the next release".to_owned(),
+        (true, false) => {
+            "give it a constant DEFAULT; or add it without NOT NULL, deploy code that sets it, and add NOT NULL in the next \
+             release"
+                .to_owned()
+        },
         (false, is_unique) => {
             let cost = if scan_of(context, column).is_some() {
-                ", which reads the whole table under ACCESS EXCLUSIVE,"
+                " (which reads the whole table under ACCESS EXCLUSIVE)"
             } else {
                 ""
             };
+            let later = format!("deploy code that sets the column, and add NOT NULL in the next release{cost}");
             if is_unique {
-                return format!("leave NOT NULL{cost} {later}");
+                return later;
             }
             format!(
-                "set a default before, or leave NOT NULL{cost} {later}:\n    \
+                "{later}; or set a default first:\n    \
                  ALTER TABLE {} ALTER COLUMN {} SET DEFAULT ...;",
                 sql_name(context, table),
                 identifier(column)

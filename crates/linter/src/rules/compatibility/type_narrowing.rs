@@ -28,7 +28,8 @@ declare_rule! {
     /// ```
     ///
     /// Use instead:
-    /// first release code that writes no such values, and look for existing ones before you change the type.
+    /// First deploy code that no longer writes such values, and look for existing ones before you change
+    /// the type.
     ///
     /// ```sql,clean
     /// -- history:
@@ -46,7 +47,8 @@ declare_rule! {
     ///
     /// ## Other linters
     ///
-    /// squawk and pgls report every type change. pgvet distinguishes what a change costs and what it may lose.
+    /// squawk and pgls report every type change. pgvet distinguishes between changes that cost time and changes that
+    /// lose values.
     "type-narrowing", Compatibility, Warning,
     { sources: &["squawk/changing-column-type", "pgls/changingColumnType", "migrationpilot/MP044"] }
     statement = check,
@@ -63,17 +65,12 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             (types.format_type(change.from), types.format_type(change.to))
         });
         let message = format!(
-            "`{}` of `{}` loses {} from {from} to {to}: {}",
-            change.column,
+            "changing `{}.{}` from {from} to {to} {}",
             change.table.name,
-            loss.what(),
-            loss.consequence(change.using, change.updated)
+            change.column,
+            loss.consequence(change.using, change.updated, &to)
         );
-        let help = if change.updated {
-            "release code that writes no such values before the type changes"
-        } else {
-            "look for such values first, and release code that writes none before the type changes"
-        };
+        let help = loss.help(change.updated);
         reporter.report(change.range, message).relation(change.table).help(help).emit();
     }
 }
@@ -91,42 +88,64 @@ pub(super) enum Loss {
 }
 
 impl Loss {
-    fn what(self) -> &'static str {
+    /// What a stored value loses without an error, or why a value does not fit.
+    fn what(self, to: &str) -> String {
         match self {
-            Self::Range => "the larger numbers",
-            Self::Length => "the longer values",
-            Self::Fraction => "digits after the decimal point",
-            Self::Scale => "the last digits",
-            Self::TimeZone => "the time zone",
-            Self::TimeOfDay => "the time of day",
-            Self::OtherText => "all other text",
+            Self::Range => "out of range".to_owned(),
+            Self::Length => "too long".to_owned(),
+            Self::OtherText => format!("not a valid {to}"),
+            Self::Fraction => "digits after the decimal point".to_owned(),
+            Self::Scale => "the last digits".to_owned(),
+            Self::TimeZone => "the time zone".to_owned(),
+            Self::TimeOfDay => "the time of day".to_owned(),
         }
     }
 
-    /// What becomes of old values, unless USING says so, and of those that deployed code writes.
-    fn consequence(self, using: bool, updated: bool) -> &'static str {
+    /// What happens to existing values, unless USING says so, and to those that deployed code writes.
+    fn consequence(self, using: bool, updated: bool, to: &str) -> String {
+        let what = self.what(to);
         match (self, using) {
-            (Self::Range | Self::Length | Self::OtherText, false) if updated => {
-                "deployed code fails on new values that do not fit, and the migration fails on old ones that it did not change first"
-            }
             (Self::Range | Self::Length | Self::OtherText, false) => {
-                "the migration fails on old values that do not fit, and deployed code fails on new ones"
+                let still = if updated { "still " } else { "" };
+                format!("fails if a value is {still}{what}, and deployed code fails when it writes such a value")
             }
             (Self::Range | Self::Length | Self::OtherText, true) => {
-                "USING converts old values, and deployed code fails on new ones that do not fit"
+                format!(
+                    "converts existing values with USING, but deployed code fails when it writes a value that is {what}"
+                )
             }
-            (Self::Fraction | Self::Scale, false) => "old and new values are rounded without an error",
+            (Self::Fraction | Self::Scale, false) => {
+                format!("drops {what}: existing and new values are rounded without an error")
+            }
             (Self::Fraction | Self::Scale, true) => {
-                "USING converts old values, and new ones are rounded without an error"
+                format!("drops {what}: USING converts existing values, and new values are rounded without an error")
             }
-            (Self::TimeOfDay, false) => "old and new values lose it without an error",
-            (Self::TimeOfDay, true) => "USING converts old values, and new ones lose it without an error",
-            (Self::TimeZone, false) => {
-                "old values are converted in the session's time zone, and deployed code continues to write in other time zones"
+            (Self::TimeOfDay, false) => format!("drops {what}: existing and new values lose it without an error"),
+            (Self::TimeOfDay, true) => {
+                format!("drops {what}: USING converts existing values, and new values lose it without an error")
             }
-            (Self::TimeZone, true) => {
-                "USING converts old values, and deployed code continues to write in the time zones of its sessions"
+            (Self::TimeZone, false) => format!(
+                "drops {what}: existing values are converted in the session's time zone, and deployed code continues to \
+                 write in other time zones"
+            ),
+            (Self::TimeZone, true) => format!(
+                "drops {what}: USING converts existing values, and deployed code continues to write in the time zones of \
+                 its sessions"
+            ),
+        }
+    }
+
+    fn help(self, updated: bool) -> &'static str {
+        match self {
+            Self::Range | Self::Length | Self::OtherText if updated => {
+                "first deploy code that no longer writes such values"
             }
+            Self::Range | Self::Length | Self::OtherText => {
+                "first look for such values, and deploy code that no longer writes them"
+            }
+            Self::Fraction | Self::Scale => "keep the type, or first deploy code that no longer writes these digits",
+            Self::TimeZone => "keep the type, or first deploy code whose sessions all use the same time zone",
+            Self::TimeOfDay => "keep the type, or first deploy code that no longer needs the time of day",
         }
     }
 }

@@ -17,13 +17,13 @@ use pgvet_syntax::source::TextRange;
 use pgvet_syntax::statement::Statement as SqlStatement;
 
 declare_rule! {
-    /// A loop that updates or deletes a table in parts, without `COMMIT` between them.
+    /// A loop that updates or deletes rows in batches, without a `COMMIT` after each batch.
     ///
     /// ## Why it matters
     ///
     /// Batches are meant to keep transactions short. Without `COMMIT` all of them are one transaction: every changed
-    /// row stays locked until the last batch is done, vacuum can remove nothing meanwhile, and a failure at the end
-    /// undoes everything.
+    /// row stays locked until the last batch is done, VACUUM cannot remove the dead rows until then, and a failure at
+    /// the end rolls everything back.
     ///
     /// ## Example
     ///
@@ -50,17 +50,19 @@ declare_rule! {
     /// END $$;
     /// ```
     ///
+    /// `COMMIT` works only if the `DO` block is sent alone, outside a transaction.
+    ///
     /// ## When it is not reported
     ///
     /// - the loop has a `COMMIT`
-    /// - no `LIMIT`, range or list limits the changes of a round, unless the loop goes through a whole table;
-    ///   `unbounded-update-or-delete` judges those statements
-    /// - the loop alters, renames or drops an object in each round
-    /// - temporary tables and tables of the same deployment
+    /// - statements that no `LIMIT`, range or list of keys limits, unless the loop walks through a whole table;
+    ///   `unbounded-update-or-delete` reports them
+    /// - the loop alters, renames or drops an object in each iteration
+    /// - temporary tables, and tables that the same deployment creates
     /// - in a `DO` block, tables that the migration drops afterwards
     ///
-    /// If the transaction already holds a lock that blocks reads or writes of a table in use, the finding is an error,
-    /// because the batches extend that lock.
+    /// If the transaction already holds a lock that blocks reads or writes of a table in use, the severity is error,
+    /// because the lock is then held for all batches.
     "bulk-change-in-loop", Data, Warning,
     {}
     routine = check,

@@ -21,9 +21,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Each duplicate leaves a dead row behind, and dead entries in the indexes that are older than the one that
-    /// refuses it. Each run of the block is a subtransaction with its own transaction ID, duplicate or not. More than
-    /// 64 of them in one transaction slow down every session of the server. `ON CONFLICT` has none of these costs.
+    /// Each duplicate leaves a dead row behind, and dead entries in the indexes that are older than the unique index
+    /// that rejects it. Each run of the block is a subtransaction with its own transaction ID, duplicate or not. More
+    /// than 64 of them in one transaction slow down every session of the server. `ON CONFLICT` has none of these costs.
     ///
     /// ## Example
     ///
@@ -51,16 +51,17 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - the handler raises its own error
-    /// - tables that are known to have no unique index that could refuse the row
+    /// - tables that are known to have no unique index that could reject the row
     ///
-    /// The finding is only possible (`--confidence possible`) for temporary tables, in a `DO` block outside loops, and
-    /// if the handler catches `OTHERS` while the block does more than this `INSERT`, or only writes a message.
+    /// For temporary tables, in a `DO` block outside loops, and if the handler catches `OTHERS` while the block does
+    /// more than this `INSERT`, or only writes a message, its confidence is `possible`, and it is shown only with
+    /// `--confidence possible`.
     ///
     /// ## Fix safety
     ///
     /// The fix is offered if the block contains only the `INSERT`, and the handler does nothing or updates just the
-    /// conflicting row. It is unsafe if the table has triggers, because their errors were caught, too. It is also
-    /// unsafe if the `INSERT` is not one row of `VALUES`: the block inserts all rows or none, `ON CONFLICT` inserts
+    /// conflicting row. It is unsafe if the table has triggers, because the block also catches their errors. It is also
+    /// unsafe if the `INSERT` is not one row of `VALUES`: the block inserts all rows or none, but `ON CONFLICT` inserts
     /// those without a conflict.
     "exception-driven-upsert", Data, Warning,
     { fixable: true }
@@ -128,9 +129,9 @@ fn report(
         Some(table) if !indexes.is_empty() => left_behind(table, &indexes),
         _ => format!("a dead row in `{}`", name.name.text),
     };
-    let message = format!("every duplicate that this handler expects leaves {left} and consumes a transaction ID");
+    let message = format!("every duplicate that this handler catches leaves {left} and consumes a transaction ID");
     let label = match indexes.first() {
-        Some(index) => format!("`{}` refuses duplicates of this row", index.name),
+        Some(index) => format!("`{}` rejects duplicates of this row", index.name),
         None => "this is tried first".to_owned(),
     };
     let mut finding = reporter
@@ -148,7 +149,7 @@ fn report(
         None => context.hotness().row_trigger().map(|_| "for every row"),
     };
     if let (Some(round), Some(section)) = (round, &upsert.block.exception) {
-        let what = "from the 65th in a transaction on, all snapshots on the server get slower";
+        let what = "with more than 64 in one transaction, visibility checks get slower in every session";
         finding = finding.label(section.keyword, format!("a subtransaction {round}, duplicate or not: {what}"));
     }
     let fix = table.filter(|table| table.known).and_then(|table| fix(context, upsert, table, &indexes, is_body));
@@ -196,11 +197,15 @@ fn help(context: &RoutineContext<'_>, upsert: &Upsert<'_>, indexes: &[UniqueInde
     if updates(&upsert.handler.statements) {
         let target = target.unwrap_or_else(|| "(...)".to_owned());
         return format!(
-            "let the INSERT do it, without the block:\n    INSERT ... ON CONFLICT {target} DO UPDATE SET ...;"
+            "use INSERT ... ON CONFLICT instead of the EXCEPTION block:\n    INSERT ... ON CONFLICT {target} DO UPDATE \
+             SET ...;"
         );
     }
     let target = target.map_or_else(String::new, |target| format!("{target} "));
-    format!("let the INSERT do it, without the block:\n    INSERT ... ON CONFLICT {target}DO NOTHING;")
+    format!(
+        "use INSERT ... ON CONFLICT instead of the EXCEPTION block:\n    INSERT ... ON CONFLICT {target}DO \
+            NOTHING;"
+    )
 }
 
 /// The rewrite, if it means the same.

@@ -21,14 +21,14 @@ use smol_str::SmolStr;
 use std::fmt::Write as _;
 
 declare_rule! {
-    /// A plain `INSERT` of a row that a unique index may refuse.
+    /// A plain `INSERT` of a row that a unique index may reject.
     ///
     /// ## Why it matters
     ///
-    /// PostgreSQL writes the row, and an entry into every index that is older than the one that refuses it, before it
-    /// finds the duplicate. Each failed `INSERT` leaves all of that behind as bloat, consumes a transaction ID and
-    /// writes WAL for nothing. In a migration it is worse: if the row exists, the deployment stops. `ON CONFLICT`
-    /// checks first and leaves nothing behind.
+    /// PostgreSQL writes the row, and an entry into every index that is older than the unique index, before it finds
+    /// the duplicate. Each failed `INSERT` leaves all of that behind as bloat, consumes a transaction ID and writes WAL
+    /// for nothing. In a migration it is worse: if the row exists, the deployment stops. `ON CONFLICT` checks first and
+    /// leaves nothing behind.
     ///
     /// ## Example
     ///
@@ -57,7 +57,8 @@ declare_rule! {
     ///   or will do so later.
     /// - A function inserts a key that is a constant, a copy, or a value from its caller.
     ///
-    /// The finding is only possible (`--confidence possible`) if something speaks against a row with the same key:
+    /// If there is evidence against a row with the same key, its confidence is `possible`, and it is shown only with
+    /// `--confidence possible`:
     ///
     /// - earlier migrations list the rows of the table, and nothing shows that it has others
     /// - the key is a constant, and the table generates no key, unlike tables into which the application inserts
@@ -66,7 +67,7 @@ declare_rule! {
     /// - the copied rows come from a table that the migration created or filled
     /// - a variable, or a function that no migration shows, gives the key
     /// - code decides by a condition whether the statement runs
-    /// - the key is that of the new row for which a trigger fires, as for a supertype
+    /// - the key is that of the row for which a trigger fires, as in a table of a supertype
     /// - nothing shows that the function runs often, or a handler catches the error and raises another
     ///
     /// ## When it is not reported
@@ -82,7 +83,7 @@ declare_rule! {
     ///
     /// ## Fix safety
     ///
-    /// `ON CONFLICT DO NOTHING` keeps the existing row, without an error. Check that this is what you want.
+    /// `ON CONFLICT DO NOTHING` keeps the existing row, without an error. Check that you want that.
     "insert-may-violate-unique", Data, Warning,
     { fixable: true, yields_to: &[&crate::rules::data::exception_driven_upsert::RULE.meta] }
     statement = loaded::check,
@@ -207,7 +208,7 @@ impl Found<'_, '_> {
         let Inserted { insert, table, .. } = self.inserted;
         let left = left_behind(table, &indexes(refusals));
         let message = format!(
-            "`{1}` fails here with a duplicate key error on {0} if the row exists, and leaves {left}",
+            "`{1}` fails here with a duplicate key error on {0} if such a row exists, and leaves {left}",
             names(refusals),
             context.name()
         );

@@ -73,7 +73,7 @@ impl Load<'_> {
         if let Some(number) = refusals.iter().find_map(|refusal| self.numbers_by_hand(refusal)) {
             let table = &self.table.name;
             let message = format!(
-                "this inserts a number into `{number}` of `{table}` that its sequence has already used or will use later"
+                "this inserts a number into `{table}.{number}` that its sequence has already used or will use later"
             );
             let (sql_table, column) = (sql_name(self.context, &relation), identifier(&number));
             let help = format!(

@@ -16,9 +16,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The planner has no statistics about an expression before an ANALYZE, a type change drops the statistics of the
-    /// column, and after a bulk load the statistics describe the table before it. Until autovacuum analyzes the table,
-    /// plans can be bad enough to look like an outage.
+    /// The planner has no statistics about an expression until the table is analyzed. A type change drops the
+    /// statistics of the column. After a bulk load the statistics still describe the table as it was before. Until
+    /// autovacuum analyzes the table, plans can be bad enough to look like an outage.
     ///
     /// ## Example
     ///
@@ -42,7 +42,7 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - the migration runs `ANALYZE` on the table afterwards
-    /// - tables of the same migration
+    /// - tables that the same migration creates
     /// - all but the last of several statements about one table
     /// - statements that a `ROLLBACK` of the migration undoes
     ///
@@ -72,7 +72,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     if rest(context).iter().any(|ast| is_analyzed(ast)) {
         return;
     }
-    let help = format!("at the end of the migration:\n    ANALYZE {};", sql_name(context, table));
+    let help = format!("run ANALYZE at the end of the migration:\n    ANALYZE {};", sql_name(context, table));
     let finding = reporter.report(range, why).relation(table).help(help);
     // A string with one statement runs without the transaction that a second one brings.
     let is_concurrent = matches!(context.ast, Ast::CreateIndex(index) if index.concurrently);

@@ -17,8 +17,8 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Two sessions that look at the same time both find nothing. Both insert: with a unique index one of them fails,
-    /// which happens under load and not in tests; without one there are two rows.
+    /// Two sessions that look at the same time both find nothing. Both insert. With a unique index, one of them fails,
+    /// usually under load and never in tests. Without a unique index, the row exists twice.
     ///
     /// ## Example
     ///
@@ -46,7 +46,8 @@ declare_rule! {
     ///
     /// - `ON CONFLICT`
     /// - a handler catches the duplicate
-    /// - the code takes a lock first: `LOCK TABLE`, `FOR UPDATE` or an advisory lock
+    /// - the code takes a lock first: `LOCK TABLE`, an advisory lock, or `FOR UPDATE` on another row, such as the
+    ///   parent
     /// - temporary tables
     /// - `DO` blocks, which run once
     "select-then-insert", Data, Info,
@@ -85,22 +86,28 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
             let (message, help) = match refusals.first() {
                 Some(refusal) => (
                     format!(
-                        "if two sessions get here at once, both insert, and `{}` refuses one of them",
+                        "if two sessions run this at once, both try to insert, and one of them fails on `{}`",
                         refusal.index.name
                     ),
                     match refusal.index.conflict_target(&is_variable) {
                         Some(target) if guard.by_update => {
-                            format!("one statement does both:\n    INSERT ... ON CONFLICT {target} DO UPDATE SET ...;")
+                            format!(
+                                "check and insert in one statement:\n    INSERT ... ON CONFLICT {target} DO UPDATE \
+                                    SET ...;"
+                            )
                         }
                         Some(target) => {
-                            format!("one statement does both:\n    INSERT ... ON CONFLICT {target} DO NOTHING;")
+                            format!(
+                                "check and insert in one statement:\n    INSERT ... ON CONFLICT {target} DO \
+                                    NOTHING;"
+                            )
                         }
                         None => "take a lock first, for example pg_advisory_xact_lock()".to_owned(),
                     },
                 ),
                 None => (
                     format!(
-                        "if two sessions get here at once, both insert, and `{}` contains the row twice",
+                        "if two sessions run this at once, both insert, and `{}` contains the row twice",
                         table.name
                     ),
                     "create a unique index on these columns, and use INSERT ... ON CONFLICT".to_owned(),

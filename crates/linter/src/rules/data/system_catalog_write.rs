@@ -16,7 +16,7 @@ declare_rule! {
     ///
     /// PostgreSQL does not check such a change, does not invalidate the caches of other sessions, and takes none of the
     /// locks of DDL. The damage shows later: an index that does not match its table, a dump that cannot be restored, a
-    /// crash. Managed services refuse it, and only superusers may do it.
+    /// crash. Managed services refuse such a change, and only superusers may make it.
     ///
     /// ## Example
     ///
@@ -35,8 +35,8 @@ declare_rule! {
     /// - `pg_settings`, a view whose `UPDATE` is the same as `SET`
     /// - all but the first of several statements of a migration that change the same table
     ///
-    /// A change of `pg_description` or `pg_shdescription` is a note (`--level info`): they contain comments, and
-    /// nothing in PostgreSQL depends on them.
+    /// A change of `pg_description` or `pg_shdescription` has severity `info`: they contain comments, and nothing in
+    /// PostgreSQL depends on them.
     "system-catalog-write", Data, Error,
     { sources: &["bytebase/statement.disallow-system-catalog"] }
     statement = check,

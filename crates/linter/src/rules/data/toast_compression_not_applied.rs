@@ -30,7 +30,7 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - a table of the same migration
+    /// - a table that the same migration creates
     /// - the migration updates the column afterwards
     /// - a `ROLLBACK` of the migration undoes it
     "toast-compression-not-applied", Data, Info,

@@ -11,14 +11,14 @@ use pgvet_syntax::statement::Statement;
 use smol_str::SmolStr;
 
 declare_rule! {
-    /// A migration switches off a trigger, a rule, row-level security or all triggers of the session, and leaves it
-    /// off.
+    /// A migration disables a trigger, a rule, row-level security or all triggers of the session, and does not enable
+    /// it again.
     ///
     /// ## Why it matters
     ///
-    /// Mostly it was switched off for a moment, for a large change of rows. What the trigger was there for does not
-    /// happen from then on, and nobody gets an error: audit logs have gaps, counters are wrong, and where all triggers
-    /// are off, foreign keys are not checked. Without row-level security everybody sees all rows.
+    /// Triggers are often disabled for a large change of rows and then forgotten. From then on the trigger does not
+    /// run, and nobody gets an error: audit logs have gaps, counters are wrong, and if all triggers are disabled,
+    /// foreign keys are not checked. Without row-level security, every role with SELECT sees all rows.
     ///
     /// ## Example
     ///
@@ -38,10 +38,12 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// Where a later statement of the migration switches it on, or drops the trigger or the table; for tables of the
-    /// same migration; for `SET LOCAL`, which ends with the transaction; for what a `ROLLBACK` of the migration undoes.
-    /// Where the migration also drops policies of the table, and no policy of it is known to be left, row-level
-    /// security is given up on purpose.
+    /// - a later statement of the migration enables it again, or drops the trigger or the table
+    /// - tables that the same migration creates
+    /// - `SET LOCAL`, which ends with the transaction
+    /// - a statement that a `ROLLBACK` of the migration undoes
+    /// - row-level security of a table whose policies the migration drops, so that none is known to be left: it is
+    ///   given up on purpose
     "trigger-left-disabled", Data, Warning,
     {}
     migration = check,
@@ -94,20 +96,28 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
         }
         let name = table.map_or("", |table| table.name.as_str());
         let what = match &off {
-            Off::Trigger(trigger) => format!("the trigger `{trigger}` of `{name}` stays off"),
-            Off::AllTriggers => format!("all triggers of `{name}` stay off, those that check foreign keys included"),
-            Off::UserTriggers => format!("all triggers of `{name}` stay off"),
-            Off::Rule(rule) => format!("the rule `{rule}` of `{name}` stays off"),
-            Off::RowSecurity => format!("row-level security of `{name}` stays off"),
-            Off::SessionTriggers => "triggers and the checks of foreign keys stay off for this session".to_owned(),
+            Off::Trigger(trigger) => format!("the trigger `{trigger}` on `{name}` stays disabled"),
+            Off::AllTriggers => {
+                format!("all triggers on `{name}` stay disabled, including those that check foreign keys")
+            }
+            Off::UserTriggers => format!("all triggers on `{name}` stay disabled"),
+            Off::Rule(rule) => format!("the rule `{rule}` on `{name}` stays disabled"),
+            Off::RowSecurity => format!("row-level security on `{name}` stays disabled"),
+            Off::SessionTriggers => "triggers and foreign key checks stay disabled for this session".to_owned(),
         };
-        let twice = if times > 1 { ": it is switched off twice" } else { "" };
+        let twice = if times > 1 { ": this migration disables it more than once" } else { "" };
         let help = match off {
             Off::SessionTriggers => {
                 "use SET LOCAL in a transaction, or at the end:\n    RESET session_replication_role;"
             }
-            _ if times > 1 => "was ENABLE meant here?",
-            _ => "write ENABLE at the end of the migration; drop it where it is not needed any more",
+            _ if times > 1 => "did you mean ENABLE here?",
+            Off::RowSecurity => {
+                "enable it again at the end of the migration; if the table no longer needs it, drop its policies"
+            }
+            Off::AllTriggers | Off::UserTriggers => "enable them again at the end of the migration",
+            Off::Trigger(_) | Off::Rule(_) => {
+                "enable it again at the end of the migration, or drop it if it is not needed any more"
+            }
         };
         reporter.report(range, format!("{what}{twice}")).help(help).emit();
     }

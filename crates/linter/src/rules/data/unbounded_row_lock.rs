@@ -36,8 +36,8 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - If the rows are bounded: constants for all columns of a unique index, LIMIT, batches that `COMMIT`.
-    /// - For tables that the same transaction created, and tables that the configuration declares small.
+    /// - bounded rows: constants for all columns of a unique index, LIMIT, batches that `COMMIT`
+    /// - tables that the same transaction created, and tables that the configuration declares small
     ///
     /// ## Confidence
     ///

@@ -22,7 +22,7 @@ declare_rule! {
     ///
     /// Every row is locked until the transaction ends, so that other sessions can wait for hours to change any of them.
     /// Each update writes a new version of the row: the table and its indexes can double in size, the WAL and the lag
-    /// of replicas grow, and vacuum can remove nothing meanwhile.
+    /// of replicas grow, and VACUUM cannot remove dead rows until the transaction ends.
     ///
     /// ## Example
     ///
@@ -41,14 +41,14 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - If the rows are bounded: constants, or the rows of a bounded query, for all columns of a unique index; a range
-    ///   of a numeric key with both ends; LIMIT; batches that `COMMIT` after each part. Any other WHERE clause bounds
-    ///   nothing.
-    /// - For tables that the same transaction created, tables that a constraint allows one row only, and tables that the
-    ///   configuration declares small.
-    /// - While the transaction holds a strong lock: `work-after-strong-lock` reports it. In a loop without `COMMIT`:
-    ///   `bulk-change-in-loop` reports it.
-    /// - For what triggers do: they do it at any change of their table.
+    /// - bounded rows: constants, or the rows of a bounded query, for all columns of a unique index; a range of a
+    ///   numeric key with both ends; LIMIT; batches that `COMMIT` after each part. Any other WHERE clause is not a
+    ///   bound.
+    /// - tables that the same transaction created, tables that a constraint limits to one row, and tables that the
+    ///   configuration declares small
+    /// - a statement that runs while the transaction holds a strong lock, which `work-after-strong-lock` reports, or in
+    ///   a loop without `COMMIT`, which `bulk-change-in-loop` reports
+    /// - statements in trigger functions, which run at any change of their table
     ///
     /// A function is reported where it is defined, unless a migration
     /// calls it and it is reported there.

@@ -7,7 +7,7 @@ use pgvet_syntax::source::TextRange;
 use pgvet_syntax::statement::{self, Doubt, DoubtKind, boolean};
 
 declare_rule! {
-    /// Text that PostgreSQL or psql may split into other statements than pgvet.
+    /// Text that PostgreSQL or psql may split into statements differently than pgvet.
     ///
     /// ## Why it matters
     ///
@@ -17,12 +17,12 @@ declare_rule! {
     ///
     /// Reported are:
     ///
-    /// - a string whose end depends on `standard_conforming_strings`, where a function, a DO block or a command that
-    ///   runs only under a condition may have changed the setting, or where the model says that it has another value;
+    /// - a string whose end depends on `standard_conforming_strings`, if a function, a DO block or a conditional
+    ///   command may have changed the setting, or if earlier statements set another value;
     /// - characters beyond ASCII after `client_encoding` was set to an encoding such as GBK, Big5 or Shift JIS;
-    /// - a tag of a template (`{# ... #}`, `$name$_`) that is other statements if no template engine replaces it;
+    /// - a template tag (`{# ... #}`, `$name$_`) that PostgreSQL reads as SQL if no template engine replaces it;
     /// - data of `COPY ... FROM stdin` that psql reads as statements if it does not run the COPY;
-    /// - `\set SINGLELINE`, which makes a statement of each line.
+    /// - `\set SINGLELINE`, with which psql sends each line as a statement.
     ///
     /// ## Example
     ///
@@ -58,7 +58,8 @@ fn check_statement(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     {
         let value = if on { "on" } else { "off" };
         let message = format!(
-            "this string ends elsewhere because `standard_conforming_strings` is {value} here, so statements may run that were not checked"
+            "this string ends elsewhere because `standard_conforming_strings` is {value} here: PostgreSQL may run \
+             statements that pgvet did not check"
         );
         let place = setting.place;
         help(reporter.report(quoting.string, message).label_in(place.file, place.range, "set here")).emit();
@@ -79,27 +80,36 @@ fn report(doubt: Doubt, reporter: &mut Reporter<'_>) {
     let finding = match doubt.kind {
         DoubtKind::Quoting => help(reporter.report(
             doubt.range,
-            "the end of this string depends on `standard_conforming_strings`, whose value is not known here, so statements may run that were not checked",
+            "where this string ends depends on `standard_conforming_strings`, which is not known here: PostgreSQL may \
+             run statements that pgvet did not check",
         )),
         DoubtKind::Encoding => reporter
             .report(
                 doubt.range,
-                "the client encoding may treat a quote or backslash after this character as part of it, so statements may run that were not checked",
+                "the client encoding may treat the quote or backslash after this character as a part of the character: \
+                 PostgreSQL may run statements that pgvet did not check",
             )
-            .help("Leave `client_encoding` at UTF8, or write the file in ASCII with Unicode escapes"),
+            .help("leave `client_encoding` at UTF8, or write the file in ASCII with Unicode escapes"),
         DoubtKind::Template => reporter
             .report(
                 doubt.range,
-                "this is read as a template tag; if nothing replaces it, statements run that were not checked",
+                "this is treated as a template tag: if nothing replaces it, PostgreSQL runs SQL that pgvet did not \
+                 check",
             )
-            .help("Remove quotes and semicolons from the tag, or check the file that the template engine writes"),
+            .help("remove quotes and semicolons from the tag, or run pgvet on the rendered file"),
         DoubtKind::CopyData => reporter
-            .report(doubt.range, "these lines of data look like statements, and psql runs them if it does not run the COPY")
+            .report(
+                doubt.range,
+                "these lines of data look like statements, and psql runs them if it does not run the COPY",
+            )
             .assuming(Assumption::CopyNotRun)
-            .help("End the data with a line `\\.` before the next statement, and run psql with `-v ON_ERROR_STOP=1`"),
+            .help("end the data with a line `\\.` before the next statement, and run psql with `-v ON_ERROR_STOP=1`"),
         DoubtKind::SingleLine => reporter
-            .report(doubt.range, "psql sends each line as a statement from here on, but pgvet reads the file by semicolons")
-            .help("Remove it, and end each statement with a semicolon"),
+            .report(
+                doubt.range,
+                "psql sends each line as a statement from here on, but pgvet reads the file by semicolons",
+            )
+            .help("remove this command, and end each statement with a semicolon"),
         _ => return,
     };
     match doubt.cause {
@@ -110,8 +120,10 @@ fn report(doubt: Doubt, reporter: &mut Reporter<'_>) {
 }
 
 fn help<'r, 'a>(finding: Finding<'r, 'a>) -> Finding<'r, 'a> {
-    finding
-        .help("Write `E'...'` with doubled backslashes, or run SET standard_conforming_strings = on before the string")
+    finding.help(
+        "write `E'...'` with doubled backslashes, or add SET standard_conforming_strings = on as an earlier \
+              statement",
+    )
 }
 
 #[cfg(test)]

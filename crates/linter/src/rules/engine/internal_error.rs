@@ -23,7 +23,7 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - files of the history, for which no rule runs
+    /// - earlier migrations, which are replayed but not checked
     "internal-error", Engine, Error,
     {}
 }

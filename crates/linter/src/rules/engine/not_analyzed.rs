@@ -35,13 +35,14 @@ declare_rule! {
     ///
     /// ## What is not analyzed
     ///
-    /// - `EXECUTE` of a text that is known at run time only, or that changes an object that only run time names
+    /// - `EXECUTE` of a text that is known only at run time, or that changes an object whose name is known only at run
+    ///   time
     /// - functions and `DO` blocks in languages other than SQL and PL/pgSQL
     /// - code that cannot be parsed
     /// - calls that nest more than 8 deep, more than 500 calls and, with dynamic SQL, more than 1000 iterations of loops in one
     ///   statement
     /// - loops over queries of system catalogs whose conditions would be compared with more than 100,000 rows
-    /// - more than 200 statements of the code that one statement runs: only the combined effects of the others are
+    /// - the code that one statement runs, beyond its first 200 statements: of the others only the combined effects are
     ///   checked
     /// - SQL that `dblink`, `pg_cron` and Citus run on other connections
     /// - `DROP OWNED`: which objects a role owns is not known
@@ -52,8 +53,8 @@ declare_rule! {
     ///
     /// ## Severity
     ///
-    /// The finding is a warning if the code runs in the migration and could change data or definitions. It is a note if
-    /// a function is only defined, or the code can only read.
+    /// The finding is a warning if the code runs in the migration and could change data or definitions. It has severity
+    /// `info` if a function is only defined, or the code can only read.
     ///
     /// ## When it is not reported
     ///

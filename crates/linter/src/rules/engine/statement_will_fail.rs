@@ -10,11 +10,11 @@ use pgvet_syntax::ast::{AlterTableAction, Ast, QueryBody};
 use smol_str::SmolStr;
 
 declare_rule! {
-    /// A statement that PostgreSQL would refuse at this point of the history.
+    /// A statement that PostgreSQL would refuse after the migrations before it.
     ///
     /// ## Why it matters
     ///
-    /// The migration stops here, and may leave the earlier statements half done.
+    /// The migration fails here. Outside a transaction, its earlier statements are already committed.
     ///
     /// ## Example
     ///
@@ -34,7 +34,7 @@ declare_rule! {
     ///
     /// - The object may exist although no migration shows it.
     /// - Only the data decide whether the statement fails.
-    /// - Only a version refuses it that is older than the newest and was not configured with `pg-version`.
+    /// - Only an older PostgreSQL version that is not configured with `pg-version` refuses it.
     /// - No operator or cast seems to exist, but a migration creates casts, operators, aggregates or types, or installs
     ///   an extension whose objects pgvet does not know.
     /// - Names such as `@name` and `sqlc.arg(name)` are parameters that a tool replaces.
@@ -52,14 +52,14 @@ declare_rule! {
     ///
     /// ## Confidence
     ///
-    /// A finding is certain. It is only likely (`--confidence likely`):
+    /// The confidence is `certain`, but `likely`:
     ///
     /// - after code that was not analyzed and may have changed something
     /// - if a name without a schema may mean another schema, because no statement sets `search_path`
-    /// - if migrations of later deployments exist: this one has probably run, and the migrations do not show what let it
-    ///   pass
+    /// - if migrations of later deployments exist: this one has probably run, for a reason that the migrations do not
+    ///   show
     ///
-    /// It is only possible (`--confidence possible`):
+    /// It is `possible`, and the finding is shown only with `--confidence possible`:
     ///
     /// - if only an earlier use shows that a relation exists
     /// - after another statement of the migration that PostgreSQL refuses
@@ -194,13 +194,13 @@ fn help(failure: &Failure) -> Option<&'static str> {
     match failure.sqlstate {
         _ if failure.subject == FailureSubject::Operator => Some("cast one side to the type of the other: value::type"),
         "42P01" | "42703" | "42704" | "42883" | "3F000" => {
-            Some("if it exists, give `pgvet` the migration or the schema dump that creates it, before this one")
+            Some("if it exists, let pgvet read the earlier migration or the schema dump that creates it")
         }
         "42P07" | "42701" | "42710" | "42723" | "42P06" => {
             Some("an earlier migration has created it: drop or rename one of the two")
         }
         "2BP01" => Some("drop the dependent objects first; CASCADE would drop them too"),
-        "25P01" => Some("add BEGIN before it and COMMIT after it"),
+        "25P01" => Some("add BEGIN before it, and COMMIT after the statements that need the lock"),
         _ => None,
     }
 }

@@ -11,8 +11,8 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// `\i` runs another file, `\gexec` runs the rows of a result as statements, `\!` runs a program, and a variable
-    /// whose value holds SQL can be any statement. None of that is in the file, so it is not checked, and the model of
-    /// the schema does not include its changes.
+    /// whose value holds SQL can be any statement. None of that is in the file, so it is not checked, and pgvet's model
+    /// of the schema does not include its changes.
     ///
     /// ## Example
     ///
@@ -49,26 +49,26 @@ fn described(kind: DoubtKind) -> Option<(&'static str, &'static str)> {
     Some(match kind {
         DoubtKind::IncludedFile => (
             "psql runs the statements of another file here, which are not checked at this point",
-            "Check the other file as a separate migration, or write its statements here",
+            "check the other file as a separate migration, or write its statements here",
         ),
         DoubtKind::QueryResult => (
             "psql runs each row of the result as a statement, and none of them is checked",
-            "Write the statements out, or use a DO block with EXECUTE format(...)",
+            "write the statements out, or use a DO block with EXECUTE format(...)",
         ),
         DoubtKind::Program => {
-            ("psql runs a program here, and what it does is not checked", "Run the program outside the migration")
+            ("psql runs a program here, and what it does is not checked", "run the program outside the migration")
         }
         DoubtKind::RunsAgain => (
             "psql has no new statement here, so it runs the previous one again",
-            "Remove the command, or the semicolon before it",
+            "remove the command, or the semicolon before it",
         ),
         DoubtKind::UnknownCommand => (
             "psql does not know this command and skips the rest of the line",
-            "Correct the name of the command, or remove the backslash",
+            "correct the name of the command, or remove the backslash",
         ),
         DoubtKind::Variable => (
             "the value of this variable is read as SQL, and it is not checked",
-            "Write `:'name'` for a string and `:\"name\"` for a name",
+            "write `:'name'` for a string and `:\"name\"` for a name",
         ),
         _ => return None,
     })

@@ -7,7 +7,7 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The comment looks as if somebody had accepted a risk, and has no effect.
+    /// The comment looks as if somebody had accepted a risk, but it has no effect.
     ///
     /// ## Example
     ///
@@ -23,8 +23,8 @@ declare_rule! {
     /// CREATE INDEX orders_customer_idx ON orders (customer_id);
     /// ```
     ///
-    /// `ignore[rule-a, rule-b]` before a statement, inside it or at the end of its last line holds for that statement;
-    /// `ignore-file[rule]` anywhere holds for the file. A reason may follow.
+    /// `ignore[rule-a, rule-b]` before a statement, inside it or at the end of its last line applies to that statement;
+    /// `ignore-file[rule]` anywhere applies to the file. A reason may follow.
     ///
     /// ## When it is not reported
     ///

@@ -7,8 +7,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Migrations are read as UTF-8. In another encoding, string literals and comments have another meaning or none,
-    /// and `psql` cannot read UTF-16 either. A database whose encoding is UTF8 refuses the bytes.
+    /// Migrations are read as UTF-8. In any other encoding, string literals and comments come out garbled or cannot be
+    /// decoded, and `psql` cannot read UTF-16 either. If `client_encoding` is UTF8, PostgreSQL rejects bytes that are
+    /// not valid UTF-8.
     ///
     /// ## Example
     ///
@@ -22,7 +23,7 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - files of the history, which are not checked
+    /// - earlier migrations, which are replayed but not checked
     /// - a byte order mark
     ///
     /// If only some bytes are wrong, the rest of the file is still checked.

@@ -25,7 +25,7 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - rules that are disabled in this run
-/// - files that are replayed as history
+/// - earlier migrations, which are replayed but not checked
     ///
     /// ## Fix safety
     ///

@@ -38,7 +38,7 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - a table that the same transaction created, or that the same migration created and left empty
-    /// - valid constraints and indexes of the history that leave nothing to scan or build
+    /// - valid constraints and indexes from earlier migrations that leave nothing to scan or build
     "attach-partition-scans", Locking, Warning,
     {
         sources: &["pgls/avoidAttachingPartition", "pg-migration-lint/PGM005"],
@@ -153,10 +153,13 @@ impl<'a> Work<'a> {
             let statements = self.builds.iter().filter_map(|build| build_index(context, build)).flatten();
             let sql = statements.fold(String::new(), |sql, statement| sql + "\n    " + &statement + ";");
             let colon = if sql.is_empty() { "" } else { ":" };
-            lines.push(format!("first build the parent's indexes on it, outside a transaction{colon}{sql}"));
+            lines.push(format!("first build the parent's indexes on the partition, outside a transaction{colon}{sql}"));
         }
         if self.foreign_key {
-            lines.push("first add the parent's foreign keys to its tables, NOT VALID, and validate them".to_owned());
+            lines.push(
+                "first add the parent's foreign keys to the partition's tables, NOT VALID, and validate them"
+                    .to_owned(),
+            );
         }
         lines.join("\n")
     }
@@ -192,10 +195,10 @@ impl<'a> Work<'a> {
 fn bound_help(context: &RuleContext<'_>, parent: &Relation, partition: &ObjectName, bound: &PartitionBound) -> String {
     match Proof::of_bound(context, parent, partition, bound) {
         Some(proof) => {
-            format!("a valid CHECK avoids the scan; add it first, in transactions of its own:{}", proof.lines())
+            format!("a valid CHECK avoids the scan; first add and validate it, in two transactions:{}", proof.lines())
         }
-        None => "a CHECK on the table that proves the bound, with IS NOT NULL for the key, avoids the scan: add it NOT VALID \
-                 and validate it before, in transactions of their own"
+        None => "a CHECK on the table that proves the bound, with IS NOT NULL for the key, avoids the scan: first add \
+                it NOT VALID and validate it, in two transactions"
             .to_owned(),
     }
 }

@@ -15,10 +15,10 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The value of a constant default goes into the catalog, and the new column is there at once. A volatile default
-    /// such as `gen_random_uuid()`, `clock_timestamp()` or `nextval(...)`, a serial or identity column, a STORED
-    /// generated column and a domain with constraints have to be computed for each row: PostgreSQL rewrites the whole
-    /// table and all of its indexes under an ACCESS EXCLUSIVE lock that blocks every query.
+    /// The value of a constant default is stored in the catalog, so that the column is added at once. A volatile
+    /// default such as `gen_random_uuid()`, `clock_timestamp()` or `nextval(...)`, a serial or identity column, a
+    /// STORED generated column and a domain with constraints have to be computed for each row: PostgreSQL rewrites the
+    /// whole table and all of its indexes under an ACCESS EXCLUSIVE lock that blocks every query.
     ///
     /// ## Example
     ///
@@ -42,7 +42,7 @@ declare_rule! {
     /// - VIRTUAL generated columns
     /// - a table that the same transaction created, or that the same migration created and left empty
     ///
-    /// A function of the project has the volatility that it declares, which is `VOLATILE` by default.
+    /// A function that the migrations define has the volatility that it declares, which is `VOLATILE` by default.
     "column-default-rewrites-table", Locking, Error,
     {
         sources: &[

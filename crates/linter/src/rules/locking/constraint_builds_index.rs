@@ -31,7 +31,7 @@ declare_rule! {
     /// ALTER TABLE orders ADD CONSTRAINT orders_number_key UNIQUE USING INDEX orders_number_key;
     /// ```
     ///
-    /// For a primary key the columns must already be NOT NULL, see `set-not-null-scans-table`. PostgreSQL refuses
+    /// For a primary key the columns must already be NOT NULL (see `set-not-null-scans-table`). PostgreSQL refuses
     /// `USING INDEX` for partitioned tables: add the constraint to each partition this way, then to the parent with
     /// `ALTER TABLE ONLY`. `EXCLUDE` and `WITHOUT OVERLAPS` have no equivalent.
     ///

@@ -45,8 +45,8 @@ declare_rule! {
     /// ## Fix safety
     ///
     /// If each statement of the file runs in its own transaction, the fix replaces the statement with the steps. The
-    /// resulting schema is the same, but a row that violates the constraint now leaves it behind, not valid. The other
-    /// fix only adds NOT VALID; a later migration has to validate the constraint. Both are unsafe.
+    /// resulting schema is the same, but if a row violates the constraint, the constraint now remains, marked NOT
+    /// VALID. The other fix only adds NOT VALID; a later migration has to validate the constraint. Both are unsafe.
     "constraint-scans-table", Locking, Error,
     {
         fixable: true,
@@ -112,7 +112,7 @@ fn report(
         (Some((altered, written)), Some(name)) => {
             offer(context, finding, constraint::not_valid(context, altered, written, &name))
         }
-        _ => finding.help("add it with NOT VALID, and validate it in a later transaction"),
+        _ => finding.help("add it NOT VALID, and validate it in a later transaction"),
     };
     finding.fix(written.and_then(|(altered, written)| without_check(context, altered, written))).emit();
 }

@@ -17,8 +17,9 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// The parent, the partition and the DEFAULT partition are locked ACCESS EXCLUSIVE until the transaction ends:
-    /// nobody can read or write any partition. The lock waits for every running query, and all later queries queue
-    /// behind it. `CONCURRENTLY` (PostgreSQL 14 and later) waits without a lock that blocks others.
+    /// nobody can read or write the table through its parent. Only the other partitions can be used, by name. The lock
+    /// waits for every running query, and all later queries queue behind it. With `CONCURRENTLY` (PostgreSQL 14 and
+    /// later), reads and writes of the parent go on while it waits.
     ///
     /// ## Example
     ///
@@ -33,7 +34,7 @@ declare_rule! {
     /// ```
     ///
     /// It runs only outside a transaction block, and only while the table has no DEFAULT partition. If it is
-    /// interrupted, the partition stays half detached until `DETACH PARTITION events_2019 FINALIZE`.
+    /// interrupted, the detach stays pending until you run `ALTER TABLE events DETACH PARTITION events_2019 FINALIZE`.
     ///
     /// ## When it is not reported
     ///
@@ -41,9 +42,9 @@ declare_rule! {
     ///
     /// ## Fix safety
     ///
-    /// The fix adds `CONCURRENTLY`. It is unsafe: the file can no longer run in a transaction, and a statement
-    /// that is cancelled leaves the partition half detached. It is not offered inside a transaction, where
-    /// PostgreSQL refuses it because of a DEFAULT partition, and before PostgreSQL 14.
+    /// The fix adds `CONCURRENTLY`. It is unsafe: the file can no longer run in a transaction, and if the statement is
+    /// cancelled, the detach stays pending. It is not offered inside a transaction, for a table with a DEFAULT
+    /// partition, or before PostgreSQL 14: PostgreSQL would refuse it.
     "detach-partition-without-concurrently", Locking, Warning,
     {
         fixable: true,
@@ -136,5 +137,7 @@ pub(super) fn help(context: &RuleContext<'_>, parent: Oid, parent_name: &str, pa
     };
     let unknown = context.before.get_relation(parent).is_none_or(|relation| !relation.known);
     let unless = if unknown { ", unless the table has a DEFAULT partition" } else { "" };
-    format!("{place}{unless}:\n    ALTER TABLE {parent_name} DETACH PARTITION {partition} CONCURRENTLY;{after}")
+    format!(
+        "detach it concurrently, {place}{unless}:\n    ALTER TABLE {parent_name} DETACH PARTITION {partition} CONCURRENTLY;{after}"
+    )
 }

@@ -15,7 +15,7 @@ declare_rule! {
     ///
     /// Every table with a column of the domain is read in full, one after the other, and stays locked in SHARE mode
     /// until the transaction ends: nobody can insert, update or delete. `NOT VALID` avoids the scan for a CHECK, but
-    /// `VALIDATE CONSTRAINT` of a domain, unlike that of a table, takes the same lock.
+    /// `VALIDATE CONSTRAINT` on a domain, unlike on a table, takes the same lock.
     ///
     /// ## Example
     ///
@@ -34,7 +34,7 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - domains that no column of a table in the history uses
+    /// - domains that no column of a table uses, as far as the migrations show
     /// - tables that the same transaction created, or that the same migration created and left empty
     "domain-constraint-scans-tables", Locking, Warning,
     {
@@ -52,7 +52,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         && !is_known(context, statement)
     {
         let message = format!(
-            "this reads every table with a column of domain `{}` and blocks writes to them until the transaction ends",
+            "this reads every table with a column of domain `{}` and blocks all writes to these tables until the transaction ends",
             statement.name
         );
         reporter.report(statement.name.range(), message).help(help(context)).emit();
@@ -65,7 +65,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         .collect();
     let Some(first) = scans.first() else { return };
     let tables = enumerate(scans.iter().map(|scan| scan.relation.name.as_str()));
-    let message = format!("this reads all rows of {tables} and blocks writes to them until the transaction ends");
+    let them = if scans.len() == 1 { "the table" } else { "these tables" };
+    let message = format!("this reads all rows of {tables} and blocks all writes to {them} until the transaction ends");
     let mut finding = reporter.report(first.range, message).help(help(context));
     for scan in scans {
         finding = finding.relation(&scan.relation);
@@ -93,14 +94,14 @@ fn is_known(context: &RuleContext<'_>, statement: &AlterDomain) -> bool {
 }
 
 fn help(context: &RuleContext<'_>) -> String {
-    let tables = "have the old values checked by a CHECK on each table instead: NOT VALID first, then VALIDATE CONSTRAINT in \
-                  another transaction, which for a table does not block writes";
+    let tables = "to check existing rows, add the same CHECK to each table NOT VALID, and validate it in another transaction, \
+                  which does not block writes to a table";
     if let Ast::AlterDomain(statement) = context.ast
         && let AlterDomainAction::AddConstraint(constraint) = &statement.action
         && matches!(constraint.kind, ConstraintKind::Check(_))
     {
         return format!(
-            "add it for new values only, without a scan:\n    ALTER DOMAIN {} ADD {} NOT VALID;\n{tables}",
+            "add it NOT VALID, which checks new values only and reads no table:\n    ALTER DOMAIN {} ADD {} NOT VALID;\n{tables}",
             context.text(statement.name.range()),
             context.text(constraint.range)
         );

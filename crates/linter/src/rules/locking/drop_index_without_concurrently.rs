@@ -39,7 +39,7 @@ declare_rule! {
     ///
     /// - an index of a table that the same transaction created, or that the same migration created and left empty
     /// - an index of a table that the same migration drops later
-    /// - `IF EXISTS` of an index that does not exist in the history
+    /// - `IF EXISTS` of an index that no migration creates
     ///
     /// ## Fix safety
     ///

@@ -16,9 +16,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The parent, and a DEFAULT partition, is locked ACCESS EXCLUSIVE until the transaction ends: nobody can read or
-    /// write any partition. The lock waits for every running query, and all later queries queue behind it. A partition
-    /// that was detached first is a separate table that nobody waits for.
+    /// The parent, and a DEFAULT partition if there is one, are locked ACCESS EXCLUSIVE until the transaction ends:
+    /// nobody can read or write the table through its parent. The lock waits for every running query, and all later
+    /// queries queue behind it. A partition that was detached first is a separate table, and dropping it blocks no one.
     ///
     /// ## Example
     ///

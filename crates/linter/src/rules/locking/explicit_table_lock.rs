@@ -8,13 +8,13 @@ use pgvet_model::effect::Lock;
 use pgvet_syntax::ast::{Ast, LockMode, LockTable};
 
 declare_rule! {
-    /// `LOCK TABLE` without a mode, or without a limit on its waiting.
+    /// `LOCK TABLE` without a lock mode, or without a limit on how long it waits.
     ///
     /// ## Why it matters
     ///
     /// Without a mode it takes ACCESS EXCLUSIVE, which also blocks reads. A weaker mode is usually enough. While it
     /// waits for the transactions that use the table, later conflicting queries queue behind it. Without `NOWAIT` or a
-    /// `lock_timeout` that can last as long as the longest of those transactions.
+    /// `lock_timeout`, that wait lasts until the longest of those transactions ends.
     ///
     /// ## Example
     ///
@@ -35,7 +35,7 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - a mode that blocks neither reads nor writes
-    /// - a mode, while a `lock_timeout` is in effect
+    /// - a statement that names a mode, while a `lock_timeout` is in effect
     /// - a table that the same transaction created, or that the same migration created and left empty
     "explicit-table-lock", Locking, Warning,
     {}
@@ -56,11 +56,11 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         return;
     }
     let tables = enumerate(locks.iter().map(|lock| lock.relation.name.as_str()));
-    let stopped = if statement.mode.blocks_reads() { "read and write" } else { "write" };
+    let stopped = if statement.mode.blocks_reads() { "read and write of" } else { "write to" };
     let message = if statement.explicit_mode {
-        format!("this can wait indefinitely for its lock, and every later {stopped} of {tables} queues behind it")
+        format!("this LOCK TABLE can wait indefinitely, and every later {stopped} {tables} queues behind it")
     } else {
-        format!("LOCK TABLE without a mode takes ACCESS EXCLUSIVE and blocks every {stopped} of {tables}")
+        format!("LOCK TABLE without a mode takes ACCESS EXCLUSIVE and blocks every {stopped} {tables}")
     };
     let mut finding = reporter.report(statement.keyword, message).help(help(context, statement));
     for lock in locks {

@@ -68,8 +68,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         let tables: Vec<&RelationName> = locks.iter().map(|lock| &lock.relation).collect();
         let names = enumerate(tables.iter().map(|table| table.name.as_str()));
         let message = format!(
-            "this column is part of a foreign key, so the type change also takes ACCESS EXCLUSIVE on {names}: nobody can \
-             read or write it meanwhile"
+            "this column is part of a foreign key, so the type change also takes ACCESS EXCLUSIVE on {names} and \
+             blocks all reads and writes there"
         );
         let mut finding = reporter.report(range, message);
         for table in &tables {

@@ -52,7 +52,7 @@ declare_rule! {
     /// - another table that the same transaction created, or that the same migration created and left empty
     /// - reading the table while the foreign key is added, which `foreign-key-without-not-valid` reports
     ///
-    /// The short lock of a foreign key that is added to a new table, or with `NOT VALID`, is only a note.
+    /// The short lock of a foreign key that is added to a new table, or with `NOT VALID`, has only severity `info`.
     "foreign-key-locks-other-table", Locking, Warning,
     {}
     statement = check,
@@ -99,7 +99,7 @@ fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRan
         finding = finding.relation(table);
     }
     if !exclusive {
-        let help = Advice::new("keep the transaction short, and let it give up if it does not get the lock soon:");
+        let help = Advice::new("keep the transaction short, and set a lock_timeout first:");
         finding.severity(Severity::Info).help(help.sql("SET lock_timeout = '2s'")).emit();
         return;
     }

@@ -46,9 +46,9 @@ declare_rule! {
     /// ## Fix safety
     ///
     /// If each statement of the file runs in its own transaction, the fix replaces the statement with the steps. The
-    /// resulting schema is the same, but a row that violates the foreign key now leaves it behind, not valid. The other
-    /// fix only adds NOT VALID; a later migration has to validate the foreign key. Both are unsafe, and neither is
-    /// offered for partitioned tables before PostgreSQL 18.
+    /// resulting schema is the same, but if a row violates the foreign key, the foreign key now remains, marked NOT
+    /// VALID. The other fix only adds NOT VALID; a later migration has to validate the foreign key. Both are unsafe,
+    /// and neither is offered for partitioned tables before PostgreSQL 18.
     "foreign-key-without-not-valid", Locking, Error,
     {
         fixable: true,
@@ -128,7 +128,7 @@ fn report(
         (Some((altered, written)), Some(name)) => {
             offer(context, finding, constraint::foreign_key(context, altered, written, name, &tables))
         }
-        _ => finding.help("add it with NOT VALID, and validate it in a later transaction"),
+        _ => finding.help("add it NOT VALID, and validate it in a later transaction"),
     };
     finding.fix(written.and_then(|(altered, written)| without_check(context, altered, written))).emit();
 }

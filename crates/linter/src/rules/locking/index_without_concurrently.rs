@@ -43,9 +43,9 @@ declare_rule! {
     /// - a table that the same transaction created, or that the same migration created and left empty
     /// - `ON ONLY` a partitioned table, which builds nothing
     /// - a temporary table
-    /// - a materialized view of the same migration, which has no writers
+    /// - a materialized view that the same migration creates
     ///
-    /// An older materialized view, on which only REFRESH waits, is a warning.
+    /// For an older materialized view, for which only REFRESH has to wait, the severity is warning.
     ///
     /// ## Fix safety
     ///

@@ -37,7 +37,7 @@ declare_rule! {
     /// ALTER TABLE orders ADD COLUMN note text;
     /// ```
     ///
-    /// In a transaction `SET LOCAL lock_timeout = '2s'` keeps it to that transaction.
+    /// In a transaction `SET LOCAL lock_timeout = '2s'` limits the setting to that transaction.
     ///
     /// ## When it is not reported
     ///
@@ -51,8 +51,9 @@ declare_rule! {
     ///
     /// In a transaction the fix writes `SET LOCAL lock_timeout` before the statement, and is safe: a migration that
     /// gives up is undone as a whole. Elsewhere it writes `SET lock_timeout` at the start of the file, and is unsafe:
-    /// what ran before the statement that gives up stays, and the setting stays for the session. It is not offered in
-    /// files with CONCURRENTLY, which must be able to wait, and for an index that can be built or dropped concurrently.
+    /// the statements before the one that gives up are already committed, and the setting remains for the session. It
+    /// is not offered in files with CONCURRENTLY, which must be able to wait, and for an index that can be built or
+    /// dropped concurrently.
     "missing-lock-timeout", Locking, Warning,
     {
         fixable: true,
@@ -62,10 +63,10 @@ declare_rule! {
     statement = check,
 }
 
-const INSIDE: &str = "at the start of the transaction:\n    SET LOCAL lock_timeout = '2s';";
-const OUTSIDE: &str = "at the start of the file:\n    SET lock_timeout = '2s';";
+const INSIDE: &str = "set it at the start of the transaction:\n    SET LOCAL lock_timeout = '2s';";
+const OUTSIDE: &str = "set it at the start of the file:\n    SET lock_timeout = '2s';";
 /// For a file with an up and a down section.
-const OUTSIDE_OF_PART: &str = "at the start of the up section:\n    SET lock_timeout = '2s';";
+const OUTSIDE_OF_PART: &str = "set it at the start of the up section:\n    SET lock_timeout = '2s';";
 const ELSEWHERE: &str = "if the role, database or connection sets it, say so in pgvet.toml: lock-timeout = \"runner\"";
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
@@ -143,7 +144,7 @@ mod tests {
             let settings = Settings { only: vec!["missing-lock-timeout".to_owned()], ..Settings::default() };
             check(&[migration], &settings)[0].help.clone().unwrap_or_default()
         };
-        assert!(help(None).starts_with("at the start of the file:"));
-        assert!(help(Some(TextRange::new(14, 48))).starts_with("at the start of the up section:"));
+        assert!(help(None).starts_with("set it at the start of the file:"));
+        assert!(help(Some(TextRange::new(14, 48))).starts_with("set it at the start of the up section:"));
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
-use crate::rules::partition_bound;
+use crate::rules::partition_bound::{self, default_partition};
 use crate::rules::text::sql_name;
 use pgvet_model::catalog::{Oid, RelationKind};
 use pgvet_model::effect::{Lock, RelationName, Scan, ScanCause};
@@ -14,12 +14,13 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The parent is locked ACCESS EXCLUSIVE until the transaction ends: nobody can read or write any of its
-    /// partitions. The lock waits for every running query, and all later queries queue behind it. A DEFAULT partition
-    /// is read in full under that lock, to find rows that belong to the new partition.
+    /// The parent is locked ACCESS EXCLUSIVE until the transaction ends: nobody can read or write the table through it.
+    /// The lock waits for every running query, and all later queries queue behind it. A DEFAULT partition is read in
+    /// full under that lock, to find rows that belong to the new partition.
     ///
-    /// `ATTACH PARTITION` only needs SHARE UPDATE EXCLUSIVE, which blocks neither reads nor writes (PostgreSQL 12 and
-    /// later).
+    /// `ATTACH PARTITION` only needs SHARE UPDATE EXCLUSIVE on the parent, which blocks neither reads nor writes
+    /// (PostgreSQL 12 and later). It still locks a DEFAULT partition ACCESS EXCLUSIVE, and reads it unless a valid
+    /// CHECK excludes the new rows.
     ///
     /// ## Example
     ///
@@ -34,7 +35,8 @@ declare_rule! {
     /// ALTER TABLE events ATTACH PARTITION events_2026 FOR VALUES FROM ('2026-01-01') TO ('2027-01-01');
     /// ```
     ///
-    /// An identity column is excluded because PostgreSQL 17 and later give the partition that of its parent.
+    /// The example excludes identity columns because PostgreSQL 17 and later give the partition the identity of its
+    /// parent.
     ///
     /// ## When it is not reported
     ///
@@ -71,7 +73,7 @@ fn report(context: &RuleContext<'_>, lock: &Lock, reporter: &mut Reporter<'_>) {
     let name = &lock.relation.name;
     let message = match scan {
         Some(scan) => format!(
-            "creating this partition blocks all reads and writes of `{name}` while all of its DEFAULT partition `{}` is read",
+            "creating this partition blocks all reads and writes of `{name}` while it scans the DEFAULT partition `{}`",
             scan.relation.name
         ),
         None => format!("creating this partition blocks all reads and writes of `{name}` until the transaction ends"),
@@ -79,10 +81,9 @@ fn report(context: &RuleContext<'_>, lock: &Lock, reporter: &mut Reporter<'_>) {
     let help = match context.ast {
         Ast::CreateTable(statement) => {
             let default = scan.and_then(|scan| default_help(context, statement, lock, scan)).unwrap_or_default();
-            help(context, statement, lock.range) + &default
+            help(context, statement, lock) + &default
         }
-        _ => "create it as a separate table and attach it, which blocks neither reads nor writes of the parent"
-            .to_owned(),
+        _ => advice(context, lock.relation.oid),
     };
     reporter.report(lock.range, message).relation(&lock.relation).help(help).emit();
 }
@@ -94,18 +95,33 @@ fn default_help(context: &RuleContext<'_>, statement: &CreateTable, lock: &Lock,
     Some(format!("\n{}", partition_bound::default_scan_help(context, parent, bound, &default, &statement.name)))
 }
 
-fn help(context: &RuleContext<'_>, statement: &CreateTable, parent_range: TextRange) -> String {
+/// Attaching also locks the DEFAULT partition. Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`,
+/// `ATExecAttachPartition`.
+fn advice(context: &RuleContext<'_>, parent: Oid) -> String {
+    let advice = "create it as a separate table and attach it, which blocks neither reads nor writes of the parent";
+    match default_partition(context, parent) {
+        Some(default) => format!(
+            "create it as a separate table and attach it, which takes only SHARE UPDATE EXCLUSIVE on the parent, but still \
+             ACCESS EXCLUSIVE on the DEFAULT partition `{}`",
+            default.name
+        ),
+        None => advice.to_owned(),
+    }
+}
+
+fn help(context: &RuleContext<'_>, statement: &CreateTable, lock: &Lock) -> String {
+    let parent_range = lock.range;
     if !context.target.at_least(12) {
-        return "before PostgreSQL 12 ATTACH PARTITION locks the parent as strongly: set a short lock_timeout and try \
-                again if it expires"
+        return "before PostgreSQL 12 ATTACH PARTITION takes the same lock on the parent: set a short lock_timeout, and \
+               retry if it expires"
             .to_owned();
     }
     let (table, parent_name) = (context.text(statement.name.range()), context.text(parent_range));
     // The words from FOR VALUES or DEFAULT on stand after the parent's name.
     let bound = bound_text(context, parent_range);
-    let advice = "create it as a separate table and attach it, which blocks neither reads nor writes of the parent";
+    let advice = advice(context, lock.relation.oid);
     if statement.partition_by.is_some() || statement.foreign || bound.is_empty() {
-        return advice.to_owned();
+        return advice;
     }
     format!(
         "{advice}:\n    CREATE TABLE {table} (LIKE {parent_name} INCLUDING ALL EXCLUDING IDENTITY);\n    \

@@ -37,8 +37,8 @@ declare_rule! {
     ///
     /// ## Fix safety
     ///
-    /// The fix adds `CONCURRENTLY` where the view has the unique index that it needs. It is unsafe: it takes
-    /// longer, and writes more.
+    /// The fix adds `CONCURRENTLY` if the view has the unique index that this needs. It is unsafe: the refresh takes
+    /// longer and writes more.
     "refresh-blocks-readers", Locking, Warning,
     {
         fixable: true,
@@ -70,7 +70,7 @@ fn report(context: &RuleContext<'_>, rewrite: &Rewrite, with_data: bool, reporte
         (message, help(context, &sql_name(context, &rewrite.relation), view.map(AsRef::as_ref)))
     } else {
         let message = format!("WITH NO DATA makes every read of `{name}` fail until the next refresh");
-        (message, "drop the view if nobody reads it any more, or keep its rows".to_owned())
+        (message, "drop the view if nobody reads it any more; otherwise omit WITH NO DATA".to_owned())
     };
     let finding = reporter.report(rewrite.range, message).relation(&rewrite.relation).help(help);
     let usable = view.is_some_and(|view| view.view().is_some() && has_usable_index(context.before, view));
@@ -96,8 +96,8 @@ fn help(context: &RuleContext<'_>, name: &str, view: Option<&Relation>) -> Strin
              first, outside a transaction:\n    CREATE UNIQUE INDEX CONCURRENTLY ON {name} (...);\n    {concurrently}"
         ),
         None => format!(
-            "if `{name}` was filled before, and has a unique index over plain columns without WHERE (create one first \
-             where it has none):\n    {concurrently}"
+            "refresh it concurrently if `{name}` was filled before and has a unique index over plain columns without \
+             WHERE (create one first if it has none):\n    {concurrently}"
         ),
     }
 }

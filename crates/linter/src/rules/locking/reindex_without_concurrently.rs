@@ -16,7 +16,8 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// The rebuild holds a SHARE lock on the table, which blocks all writes, and an ACCESS EXCLUSIVE lock on the index.
-    /// The planner looks at every index of a table, so queries that would not use this one also wait until it is built.
+    /// The planner looks at every index of a table, so even queries that would not use this index wait until it is
+    /// built.
     ///
     /// ## Example
     ///
@@ -71,23 +72,30 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
                 _ => return,
             }
         }
-        ReindexTarget::Schema(schema) => format!("the tables of schema `{}`", schema.text),
-        ReindexTarget::Database => "every table of the database".to_owned(),
-        ReindexTarget::System => "the system catalogs".to_owned(),
+        ReindexTarget::Schema(schema) => format!("each table of schema `{}`", schema.text),
+        ReindexTarget::Database => "each table of the database".to_owned(),
+        ReindexTarget::System => "each system catalog".to_owned(),
     };
-    let message = format!("rebuilding indexes blocks all writes to {what}, and the planning of queries on it");
+    let message = match &statement.target {
+        ReindexTarget::Index(_) | ReindexTarget::Table(_) => {
+            format!("REINDEX blocks all writes to {what}, and the planning of queries on that table")
+        }
+        _ => format!("REINDEX blocks all writes to {what} in turn, and the planning of queries that use it"),
+    };
     let mut finding = reporter.report(statement.keyword, message);
     if let Some(relation) = table.or(index) {
         finding = finding.relation(relation);
     }
     if let Some(reason) = refused(context, statement, index) {
-        finding.help(format!("{reason}: run it when there is little traffic, with a short lock_timeout")).emit();
+        finding.help(format!("{reason}: run REINDEX when there is little traffic, with a short lock_timeout")).emit();
         return;
     }
     let target = TextRange::new(statement.keyword.start, statement.target_keyword.end);
     let rest = TextRange::new(statement.target_keyword.end, context.statement.range.end);
     let sql = format!("{} CONCURRENTLY {}", context.text(target), context.text(rest).trim());
-    let advice = Advice::new(format!("rebuild {}:", outside_transaction(context))).sql(sql).complete(context);
+    let advice = Advice::new(format!("rebuild the indexes concurrently, {}:", outside_transaction(context)))
+        .sql(sql)
+        .complete(context);
     finding = offer(context, finding, advice);
     if !context.session.in_transaction() {
         let edit = Edit { range: TextRange::at(statement.target_keyword.end), text: " CONCURRENTLY".to_owned() };

@@ -13,9 +13,10 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Without a policy, access is denied: after the commit everybody except the owner sees an empty table and cannot
-    /// write to it. In addition, every change of row-level security and policies takes an ACCESS EXCLUSIVE lock. The
-    /// work is short, but the lock waits for every running query, and all later queries queue behind it.
+    /// Without a policy, access is denied: after the commit every role except the owner and superusers sees an empty
+    /// table and cannot write to it. In addition, every change of row-level security and policies takes an ACCESS
+    /// EXCLUSIVE lock. The work is short, but the lock waits for every running query, and all later queries queue
+    /// behind it.
     ///
     /// ## Example
     ///
@@ -33,8 +34,8 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - a policy exists, or follows in the same transaction, and a `lock_timeout` is in effect; without the timeout it
-    ///   is a note
+    /// - a policy exists, or follows in the same transaction, and a `lock_timeout` is in effect; without the timeout
+    ///   the severity is `info`
     /// - a table that the same transaction created, or that the same migration created and left empty
     "row-level-security-locks", Locking, Warning,
     {
@@ -65,8 +66,10 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     } else if !lock_timeout_in_effect(context) {
         let message = format!("this blocks all reads and writes of `{name}` until the transaction ends");
         let set = if context.session.in_transaction() { "SET LOCAL" } else { "SET" };
-        let help =
-            format!("so that queries do not queue behind it for long, before it:\n    {set} lock_timeout = '2s';");
+        let help = format!(
+            "set a lock_timeout before it, so that queries do not queue behind it for long:\n    {set} \
+                    lock_timeout = '2s';"
+        );
         reporter.report(change.range, message).relation(&lock.relation).severity(Severity::Info).help(help).emit();
     }
 }

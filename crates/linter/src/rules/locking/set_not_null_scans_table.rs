@@ -19,7 +19,7 @@ declare_rule! {
     ///
     /// PostgreSQL checks every row for nulls under an ACCESS EXCLUSIVE lock: no query runs on the table until it has
     /// seen the last row. Since PostgreSQL 12 it skips the scan if a valid CHECK proves that there are no nulls. Adding
-    /// a primary key over nullable columns does the same, also with USING INDEX.
+    /// a primary key over nullable columns reads all rows, too, even with USING INDEX.
     ///
     /// ## Example
     ///
@@ -51,8 +51,8 @@ declare_rule! {
     /// ## Fix safety
     ///
     /// If each statement of the file runs in its own transaction, the fix replaces the statement with the steps. The
-    /// resulting schema is the same, but a null now leaves the helper constraint behind. The fix is unsafe, and needs
-    /// PostgreSQL 12.
+    /// resulting schema is the same, but if a row has a null, the helper constraint now remains. The fix is unsafe, and
+    /// needs PostgreSQL 12.
     "set-not-null-scans-table", Locking, Error,
     {
         fixable: true,

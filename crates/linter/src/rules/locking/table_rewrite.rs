@@ -29,7 +29,7 @@ declare_rule! {
     /// ```
     ///
     /// Plain VACUUM makes the space of dead rows reusable without a lock that blocks anybody. The extensions
-    /// `pg_repack` and `pg_squeeze` return it to the file system while the table is in use.
+    /// `pg_repack` and `pg_squeeze` return that space to the operating system while the table is in use.
     ///
     /// ## When it is not reported
     ///
@@ -120,7 +120,7 @@ fn help(context: &RuleContext<'_>, relation: &RelationName, cause: &RewriteCause
     match cause {
         RewriteCause::VacuumFull => format!(
             "plain VACUUM makes the space reusable without such a lock; the extensions pg_repack and pg_squeeze return \
-             it back while the table is in use:\n    VACUUM{tables};"
+             it to the operating system while the table is in use:\n    VACUUM{tables};"
         ),
         RewriteCause::Cluster => {
             "the extensions pg_repack and pg_squeeze put rows in order while the table is in use".to_owned()

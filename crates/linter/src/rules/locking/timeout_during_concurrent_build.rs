@@ -17,7 +17,7 @@ declare_rule! {
     ///
     /// `CONCURRENTLY` waits for every transaction that may still use the old state. If a `lock_timeout` cancels that
     /// wait, or a `statement_timeout` cancels the work, an invalid index remains, which slows down every write and
-    /// serves no query. `DETACH PARTITION CONCURRENTLY` leaves a partition that is half detached.
+    /// serves no query. `DETACH PARTITION CONCURRENTLY` leaves the detach pending.
     ///
     /// ## Example
     ///
@@ -40,8 +40,7 @@ declare_rule! {
     ///
     /// ## Fix safety
     ///
-    /// The fix writes `SET ... = 0` before the statement. It is unsafe: the setting holds for what follows as
-    /// well.
+    /// The fix writes `SET ... = 0` before the statement. It is unsafe: the setting also holds for later statements.
     "timeout-during-concurrent-build", Locking, Warning,
     { fixable: true }
     statement = check,
@@ -63,7 +62,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let help = if context.migration.runner.keeps_apart {
         format!("{} at the end of an earlier migration: this one must hold nothing else", zeros.concat().trim_start())
     } else {
-        format!("before it:{}", zeros.concat())
+        format!("turn it off before this statement:{}", zeros.concat())
     };
     let mut finding = reporter.report(range, message).help(help);
     let doubtful = active.iter().find(|name| settings.is_doubtful(name));
@@ -95,7 +94,7 @@ fn place(ast: &Ast, statement: TextRange) -> Option<(TextRange, &'static str)> {
         Ast::AlterTable(alter) => {
             let detach = |action: &AlterTableAction| matches!(action, AlterTableAction::DetachPartition { .. });
             let command = alter.commands.iter().find(|command| detach(&command.action));
-            Some((command.map_or(statement, |command| command.keyword), "it leaves the partition half detached"))
+            Some((command.map_or(statement, |command| command.keyword), "it leaves the detach pending"))
         }
         _ => None,
     }

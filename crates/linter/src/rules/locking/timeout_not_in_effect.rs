@@ -41,8 +41,8 @@ declare_rule! {
     ///
     /// ## Fix safety
     ///
-    /// The fix removes `LOCAL`, or sets `lock_timeout` again before the statement. It is unsafe: a statement
-    /// that waited now gives up, and what ran before it stays.
+    /// The fix removes `LOCAL`, or sets `lock_timeout` again before the statement. It is unsafe: a statement that
+    /// waited now gives up, and the statements before it are already committed.
     "timeout-not-in-effect", Locking, Warning,
     { fixable: true }
     statement = check,
@@ -104,7 +104,7 @@ fn check_lost(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         lock.relation.name
     );
     let set = if context.session.in_transaction() { "SET LOCAL" } else { "SET" };
-    let help = format!("before this statement:\n    {set} lock_timeout = '2s';");
+    let help = format!("set it again before this statement:\n    {set} lock_timeout = '2s';");
     let finding = reporter.report(lock.range, message).relation(&lock.relation).label(place, label).help(help);
     let edit = line_before(context, &format!("{set} lock_timeout = '2s'"));
     let title = "Set lock_timeout again before it".to_owned();

@@ -55,13 +55,15 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         seen.push(table.oid);
         let stopped = if lock.mode.blocks_reads() { "read and write" } else { "write" };
         let message = format!(
-            "this blocks every {stopped} of `{}` ({}) until the transaction ends",
-            lock.relation.name,
-            lock.mode.sql()
+            "this takes {} on `{}` and blocks every {stopped} until the transaction ends",
+            lock.mode.sql(),
+            lock.relation.name
         );
         let set = if context.session.in_transaction() { "SET LOCAL" } else { "SET" };
-        let help =
-            format!("so that queries do not queue behind it for long, before it:\n    {set} lock_timeout = '2s';");
+        let help = format!(
+            "set a lock_timeout before it, so that queries do not queue behind it for long:\n    {set} \
+                    lock_timeout = '2s';"
+        );
         reporter.report(change.range, message).relation(&lock.relation).help(help).emit();
     }
 }

@@ -27,7 +27,7 @@ declare_rule! {
     /// DELETE FROM orders WHERE ctid = ANY (ARRAY(SELECT ctid FROM orders LIMIT 10000));
     /// ```
     ///
-    /// Repeat it, each time in its own transaction, until it deletes nothing.
+    /// Repeat the statement, each time in its own transaction, until it deletes nothing.
     ///
     /// ## When it is not reported
     ///

@@ -125,8 +125,8 @@ fn report_time_zone(reporter: &mut Reporter<'_>, rewrite: &Rewrite) {
          zone of the session is UTC",
         rewrite.relation.name
     );
-    let help =
-        "if the values are in UTC, run this first, and PostgreSQL changes only its catalog:\n    SET timezone = 'UTC';";
+    let help = "if the values are in UTC, run this first, so that PostgreSQL changes only its catalog:\n    SET timezone = \
+         'UTC';";
     let finding = reporter.report(rewrite.range, message).relation(&rewrite.relation);
     finding.help(help).assuming(Assumption::TimeZoneNotUtc).emit();
 }
@@ -147,14 +147,18 @@ impl Work<'_> {
         let altered = Altered::of(context);
         let (message, table) = if let Some(first) = self.rewritten.first() {
             let subject = subject(altered, &self.rewritten);
-            let start = if self.from_unknown {
+            let message = if self.from_unknown {
                 format!(
-                    "this type change rewrites {subject}, unless the column's type (which no migration shows) allows otherwise,"
+                    "this type change may rewrite {subject} under ACCESS EXCLUSIVE and block all reads and writes meanwhile: \
+                     no migration shows the column's current type"
                 )
             } else {
-                format!("this type change rewrites {subject} and every index of it")
+                format!(
+                    "this type change rewrites {subject} with all indexes under ACCESS EXCLUSIVE and blocks all reads and \
+                     writes meanwhile"
+                )
             };
-            (format!("{start} under ACCESS EXCLUSIVE and blocks all reads and writes meanwhile"), *first)
+            (message, *first)
         } else if let Some(first) = self.built_on.first() {
             let indexes = enumerate(self.rebuilt.iter().map(|index| index.name.as_str()));
             let subject = subject(altered, &self.built_on[..1]);
@@ -219,7 +223,8 @@ impl Work<'_> {
             );
         }
         Some(Advice::new(
-            "drop the constraint in the same ALTER TABLE, add it again NOT VALID, and validate it in a later transaction",
+            "drop the constraint and add it again NOT VALID in the same ALTER TABLE, and validate it in a later \
+             transaction",
         ))
     }
 }

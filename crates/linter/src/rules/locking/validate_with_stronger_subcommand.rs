@@ -11,13 +11,13 @@ use pgvet_syntax::ast::{AlterTableAction, ConstraintKind, LockMode};
 use pgvet_syntax::source::TextRange;
 
 declare_rule! {
-    /// `VALIDATE CONSTRAINT` in one `ALTER TABLE` with a command that takes a stronger lock.
+    /// `VALIDATE CONSTRAINT` in the same `ALTER TABLE` as a subcommand that needs a stronger lock.
     ///
     /// ## Why it matters
     ///
     /// On its own, VALIDATE reads the table under a lock that allows reads and writes. ALTER TABLE takes the strongest
     /// lock that any of its commands needs and holds it to the end. Together with ADD COLUMN, or with the ADD
-    /// CONSTRAINT that it validates, VALIDATE reads the whole table while nobody can write to it, or even read it.
+    /// CONSTRAINT being validated, VALIDATE reads the whole table while writes, and often reads too, are blocked.
     /// Merging the ALTER TABLE statements of a table, as some linters advise, causes this.
     ///
     /// ## Example
@@ -37,8 +37,8 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - no other command of the statement needs a stronger lock than VALIDATE (SET STATISTICS, storage parameters,
-    ///   another VALIDATE)
+    /// - the other subcommands need no stronger lock than VALIDATE, such as SET STATISTICS, storage parameters or
+    ///   another VALIDATE
     /// - the constraint is valid already
     /// - two statements in one transaction, which `validate-in-same-transaction` reports
     /// - a table that the same transaction created, or that the same migration created and left empty
@@ -89,10 +89,10 @@ fn report(
     let help: String = match validate {
         Some(validate) => {
             let after = if adds_constraint(altered) { ", after the constraint was committed" } else { "" };
-            let sentence = format!("validate it in a statement and a transaction of its own{after}:");
+            let sentence = format!("validate the constraint in a statement and a transaction of its own{after}:");
             Advice::new(sentence).sql(format!("ALTER TABLE {table} {validate}")).into()
         }
-        None => "validate it in a statement and a transaction of its own".to_owned(),
+        None => "validate the constraint in a statement and a transaction of its own".to_owned(),
     };
     finding.help(help).emit();
 }

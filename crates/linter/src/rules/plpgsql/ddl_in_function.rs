@@ -14,8 +14,8 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// In a migration such a lock is planned and visible. A function takes it whenever application code calls the
-    /// function, in the middle of the day and of the caller's transaction, and holds it until that transaction ends.
+    /// In a migration such a lock is planned and visible. A function takes it whenever application code calls it, even
+    /// at the busiest time of day, and holds it until the caller's transaction ends.
     ///
     /// ## Example
     ///
@@ -46,7 +46,7 @@ declare_rule! {
     /// - `CREATE TABLE`
     /// - statements without a strong lock, such as `REFRESH MATERIALIZED VIEW CONCURRENTLY`
     /// - all but the first such statement of a function
-    /// - tables that are only known at run time, which `dynamic-ddl-on-unknown-object` reports
+    /// - tables whose names are known only at run time, which `dynamic-ddl-on-unknown-object` reports
     "ddl-in-function", Plpgsql, Warning,
     {}
     routine = check,
@@ -94,8 +94,11 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
         finding = finding.label(*range, format!("{} of `{}`, too", target.verb, target.name));
     }
     let help = match target.verb {
-        "TRUNCATE" => "DELETE does not block readers",
-        "REFRESH MATERIALIZED VIEW" => "CONCURRENTLY does not block readers; it needs a unique index on the view",
+        "TRUNCATE" => "use DELETE, which does not block readers",
+        "REFRESH MATERIALIZED VIEW" => {
+            "use CONCURRENTLY, which does not block readers but needs a unique index on the \
+                                       view"
+        }
         _ => "do it in a migration; if it must be a function, set a short lock_timeout for it",
     };
     if let Some(relation) = context.relation(target.name) {

@@ -7,13 +7,14 @@ use pgvet_syntax::ast::{AlterTableAction, AlterTableCommand, Ast, ObjectKind, Ob
 use pgvet_syntax::plpgsql::{DeclarationKind, HOLE, Into, LoopKind, StatementKind};
 
 declare_rule! {
-    /// `EXECUTE` of `DROP`, `ALTER`, `TRUNCATE` or a `DELETE` of all rows, of a table or schema whose name is only
-    /// known at run time.
+    /// `EXECUTE` of `DROP`, `ALTER`, `TRUNCATE` or a `DELETE` of all rows, of a table or schema whose name is known
+    /// only at run time.
     ///
     /// ## Why it matters
     ///
-    /// The lock and the loss are certain, the table is not. If a query over the system catalogs finds one row too many,
-    /// or an argument is wrong, the wrong table is lost. No test with other data shows it.
+    /// The statement locks or destroys a table, but its text does not show which one. If a query over the system
+    /// catalogs finds one row too many, or an argument is wrong, the wrong table is lost. Tests on other data do not
+    /// reveal that.
     ///
     /// ## Example
     ///
@@ -35,8 +36,8 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - a part of the name is constant
-    /// - the names come from a list in the code
+    /// - names with a constant part
+    /// - names from a list in the code
     /// - `ALTER` in a function, whose callers choose the table
     /// - a change of an owner, an option or a trigger state
     "dynamic-ddl-on-unknown-object", Plpgsql, Warning,
@@ -56,9 +57,9 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
                 continue;
             }
             said = true;
-            let message = format!("this {verb} a {what} whose name is only known at run time");
-            let help = "name it, or make sure that the query finds no other: by schema, by owner, \
-                        by a part of the name that is constant";
+            let message = format!("this {verb} a {what} whose name is known only at run time");
+            let help = "write the name out, or restrict which names are possible: by schema, by owner or by a fixed part of \
+                        the name";
             reporter.report(sql.place(name.range()), message).help(help).emit();
         }
     }

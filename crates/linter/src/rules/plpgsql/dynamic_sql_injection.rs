@@ -14,8 +14,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Every role that may call the function can run any SQL with the rights of the function: those of its owner, if it
-    /// is `SECURITY DEFINER`. Honest callers make it fail with a name in mixed case or a text with a quote.
+    /// Every role that may call the function can run any SQL with the privileges of the function: those of its owner,
+    /// if it is `SECURITY DEFINER`. For honest callers it fails as soon as a name is in mixed case or a text contains a
+    /// quote.
     ///
     /// ## Example
     ///
@@ -46,11 +47,11 @@ declare_rule! {
     /// - parameters that an `IF` compares with allowed values before it raises an error
     /// - values that `USING` passes
     /// - functions that a migration itself calls
-    /// - parameters to which all calling functions pass their own text
+    /// - parameters to which all calling functions pass constant text of their own
     /// - `DO` blocks, which have no caller
     /// - a function that executes its whole parameter, unless it is `SECURITY DEFINER`
     ///
-    /// A parameter has one finding, at its first use.
+    /// Each parameter is reported once, at its first use.
     "dynamic-sql-injection", Plpgsql, Warning,
     { sources: &["plpgsql_check/security"] }
     routine = check,
@@ -74,7 +75,7 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
         if is_given_own_text(context, &tainted.origin) {
             continue;
         }
-        let rights = if function.security_definer { " with the rights of its owner" } else { "" };
+        let rights = if function.security_definer { " with the privileges of its owner" } else { "" };
         let message =
             format!("a caller of {} can run any SQL here{rights}: `{}` is not quoted", context.name(), tainted.origin);
         let help = "quote names with format('%I', ...) and values with %L, or pass values with EXECUTE ... USING";

@@ -12,7 +12,7 @@ pub(super) struct Target<'a> {
     pub(super) blocks: &'static str,
 }
 
-const EVERYTHING: &str = "every query of it waits";
+const EVERYTHING: &str = "every query on it waits";
 const WRITES: &str = "every write to it waits";
 
 /// The relation that a statement locks strongly; `None` for statements that do not, and for those that only create

@@ -48,11 +48,11 @@ declare_rule! {
     /// - No migration has ever had the table: it may be created elsewhere.
     /// - The code is a `DO` block, which `statement-will-fail` runs.
     ///
-    /// The schema after the last migration is used, and a function has one finding. It is only possible (`--confidence
-    /// possible`) if code of the project may create the table, if the function sets `search_path`, or if the order of
-    /// the files is not known. It is a note (`--level info`) if nothing seems to run the function: a trigger function
-    /// whose triggers were dropped with its table, or a function that a later migration created again with other
-    /// parameters.
+    /// The schema after the last migration is used, and each function has one finding. If code of the project may
+    /// create the table, if the function sets `search_path`, or if the order of the files is not known, its confidence
+    /// is `possible`, and it is shown only with `--confidence possible`. The severity is `info` if nothing seems to run
+    /// the function: a trigger function whose triggers were dropped with its table, or a function that a later
+    /// migration created again with other parameters.
     "unknown-column-or-table", Plpgsql, Error,
     { sources: &["plpgsql_check/plpgsql_check_function"] }
     routine = check,
@@ -277,11 +277,14 @@ impl<'f> Finder<'f> {
     fn drop_left_over(&self) -> Option<String> {
         let own = self.context.function()?;
         let why = if self.has_lost_its_triggers() {
-            "no trigger runs it any more".to_owned()
+            "no trigger calls it any more, so drop it".to_owned()
         } else if self.is_superseded() && own.input_types().all(SqlType::is_known) {
             // The name alone would mean both.
             let name = self.context.name();
-            format!("{name} was created again later with other parameters; if nothing calls this version any more")
+            format!(
+                "{name} was created again later with other parameters; if nothing calls this version any more, \
+                    drop it"
+            )
         } else {
             return None;
         };
@@ -300,8 +303,8 @@ impl<'f> Finder<'f> {
         self.missing.sort_by_key(|missing| (missing.doubt.is_some(), missing.range.start));
         let Some((first, others)) = self.missing.split_first() else { return };
         let near = first.near.clone().or_else(|| self.drop_left_over());
-        let help = near.unwrap_or_else(|| "change the function together with the table".to_owned());
-        let message = format!("{}: {} fails here", first.what, self.context.name());
+        let help = near.unwrap_or_else(|| "change the function in the same migration as the table".to_owned());
+        let message = format!("{}: {} fails here when it is called", first.what, self.context.name());
         let mut finding = reporter.report(first.range, message).help(help).runs_often(&self.context.hotness());
         if self.is_left_over() {
             finding = finding.severity(Severity::Info);

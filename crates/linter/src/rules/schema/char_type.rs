@@ -30,7 +30,7 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - a column that a later migration changes or drops: the type after the last migration is judged
+    /// - a column that a later migration changes or drops: only its type after the last migration counts
     /// - `char(1)` to `char(3)`, which are used for flags and codes of that length
     /// - a `CHECK` that excludes shorter values: `char_length(code) = 10`, or `code ~ '^[A-Z]{10}$'`
     ///

@@ -15,9 +15,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The object gets another name than the one in the statement, with a notice that nobody reads. Two names with the
-    /// same beginning become one, so that the second definition fails or, with `IF NOT EXISTS`, is silently skipped.
-    /// Tools that look for the full name in the catalog do not find it.
+    /// The object gets a shorter name than the one in the statement, with a notice that nobody reads. Two names with
+    /// the same beginning become one, so that the second definition fails or, with `IF NOT EXISTS`, is silently
+    /// skipped. Tools that look for the full name in the catalog do not find it.
     ///
     /// ## Example
     ///
@@ -35,7 +35,7 @@ declare_rule! {
     ///
     /// - a name that is only used: PostgreSQL truncates it in the same way
     ///
-    /// Names of indexes, constraints and statistics, which no query uses, are only a note.
+    /// Names of indexes, constraints and statistics, which no query uses, have only severity `info`.
     ///
     /// ## Other linters
     ///

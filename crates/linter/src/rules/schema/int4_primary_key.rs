@@ -57,13 +57,15 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
     let limit = if !is_key || table.is_temporary() { None } else { limit(column.sql_type) };
     let name = RelationName::existing(table);
     if let Some(limit) = limit {
-        let message = format!("`{}` of `{}` runs out of numbers after {limit}", column.name, table.name);
+        let message = format!("`{}.{}` runs out of numbers after {limit}", table.name, column.name);
         reporter.report(range, message).relation(&name).help("use bigint").emit();
     } else if let Some(limit) = sequence.sequence().and_then(|own| narrower(own.sql_type, column.sql_type)) {
         let message =
             format!("the sequence of `{}` still ends at {limit}, although the column holds more", column.name);
-        let help =
-            format!("widen it, too:\n    ALTER SEQUENCE {} AS bigint;", qualified(&sequence.schema, &sequence.name));
+        let help = format!(
+            "widen the sequence, too:\n    ALTER SEQUENCE {} AS bigint;",
+            qualified(&sequence.schema, &sequence.name)
+        );
         reporter.report(range, message).relation(&name).help(help).emit();
     }
 }

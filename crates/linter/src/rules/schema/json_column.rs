@@ -11,9 +11,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// `json` stores the text as it is. It is parsed again for every access, has no equality (so no `DISTINCT`, `GROUP
-    /// BY` or `UNION`), and cannot be indexed with GIN. `jsonb` has none of these limits; it loses the order of keys,
-    /// duplicate keys and white space.
+    /// `json` stores the text as it is. It is parsed again on every access, has no equality operator (so no `DISTINCT`,
+    /// `GROUP BY` or `UNION`), and cannot have a GIN index. `jsonb` has none of these limits; it loses the order of
+    /// keys, duplicate keys and white space.
     ///
     /// ## Example
     ///
@@ -29,11 +29,11 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - a column that a later migration changes or drops: the type after the last migration is judged
+    /// - a column that a later migration changes or drops: only its type after the last migration counts
     ///
     /// ## Other linters
     ///
-    /// eugene and pgls report the same in a statement.
+    /// eugene and pgls report the statement; pgvet reports the column as it is after the last migration.
     "json-column", Schema, Warning,
     {
         recommended: false,
@@ -44,6 +44,7 @@ declare_rule! {
 
 fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
     let Some((column, range)) = declared_type(context, "json") else { return };
-    let message = format!("`{}` is parsed for every access, and cannot be compared or indexed", column.name);
+    let message =
+        format!("`{}` is parsed on every access, and has neither an equality operator nor GIN indexes", column.name);
     reporter.report(range, message).relation(&RelationName::existing(context.relation)).help("use jsonb").emit();
 }

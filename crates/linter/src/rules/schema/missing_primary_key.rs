@@ -12,9 +12,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Equal rows cannot be distinguished, so that none of them can be changed or deleted alone. Logical replication
-    /// refuses `UPDATE` and `DELETE` on such a table, and tools that change data in batches, repack tables or compare
-    /// databases need a key.
+    /// Identical rows cannot be told apart, so you cannot update or delete just one of them. If the table is published
+    /// for logical replication, `UPDATE` and `DELETE` on it fail unless it has another replica identity. Tools that
+    /// change data in batches, repack tables or compare databases need a key, too.
     ///
     /// ## Example
     ///
@@ -32,12 +32,13 @@ declare_rule! {
     ///
     /// - a later migration adds the key or drops the table
     /// - a unique index over columns that are all `NOT NULL`
-    /// - temporary and foreign tables, partitions and children
-    /// - tables whose constraints allow a single row
+    /// - temporary and foreign tables, partitions and inheritance children
+    /// - tables whose constraints allow at most one row
     ///
     /// ## Other linters
     ///
-    /// squawk and splinter do not accept a unique index. pg-migration-lint also replays the history.
+    /// squawk and splinter do not accept a unique index. pg-migration-lint, like pgvet, looks at the table after the
+    /// last migration.
     "missing-primary-key", Schema, Warning,
     { recommended: false, sources: &["splinter/no_primary_key", "pg-migration-lint/PGM502", "pglinter/B001"] }
     declaration = check,
@@ -55,7 +56,7 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
     if context.catalog.has_one_row(table) {
         return;
     }
-    let message = format!("`{}` has no primary key, so equal rows cannot be distinguished", table.name);
+    let message = format!("`{}` has no primary key, so identical rows cannot be told apart", table.name);
     let help = "declare the columns that identify a row as PRIMARY KEY, or add an identity column";
     reporter.report(create.name.range(), message).relation(&RelationName::existing(table)).help(help).emit();
 }

@@ -15,9 +15,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// PostgreSQL accepts an `integer` that refers to a `bigint`, or a `varchar` to a `text`. The narrower column
-    /// cannot hold all keys of the other: once the key exceeds it, every new reference fails. In every join, values of
-    /// different types are compared, and a conversion may prevent the use of an index.
+    /// PostgreSQL accepts an `integer` column that refers to a `bigint` column. The narrower column cannot hold all
+    /// keys of the other: once the key exceeds it, every new reference fails. In every join, values of different types
+    /// are compared, and a conversion may prevent the use of an index.
     ///
     /// ## Example
     ///
@@ -57,11 +57,11 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
         if ours == theirs {
             continue;
         }
-        let message = format!("`{}` is {ours}, and `{}` of `{}` is {theirs}", column.name, other.name, referenced.name);
+        let message = format!("`{}` is {ours}, but `{}.{}` is {theirs}", column.name, referenced.name, other.name);
         let help = match wider(&ours, &theirs) {
             Some(Ordering::Less) => format!("give `{}` the type {theirs}", column.name),
             Some(Ordering::Greater) => {
-                format!("give `{}` of `{}` the type {ours}: it is the wider one", other.name, referenced.name)
+                format!("give `{}.{}` the type {ours}, which is wider", referenced.name, other.name)
             }
             _ => "give both columns the same type".to_owned(),
         };

@@ -29,7 +29,7 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - a column that a later migration changes or drops: the type after the last migration is judged
+    /// - a column that a later migration changes or drops: only its type after the last migration counts
     ///
     /// ## Other linters
     ///

@@ -37,11 +37,11 @@ declare_rule! {
     /// - a shorter index that is unique, which the longer one does not enforce
     /// - a later migration drops one of the two
     ///
-    /// Of a pair the later index is reported.
+    /// The later index of a pair is reported.
     ///
     /// ## Other linters
     ///
-    /// splinter finds equal indexes only; pg-migration-lint replays the history as well.
+    /// splinter finds only equal indexes. pg-migration-lint, like pgvet, looks at the indexes after the last migration.
     "redundant-index", Schema, Warning,
     { recommended: false, sources: &["splinter/duplicate_index", "pg-migration-lint/PGM508", "pglinter/B002"] }
     declaration = check,

@@ -13,7 +13,7 @@ declare_rule! {
     ///
     /// `serial` is a default and a loosely connected sequence. Roles need a privilege on the sequence to insert. A
     /// wider column type does not widen the sequence. With `CREATE TABLE ... LIKE` two tables share it. Any `INSERT`
-    /// may write its own numbers, which the sequence then generates again. `GENERATED ALWAYS AS IDENTITY` is the
+    /// may write numbers of its own, which the sequence later generates again. `GENERATED ALWAYS AS IDENTITY` is the
     /// standard form without these traps.
     ///
     /// ## Example
@@ -34,7 +34,7 @@ declare_rule! {
     ///
     /// ## Other linters
     ///
-    /// squawk and pgls report the same in a statement.
+    /// squawk and pgls report the statement; pgvet reports the column as it is after the last migration.
     "serial-column", Schema, Warning,
     { recommended: false, sources: &["squawk/prefer-identity", "pgls/preferIdentity", "pg-migration-lint/PGM105"] }
     declaration = check,

@@ -29,7 +29,7 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - a column that a later migration changes or drops: the type after the last migration is judged
+    /// - a column that a later migration changes or drops: only its type after the last migration counts
     ///
     /// ## Other linters
     ///
@@ -44,6 +44,10 @@ declare_rule! {
 
 fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
     let Some((column, range)) = declared_type(context, "timestamp") else { return };
-    let message = format!("`{}` stores a time of day that is a different moment in each time zone", column.name);
+    let message = format!(
+        "`{}` stores a date and time without a time zone: sessions in different time zones read it \
+                          as different moments",
+        column.name
+    );
     reporter.report(range, message).relation(&RelationName::existing(context.relation)).help("use timestamptz").emit();
 }

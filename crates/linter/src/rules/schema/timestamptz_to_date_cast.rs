@@ -67,14 +67,15 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
     let function = keys.into_iter().find_map(|key| hiding(context, key));
     let (Some(function), Some(table)) = (function, table) else { return };
     let message = format!(
-        "{} returns a different day in each time zone although it is IMMUTABLE: sessions do not find each other's rows",
+        "{} is declared IMMUTABLE, but its result depends on the session's TimeZone: an index on it misses rows \
+         written under another setting",
         function.display_name()
     );
     let mut finding = reporter.report(range, message).relation(&RelationName::existing(table));
     if let Some(at) = &function.defined_at {
         finding = finding.label_in(at.file, at.name, "the function");
     }
-    finding.help("name the time zone: (column AT TIME ZONE 'UTC')::date is immutable by itself").emit();
+    finding.help("name the time zone: (column AT TIME ZONE 'UTC')::date is immutable").emit();
 }
 
 /// A function of the project in the expression that hides the dependency.

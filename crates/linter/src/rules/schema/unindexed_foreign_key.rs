@@ -37,7 +37,7 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - an index of the last migration begins with the columns, in any order. The index of a primary key or unique
+    /// - after the last migration, an index begins with the columns, in any order. The index of a primary key or unique
     ///   constraint is accepted. A partial one is not, unless its condition is that the columns are not null.
     /// - temporary tables
     /// - foreign keys that a later migration drops
@@ -64,11 +64,12 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
     }
     let referenced = context.catalog.get_relation(key.referenced).map_or("it", |referenced| &referenced.name);
     let what = match key.on_delete {
-        ReferentialAction::Cascade | ReferentialAction::SetNull | ReferentialAction::SetDefault => "changes",
-        _ => "looks for",
+        ReferentialAction::Cascade => "rows to delete",
+        ReferentialAction::SetNull | ReferentialAction::SetDefault => "rows to update",
+        _ => "rows that refer to it",
     };
     let message = format!(
-        "each DELETE from `{referenced}` {what} rows of `{}` by reading all of it, because no index begins with {}",
+        "each DELETE from `{referenced}` reads all of `{}` to find {what}, because no index begins with {}",
         table.name,
         columns.join(", ")
     );
@@ -80,9 +81,9 @@ fn help(catalog: &Catalog, table: &Relation, columns: &[SmolStr]) -> String {
     let (name, list) = (qualified(&table.schema, &table.name), list(columns));
     match partitions(catalog, table).as_slice() {
         _ if table.kind != RelationKind::PartitionedTable => {
-            format!("add one, outside a transaction:\n    CREATE INDEX CONCURRENTLY ON {name} ({list});")
+            format!("add an index, outside a transaction:\n    CREATE INDEX CONCURRENTLY ON {name} ({list});")
         }
-        [] => format!("add one:\n    CREATE INDEX ON {name} ({list});"),
+        [] => format!("add an index:\n    CREATE INDEX ON {name} ({list});"),
         [first, others @ ..] => {
             let (upper, lower) = (index_name(catalog, table, columns), index_name(catalog, first, columns));
             let partition = qualified(&first.schema, &first.name);
@@ -92,10 +93,9 @@ fn help(catalog: &Catalog, table: &Relation, columns: &[SmolStr]) -> String {
                 more => format!("\nand the same for the other {more} partitions"),
             };
             format!(
-                "add that of `{}` alone, then build that of each partition outside of a transaction, and attach it:\n    \
-                 CREATE INDEX {} ON ONLY {name} ({list});\n    \
-                 CREATE INDEX CONCURRENTLY {} ON {partition} ({list});\n    \
-                 ALTER INDEX {} ATTACH PARTITION {};{more}",
+                "create the index on `{}` alone, then build the index of each partition outside a transaction, and \
+                 attach it:\n    CREATE INDEX {} ON ONLY {name} ({list});\n    CREATE INDEX CONCURRENTLY {} ON \
+                 {partition} ({list});\n    ALTER INDEX {} ATTACH PARTITION {};{more}",
                 table.name,
                 identifier(&upper),
                 identifier(&lower),

@@ -12,9 +12,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// PostgreSQL writes no WAL for it. After a crash or a restore from a base backup it is empty, and standbys and
-    /// subscribers never have its rows. `SET LOGGED` writes the whole table to the WAL at once, under an ACCESS
-    /// EXCLUSIVE lock.
+    /// PostgreSQL writes no WAL for it. After a crash, a failover or a restore from a base backup it is empty. It
+    /// cannot be read on a standby, and subscribers never get its rows. `SET LOGGED` writes the whole table to the WAL
+    /// at once, under an ACCESS EXCLUSIVE lock.
     ///
     /// ## Example
     ///
@@ -50,9 +50,9 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
     if table.persistence != Persistence::Unlogged {
         return;
     }
-    let message = format!("`{}` is empty after a crash, and on every standby", table.name);
+    let message = format!("`{}` is empty after a crash or a failover, and cannot be read on a standby", table.name);
     let help = format!(
-        "keep it only for rows that may be lost; otherwise:\n    ALTER TABLE {} SET LOGGED;",
+        "keep it UNLOGGED only if its rows may be lost; otherwise:\n    ALTER TABLE {} SET LOGGED;",
         qualified(&table.schema, &table.name)
     );
     reporter.report(range, message).relation(&RelationName::existing(table)).help(help).emit();

@@ -29,8 +29,7 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// What counts is the type of the column after the last migration: one that a later migration changes or drops is
-    /// fine.
+    /// - a column that a later migration changes or drops: only its type after the last migration counts
     ///
     /// ## Other linters
     ///
@@ -52,6 +51,6 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
     reporter
         .report(range, message)
         .relation(&RelationName::existing(context.relation))
-        .help("use text, with a CHECK (char_length(...) <= ...) where the length matters")
+        .help("use text, with a CHECK (char_length(...) <= ...) if the length matters")
         .emit();
 }

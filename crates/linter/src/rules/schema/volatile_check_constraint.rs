@@ -13,9 +13,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// PostgreSQL checks a row when it is written, and believes the constraint from then on. With the time, a setting
-    /// or the rows of another table in it, rows that were fine become wrong without anybody noticing, and the next
-    /// restore of a dump fails on them, or on tables that are not filled yet.
+    /// PostgreSQL checks a row when it is written, and never again. If the constraint depends on the time, a setting or
+    /// the rows of another table, rows that passed can later violate it unnoticed. The next restore of a dump then
+    /// fails on these rows, or because the other table is not filled yet.
     ///
     /// ## Example
     ///
@@ -31,13 +31,14 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// For functions that are `IMMUTABLE` or `STABLE` and read no table, apart from those that tell the time or ask
-    /// about the session; for constraints that a later migration drops along with their column or table; and for casts
-    /// and functions of text search and formatting, which depend on settings that hardly change.
+    /// - functions that are `IMMUTABLE` or `STABLE` and read no table, except those that return the time or session
+    ///   state
+    /// - constraints that a later migration drops, also together with their column or table
+    /// - casts and functions of text search and formatting, which depend on settings that hardly ever change
     ///
     /// ## Other linters
     ///
-    /// `MigrationPilot` knows the functions of PostgreSQL; pgvet those of the project as well.
+    /// `MigrationPilot` knows the functions of PostgreSQL; pgvet also knows those that the migrations define.
     "volatile-check-constraint", Schema, Warning,
     { recommended: false, sources: &["migrationpilot/MP087"] }
     declaration = check,
@@ -57,10 +58,10 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
     });
     let Some((name, why)) = found else { return };
     let message = format!(
-        "this CHECK of `{}` calls {name}, {why}: rows that were fine become wrong unnoticed",
+        "this CHECK on `{}` uses {name}, {why}: a row that passed can later violate it, and PostgreSQL does not check again",
         context.relation.name
     );
-    let help = "compare with columns of the row, or check it with a trigger when the row is written";
+    let help = "use only columns of the row and immutable functions, or check in a trigger when the row is written";
     reporter.report(constraint.keyword, message).relation(&RelationName::existing(context.relation)).help(help).emit();
 }
 
@@ -72,7 +73,7 @@ fn changing(context: &DeclarationContext<'_>, part: &Expr) -> Option<(String, &'
     }
 }
 
-const CHANGES: &str = "which changes with time or session";
+const CHANGES: &str = "whose result depends on the time or the session";
 
 /// Functions of the clock and of the session that are not VOLATILE, as `now()` is not.
 ///

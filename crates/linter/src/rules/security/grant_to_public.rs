@@ -13,9 +13,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Every login of the server has it from then on, including those of report tools and other applications. Revoking
-    /// it from one role has no effect. `CREATE` on a schema lets every role create functions and tables that others
-    /// then find through their `search_path`.
+    /// From then on every role that can connect has it, including those of reporting tools and other applications.
+    /// Revoking it from a single role has no effect. `CREATE` on a schema lets every role create functions and tables
+    /// that others then find through their `search_path`.
     ///
     /// ## Example
     ///
@@ -35,7 +35,7 @@ declare_rule! {
     ///
     /// - privileges that `PUBLIC` has by default: `EXECUTE` on functions, `USAGE` on types and languages, `CONNECT` and
     ///   `TEMPORARY` on a database
-    /// - `USAGE` on a schema, which shows nothing by itself
+    /// - `USAGE` on a schema, which alone gives no access to its objects
     /// - `SELECT` on views, which are often created to be public
     /// - a privilege that the migration revokes
     ///
@@ -71,16 +71,31 @@ fn report(context: &RuleContext<'_>, grant: &Grant, scope: Scope<'_>, reporter: 
     }
     let on = match (scope, grant.objects.first()) {
         (Scope::Later(_), _) => "all future objects".to_owned(),
-        (Scope::Objects, Some(name)) if grant.all_in_schema => format!("everything in `{name}`"),
-        (Scope::Objects, Some(name)) if grant.objects.len() == 1 => format!("`{name}`"),
+        (Scope::Objects, Some(name)) if grant.all_in_schema => format!("all {} in schema `{name}`", plural(grant.kind)),
+        (Scope::Objects, Some(name)) if grant.objects.len() == 1 => {
+            let schema = if grant.kind == ObjectKind::Schema { "schema " } else { "" };
+            format!("{schema}`{name}`")
+        }
         (Scope::Objects, Some(name)) => format!("`{name}` and {} more", grant.objects.len() - 1),
         (Scope::Objects, None) => "it".to_owned(),
     };
     let message = format!("every current and future role gets {} on {on}", join(&privileges));
     reporter
         .report(grant.keyword, message)
-        .help("grant it to the roles that need it, or to a role that they are members of")
+        .help("grant it to the roles that need it, or to a group role of which they are members")
         .emit();
+}
+
+/// The word for the objects of `ON ALL ... IN SCHEMA`.
+fn plural(kind: ObjectKind) -> &'static str {
+    match kind {
+        ObjectKind::Table | ObjectKind::View => "tables",
+        ObjectKind::Sequence => "sequences",
+        ObjectKind::Procedure => "procedures",
+        ObjectKind::Routine => "routines",
+        ObjectKind::Function => "functions",
+        _ => "objects",
+    }
 }
 
 /// The objects of a GRANT or REVOKE: existing ones, or future ones in these schemas.

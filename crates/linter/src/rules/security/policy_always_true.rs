@@ -16,8 +16,8 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// With `USING (true)` or `WITH CHECK (true)` row-level security is enabled and protects nothing: every role with
-    /// the privilege may change, delete or insert any row, including rows of other users. Permissive policies are
-    /// combined with OR, so that stricter ones have no effect.
+    /// privileges on the table may change, delete or insert any row, including rows of other users. Permissive policies
+    /// are combined with OR, so that stricter ones have no effect.
     ///
     /// ## Example
     ///
@@ -42,7 +42,8 @@ declare_rule! {
     /// - a policy that the migration drops, or alters so that it is no longer open
     ///
     /// Either condition of a policy for `UPDATE` or for all commands is checked: `USING` says which rows may be
-    /// changed, `WITH CHECK` which values they may get. A constant and a comparison of constants are always true.
+    /// changed, `WITH CHECK` which values they may get. Constants and comparisons of constants are recognized as always
+    /// true.
     ///
     /// ## Other linters
     ///
@@ -92,16 +93,16 @@ fn report(
     let is_kept = kept.any(|known| std::ptr::eq(std::sync::Arc::as_ptr(known), condition));
     let is_written = context.statement.range.contains(condition.range) && !is_kept;
     let range = if is_written { condition.range } else { name_range };
-    let what = match (policy.command.as_str(), open) {
-        ("insert", _) | ("all", Open::Check) => "insert any row into",
-        ("update", Open::Using) => "change every row of",
-        ("update", Open::Check) => "write any values into rows of",
-        ("delete", _) => "delete every row of",
-        _ => "read and write every row of",
+    let (privilege, what) = match (policy.command.as_str(), open) {
+        ("insert", _) | ("all", Open::Check) => ("INSERT", "insert any row"),
+        ("update", Open::Using) => ("UPDATE", "change all of its rows"),
+        ("update", Open::Check) => ("UPDATE", "write any values into its rows"),
+        ("delete", _) => ("DELETE", "delete all of its rows"),
+        _ => ("privileges", "read and write all of its rows"),
     };
-    let message = format!("policy `{}` lets every role with the privilege {what} `{}`", policy.name, table.name);
-    let help = "compare a column with the user, such as `author = auth.uid()` or `owner = current_user`; where everybody may \
-        read, a policy FOR SELECT is enough";
+    let message = format!("policy `{}` lets every role that has {privilege} on `{}` {what}", policy.name, table.name);
+    let help = "compare a column with the user, such as `author = auth.uid()` or `owner = current_user`; if everybody \
+               may read the rows but not change them, a policy FOR SELECT is enough";
     reporter.report(range, message).help(help).emit();
 }
 

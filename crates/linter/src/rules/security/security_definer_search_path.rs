@@ -10,13 +10,13 @@ use pgvet_syntax::ast::{ExprKind, FunctionBody, ObjectName, Part};
 use smol_str::SmolStr;
 
 declare_rule! {
-    /// A function runs with the rights of its owner, and looks names up along the `search_path` of its caller.
+    /// A function runs with the privileges of its owner, but resolves names through the `search_path` of its caller.
     ///
     /// ## Why it matters
     ///
-    /// `SECURITY DEFINER` gives the caller the rights of the owner during the call. If the function does not set
+    /// `SECURITY DEFINER` gives the caller the privileges of the owner during the call. If the function does not set
     /// `search_path`, the caller controls it. A caller who creates a table, function or operator of the right name in
-    /// their own schema, or in `pg_temp`, makes the function run their code with these rights.
+    /// their own schema, or in `pg_temp`, makes the function run their code with these privileges.
     ///
     /// ## Example
     ///
@@ -37,16 +37,16 @@ declare_rule! {
     /// END $$;
     /// ```
     ///
-    /// `pg_temp` at the end keeps temporary tables from being found first, which happens if it is not named.
+    /// `pg_temp` at the end makes PostgreSQL look for temporary tables last. If it is not named, they are found first.
     ///
     /// ## When it is not reported
     ///
-    /// - `ALTER FUNCTION ... SET search_path` sets it: the function is judged as it is after the last migration
-    /// - code that qualifies every table and function that it uses; a note if it uses operators and functions of
-    ///   PostgreSQL
+    /// - `ALTER FUNCTION ... SET search_path` sets it: only the function after the last migration counts
+    /// - code that qualifies every table and function that it uses; if it uses unqualified operators or functions of
+    ///   PostgreSQL, the severity is `info`
     /// - functions in C and other languages that pgvet does not read
     ///
-    /// A `search_path` without `pg_temp` is only a note.
+    /// A `search_path` without `pg_temp` has only severity `info`.
     ///
     /// ## Other linters
     ///
@@ -64,12 +64,12 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
     let exposed = exposed(context);
     let Some((_, path)) = function.settings.iter().find(|(name, _)| name == "search_path") else {
         let message = format!(
-            "{} runs with the rights of its owner, but finds names through the search_path of its caller",
+            "{} runs with its owner's privileges, but resolves names through its caller's search_path",
             function.display_name()
         );
         let help = format!(
-            "set it for the function, to the schemas that it needs, or to '' with qualified names:\n    \
-             ALTER ROUTINE {signature} SET search_path = {};",
+            "set search_path on the function: to the schemas that it needs, or to '' if all names in it are \
+             qualified:\n    ALTER ROUTINE {signature} SET search_path = {};",
             with_temporary_last(&search_path_value(&[&function.schema]))
         );
         let severity = match exposed {
@@ -84,11 +84,11 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
     let has_temporary_last = schemas.last().is_some_and(|last| last == "pg_temp");
     if !schemas.is_empty() && !has_temporary_last && exposed == Exposed::Names {
         let message = format!(
-            "{} runs with the rights of its owner, and finds temporary tables of its caller first",
+            "{} runs with its owner's privileges, and finds its caller's temporary tables first",
             function.display_name()
         );
         let help = format!(
-            "name pg_temp last:\n    ALTER ROUTINE {signature} SET search_path = {};",
+            "put pg_temp last in its search_path:\n    ALTER ROUTINE {signature} SET search_path = {};",
             with_temporary_last(path)
         );
         reporter.report(range, message).severity(Severity::Info).help(help).emit();

@@ -20,7 +20,7 @@ declare_rule! {
     /// ```
     ///
     /// Use instead:
-    /// use a trusted extension, or do the work outside the database.
+    /// Use a trusted extension, or do the work outside the database.
     ///
     /// ```sql,clean
     /// CREATE EXTENSION pg_trgm;
@@ -66,7 +66,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         let ChangedObject::Extension { name } = &change.object else { continue };
         let Some((name, power)) = UNTRUSTED.iter().find(|(known, _)| known == name) else { continue };
         let message = format!("`{name}` lets SQL {power}");
-        let help = "do this outside the database, or allow it only to a role that cannot log in";
+        let help = "do this in the application; or allow it only to a NOLOGIN role that owns the SECURITY DEFINER \
+                   functions which need it";
         reporter.report(change.range, message).help(help).emit();
     }
 }

@@ -11,13 +11,13 @@ use pgvet_model::effect::RelationName;
 use pgvet_syntax::ast::Ast;
 
 declare_rule! {
-    /// A view reads tables that have row-level security with the rights of its owner.
+    /// A view reads tables that have row-level security with the privileges of its owner.
     ///
     /// ## Why it matters
     ///
     /// Policies are checked for the owner of a view, not for the role that queries it. The owner is usually the role
-    /// that ran the migration and owns the tables, to whom policies do not apply: through the view everybody sees every
-    /// row. Since PostgreSQL 15 `security_invoker` makes a view use the rights of the querying role.
+    /// that ran the migration and owns the tables, and policies do not apply to an owner: through the view every role
+    /// sees every row. Since PostgreSQL 15 `security_invoker` makes a view use the privileges of the querying role.
     ///
     /// ## Example
     ///
@@ -76,14 +76,15 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     }
     let names = enumerate(tables.iter().map(|table| table.name.as_str()));
     let who = match reaching(&end, view).first() {
-        Some(role) => format!("`{role}` and everybody else"),
-        None => "everybody".to_owned(),
+        Some(role) => format!("`{role}` and every other role"),
+        None => "every role".to_owned(),
     };
-    let message = format!("{who} who may use `{}` sees every row of {names}, regardless of its policies", view.name);
+    let message =
+        format!("{who} with SELECT on `{}` can read every row of {names}, regardless of row-level security", view.name);
     let first = if everywhere_at_least(context, 15) {
-        "let it use the rights of the querying role"
+        "let the view use the privileges of the querying role"
     } else {
-        "from PostgreSQL 15 on"
+        "on PostgreSQL 15 and later"
     };
     let name = sql_name(context, &RelationName::existing(view));
     let help = format!("{first}:\n    ALTER VIEW {name} SET (security_invoker = true);");

@@ -74,7 +74,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             });
             if ends {
                 let message = format!("`{name}` ends the transaction, which PostgreSQL refuses in a transaction block");
-                let help = "call it from a migration that runs without a transaction";
+                let help = "call the procedure from a migration that runs without a transaction";
                 reporter.report(call.call.name_range, message).help(help).emit();
             }
         }
@@ -92,7 +92,7 @@ fn refusal(function: &CreateFunction) -> Option<&'static str> {
     if !function.procedure {
         Some("a function cannot end the transaction; a procedure can")
     } else if has("set", |_| true) {
-        Some("a procedure with SET cannot end the transaction")
+        Some("a procedure with a SET clause cannot end the transaction")
     } else if has("security", |option| option.as_bool() == Some(true)) {
         Some("a SECURITY DEFINER procedure cannot end the transaction")
     } else {
@@ -114,7 +114,7 @@ fn report(
             reporter.report(range, format!("PostgreSQL refuses this: {refusal}")).help(help).emit();
         } else if ending.in_subtransaction {
             let message =
-                "PostgreSQL refuses to end the transaction here: the block has EXCEPTION and is a subtransaction";
+                "PostgreSQL refuses to end the transaction here: a block with an EXCEPTION clause is a subtransaction";
             let help = "put the statements that may fail into their own block, and end the transaction after it";
             reporter.report(range, message).help(help).emit();
         }

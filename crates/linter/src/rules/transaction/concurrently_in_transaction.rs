@@ -40,7 +40,8 @@ declare_rule! {
     /// ## Fix safety
     ///
     /// If the statement is the only one of its migration, and the migration tool has a comment that disables its
-    /// transaction, the fix adds that comment. It is unsafe: statements that have run stay if a later one fails.
+    /// transaction, the fix adds that comment. It is unsafe: if a later statement fails, the earlier ones are already
+    /// committed.
     "concurrently-in-transaction", Transaction, Error,
     {
         fixable: true,

@@ -96,7 +96,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
                  transaction: PostgreSQL refuses it until that is committed",
                 used.label, definition.name
             );
-            let help = "release the two migrations one after the other";
+            let help = "deploy the two migrations one after the other";
             reporter.report(used.range, message).help(help).assuming(Assumption::OneTransaction).emit();
         }
     }

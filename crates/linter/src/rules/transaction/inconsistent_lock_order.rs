@@ -18,13 +18,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 declare_rule! {
-    /// A migration locks two tables in the opposite order of a function that writes both, or a table after rows of it.
+    /// A migration locks two tables in the opposite order from a function that writes both, or changes rows of a table
+    /// before it locks the table.
     ///
     /// ## Why it matters
     ///
     /// While the migration holds the first table and waits for the second, a call of the function holds the second and
-    /// waits for the first: neither can continue, and after `deadlock_timeout` PostgreSQL cancels one of them: the
-    /// migration, or the order of a customer.
+    /// waits for the first: neither can continue. After `deadlock_timeout` PostgreSQL cancels one of them: the
+    /// migration, or a customer's order.
     ///
     /// The same happens within one table: a session that waits for a row that the migration changed holds a lock on the
     /// table. The migration waits for that lock when it alters the table later.
@@ -61,7 +62,7 @@ declare_rule! {
     /// ALTER TABLE accounts ADD COLUMN note text;
     /// ```
     ///
-    /// or use a transaction for each table.
+    /// Or use a separate transaction for each table.
     ///
     /// ## When it is not reported
     ///
@@ -69,8 +70,7 @@ declare_rule! {
     /// - tables that the migration created
     /// - locks that allow writes
     /// - all rows of a table are changed before it is altered, which `mixed-ddl-and-bulk-dml` reports
-    /// - a trigger function whose tables the migration has locked before: a session that runs it holds a lock on one of them,
-    ///   so nobody is inside it
+    /// - a trigger function on a table that the migration has already locked: no other session can be running it
     ///
     /// The statements of a function are compared in the order of its text. Two migrations are not compared, because
     /// tools run one at a time.
@@ -124,8 +124,8 @@ fn report_upgrades(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         }
         let name = &lock.relation.name;
         let message = format!(
-            "this waits for everyone who uses `{name}`, and who waits for a row of it that the transaction has changed \
-             waits for this"
+            "this waits for every session that uses `{name}`, where the transaction has already changed rows: a session that \
+             waits for one of these rows deadlocks with it"
         );
         let help = format!(
             "begin the transaction with LOCK TABLE {} IN {} MODE, or change the rows in a separate transaction",

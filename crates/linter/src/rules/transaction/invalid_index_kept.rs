@@ -17,12 +17,12 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// A concurrent build can stop: a timeout, a deadlock, a duplicate key or a lost connection. It then leaves an invalid
-    /// index with the name of the new one. `IF NOT EXISTS` only checks the name, so the next run builds nothing, succeeds,
-    /// and the migration is recorded as applied.
+    /// A concurrent build can fail because of a timeout, a deadlock, a duplicate key or a lost connection. It then
+    /// leaves an invalid index with the name of the new one. `IF NOT EXISTS` only checks the name, so the next run
+    /// builds nothing, succeeds, and the migration is recorded as applied.
     ///
-    /// No query uses an invalid index, but every write maintains it. A unique index that is invalid because of duplicates
-    /// still refuses some new rows, and does not guarantee that the old ones are unique.
+    /// No query uses an invalid index, but every write maintains it. A unique index that is invalid because of
+    /// duplicates still rejects some new rows, and does not guarantee that the existing ones are unique.
     ///
     /// ## Example
     ///
@@ -37,15 +37,17 @@ declare_rule! {
     /// CREATE INDEX CONCURRENTLY IF NOT EXISTS orders_customer_idx ON orders (customer_id);
     /// ```
     ///
-    /// If the migration tool sends a file as one string, the file must contain one statement and cannot drop the index
-    /// first. Omit `IF NOT EXISTS` there: the next run fails, and somebody drops the invalid index.
+    /// If the migration tool sends the whole file as one string, `CONCURRENTLY` must be its only statement, so the file
+    /// cannot drop the index first. Omit `IF NOT EXISTS` there: the next run then fails, and you can drop the invalid
+    /// index.
     ///
     /// ## When it is not reported
     ///
     /// - an earlier statement of the migration drops an index of that name with `IF EXISTS`
     /// - the index is known to exist, because an earlier migration creates it
     ///
-    /// The finding is only possible (`--confidence possible`) if the same deployment creates the table and leaves it empty.
+    /// If the same deployment creates the table and leaves it empty, its confidence is `possible`, and it is shown only
+    /// with `--confidence possible`.
     ///
     /// ## Fix safety
     ///
@@ -73,7 +75,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         format!("drop an invalid index first, also outside a transaction:\n    {drop};\nTo recover, {again}")
     };
     let message = format!(
-        "if this build stops, it leaves `{}` invalid, and the next run keeps it, because IF NOT EXISTS only checks the name",
+        "if this build fails, it leaves `{}` invalid, and the next run keeps it, because IF NOT EXISTS only checks the \
+         name",
         build.index.name
     );
     let table = build.table.name.clone();

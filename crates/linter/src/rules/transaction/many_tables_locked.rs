@@ -15,8 +15,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Each lock waits for the queries on its table, while the earlier locks already block theirs. With every table the
-    /// wait grows, and so does the risk of a deadlock with a transaction that uses the tables in another order.
+    /// Each lock waits for the queries on its table, while the earlier locks already block all queries on their tables.
+    /// With every table the wait grows, and so does the risk of a deadlock with a transaction that uses the tables in
+    /// another order.
     ///
     /// ## Example
     ///
@@ -45,8 +46,8 @@ declare_rule! {
     /// - statements after the one that exceeds the limit
     /// - a second foreign key that reads its table, which `foreign-key-without-not-valid` reports
     ///
-    /// The finding is only possible (`--confidence possible`) if the statements up to there change only the catalog, so
-    /// that the locks are held for a moment.
+    /// If the statements up to there change only the catalog, so that the locks are held for a moment, its confidence
+    /// is `possible`, and it is shown only with `--confidence possible`.
     "many-tables-locked", Transaction, Warning,
     {
         sources: &["pgls/multipleAlterTable", "gitlab/multiple_tables_locked"],

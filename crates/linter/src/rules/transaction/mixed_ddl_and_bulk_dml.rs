@@ -14,9 +14,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// After the long change of rows the transaction needs a stronger lock on the table. It waits for every transaction
-    /// that began to use the table meanwhile, and two such transactions deadlock. Hours of work are then lost. With a
-    /// deferred foreign key, PostgreSQL refuses `ALTER TABLE`: the table has pending trigger events.
+    /// After it has changed the rows, the transaction needs a stronger lock on the table. It waits for every
+    /// transaction that began to use the table meanwhile, and two such transactions deadlock. Hours of work are then
+    /// lost. With a deferred foreign key, PostgreSQL refuses `ALTER TABLE`: the table has pending trigger events.
     ///
     /// ## Example
     ///
@@ -67,7 +67,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             let message = format!(
                 "PostgreSQL refuses this while rows of `{name}` that the transaction wrote await a deferred foreign key check"
             );
-            let help = format!("run SET CONSTRAINTS ALL IMMEDIATE before it, or {}", split_help(context, "it"));
+            let help = format!("run SET CONSTRAINTS ALL IMMEDIATE first, or {}", split_help(context, "it"));
             let finding = reporter.report(first_words(context), message).relation(&lock.relation).help(help);
             finding.label_in(change.place.file, change.place.range, "the rows are changed here").emit();
             return;
@@ -75,7 +75,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         let bulk = |change: &&Change| !change.rows.is_few() && change.relation == lock.relation.oid;
         if let Some(change) = block.changes.iter().find(bulk).filter(|_| is_upgrade(context, lock)) {
             let message = format!(
-                "after changing the rows of `{name}` the transaction has to wait for {} on it, and a deadlock would undo the change",
+                "after changing the rows of `{name}` the transaction has to wait for {} on the table, and a deadlock \
+                 would undo the change",
                 lock.mode.sql()
             );
             let finding = reporter.report(first_words(context), message).relation(&lock.relation);

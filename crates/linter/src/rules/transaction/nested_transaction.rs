@@ -14,9 +14,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// PostgreSQL has no nested transactions: a second `BEGIN` is only a warning, and the first `COMMIT` ends the
+    /// PostgreSQL has no nested transactions: a second `BEGIN` only raises a warning, and the first `COMMIT` ends the
     /// transaction of the migration tool. Later statements run outside it and are not undone on failure, and the tool
-    /// may record a migration that is half done. Some tools then fail at their own `COMMIT`, after the migration was
+    /// may record a half-applied migration. Some tools then fail at their own `COMMIT`, after the migration was
     /// applied. A transaction that is never committed is rolled back when the session ends.
     ///
     /// ## Example
@@ -85,7 +85,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         }
         (Transaction::Commit { .. } | Transaction::Rollback { .. }, None) if !may_be_open(context) => {
             let message = format!("no transaction is open: this {} has no effect", verb(control));
-            let help = "delete it, or add BEGIN where the transaction should start";
+            let help = "delete this statement, or add BEGIN where the transaction should start";
             reporter.report(range, message).help(help).emit();
         }
         _ => {}

@@ -8,12 +8,12 @@ use crate::rule::{RuleContext, declare_rule};
 use pgvet_syntax::ast::{AlterTableAction, Ast};
 
 declare_rule! {
-    /// A statement outside of a transaction that fails when the migration is run a second time.
+    /// A statement outside a transaction that fails when the migration is run a second time.
     ///
     /// ## Why it matters
     ///
-    /// Where a later statement of the file fails, this one has happened and stays. The next run stops here, and
-    /// somebody has to clean up by hand.
+    /// If a later statement of the file fails, this one is already committed. The next run fails here, and somebody has
+    /// to clean up by hand.
     ///
     /// ## Example
     ///
@@ -31,9 +31,11 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// In a transaction, which is undone as a whole, and for the last statement of the file, unless that is
-    /// `CREATE INDEX CONCURRENTLY`: it leaves an invalid index behind when it fails. Where `IF NOT EXISTS` would keep that
-    /// index, `invalid-index-kept` says so; where a later statement is likely to stop, `retry-blocked` does.
+    /// - statements in a transaction, which is rolled back as a whole
+    /// - the last statement of the file, unless it is `CREATE INDEX CONCURRENTLY`, which leaves an invalid index behind
+    ///   when it fails
+    /// - if `IF NOT EXISTS` would keep that invalid index: `invalid-index-kept` reports it
+    /// - if a later statement is likely to fail: `retry-blocked` reports that statement
     "not-rerunnable", Transaction, Info,
     {
         recommended: false,

@@ -19,16 +19,17 @@ use pgvet_syntax::statement::Statement;
 use std::collections::HashSet;
 
 declare_rule! {
-    /// A statement that is likely to stop, outside a transaction and after statements that cannot run a second time.
+    /// A statement that may well fail, outside a transaction and after statements that cannot run a second time.
     ///
     /// ## Why it matters
     ///
-    /// Outside a transaction each statement stays when a later one stops. The migration tool has not recorded the migration
-    /// and runs it again from the start. The next run then fails at a statement that has already run, such as
-    /// `ALTER TABLE ... ADD COLUMN`, and so does each later deployment until somebody repairs the database by hand.
+    /// Outside a transaction each statement is already committed when a later one fails. The migration tool has not
+    /// recorded the migration and runs it again from the start. The next run then fails at a statement that has already
+    /// run, such as `ALTER TABLE ... ADD COLUMN`, and so does each later deployment until somebody repairs the database
+    /// by hand.
     ///
-    /// Likely to stop are concurrent builds (timeouts, deadlocks, duplicate keys), checks of existing rows, changes of all
-    /// rows of a table, and a wait for a strong lock under `lock_timeout`.
+    /// Such statements are concurrent builds (timeouts, deadlocks, duplicate keys), checks of existing rows, changes of
+    /// all rows of a table, and waits for a strong lock under `lock_timeout`.
     ///
     /// ## Example
     ///
@@ -47,13 +48,13 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - in a transaction, which is rolled back as a whole, with nothing before it
+    /// - statements in a transaction, which is rolled back as a whole, if nothing runs before it
     /// - all earlier statements can run again: `IF NOT EXISTS`, `IF EXISTS`, `OR REPLACE`. pgvet runs them a second time on
     ///   its model of the schema to find out.
     /// - the tool continues with the statement that failed, as Atlas does
     ///
-    /// The finding is only possible (`--confidence possible`) if nothing shows which program runs the file, and no statement
-    /// of it has to run outside a transaction.
+    /// If nothing shows which program runs the file, and no statement of it has to run outside a transaction, its
+    /// confidence is `possible`, and it is shown only with `--confidence possible`.
     "retry-blocked", Transaction, Warning,
     { recommended: false }
     statement = check,
@@ -154,9 +155,9 @@ fn blocker<'a>(context: &RuleContext<'a>, stopped: &Catalog, end: u32) -> Option
 }
 
 fn message(context: &RuleContext<'_>, blocker: &Blocker<'_>) -> String {
-    let what = if context.effects.index_builds.is_empty() { "this" } else { "this build" };
+    let what = if context.effects.index_builds.is_empty() { "this statement" } else { "this index build" };
     format!(
-        "if {what} stops, the statements before it stay, and the next run of the migration fails: {}",
+        "if {what} fails, the statements before it are already committed, and the next run of the migration fails: {}",
         blocker.failure.reason
     )
 }
@@ -164,7 +165,7 @@ fn message(context: &RuleContext<'_>, blocker: &Blocker<'_>) -> String {
 fn help(context: &RuleContext<'_>, blocker: &Blocker<'_>) -> String {
     let guard = match blocker.statement.ast().and_then(missing_guard) {
         Some(guard) if !guard.contains("transaction") => {
-            format!(", or {guard} at the statement where the next run fails")
+            format!("; or, at the statement where the next run fails, {guard}")
         }
         _ => String::new(),
     };
@@ -175,11 +176,11 @@ fn help(context: &RuleContext<'_>, blocker: &Blocker<'_>) -> String {
     let again = run_again(context);
     let recovery = match left {
         Some(build) => format!(
-            "drop the invalid index, remove the statements that have run from the file, and {again}:\n    \
+            "drop the invalid index, delete from the file the statements that have already run, and {again}:\n    \
              DROP INDEX CONCURRENTLY IF EXISTS {};",
             sql_name(context, &build.index)
         ),
-        None => format!("remove the statements that have run from the file, and {again}"),
+        None => format!("delete from the file the statements that have already run, and {again}"),
     };
-    format!("move this statement to a separate migration{guard}. If it has stopped, {recovery}")
+    format!("move this statement to a separate migration{guard}. If it has already failed, {recovery}")
 }

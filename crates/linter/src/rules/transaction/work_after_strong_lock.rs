@@ -38,21 +38,21 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - For changes of bounded rows: constants, or the rows of a bounded query, for all columns of a unique index; a
-    ///   range of a numeric key with both ends; LIMIT.
-    /// - For a query whose rows an index finds, or that the first row answers, or the end of an index.
-    /// - For work on tables that are new and empty, that can have one row only, or that the same transaction made and
-    ///   fills with a few rows, written out or of the system catalogs.
-    /// - For locks on tables that the same transaction created.
-    /// - If the slow statement stops the writes of its table itself, as a plain `CREATE INDEX` or `SET NOT NULL` does:
-    ///   the rule about that statement says how to do it outside of the transaction.
+    /// - changes of bounded rows: constants, or the rows of a bounded query, for all columns of a unique index; a range
+    ///   of a numeric key with both ends; LIMIT.
+    /// - queries whose rows an index finds, or that need only the first row or the end of an index
+    /// - work on tables that are new and empty, that can have only one row, or that the same transaction created and
+    ///   fills with a few rows, written out or from the system catalogs
+    /// - locks on tables that the same transaction created
+    /// - slow statements that block writes to their table themselves, such as a plain `CREATE INDEX` or `SET NOT NULL`:
+    ///   the rule about that statement says how to run it outside the transaction
     ///
     /// It is reported once for each transaction, at the first slow statement.
     ///
     /// ## Confidence
     ///
-    /// A finding is `likely`. It is only `possible` if the statement changes rows that constants, or values that only
-    /// run time knows, pick by an index.
+    /// A finding is `likely`. It is only `possible` if the statement changes rows that an index selects by constants,
+    /// or by values that are known only at run time.
     "work-after-strong-lock", Transaction, Error,
     {
         sources: &["eugene/E4", "pgls/runningStatementWhileHoldingAccessExclusive", "gitlab/with_lock_retries"],

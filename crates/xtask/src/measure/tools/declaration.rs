@@ -15,7 +15,7 @@ pub struct Declaration {
     pub name: String,
     /// The name that its users know.
     pub title: String,
-    /// As pgvet knows it; absent if pgvet takes its files for plain scripts.
+    /// As pgvet knows it; absent if pgvet treats its files as plain scripts.
     pub tool: Option<Tool>,
     /// The versions that are run, the newest last.
     pub versions: Vec<String>,
