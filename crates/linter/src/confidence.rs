@@ -105,6 +105,20 @@ pub enum Assumption {
     MayStopThoughEmpty { table: SmolStr },
     /// Nothing shows that a program opens no transaction around the file.
     NoTransactionAround,
+    /// A new object is meant to take the place of one that is dropped.
+    TakesThePlace { old: SmolStr, new: SmolStr },
+    /// A database has applied the migrations of the base revision.
+    BaseIsApplied,
+    /// A database has applied what is committed, which may be on this branch alone.
+    CommitIsApplied,
+    /// The result depends on the order of the migrations.
+    OrderMatters,
+    /// No other migration of the change does what the removed ones did.
+    NotReplaced,
+    /// The migration tool compares checksums of files.
+    ChecksumsCompared,
+    /// The migration tool identifies migrations by their whole names.
+    NamesCompared,
 }
 
 /// What speaks against a row with the key that an INSERT gives.
@@ -160,7 +174,12 @@ impl Assumption {
     pub fn is_usual(&self) -> bool {
         matches!(
             self,
-            Self::Large { .. } | Self::InUse { .. } | Self::ManyRows { .. } | Self::KeyTaken { .. } | Self::MayStop
+            Self::Large { .. }
+                | Self::InUse { .. }
+                | Self::ManyRows { .. }
+                | Self::KeyTaken { .. }
+                | Self::MayStop
+                | Self::BaseIsApplied
         )
     }
 
@@ -180,6 +199,7 @@ impl Assumption {
             | Self::DefaultOfTool
             | Self::HistoryComplete
             | Self::MayStop
+            | Self::BaseIsApplied
             | Self::RunByTool { .. } => Confidence::Likely,
             Self::LargeThoughListed { .. }
             | Self::LargeThoughReadAsOneRow { .. }
@@ -201,6 +221,12 @@ impl Assumption {
             | Self::ExistsAsUsed { .. }
             | Self::EarlierRefusalCorrected => Confidence::Possible,
             Self::MayStopThoughEmpty { .. } | Self::NoTransactionAround | Self::CopyNotRun => Confidence::Possible,
+            Self::CommitIsApplied
+            | Self::TakesThePlace { .. }
+            | Self::OrderMatters
+            | Self::NotReplaced
+            | Self::ChecksumsCompared
+            | Self::NamesCompared => Confidence::Possible,
         }
     }
 }
@@ -300,6 +326,19 @@ impl fmt::Display for Assumption {
             ),
             Self::CopyNotRun => {
                 f.write_str("assumes that psql does not run the COPY, because it fails or is in a branch")
+            }
+            Self::TakesThePlace { old, new } => write!(f, "assumes that `{new}` is meant to take the place of `{old}`"),
+            Self::BaseIsApplied => {
+                f.write_str("assumes that a database has applied the migrations of the base revision")
+            }
+            Self::CommitIsApplied => f.write_str(
+                "assumes that a database has applied what is committed, although it may be on this branch alone",
+            ),
+            Self::OrderMatters => f.write_str("assumes that the result depends on the order of the migrations"),
+            Self::NotReplaced => f.write_str("assumes that the other changed migrations do not do what this one did"),
+            Self::ChecksumsCompared => f.write_str("assumes that the migration tool compares checksums of files"),
+            Self::NamesCompared => {
+                f.write_str("assumes that the migration tool identifies migrations by their whole names")
             }
             Self::MayStop => f.write_str("assumes that this can stop: a timeout, a deadlock or a lost connection"),
             Self::MayStopThoughEmpty { table } => {

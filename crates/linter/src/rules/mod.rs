@@ -95,6 +95,7 @@ static RULES: &[&Rule] = &[
     &data::bulk_change_in_loop::RULE,
     &data::exception_driven_upsert::RULE,
     &data::insert_may_violate_unique::RULE,
+    &data::looks_like_rename::RULE,
     &data::missing_analyze::RULE,
     &data::select_then_insert::RULE,
     &data::system_catalog_write::RULE,
