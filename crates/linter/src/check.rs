@@ -12,11 +12,12 @@ use crate::effect::Effects;
 use crate::execute::InFile;
 use crate::fix::spare_placeholders;
 use crate::guard::run_rule;
+use crate::incident::Incident;
 use crate::passes;
 use crate::replay::{Replay, StatementVisit, Visitor, stands_for};
 use crate::report::{self, Reporter};
 use crate::routine::{Endings, Routine, RoutineContext, RoutineReader, Routines};
-use crate::rule::{Earlier, MigrationContext, Rule};
+use crate::rule::{Category, Earlier, MigrationContext, Rule};
 use crate::rules::{self, lasting::Lasting};
 use crate::runner::{AfterCommit, Refusal, Runner};
 use crate::session::Session;
@@ -83,6 +84,8 @@ pub struct Migration<'a> {
     pub runner: Runner,
     /// What the program refuses of the file: all of it belongs to the first migration of the file that is run.
     pub refusals: &'a [Refusal],
+    /// What has happened to it since databases have applied migrations: all of it belongs to one migration of the file.
+    pub incidents: &'a [Incident],
     /// Report findings, or only replay it as history?
     pub report: bool,
     /// A dump of a schema and no migration: what it creates counts as existing.
@@ -109,6 +112,7 @@ impl<'a> Migration<'a> {
             strings: &[],
             runner: Runner::default(),
             refusals: &[],
+            incidents: &[],
             report: true,
             baseline: false,
             ordered: true,
@@ -577,7 +581,7 @@ impl Visitor for Checker<'_> {
         self.found.extend(found);
     }
 
-    /// What is said about the text holds for the way back, too.
+    /// What is said about the text, and about the file among the others, holds for rollback migrations, too.
     fn way_back_read(&mut self, file: u32, migration: &Migration<'_>) {
         if !migration.report {
             return;
@@ -589,6 +593,9 @@ impl Visitor for Checker<'_> {
             MigrationContext { file, migration, migrations, session, before, after, ran: &[], settings, reader };
         let about_text = [&rules::engine::ambiguous_text::RULE, &rules::engine::unchecked_psql_command::RULE];
         self.found.extend(found_in_migration(&context, &about_text));
+        let about_history: Vec<_> =
+            rules::all().iter().copied().filter(|rule| rule.meta.category == Category::History).collect();
+        self.found.extend(found_in_migration(&context, &about_history));
     }
 }
 

@@ -18,6 +18,7 @@ mod execute;
 pub mod expression;
 pub mod fix;
 mod guard;
+pub mod incident;
 pub mod lexer;
 mod passes;
 pub mod plpgsql;

@@ -33,6 +33,8 @@ pub enum Category {
     Plpgsql,
     Schema,
     Security,
+    /// Migrations that databases have applied, and those that come after them.
+    History,
 }
 
 impl Category {
@@ -47,6 +49,7 @@ impl Category {
             Self::Plpgsql => "plpgsql",
             Self::Schema => "schema",
             Self::Security => "security",
+            Self::History => "history",
         }
     }
 
@@ -54,7 +57,7 @@ impl Category {
     pub(crate) fn grows_with_tables(self) -> bool {
         match self {
             Self::Locking | Self::Transaction | Self::Data | Self::Bloat | Self::Plpgsql | Self::Schema => true,
-            Self::Engine | Self::Compatibility | Self::Security => false,
+            Self::Engine | Self::Compatibility | Self::Security | Self::History => false,
         }
     }
 
