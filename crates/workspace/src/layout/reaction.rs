@@ -65,13 +65,13 @@ const fn refuses_unless(saying: &'static str, unless: &'static str) -> Consequen
 }
 
 /// A tool that refuses to run after a migration is gone under its name or version.
-const fn missing(refusal: Consequence, rest: Reactions) -> Reactions {
-    Reactions { renumbered: refusal, removed: refusal, newest_removed: refusal, ..rest }
+const fn missing(refusal: Consequence, rest: &Reactions) -> Reactions {
+    Reactions { renumbered: refusal, removed: refusal, newest_removed: refusal, ..*rest }
 }
 
 /// A tool that refuses to run while two migrations have one version.
-const fn unique(refusal: Consequence, rest: Reactions) -> Reactions {
-    Reactions { same_as_applied: refusal, same_version: refusal, ..rest }
+const fn unique(refusal: Consequence, rest: &Reactions) -> Reactions {
+    Reactions { same_as_applied: refusal, same_version: refusal, ..*rest }
 }
 
 const RECORDED: Consequence = refuses("duplicate key value violates unique constraint");
@@ -82,14 +82,14 @@ impl Tool {
             Self::Plain | Self::Liquibase => UNKNOWN,
             Self::Goose => unique(
                 refuses("panic: goose: duplicate version … detected"),
-                Reactions {
+                &Reactions {
                     late: refuses_unless("found 1 missing migrations", "run it once with `-allow-missing`"),
                     ..BY_VERSION
                 },
             ),
             Self::GolangMigrate => unique(
                 refuses("duplicate migration file"),
-                Reactions { late: Skips, newest_removed: refuses("no migration found for version …"), ..BY_VERSION },
+                &Reactions { late: Skips, newest_removed: refuses("no migration found for version …"), ..BY_VERSION },
             ),
             Self::Dbmate => Reactions { same_version: RECORDED, ..BY_VERSION },
             // What is not recorded yet when the second one comes was recorded by the first.
@@ -98,18 +98,18 @@ impl Tool {
             Self::Diesel => Reactions { same_version: Skips, ..BY_VERSION },
             Self::SqlMigrate => {
                 let refusal = refuses("unknown migration in database");
-                missing(refusal, Reactions { retitled: refusal, ..BY_NAME })
+                missing(refusal, &Reactions { retitled: refusal, ..BY_NAME })
             }
             Self::NodePgMigrate => {
                 let refusal = refuses_unless(
                     "Not run migration … is preceding already run migration …",
                     "run it once with `--no-check-order`",
                 );
-                missing(refusal, Reactions { retitled: refusal, late: refusal, ..BY_NAME })
+                missing(refusal, &Reactions { retitled: refusal, late: refusal, ..BY_NAME })
             }
             Self::Postgrator => unique(
                 refuses("Two migrations found with version … and action do"),
-                Reactions { edited: refuses("MD5 checksum failed for migration […]"), late: Skips, ..BY_VERSION },
+                &Reactions { edited: refuses("MD5 checksum failed for migration […]"), late: Skips, ..BY_VERSION },
             ),
             Self::Sqlx => {
                 let edited = refuses("migration … was previously applied but has been modified");
@@ -117,7 +117,7 @@ impl Tool {
                     "migration … was previously applied but is missing in the resolved migrations",
                     "run it once with `--ignore-missing`",
                 );
-                missing(gone, Reactions { edited, same_as_applied: edited, same_version: RECORDED, ..BY_VERSION })
+                missing(gone, &Reactions { edited, same_as_applied: edited, same_version: RECORDED, ..BY_VERSION })
             }
             Self::Refinery => {
                 let edited = refuses_unless(
@@ -128,7 +128,7 @@ impl Tool {
                     refuses_unless("migration … is missing from the filesystem", "call `set_abort_missing(false)`");
                 let rest = Reactions { edited, retitled: edited, late: gone, ..UNKNOWN };
                 let repeated = refuses("migration … is repeated, migration versions must be unique");
-                Reactions { same_as_applied: edited, same_version: repeated, ..missing(gone, rest) }
+                Reactions { same_as_applied: edited, same_version: repeated, ..missing(gone, &rest) }
             }
             Self::Flyway => {
                 let edited = refuses_unless(
@@ -145,7 +145,7 @@ impl Tool {
                 );
                 let retitled = refuses("Migration description mismatch for migration version …");
                 let rest = Reactions { edited, retitled, late, ..UNKNOWN };
-                unique(refuses("Found more than one migration with version …"), missing(gone, rest))
+                unique(refuses("Found more than one migration with version …"), &missing(gone, &rest))
             }
             Self::Prisma => Reactions { retitled: Runs, removed: Unknown, newest_removed: Unknown, ..BY_NAME },
             // Its journal names each file.
@@ -167,7 +167,7 @@ impl Tool {
                     "Found local migration files to be inserted before the last migration on remote database",
                     "run it once with `--include-all`",
                 );
-                missing(gone, Reactions { late, same_version: RECORDED, ..BY_VERSION })
+                missing(gone, &Reactions { late, same_version: RECORDED, ..BY_VERSION })
             }
             Self::GraphileMigrate => Reactions { edited: refuses("has the file been tampered with?"), ..UNKNOWN },
             Self::Sqitch => Reactions { edited: Ignores, ..UNKNOWN },
