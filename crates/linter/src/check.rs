@@ -5,6 +5,7 @@ mod in_code;
 use crate::declared::Subjects;
 use crate::diagnostic::Diagnostic;
 use crate::guard::run_rule;
+use crate::meta::Category;
 use crate::passes::{self, Hidden};
 use crate::report::{self, Reporter};
 use crate::rule::{Earlier, MigrationContext, RoutineContext, Rule};
@@ -352,7 +353,7 @@ impl Visitor for Checker<'_> {
         self.found.extend(found);
     }
 
-    /// Findings about the text are reported for rollback migrations, too.
+    /// Findings about the text, and about the file among the others, are reported for rollback migrations, too.
     fn rollback_migration_read(&mut self, file: u32, migration: &Migration<'_>) {
         if !migration.report {
             return;
@@ -364,6 +365,9 @@ impl Visitor for Checker<'_> {
             MigrationContext { file, migration, migrations, session, before, after, ran: &[], settings, reader };
         let about_text = [&rules::engine::ambiguous_text::RULE, &rules::engine::unchecked_psql_command::RULE];
         self.found.extend(found_in_migration(&context, &about_text));
+        let about_history: Vec<_> =
+            rules::all().iter().copied().filter(|rule| rule.meta.category == Category::History).collect();
+        self.found.extend(found_in_migration(&context, &about_history));
     }
 }
 

@@ -133,6 +133,20 @@ pub enum Assumption {
     RowsViolate { constraint: SmolStr },
     /// Writes of deployed code violate a new constraint of the table.
     WritesViolate { table: SmolStr },
+    /// A new object is meant to take the place of one that is dropped.
+    TakesThePlace { old: SmolStr, new: SmolStr },
+    /// A database has applied the migrations of the base revision.
+    BaseIsApplied,
+    /// A database has applied what is committed, which may be on this branch alone.
+    CommitIsApplied,
+    /// The result depends on the order of the migrations.
+    OrderMatters,
+    /// No other migration of the change does what the removed ones did.
+    NotReplaced,
+    /// The migration tool compares checksums of files.
+    ChecksumsCompared,
+    /// The migration tool identifies migrations by their whole names.
+    NamesCompared,
 }
 
 /// What speaks for writes to a table that are not lost after its rows were copied.
@@ -204,7 +218,12 @@ impl Assumption {
     pub fn is_usual(&self) -> bool {
         matches!(
             self,
-            Self::Large { .. } | Self::InUse { .. } | Self::ManyRows { .. } | Self::KeyTaken { .. } | Self::MayStop
+            Self::Large { .. }
+                | Self::InUse { .. }
+                | Self::ManyRows { .. }
+                | Self::KeyTaken { .. }
+                | Self::MayStop
+                | Self::BaseIsApplied
         )
     }
 
@@ -224,6 +243,7 @@ impl Assumption {
             | Self::DefaultOfTool
             | Self::HistoryComplete
             | Self::MayStop
+            | Self::BaseIsApplied
             | Self::RunByTool { .. } => Confidence::Likely,
             Self::LargeThoughListed { .. }
             | Self::LargeThoughReadAsOneRow { .. }
@@ -247,6 +267,12 @@ impl Assumption {
             Self::MayStopThoughEmpty { .. }
             | Self::NoTransactionAround
             | Self::CopyNotRun
+            | Self::CommitIsApplied
+            | Self::TakesThePlace { .. }
+            | Self::OrderMatters
+            | Self::NotReplaced
+            | Self::ChecksumsCompared
+            | Self::NamesCompared
             | Self::WritesNotCopied { .. }
             | Self::ReadBeforeFilled { .. }
             | Self::UsedThroughPolicy { .. }
@@ -362,6 +388,19 @@ impl fmt::Display for Assumption {
             ),
             Self::CopyNotRun => {
                 f.write_str("assumes that psql does not run the COPY, because it fails or is in a branch")
+            }
+            Self::TakesThePlace { old, new } => write!(f, "assumes that `{new}` is meant to replace `{old}`"),
+            Self::BaseIsApplied => {
+                f.write_str("assumes that a database has applied the migrations of the base revision")
+            }
+            Self::CommitIsApplied => f.write_str(
+                "assumes that a database has applied what is committed, although it may be on this branch alone",
+            ),
+            Self::OrderMatters => f.write_str("assumes that the result depends on the order of the migrations"),
+            Self::NotReplaced => f.write_str("assumes that the other changed migrations do not do what this one did"),
+            Self::ChecksumsCompared => f.write_str("assumes that the migration tool compares checksums of files"),
+            Self::NamesCompared => {
+                f.write_str("assumes that the migration tool identifies migrations by their whole names")
             }
             Self::MayStop => f.write_str("assumes that this can fail because of a timeout, a deadlock or a lost \
                                          connection"),

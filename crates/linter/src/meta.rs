@@ -18,6 +18,8 @@ pub enum Category {
     Plpgsql,
     Schema,
     Security,
+    /// Migrations that databases have applied, and those that come after them.
+    History,
 }
 
 impl Category {
@@ -32,6 +34,7 @@ impl Category {
             Self::Plpgsql => "plpgsql",
             Self::Schema => "schema",
             Self::Security => "security",
+            Self::History => "history",
         }
     }
 
@@ -39,7 +42,7 @@ impl Category {
     pub(crate) fn grows_with_tables(self) -> bool {
         match self {
             Self::Locking | Self::Transaction | Self::Data | Self::Bloat | Self::Plpgsql | Self::Schema => true,
-            Self::Engine | Self::Compatibility | Self::Security => false,
+            Self::Engine | Self::Compatibility | Self::Security | Self::History => false,
         }
     }
 

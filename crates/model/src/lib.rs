@@ -12,6 +12,7 @@ pub mod effect;
 pub mod execute;
 pub mod expression;
 pub mod memory;
+pub mod incident;
 pub mod migration;
 pub mod predict;
 pub mod production;

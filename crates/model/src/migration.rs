@@ -1,5 +1,6 @@
 //! The input of a run: migrations, and the behaviour of the programs that run them.
 
+use crate::incident::Incident;
 use crate::deployment::Deployment;
 use crate::runner::{AfterCommit, Refusal, Runner};
 use pgvet_syntax::source::{SourceFile, TextRange};
@@ -45,6 +46,8 @@ pub struct Migration<'a> {
     /// The parts of the file that the program refuses: all of them belong to the first migration of the file that is
     /// run.
     pub refusals: &'a [Refusal],
+    /// What has happened to it since databases have applied migrations: all of it belongs to one migration of the file.
+    pub incidents: &'a [Incident],
     /// Whether to report findings, or only to replay it as history.
     pub report: bool,
     /// Whether it is a dump of a schema and not a migration: everything that it creates exists from the beginning.
@@ -71,6 +74,7 @@ impl<'a> Migration<'a> {
             strings: &[],
             runner: Runner::default(),
             refusals: &[],
+            incidents: &[],
             report: true,
             baseline: false,
             ordered: true,

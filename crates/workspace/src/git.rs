@@ -7,6 +7,7 @@ use crate::identity::identity;
 use crate::problem::{Problem, display};
 use crate::skipped;
 use command::Git;
+use pgvet_model::incident::Applied;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -30,6 +31,14 @@ pub(crate) struct Changes {
     submodules: BTreeSet<PathBuf>,
     /// Files with SQL that are no longer where they were.
     deleted: BTreeSet<PathBuf>,
+    /// The texts of the base revision for files with SQL that were edited since, by the identity that they had.
+    before: BTreeMap<PathBuf, Vec<u8>>,
+    /// The new identities of files with SQL that have another name, by the old ones.
+    renamed: BTreeMap<PathBuf, PathBuf>,
+    /// Files with SQL of the base branch that were added since this one left it.
+    only_in_base: BTreeSet<PathBuf>,
+    /// Whether the base revision is that of another branch.
+    is_other_branch: bool,
     /// For [`ChangeSelection::Staged`], what the index holds of files with SQL whose text on disk is another one; `None`
     /// if it does not hold the file.
     index: BTreeMap<PathBuf, Option<Vec<u8>>>,
@@ -51,6 +60,43 @@ impl Changes {
     /// Returns the files with SQL that are no longer where they were.
     pub(crate) fn deleted(&self) -> impl Iterator<Item = &Path> {
         self.deleted.iter().map(PathBuf::as_path)
+    }
+
+    /// What counts as applied.
+    pub(crate) fn applied(&self) -> Applied {
+        if self.is_other_branch { Applied::InBase } else { Applied::Committed }
+    }
+
+    /// The old identity of a file that has another name.
+    pub(crate) fn renamed_from(&self, identity: &Path) -> Option<&Path> {
+        self.renamed.iter().find(|(_, new)| *new == identity).map(|(old, _)| old.as_path())
+    }
+
+    /// The new identity of a file that had this one.
+    pub(crate) fn renamed_to(&self, identity: &Path) -> Option<&Path> {
+        self.renamed.get(identity).map(PathBuf::as_path)
+    }
+
+    /// Whether the base revision lacks the file, under whatever name.
+    pub(crate) fn is_new(&self, identity: &Path) -> bool {
+        self.of(identity) == Some(Change::Added) && self.renamed_from(identity).is_none()
+    }
+
+    /// The text that a file had in the base revision, if that was another one.
+    pub(crate) fn before(&self, identity: &Path) -> Option<&[u8]> {
+        let before = self.before.get(identity);
+        before.or_else(|| self.before.get(self.renamed_from(identity)?)).map(Vec::as_slice)
+    }
+
+    /// Returns the files with SQL that the base revision has, and that have another name or are gone.
+    pub(crate) fn gone(&self) -> impl Iterator<Item = &Path> {
+        let gone: BTreeSet<&Path> = self.deleted().chain(self.renamed.keys().map(PathBuf::as_path)).collect();
+        gone.into_iter()
+    }
+
+    /// Returns the files with SQL that only the base branch has.
+    pub(crate) fn only_in_base(&self) -> impl Iterator<Item = &Path> {
+        self.only_in_base.iter().map(PathBuf::as_path)
     }
 
     /// Whether the next commit does not hold the file.
@@ -99,8 +145,12 @@ impl Repository {
     fn look(&self, selection: &ChangeSelection, changes: &mut Changes) -> Result<(), Problem> {
         match selection {
             ChangeSelection::Since(revision) => {
-                let base = self.merge_base(revision)?;
+                let Base { tip, base } = self.base(revision)?;
+                changes.is_other_branch = true;
                 self.changed(&[&base], changes)?;
+                if tip != base {
+                    self.added_to_base(&base, &tip, changes)?;
+                }
             }
             ChangeSelection::Staged => {
                 self.changed(&["--cached"], changes)?;
@@ -175,24 +225,55 @@ impl Repository {
     fn changed(&self, what: &[&str], changes: &mut Changes) -> Result<(), Problem> {
         // Of a submodule only its commit counts: to ask for more would run git with the configuration in it.
         let mut arguments = vec!["diff", "--raw", "-z", "--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty"];
-        arguments.extend(["--find-renames", "--diff-filter=ACDMRT"]);
+        arguments.extend(["--no-abbrev", "--find-renames", "--diff-filter=ACDMRT"]);
         arguments.extend(what);
         arguments.push("--");
-        for Named { name, change, is_submodule } in changed_names(&self.fields(&arguments)?) {
-            let is_sql = skipped::is_sql(&name.to_string_lossy());
+        let is_sql = |name: &OsString| skipped::is_sql(&name.to_string_lossy());
+        let mut edited = Vec::new();
+        for Named { name, old, before, change, keeps_text, is_submodule } in changed_names(&self.fields(&arguments)?) {
+            let is_file = !is_submodule && is_sql(&name);
+            if let Some(old) = old.filter(|old| is_file && is_sql(old)) {
+                let new = identity(&self.git.top.join(&name));
+                changes.renamed.insert(identity(&self.git.top.join(&old)), new);
+                edited.extend(before.map(|before| (old, before)));
+            } else if is_file && change == Some(Change::Modified) {
+                edited.extend(before.map(|before| (name.clone(), before)));
+            }
+            let is_sql = is_sql(&name);
             let path = identity(&self.git.top.join(name));
             match change {
+                _ if keeps_text => {}
                 _ if is_submodule => drop(changes.submodules.insert(path)),
                 Some(change) => drop(changes.files.insert(path, change)),
                 None if is_sql => drop(changes.deleted.insert(path)),
                 None => {}
             }
         }
+        self.keep_before(edited, changes)
+    }
+
+    /// Files that the base branch has got since this one left it.
+    fn added_to_base(&self, base: &str, tip: &str, changes: &mut Changes) -> Result<(), Problem> {
+        let added = ["diff", "--name-only", "-z", "--no-ext-diff", "--no-textconv", "--no-renames", "--diff-filter=A"];
+        let names = self.fields(&[&added[..], &["--ignore-submodules", base, tip, "--"]].concat())?;
+        let files = names.into_iter().filter(|name| skipped::is_sql(&name.to_string_lossy()));
+        let files = files.map(|name| self.git.top.join(name)).filter(|path| !path.exists());
+        changes.only_in_base.extend(files.map(|path| identity(&path)));
         Ok(())
     }
 
-    /// The commit where HEAD left the revision.
-    fn merge_base(&self, revision: &str) -> Result<String, Problem> {
+    /// The texts of objects, for files by their names.
+    fn keep_before(&self, objects: Vec<(OsString, String)>, changes: &mut Changes) -> Result<(), Problem> {
+        let ids: Vec<&str> = objects.iter().map(|(_, id)| id.as_str()).collect();
+        let texts = self.git.blobs(&ids);
+        let texts = texts.map_err(|message| self.problem(format!("git refused: {message}"), None))?;
+        let files = objects.iter().zip(texts);
+        changes.before.extend(files.map(|((name, _), text)| (identity(&self.git.top.join(name)), text)));
+        Ok(())
+    }
+
+    /// The revision, and the commit where HEAD left it.
+    fn base(&self, revision: &str) -> Result<Base, Problem> {
         let commit = format!("{revision}^{{commit}}");
         let known = if revision.starts_with('-') {
             Err(String::new())
@@ -209,7 +290,7 @@ impl Repository {
             return Err(self.problem(format!("has no revision `{revision}` in its repository"), Some(help)));
         };
         if let Ok(base) = self.git.line(&["merge-base", &commit, "HEAD"]) {
-            return Ok(base);
+            return Ok(Base { tip: commit, base });
         }
         let help = if self.is_shallow() {
             "this is a shallow clone: fetch the history first (`git fetch --unshallow`; `fetch-depth: 0` for \
@@ -223,6 +304,13 @@ impl Repository {
     fn is_shallow(&self) -> bool {
         self.git.line(&["rev-parse", "--is-shallow-repository"]).is_ok_and(|answer| answer == "true")
     }
+}
+
+/// A branch that this one comes from.
+struct Base {
+    tip: String,
+    /// The last commit that both have.
+    base: String,
 }
 
 /// A name as git prints it.
@@ -252,8 +340,14 @@ fn name_of(bytes: &[u8]) -> OsString {
 #[derive(Debug, PartialEq, Eq)]
 struct Named {
     name: OsString,
+    /// The name that it had, if that was another one.
+    old: Option<OsString>,
+    /// The object with the text that it had.
+    before: Option<String>,
     /// `None` if it is no longer there.
     change: Option<Change>,
+    /// Whether nothing but a description in its name has changed.
+    keeps_text: bool,
     is_submodule: bool,
 }
 
@@ -269,25 +363,29 @@ fn changed_names(fields: &[OsString]) -> Vec<Named> {
         let entry = entry.to_string_lossy();
         let mut parts = entry.trim_start_matches(':').split(' ');
         let (old_mode, mode) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+        let before = parts.next().unwrap_or_default();
         let status = parts.next_back().unwrap_or_default();
-        let old = if status.starts_with(['R', 'C']) { fields.next() } else { None };
+        let copied = if status.starts_with(['R', 'C']) { fields.next() } else { None };
         let Some(name) = fields.next() else { break };
+        let old = copied.filter(|_| status.starts_with('R'));
         let stays = old.is_some_and(|old| {
             let (old, new) = (Path::new(old), Path::new(name));
             old.parent() == new.parent() && version(old) == version(new)
         });
         let change = match status.as_bytes().first() {
             Some(b'D') => None,
-            Some(b'R') if stays && status == "R100" => continue,
             Some(b'R') if stays => Some(Change::Modified),
             Some(b'A' | b'C' | b'R') => Some(Change::Added),
             _ => Some(Change::Modified),
         };
-        if let Some(old) = old.filter(|_| status.starts_with('R') && !stays) {
-            names.push(Named { name: old.clone(), change: None, is_submodule: false });
+        let (before, keeps_text) = (Some(before.to_owned()), stays && status == "R100");
+        if let Some(old) = old.filter(|_| !stays) {
+            let gone =
+                Named { name: old.clone(), old: None, before: None, change: None, keeps_text, is_submodule: false };
+            names.push(gone);
         }
         let is_submodule = mode == SUBMODULE || (change.is_none() && old_mode == SUBMODULE);
-        names.push(Named { name: name.clone(), change, is_submodule });
+        names.push(Named { name: name.clone(), old: old.cloned(), change, before, keeps_text, is_submodule });
     }
     names
 }

@@ -13,6 +13,7 @@ mod discovery;
 mod fingerprint;
 pub mod framework;
 mod git;
+mod history;
 mod identity;
 mod ignored;
 pub mod inert;

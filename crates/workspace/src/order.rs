@@ -60,6 +60,12 @@ pub(crate) fn sequence(path: &Path) -> PathBuf {
     key(path, None, LETTERS).sequence
 }
 
+/// The version that the name begins with, such that equal ones are equal for a tool that reads numbers.
+pub(crate) fn version(path: &Path) -> Option<Vec<Number>> {
+    let key = key(path, None, LETTERS);
+    (key.class == Class::Versioned).then(|| trim_zeros(key.version))
+}
+
 /// Whether the name begins with a version.
 pub(crate) fn is_versioned(path: &Path) -> bool {
     key(path, None, LETTERS).class != Class::Unversioned

@@ -3,6 +3,8 @@
 use crate::config::{Config, ConfigError, Configs, absolute};
 use crate::discovery::{self, files_at};
 use crate::git::{self, Change, Changes};
+use crate::history::gone::{as_named_below, named_folders, note_on_deleted, stand_ins};
+use crate::history::{self, Past};
 use crate::identity::{Identities, identity};
 use crate::known_order::UnknownOrder;
 use crate::layout::Folders;
@@ -49,13 +51,26 @@ pub(crate) struct Source {
     pub(crate) unknown_order: Option<UnknownOrder>,
     /// Whether git calls it new.
     pub(crate) is_added: bool,
+    /// What git says about it.
+    pub(crate) past: Past,
     pub(crate) config: Arc<Config>,
 }
 
 impl Source {
     /// A file that is named by itself.
-    fn new(path: PathBuf, role: Role, config: Arc<Config>) -> Self {
-        Self { path, is_stdin: false, found: false, role, database: 0, unknown_order: None, is_added: false, config }
+    pub(crate) fn new(path: PathBuf, role: Role, config: Arc<Config>) -> Self {
+        let past = Past::default();
+        Self {
+            path,
+            is_stdin: false,
+            found: false,
+            role,
+            database: 0,
+            unknown_order: None,
+            is_added: false,
+            past,
+            config,
+        }
     }
 }
 
@@ -74,6 +89,8 @@ pub(crate) struct Plan {
     /// The files that are reported; `None`: all that are in the run.
     pub(crate) named: Option<Named>,
     identities: Identities,
+    /// The applied migrations that are gone and reported as findings.
+    removed: BTreeSet<PathBuf>,
 }
 
 /// A file that the user asked for.
@@ -112,13 +129,16 @@ impl Plan {
         if let Some(changes) = &changes {
             let is_changed = |file: &Skipped| changes.of(&plan.identities.of(&file.path)).is_some();
             plan.skipped.retain(is_changed);
-            plan.notes.extend(note_on_deleted(changes, request, &configs)?);
             asked.retain(|file| !changes.is_unknown_to_index(&file.identity));
             asked.extend(only_staged(changes, &asked, request, &configs, folders)?);
             let staged = changes.staged_texts();
             plan.texts = (!staged.is_empty()).then(|| request.texts.with_staged(staged));
         }
         plan.group(request, asked, changes.as_ref(), folders);
+        if let Some(changes) = &changes {
+            let note = note_on_deleted(changes, &named_folders(&asked_folders(request)), &configs, &plan.removed)?;
+            plan.notes.extend(note);
+        }
         Ok(plan)
     }
 
@@ -228,6 +248,16 @@ impl Plan {
         if root.is_some() {
             mark_unversioned(&mut sources);
         }
+        let removed = match changes {
+            Some(changes) => {
+                history::mark(&mut sources, changes, &self.identities);
+                let gone = stand_ins(&sources, changes, &named_folders(&asked_folders(request)), &self.identities);
+                let (removed, paths): (Vec<Source>, Vec<Vec<PathBuf>>) = gone.into_iter().unzip();
+                self.removed.extend(paths.into_iter().flatten());
+                removed
+            }
+            None => Vec::new(),
+        };
         let asked = request.start_after.as_slice();
         let wanted = if asked.is_empty() { &config.migrations.start_after } else { asked };
         start_after.apply(wanted, &mut sources, is_complete);
@@ -239,6 +269,7 @@ impl Plan {
             self.sources.push(Source { database, ..baseline });
         }
         self.sources.extend(sources);
+        self.sources.extend(removed);
         self.databases.push(Database { root: root.unwrap_or_default(), config });
     }
 }
@@ -508,17 +539,6 @@ fn asked_folders(request: &Request) -> BTreeSet<PathBuf> {
     if folders.is_empty() { BTreeSet::from([PathBuf::from(".")]) } else { folders }
 }
 
-/// The folders that the request names, without links, each with the way the user named it.
-fn named_folders(request: &Request) -> Vec<(PathBuf, PathBuf)> {
-    let folders = asked_folders(request).into_iter();
-    folders.map(|folder| (identity(&folder), folder)).collect()
-}
-
-/// The path of a file below one of the folders, as the user would name it.
-fn as_named_below(path: &Path, folders: &[(PathBuf, PathBuf)]) -> Option<(PathBuf, PathBuf)> {
-    folders.iter().find_map(|(real, named)| Some((named.join(path.strip_prefix(real).ok()?), named.clone())))
-}
-
 /// Files that only the next commit holds: they are not on disk, so no walk finds them.
 fn only_staged(
     changes: &Changes,
@@ -527,7 +547,7 @@ fn only_staged(
     configs: &Configs,
     folders: &Folders,
 ) -> Result<Vec<Asked>, ConfigError> {
-    let named = named_folders(request);
+    let named = named_folders(&asked_folders(request));
     let mut found = Vec::new();
     for identity in changes.staged_texts().into_keys().filter(|path| !path.exists() && changes.of(path).is_some()) {
         let Some((path, folder)) = as_named_below(&identity, &named) else { continue };
@@ -544,30 +564,6 @@ fn only_staged(
     Ok(found)
 }
 
-/// Reports migrations that were deleted, or moved out of their folder.
-fn note_on_deleted(changes: &Changes, request: &Request, configs: &Configs) -> Result<Option<Problem>, ConfigError> {
-    let named = named_folders(request);
-    let mut deleted = Vec::new();
-    for path in changes.deleted() {
-        let Some((path, folder)) = as_named_below(path, &named) else { continue };
-        let parent = path.parent().unwrap_or(Path::new(""));
-        let is_named = || roots::named_folder(parent, &mut roots::Repositories::default()).is_some();
-        let is_migration = order::is_versioned(&path) || is_named();
-        let is_skipped = skipped::Names::default().skip(&folder, &path).is_some();
-        if is_migration && !is_skipped && !configs.of(parent)?.is_excluded(&path) {
-            deleted.push(path);
-        }
-    }
-    let Some(first) = deleted.first() else { return Ok(None) };
-    let others = match deleted.len() - 1 {
-        0 => "was",
-        1 => "and 1 other migration were",
-        count => &format!("and {count} other migrations were"),
-    };
-    let message = format!("{others} deleted or moved: databases that have run it keep its changes");
-    let help = "restore what has run anywhere, and undo it in a new migration; some tools refuse to run without it";
-    Ok(Some(Problem::new(first, message, Some(help))))
-}
 
 /// Looks for the migrations after which findings count.
 #[derive(Default)]

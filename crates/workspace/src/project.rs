@@ -3,6 +3,7 @@
 use crate::cache::Warm;
 use crate::config::{Config, ConfigError, ConfigSource, Patterns, absolute};
 use crate::git::ChangeSelection;
+use crate::history::{self, Past};
 use crate::known_order::{self, UnknownOrder};
 use crate::layout::{self, Folders, Layout, Section, Sign, Tool};
 use crate::placeholders::{Substitution, substitute};
@@ -14,6 +15,7 @@ use crate::roots::{self, Repositories};
 use crate::skipped::Skipped;
 use crate::texts::Texts;
 use crate::{order, parallel};
+use pgvet_model::incident::Incident;
 use pgvet_linter::settings::Settings;
 use pgvet_model::migration::{Direction, Migration};
 use pgvet_model::predict::{self, StatementEffects};
@@ -84,6 +86,9 @@ pub struct ProjectFile {
     pub path: PathBuf,
     /// The nearest configuration.
     pub config: Arc<Config>,
+    /// What git says about it, and what has happened to it since databases have applied migrations.
+    pub(crate) past: Past,
+    pub(crate) incidents: Vec<Incident>,
     /// The original text, if placeholders were replaced before it was parsed.
     pub(crate) original: Option<Box<Original>>,
 }
@@ -153,6 +158,7 @@ impl Project {
         }
         let (mut files, foreign) = purpose::exclude(files, folders);
         known_order::compare_tools(&mut files, &databases);
+        history::compare_versions(&mut files);
         // A hook gets notes about the files that it names only.
         notes.extend(foreign.note.filter(|_| named.is_none()));
         notes.extend(layout::stray::note(&files));
@@ -201,11 +207,14 @@ impl Project {
             database: file.database,
             unknown_order: file.unknown_order,
             is_added: file.layout.release == Some(RELEASE_OF_ADDED),
+            past: file.past.clone(),
             config: Arc::clone(&file.config),
         };
         let path = file.shown().path.clone();
         let parse = |_: &Path, text| Arc::new(statement::parse_file(text));
+        let incidents = std::mem::take(&mut file.incidents);
         *file = project_file(SourceFile::new(path, text), file.encoding, source, &Folders::default(), parse);
+        file.incidents = incidents;
         self.warm.clear();
     }
 
@@ -247,7 +256,7 @@ impl Project {
     /// there is nothing that they roll back.
     pub fn rollback_files(&self) -> usize {
         let reported = self.files.iter().filter(|file| file.role == Role::Reported && !file.layout.unlisted);
-        reported.filter(|file| layout::stray::is_lone_rollback(file)).count()
+        reported.filter(|file| !file.is_removed() && layout::stray::is_lone_rollback(file)).count()
     }
 
     /// How many migrations are replayed and not reported on.
@@ -265,6 +274,11 @@ impl ProjectFile {
     /// Whether the tool runs a part of it as an up migration.
     pub fn is_run(&self) -> bool {
         self.layout.sections.iter().any(|section| section.direction == Direction::Up)
+    }
+
+    /// Whether it only stands for a migration whose file is gone.
+    pub fn is_removed(&self) -> bool {
+        self.past.removed.is_some()
     }
 
     /// Whether nothing shows which program runs the file and others with versions, and configuration does not say in
@@ -324,6 +338,7 @@ impl ProjectFile {
     pub(crate) fn migrations(&self) -> impl Iterator<Item = Migration<'_>> {
         let is_baseline = self.role == Role::Baseline;
         let first_up = self.layout.sections.iter().position(|section| section.direction == Direction::Up);
+        let first = first_up.unwrap_or_default();
         self.layout.sections.iter().enumerate().map(move |(at, section)| Migration {
             file: &self.parsed.source,
             parsed: &self.parsed.statements,
@@ -334,6 +349,7 @@ impl ProjectFile {
             // psql runs a dump.
             runner: if is_baseline { Runner::default() } else { self.layout.runner() },
             refusals: if Some(at) == first_up { &self.layout.refusals } else { &[] },
+            incidents: if at == first { &self.incidents } else { &[] },
             report: self.role == Role::Reported,
             baseline: is_baseline,
             ordered: self.unknown_order.is_none(),
@@ -359,6 +375,10 @@ fn load_file(
         }
         return Ok(project_file(text, encoding, source, folders, |path, text| parse(texts, path, text)));
     }
+    if source.past.removed.is_some() {
+        let text = SourceFile::new(display(path), String::new());
+        return Ok(project_file(text, None, source, folders, |path, text| parse(texts, path, text)));
+    }
     let (text, encoding) = texts.read(path)?;
     Ok(project_file(text, encoding, source, folders, |path, text| parse(texts, path, text)))
 }
@@ -374,15 +394,22 @@ fn project_file(
     folders: &Folders,
     parse: impl FnOnce(&Path, SourceFile) -> Arc<ParsedFile>,
 ) -> ProjectFile {
-    let Source { path, role, database, unknown_order, is_added, config, .. } = source;
+    let Source { path, role, database, unknown_order, is_added, past, config, .. } = source;
     let (text, original) = substituted(text, &config);
     let mut layout = layout::detect(&path, &text.text, folders, &config);
+    let on_disk = original.as_ref().map_or(&text, |original| &original.file);
+    let is_judged = role == Role::Reported && encoding.is_none();
+    let incidents =
+        if is_judged { history::incidents(&past, &path, &on_disk.text, &layout, folders, &config) } else { Vec::new() };
+    if past.removed.is_some() {
+        layout = layout.of_nothing();
+    }
     if is_added && role == Role::Reported {
         layout.release = Some(RELEASE_OF_ADDED);
     }
     let unknown_order = known_order::of_file(unknown_order, &path, &layout);
     let parsed = parse(&path, text);
-    ProjectFile { parsed, layout, role, encoding, database, unknown_order, path, config, original }
+    ProjectFile { parsed, layout, role, encoding, database, unknown_order, path, config, past, incidents, original }
 }
 
 /// The text with the values of placeholders, and the file as it was where there are any.

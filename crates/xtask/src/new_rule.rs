@@ -7,14 +7,14 @@ use std::path::Path;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The folder: locking, transaction, compatibility, data, bloat, plpgsql, schema or security.
+    /// The folder: locking, transaction, compatibility, data, bloat, plpgsql, schema, security or history.
     category: String,
     /// The name of the hazard in kebab-case.
     name: String,
 }
 
 const CATEGORIES: &[&str] =
-    &["engine", "locking", "transaction", "compatibility", "data", "bloat", "plpgsql", "schema", "security"];
+    &["engine", "locking", "transaction", "compatibility", "data", "bloat", "plpgsql", "schema", "security", "history"];
 
 const RULE: &str = include_str!("new_rule.rs.template");
 const REPORTED: &str = "-- history:\nCREATE TABLE orders (id bigint PRIMARY KEY);\n\

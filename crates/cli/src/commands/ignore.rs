@@ -77,7 +77,8 @@ fn statements<'a>(project: &Project, report: &Report<'a>) -> Statements<'a> {
     statements
 }
 
-/// Comments suppress no findings about the text itself, and files with other encodings are not written.
+/// Comments suppress no findings about the text itself, and files with other encodings, or that are gone, are not written.
 fn can_be_suppressed(finding: &Finding<'_>) -> bool {
-    finding.rule().is_some_and(|rule| rule.category != Category::Engine) && finding.file.encoding.is_none()
+    let is_written = finding.file.encoding.is_none() && !finding.file.is_removed();
+    finding.rule().is_some_and(|rule| rule.category != Category::Engine) && is_written
 }

@@ -8,6 +8,7 @@ pub mod compatibility;
 pub mod data;
 mod dropped_later;
 pub mod engine;
+pub mod history;
 pub(crate) mod lasting;
 pub mod locking;
 mod names;
@@ -108,6 +109,7 @@ static RULES: &[&Rule] = &[
     &data::exception_driven_upsert::RULE,
     &data::foreign_keys_not_checked::RULE,
     &data::insert_may_violate_unique::RULE,
+    &data::looks_like_rename::RULE,
     &data::missing_analyze::RULE,
     &data::select_then_insert::RULE,
     &data::system_catalog_write::RULE,
@@ -157,6 +159,11 @@ static RULES: &[&Rule] = &[
     &security::security_definer_search_path::RULE,
     &security::untrusted_extension::RULE,
     &security::view_without_security_invoker::RULE,
+    // history
+    &history::applied_migration_edited::RULE,
+    &history::applied_migration_removed::RULE,
+    &history::duplicate_migration_version::RULE,
+    &history::migration_out_of_order::RULE,
 ];
 
 /// Every rule, in the order of categories and names.

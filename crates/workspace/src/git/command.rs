@@ -8,8 +8,9 @@ use crate::program;
 use crate::roots::Repositories;
 use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use tempfile::NamedTempFile;
 
 /// Settings that run a program, reach another machine, or read a file that the configuration names.
@@ -116,6 +117,34 @@ impl Git {
 
     /// The output of a git command, or its message.
     pub(super) fn run(&self, arguments: &[impl AsRef<OsStr>]) -> Result<Vec<u8>, String> {
+        let output = self.command(arguments).output().map_err(|error| format!("git cannot be run: {error}"))?;
+        checked(output)
+    }
+
+    /// The texts of objects; empty for those that are not in the repository, as a partial clone lacks some.
+    pub(super) fn blobs(&self, ids: &[&str]) -> Result<Vec<Vec<u8>>, String> {
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        let cannot_run = |error: io::Error| format!("git cannot be run: {error}");
+        let mut command = self.command(&["cat-file", "--batch"]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(cannot_run)?;
+        let input = child.stdin.take();
+        // git writes while it reads, and waits when nobody takes what it writes.
+        let output = std::thread::scope(|scope| {
+            scope.spawn(move || {
+                let mut input = input?;
+                // Whoever does not read says why in the exit status.
+                ids.iter().try_for_each(|id| writeln!(input, "{id}")).ok()
+            });
+            child.wait_with_output()
+        });
+        let output = checked(output.map_err(cannot_run)?)?;
+        objects(&output, ids.len()).ok_or_else(|| "`git cat-file` has printed something else than objects".to_owned())
+    }
+
+    fn command(&self, arguments: &[impl AsRef<OsStr>]) -> Command {
         let mut command = Command::new(&self.program);
         command.stdin(Stdio::null()).current_dir(&self.top);
         for (name, _) in std::env::vars_os().filter(|(name, _)| is_dropped(name)) {
@@ -133,18 +162,37 @@ impl Git {
         for setting in SETTINGS.iter().map(OsStr::new).chain(self.neutralised.iter().map(OsString::as_os_str)) {
             command.arg("-c").arg(setting);
         }
-        let output = command.args(arguments).output().map_err(|error| format!("git cannot be run: {error}"))?;
-        if output.status.success() {
-            return Ok(output.stdout);
-        }
-        let message = String::from_utf8_lossy(&output.stderr);
-        Err(message.trim().trim_start_matches("fatal: ").to_owned())
+        command.args(arguments);
+        command
     }
 
     /// The same, on one line.
     pub(super) fn line(&self, arguments: &[impl AsRef<OsStr>]) -> Result<String, String> {
         self.run(arguments).map(|output| String::from_utf8_lossy(&output).trim().to_owned())
     }
+}
+
+/// What a git command has printed, or its message.
+fn checked(output: Output) -> Result<Vec<u8>, String> {
+    if output.status.success() {
+        return Ok(output.stdout);
+    }
+    let message = String::from_utf8_lossy(&output.stderr);
+    Err(message.trim().trim_start_matches("fatal: ").to_owned())
+}
+
+/// The texts in the output of `git cat-file --batch`: `ID blob SIZE`, the text and a line break, or `ID missing`.
+fn objects(mut output: &[u8], count: usize) -> Option<Vec<Vec<u8>>> {
+    let mut texts = Vec::with_capacity(count);
+    for _ in 0..count {
+        let end = output.iter().position(|byte| *byte == b'\n')?;
+        let (head, rest) = (std::str::from_utf8(&output[..end]).ok()?, &output[end + 1..]);
+        let size =
+            if head.ends_with(" missing") { None } else { Some(head.rsplit(' ').next()?.parse::<usize>().ok()?) };
+        texts.push(rest.get(..size.unwrap_or_default())?.to_vec());
+        output = size.map_or(Some(rest), |size| rest.get(size + 1..))?;
+    }
+    Some(texts)
 }
 
 fn is_dropped(name: &OsStr) -> bool {

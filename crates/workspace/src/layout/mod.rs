@@ -29,6 +29,7 @@ pub(crate) mod folder;
 mod liquibase;
 mod model;
 pub(crate) mod numbering;
+mod reaction;
 mod sequence;
 mod splitter;
 mod statements;
@@ -46,6 +47,7 @@ pub(crate) use model::Order;
 use pgvet_model::migration::{Direction, TransactionMode};
 use pgvet_model::runner::{Refusal, Runner};
 use pgvet_syntax::source::TextRange;
+pub(crate) use reaction::Reactions;
 use schemars::JsonSchema;
 pub use sequence::{Sequence, WrittenFile, newer, sequence};
 use serde::{Deserialize, Serialize};
@@ -161,6 +163,20 @@ pub struct Layout {
 }
 
 impl Layout {
+    /// The layout of a file that is gone: nothing of it runs.
+    pub(crate) fn of_nothing(self) -> Self {
+        let transaction = TransactionMode::default();
+        Self {
+            sections: vec![Section { range: None, direction: Direction::Down, transaction }],
+            strings: Vec::new(),
+            refusals: Vec::new(),
+            unlisted: false,
+            release: None,
+            has_doubted_marks: false,
+            ..self
+        }
+    }
+
     /// How the tool continues after a COMMIT, and with the next file.
     pub(crate) fn runner(&self) -> Runner {
         self.tool.model().runner

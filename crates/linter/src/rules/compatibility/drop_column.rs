@@ -5,6 +5,7 @@ use super::comes_back::{Replacement, report_other_type};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::around::{Until, adds, ahead_of_maker, is_column_made_here, means, rest};
+use crate::rules::data::looks_like_rename;
 use crate::rules::text::enumerate;
 use crate::rules::users;
 use pgvet_model::catalog::{Catalog, RelationKind};
@@ -63,6 +64,7 @@ declare_rule! {
     /// still use the column.
     "drop-column", Compatibility, Warning,
     {
+        yields_to: &[&looks_like_rename::RULE],
         sources: &[
             "squawk/ban-drop-column", "pgls/banDropColumn", "strong_migrations/remove_column", "atlas/DS103",
             "pg-migration-lint/PGM009", "pg-migration-lint/PGM010", "pg-migration-lint/PGM011", "pg-migration-lint/PGM012"],
@@ -87,7 +89,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
 }
 
 /// The column of an existing table that a removal takes from deployed code, unless it exists again later.
-pub(super) fn lost<'c>(context: &RuleContext<'c>, removal: &'c Removal) -> Option<(&'c RelationName, &'c str)> {
+pub(crate) fn lost<'c>(context: &RuleContext<'c>, removal: &'c Removal) -> Option<(&'c RelationName, &'c str)> {
     let (table, column) = taken(context, removal)?;
     let end = ahead_of_maker(context, column, Until::Commit);
     let comes_back = matches!(replacement(context, &end, table, column), Replacement::Column(_));
@@ -176,7 +178,7 @@ fn report(
 }
 
 /// The name of the column, where the statement is an ALTER TABLE.
-fn place(context: &RuleContext<'_>, range: TextRange) -> TextRange {
+pub(crate) fn place(context: &RuleContext<'_>, range: TextRange) -> TextRange {
     let Ast::AlterTable(alter) = context.ast else { return range };
     let command = alter.commands.iter().find(|command| command.range == range);
     match command.map(|command| &command.action) {

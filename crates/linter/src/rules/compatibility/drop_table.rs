@@ -4,6 +4,7 @@ use super::along::{cascaded, described, is_queried, listed, publications};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::around::{Successor, Until, ahead_of_maker, is_new_and_empty, means, successor};
+use crate::rules::data::looks_like_rename;
 use crate::rules::text::enumerate;
 use crate::rules::users;
 use pgvet_model::catalog::RelationKind;
@@ -61,6 +62,7 @@ declare_rule! {
     /// replaces. It also reports views, and looks into `DO` blocks and functions that the migration calls.
     "drop-table", Compatibility, Warning,
     {
+        yields_to: &[&looks_like_rename::RULE],
         sources: &[
             "squawk/ban-drop-table", "pgls/banDropTable", "atlas/DS102", "pg-migration-lint/PGM201",
             "strong_migrations/drop_table"],
@@ -69,7 +71,7 @@ declare_rule! {
 }
 
 /// What becomes of a table that is dropped.
-pub(super) enum Loss {
+pub(crate) enum Loss {
     /// Nothing has its name.
     Gone,
     /// What has its name lacks a column.
@@ -92,7 +94,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
 }
 
 /// The existing table or view that a removal takes from deployed code.
-pub(super) fn lost<'c>(context: &RuleContext<'c>, removal: &'c Removal) -> Option<(&'c RelationName, Loss)> {
+pub(crate) fn lost<'c>(context: &RuleContext<'c>, removal: &'c Removal) -> Option<(&'c RelationName, Loss)> {
     let RemovedObject::Relation(relation) = &removal.object else { return None };
     let is_meant = removal.reason == RemovalReason::Named && is_queried(relation.kind);
     if !is_meant || relation.visibility != Visibility::Existing {
@@ -188,7 +190,7 @@ fn report(
 }
 
 /// The name in the DROP statement.
-fn place(context: &RuleContext<'_>, range: TextRange, relation: &RelationName) -> TextRange {
+pub(crate) fn place(context: &RuleContext<'_>, range: TextRange, relation: &RelationName) -> TextRange {
     let Ast::Drop(drop) = context.ast else { return range };
     let object = drop.objects.iter().find(|object| means(context, &object.name, relation));
     object.map_or(range, |object| object.name.range())

@@ -10,6 +10,7 @@ pub(crate) mod handled;
 pub mod insert_may_violate_unique;
 mod inserted;
 mod loaded;
+pub mod looks_like_rename;
 pub mod missing_analyze;
 mod new_parent;
 mod one_row;

@@ -1,0 +1,229 @@
+//! A column or table that is dropped while a like one is added, as tools do that compare two schemas.
+
+use crate::confidence::Assumption;
+use crate::report::{Finding, Reporter};
+use crate::rule::{RuleContext, declare_rule};
+use crate::rules::around::{Until, ahead};
+use crate::rules::compatibility::{drop_column, drop_table};
+use crate::rules::text::{identifier, sql_name};
+use crate::severity::Severity;
+use pgvet_model::catalog::{Column, Oid, Relation};
+use pgvet_model::effect::{RelationName, RemovedObject};
+use pgvet_syntax::source::TextRange;
+use smol_str::SmolStr;
+use std::sync::Arc;
+
+declare_rule! {
+    /// A column that is dropped while the same deployment adds one of its type, or a table likewise.
+    ///
+    /// ## Why it matters
+    ///
+    /// Tools that compare two schemas cannot tell a rename from a removal and an addition. They generate `DROP COLUMN` and
+    /// `ADD COLUMN`, which looks like the rename that was meant, works in every test, and deletes all values of the column
+    /// in production.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// -- history:
+    /// CREATE TABLE users (id bigint PRIMARY KEY, name text);
+    /// -- migration:
+    /// ALTER TABLE users DROP COLUMN name, ADD COLUMN full_name text;
+    /// ```
+    ///
+    /// Use instead:
+    ///
+    /// ```sql,clean
+    /// -- history:
+    /// CREATE TABLE users (id bigint PRIMARY KEY, name text);
+    /// -- migration:
+    /// ALTER TABLE users RENAME COLUMN name TO full_name;
+    /// ```
+    ///
+    /// A rename keeps the values. It still breaks deployed code, as `rename-column` says.
+    ///
+    /// ## When it is not reported
+    ///
+    /// - if the migration fills the new column or table, or the new column is generated or an identity
+    /// - if several new columns, or several dropped ones, fit equally well
+    /// - tables and columns that the same migration created
+    ///
+    /// It is only possible (`--confidence possible`) if neither name contains the words of the other, as `name` and
+    /// `full_name` do.
+    "looks-like-rename", Data, Error,
+    { needs_commit: true }
+    statement = check,
+}
+
+fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
+    if context.effects.fails.is_some() {
+        return;
+    }
+    for removal in &context.effects.removals {
+        match &removal.object {
+            RemovedObject::Column { .. } => {
+                if let Some((table, column)) = drop_column::lost(context, removal) {
+                    check_column(context, reporter, drop_column::place(context, removal.range), table, column);
+                }
+            }
+            RemovedObject::Relation(_) => {
+                if let Some((table, drop_table::Loss::Gone)) = drop_table::lost(context, removal) {
+                    check_table(context, reporter, drop_table::place(context, removal.range, table), table);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Whether names say that one thing takes the place of another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Likeness {
+    None,
+    Words,
+}
+
+fn check_column(
+    context: &RuleContext<'_>,
+    reporter: &mut Reporter<'_>,
+    range: TextRange,
+    table: &RelationName,
+    column: &str,
+) {
+    let Some(before) = context.before.get_relation(table.oid) else { return };
+    let Some(old) = before.column(column) else { return };
+    let end = ahead(context, &table.name, Until::EndOfMigration);
+    let Some(after) = end.get_relation(table.oid) else { return };
+    let added: Vec<&Column> = after.columns.iter().filter(|new| is_unfilled_addition(context, before, new)).collect();
+    let gone: Vec<&Column> = before.columns.iter().filter(|old| after.column(&old.name).is_none()).collect();
+    let fitting = added.iter().filter(|new| has_same_type(old, new));
+    let Some((new, alike)) = only_best(fitting.map(|new| (*new, likeness(column, &new.name)))) else { return };
+    let rivals = gone.iter().filter(|other| has_same_type(other, new));
+    let meant = only_best(rivals.map(|other| (*other, likeness(&other.name, &new.name))));
+    if meant.is_none_or(|(meant, _)| meant.name != old.name) {
+        return;
+    }
+    let message = format!(
+        "dropping `{column}` of `{}` loses its values, and nothing copies them to the new column `{}` of the same type",
+        table.name, new.name
+    );
+    let rename = format!(
+        "ALTER TABLE {} RENAME COLUMN {} TO {}",
+        sql_name(context, table),
+        identifier(column),
+        identifier(&new.name)
+    );
+    let help = format!("if this is meant as a rename, run `{rename}` instead of dropping and adding the column");
+    let finding = reporter.report(range, message).relation(table).severity(Severity::Error).help(help);
+    assuming(finding, alike, column, &new.name).emit();
+}
+
+fn check_table(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRange, table: &RelationName) {
+    let Some(old) = context.before.get_relation(table.oid).filter(|old| old.known && !old.columns.is_empty()) else {
+        return;
+    };
+    let end = ahead(context, &table.name, Until::EndOfMigration);
+    let is_successor = |new: &&Arc<Relation>| {
+        let is_new = context.before.get_relation(new.oid).is_none() || new.birth.deployment == context.deployment();
+        let is_empty = new.kind == old.kind && new.known && !new.birth.filled;
+        is_new && is_empty && new.schema == old.schema && has_same_columns(old, new)
+    };
+    let new = end.relations().filter(is_successor).map(|new| (new, likeness(&old.name, &new.name)));
+    let Some((new, alike)) = only_best(new) else { return };
+    let message = format!(
+        "dropping table `{}` deletes its rows, and nothing copies them to the new table `{}`, which has the same columns",
+        table.name, new.name
+    );
+    let rename = format!("ALTER TABLE {} RENAME TO {}", sql_name(context, table), identifier(&new.name));
+    let help = format!("if this is meant as a rename, run `{rename}` instead of dropping and creating the table");
+    let finding = reporter.report(range, message).relation(table).severity(Severity::Error).help(help);
+    assuming(finding, alike, &old.name, &new.name).emit();
+}
+
+fn assuming<'r, 'a>(finding: Finding<'r, 'a>, likeness: Likeness, old: &str, new: &str) -> Finding<'r, 'a> {
+    if likeness == Likeness::Words {
+        return finding;
+    }
+    finding.assuming(Assumption::TakesThePlace { old: SmolStr::new(old), new: SmolStr::new(new) })
+}
+
+/// Whether the deployment adds the column, with the same value in all old rows.
+fn is_unfilled_addition(context: &RuleContext<'_>, before: &Relation, new: &Column) -> bool {
+    let is_new =
+        before.column(&new.name).is_none_or(|known| known.added_in.is_some() && known.added_in == context.deployment());
+    is_new && new.held.is_some() && new.generated.is_none() && new.identity.is_none()
+}
+
+/// Whether two columns have one type, whatever its length is.
+fn has_same_type(one: &Column, other: &Column) -> bool {
+    one.sql_type.oid == other.sql_type.oid && one.sql_type.oid != Oid::INVALID
+}
+
+fn has_same_columns(old: &Relation, new: &Relation) -> bool {
+    let has = |column: &Column| new.column(&column.name).is_some_and(|other| has_same_type(column, other));
+    old.columns.len() == new.columns.len() && old.columns.iter().all(has)
+}
+
+/// The one with the best likeness, if no other has the same.
+fn only_best<T>(candidates: impl Iterator<Item = (T, Likeness)>) -> Option<(T, Likeness)> {
+    let mut best: Vec<(T, Likeness)> = Vec::new();
+    for candidate in candidates {
+        if best.first().is_some_and(|known| known.1 < candidate.1) {
+            best.clear();
+        }
+        if best.first().is_none_or(|known| known.1 == candidate.1) {
+            best.push(candidate);
+        }
+    }
+    if best.len() == 1 { best.pop() } else { None }
+}
+
+/// Compares two names: whether one has all words of the other, or they are the same but for case and underscores.
+fn likeness(old: &str, new: &str) -> Likeness {
+    let (old, new) = (words(old), words(new));
+    let holds_all = |all: &[String], some: &[String]| some.iter().all(|word| all.contains(word));
+    let is_like = !old.is_empty()
+        && !new.is_empty()
+        && (holds_all(&old, &new) || holds_all(&new, &old) || old.concat() == new.concat());
+    if is_like { Likeness::Words } else { Likeness::None }
+}
+
+/// `full_name`, `fullName` and `full_names` are `full` and `name`.
+fn words(name: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut was_lower = false;
+    for character in name.chars() {
+        let begins = character.is_uppercase() && was_lower;
+        if !character.is_alphanumeric() || begins {
+            words.push(String::new());
+        }
+        if character.is_alphanumeric() {
+            words.last_mut().into_iter().for_each(|word| word.extend(character.to_lowercase()));
+        }
+        was_lower = character.is_lowercase() || character.is_numeric();
+    }
+    words.retain(|word| !word.is_empty());
+    // A table is often renamed to its plural.
+    let singular = |word: String| word.strip_suffix('s').map_or_else(|| word.clone(), str::to_owned);
+    words.into_iter().map(singular).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_one_thing_share_their_words() {
+        for (old, new, is_like) in [
+            ("name", "full_name", true),
+            ("fullName", "full_name", true),
+            ("fullname", "full_name", true),
+            ("email_address", "email", true),
+            ("order_line", "order_lines", true),
+            ("customer_id", "client_id", false),
+            ("note", "description", false),
+        ] {
+            assert_eq!(likeness(old, new) == Likeness::Words, is_like, "{old} {new}");
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! An edit of a migration that databases have applied.
+
+use super::{assuming_applied, first_word, refusal, tool, way_around};
+use crate::confidence::Assumption;
+use pgvet_model::incident::{Consequence, Incident, IncidentKind};
+use crate::report::Reporter;
+use crate::rule::{MigrationContext, declare_rule};
+use crate::severity::Severity;
+
+declare_rule! {
+    /// An edit of a migration that the base revision already has.
+    ///
+    /// ## Why it matters
+    ///
+    /// A migration runs once on each database. Databases that have applied it never get the edit, and new databases, such
+    /// as those of tests, never had the old text. Both then have different schemas, and nothing says so.
+    ///
+    /// Some tools store a checksum of the file and refuse to run any migration after an edit, even one of a comment. This
+    /// has stopped deployments because of a spelling correction:
+    ///
+    /// - Flyway, sqlx, refinery, Postgrator and graphile-migrate refuse to run.
+    /// - goose, golang-migrate, dbmate, sql-migrate, Diesel, pop, Supabase, Drizzle, node-pg-migrate and Sqitch ignore the
+    ///   edit. So do Atlas, if `atlas.sum` is updated, and `prisma migrate deploy`, which prints a warning.
+    ///
+    /// ## Example
+    ///
+    /// ```console
+    /// $ git diff main -- migrations/000003_orders.up.sql
+    /// -CREATE TABLE orders (id bigint PRIMARY KEY);
+    /// +CREATE TABLE orders (id bigint PRIMARY KEY, note text);
+    /// ```
+    ///
+    /// Use instead:
+    ///
+    /// ```console
+    /// $ cat migrations/000004_orders_note.up.sql
+    /// ALTER TABLE orders ADD COLUMN note text;
+    /// ```
+    ///
+    /// ## When it is not reported
+    ///
+    /// - Without `--since`, `--staged` or `--changed`, because nothing shows what has been applied.
+    /// - If only comments, white space or the rollback part have changed, and the tool ignores edits.
+    /// - For files without a version in their names, repeatable migrations of Flyway, and changelogs of Liquibase.
+    ///
+    /// It is only possible (`--confidence possible`):
+    ///
+    /// - with `--staged` and `--changed`, because the migration may be committed on this branch alone
+    /// - if only comments or white space have changed, and no tool is known
+    "applied-migration-edited", History, Error,
+    {}
+    migration = check,
+}
+
+fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
+    for incident in context.migration.incidents {
+        let IncidentKind::Edited { changes_sql } = incident.kind else { continue };
+        if let Some((consequence, severity)) = consequence(incident, changes_sql) {
+            let what = if changes_sql {
+                "this edits an applied migration"
+            } else {
+                "this edits the text of an applied migration"
+            };
+            let finding = reporter.report(first_word(context), format!("{what}: {consequence}"));
+            let change = if changes_sql { ", and make the change in a new migration" } else { "" };
+            let help = format!("restore the file as it was{change}{}", way_around(incident.consequence));
+            let mut finding = assuming_applied(finding.severity(severity).help(help), incident);
+            if !changes_sql && incident.consequence == Consequence::Unknown {
+                finding = finding.assuming(Assumption::ChecksumsCompared);
+            }
+            finding.emit();
+        }
+    }
+}
+
+/// Returns what the tool does, and how bad that is; `None` if it does no harm.
+fn consequence(incident: &Incident, changes_sql: bool) -> Option<(String, Severity)> {
+    match incident.consequence {
+        Consequence::Refuses { saying, .. } => Some((refusal(incident, saying), Severity::Error)),
+        Consequence::Ignores | Consequence::Skips | Consequence::Runs if changes_sql => {
+            let message = format!(
+                "{} does not run it again, so databases that have applied it never get the change",
+                tool(incident)
+            );
+            Some((message, Severity::Warning))
+        }
+        Consequence::Ignores | Consequence::Skips | Consequence::Runs => None,
+        Consequence::Unknown => {
+            let message = "databases that have applied it never get the change, and some migration tools refuse to run";
+            Some((message.to_owned(), Severity::Warning))
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! A migration that databases have applied, and whose file is gone or has another name.
+
+use super::{assuming_applied, first_word, refusal, tool, way_around};
+use crate::confidence::Assumption;
+use pgvet_model::incident::{Consequence, Incident, IncidentKind};
+use crate::report::Reporter;
+use crate::rule::{MigrationContext, declare_rule};
+use crate::severity::Severity;
+
+declare_rule! {
+    /// A migration of the base revision that is deleted, renamed or renumbered.
+    ///
+    /// ## Why it matters
+    ///
+    /// Databases that have applied the migration keep its changes, and new databases never get them. What the tool does on a
+    /// database that has applied a migration without a file:
+    ///
+    /// - Flyway, sqlx, refinery, Supabase, sql-migrate, node-pg-migrate and Sqitch refuse to run.
+    /// - golang-migrate refuses to run if it is the newest applied migration, and ignores it otherwise.
+    /// - goose, dbmate, Diesel, pop, Drizzle and Postgrator ignore it.
+    ///
+    /// A migration with another version is a new one for all of them: its statements run again on the same database, and
+    /// most fail because the objects exist. Another name with the same version matters to Flyway, refinery, sql-migrate,
+    /// node-pg-migrate, Prisma and Sqitch.
+    ///
+    /// ## Example
+    ///
+    /// ```console
+    /// $ git mv migrations/V3__orders.sql migrations/V7__orders.sql
+    /// ```
+    ///
+    /// Use instead:
+    ///
+    /// Leave the file as it is, and undo what it did in a new migration.
+    ///
+    /// ## When it is not reported
+    ///
+    /// - Without `--since`, `--staged` or `--changed`, because nothing shows what has been applied.
+    /// - If the whole folder of migrations is gone, or the file has moved to another folder with its name.
+    /// - If the name has changed, the version has not, and the tool identifies migrations by their versions.
+    /// - For files without a version in their names, rollback migrations, and changelogs of Liquibase.
+    ///
+    /// It is only possible (`--confidence possible`):
+    ///
+    /// - with `--staged` and `--changed`, because the migration may be committed on this branch alone
+    /// - if the tool ignores it, and the same change adds or edits other migrations, which may do what it did
+    "applied-migration-removed", History, Error,
+    {}
+    migration = check,
+}
+
+fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
+    for incident in context.migration.incidents {
+        let Some((message, severity)) = message(incident) else { continue };
+        let finding = reporter.report(first_word(context), message).severity(severity);
+        let help = match &incident.kind {
+            IncidentKind::Renamed { .. } => "give the file its old name",
+            _ => "restore the file, and undo what it did in a new migration",
+        };
+        let finding = finding.help(format!("{help}{}", way_around(incident.consequence)));
+        let mut finding = assuming_applied(finding, incident);
+        let is_refused = matches!(incident.consequence, Consequence::Refuses { .. });
+        if matches!(incident.kind, IncidentKind::Removed { may_be_replaced: true, .. }) && !is_refused {
+            finding = finding.assuming(Assumption::NotReplaced);
+        }
+        if matches!(incident.kind, IncidentKind::Renamed { changes_version: false, .. })
+            && incident.consequence == Consequence::Unknown
+        {
+            finding = finding.assuming(Assumption::NamesCompared);
+        }
+        finding.emit();
+    }
+}
+
+/// Returns what has happened and what follows, and how bad that is; `None` if it does no harm.
+fn message(incident: &Incident) -> Option<(String, Severity)> {
+    let what = match &incident.kind {
+        IncidentKind::Removed { others: 0, .. } => "this applied migration was deleted".to_owned(),
+        IncidentKind::Removed { others: 1, .. } => "this and 1 other applied migration were deleted".to_owned(),
+        IncidentKind::Removed { others, .. } => format!("this and {others} other applied migrations were deleted"),
+        IncidentKind::Renamed { to, .. } => format!("this applied migration was renamed to `{to}`"),
+        _ => return None,
+    };
+    let is_renamed = matches!(incident.kind, IncidentKind::Renamed { .. });
+    let (then, severity) = match incident.consequence {
+        Consequence::Refuses { saying, .. } => (refusal(incident, saying), Severity::Error),
+        Consequence::Runs => {
+            let message =
+                format!("{} treats it as new and runs it again on databases that have applied it", tool(incident));
+            (message, Severity::Error)
+        }
+        Consequence::Ignores | Consequence::Skips if is_renamed => return None,
+        Consequence::Ignores | Consequence::Skips => (
+            "databases that have applied it keep its changes, and new databases never get them".to_owned(),
+            Severity::Warning,
+        ),
+        Consequence::Unknown if is_renamed => (
+            "some migration tools refuse to run on databases that have applied it, others run it again".to_owned(),
+            Severity::Warning,
+        ),
+        Consequence::Unknown => (
+            "new databases never get its changes, and some migration tools refuse to run on those that have applied it"
+                .to_owned(),
+            Severity::Warning,
+        ),
+    };
+    Some((format!("{what}: {then}"), severity))
+}

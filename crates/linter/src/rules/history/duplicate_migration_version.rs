@@ -1,0 +1,57 @@
+//! Two migrations with one version.
+
+use super::{assuming_applied, first_word, tool};
+use pgvet_model::incident::{Consequence, IncidentKind};
+use crate::report::Reporter;
+use crate::rule::{MigrationContext, declare_rule};
+use crate::severity::Severity;
+
+declare_rule! {
+    /// A migration with the version of another migration.
+    ///
+    /// ## Why it matters
+    ///
+    /// Most tools record which versions are applied, so that two migrations with one version cannot both be:
+    ///
+    /// - goose, golang-migrate, Flyway, refinery and Postgrator refuse to run anything, on every database.
+    /// - sqlx and Supabase fail, because the version is already recorded.
+    /// - dbmate fails after it has run the second one. If the first is already applied, it never runs the second one, and
+    ///   reports no error. pop and Diesel never run one of the two.
+    ///
+    /// It happens when two branches each add the next version, and both are merged.
+    ///
+    /// ## Example
+    ///
+    /// ```console
+    /// $ ls migrations
+    /// 000005_add_note.up.sql  000005_orders.up.sql
+    /// ```
+    ///
+    /// Use instead:
+    ///
+    /// Give the migration that is not applied yet the next version, `000006_add_note.up.sql`.
+    ///
+    /// ## When it is not reported
+    ///
+    /// - If the tool identifies migrations by their whole names: node-pg-migrate, sql-migrate, Prisma, Drizzle.
+    /// - If no tool is known, or the other migration is not in the same folder.
+    "duplicate-migration-version", History, Error,
+    {}
+    migration = check,
+}
+
+fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
+    for incident in context.migration.incidents {
+        let IncidentKind::SameVersion { version, other } = &incident.kind else { continue };
+        let tool = tool(incident);
+        let (then, severity) = match incident.consequence {
+            Consequence::Refuses { saying, .. } => (format!("{tool} fails (\"{saying}\")"), Severity::Error),
+            Consequence::Skips => (format!("{tool} runs only one of them, and reports no error"), Severity::Error),
+            Consequence::Ignores | Consequence::Runs | Consequence::Unknown => continue,
+        };
+        let message = format!("`{other}` has the same version {version} as this migration: {then}");
+        let help = "give the migration that no database has applied yet the next free version";
+        let finding = reporter.report(first_word(context), message).severity(severity).help(help);
+        assuming_applied(finding, incident).emit();
+    }
+}

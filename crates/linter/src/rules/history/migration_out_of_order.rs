@@ -1,0 +1,79 @@
+//! A new migration that sorts before one that databases have applied.
+
+use super::{assuming_applied, first_word, tool, way_around};
+use crate::confidence::Assumption;
+use pgvet_model::incident::{Consequence, Incident, IncidentKind};
+use crate::report::Reporter;
+use crate::rule::{MigrationContext, declare_rule};
+use crate::severity::Severity;
+
+declare_rule! {
+    /// A new migration that sorts before one that the base revision already has.
+    ///
+    /// ## Why it matters
+    ///
+    /// Two branches each add a migration, and the one with the earlier version is merged last. A new database, such as that
+    /// of the tests, runs both in order, so nothing fails there. On a database that has applied the later one it depends on
+    /// the migration tool:
+    ///
+    /// - golang-migrate and Postgrator never run the earlier one, and report no error.
+    /// - goose, Flyway, Atlas, Supabase, refinery and node-pg-migrate refuse to run.
+    /// - dbmate, sqlx, sql-migrate, Diesel, pop and Prisma run it after the later one.
+    ///
+    /// ## Example
+    ///
+    /// ```console
+    /// $ git diff --name-status main
+    /// A  migrations/000003_add_note.up.sql
+    /// $ ls migrations
+    /// 000003_add_note.up.sql  000005_orders.up.sql
+    /// ```
+    ///
+    /// Use instead:
+    ///
+    /// The next version, `000006_add_note.up.sql`.
+    ///
+    /// ## When it is not reported
+    ///
+    /// - Without `--since`, `--staged` or `--changed`, because nothing shows which migrations are new.
+    /// - If a list of the tool decides about the order: Sqitch, Drizzle, Liquibase, graphile-migrate.
+    ///
+    /// It is only possible (`--confidence possible`):
+    ///
+    /// - with `--staged` and `--changed`, because the later migration may be committed on this branch alone
+    /// - if the tool runs the new migration after the others, or no tool is known
+    "migration-out-of-order", History, Error,
+    {}
+    migration = check,
+}
+
+fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
+    for incident in context.migration.incidents {
+        let IncidentKind::OutOfOrder { newest } = &incident.kind else { continue };
+        let Some((then, severity)) = consequence(incident) else { continue };
+        let message = format!("this new migration sorts before `{newest}`, which is applied: {then}");
+        let help = format!("rename it so that its version comes after `{newest}`{}", way_around(incident.consequence));
+        let finding = reporter.report(first_word(context), message).severity(severity).help(help);
+        let mut finding = assuming_applied(finding, incident);
+        if matches!(incident.consequence, Consequence::Runs | Consequence::Unknown) {
+            finding = finding.assuming(Assumption::OrderMatters);
+        }
+        finding.emit();
+    }
+}
+
+/// Returns what the tool does, and how bad that is.
+fn consequence(incident: &Incident) -> Option<(String, Severity)> {
+    let tool = tool(incident);
+    Some(match incident.consequence {
+        Consequence::Refuses { saying, .. } => (format!("{tool} refuses to run (\"{saying}\")"), Severity::Error),
+        Consequence::Skips => (format!("{tool} never runs it there, and reports no error"), Severity::Error),
+        Consequence::Runs => {
+            (format!("{tool} runs it there in another order than on a new database"), Severity::Warning)
+        }
+        Consequence::Unknown => {
+            ("migration tools skip it there, refuse to run, or run it in another order".to_owned(), Severity::Warning)
+        }
+        Consequence::Ignores => return None,
+    })
+}

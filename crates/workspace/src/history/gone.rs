@@ -1,0 +1,74 @@
+//! Applied migrations whose files are gone, as files that stand for them, or as a note.
+
+use super::{Past, Removed};
+use crate::config::{ConfigError, Configs};
+use crate::discovery::Problem;
+use crate::git::Changes;
+use crate::identity::{Identities, identity};
+use crate::plan::Source;
+use crate::project::Role;
+use crate::{order, roots, skipped};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// Returns a file for each applied migration of a database that is gone, with the identities of all for which it stands.
+/// `sources` are the files of the database, of which there is one at least.
+pub(crate) fn stand_ins(
+    sources: &[Source],
+    changes: &Changes,
+    named: &[(PathBuf, PathBuf)],
+    identities: &Identities,
+) -> Vec<(Source, Vec<PathBuf>)> {
+    let Some(Source { config, database, .. }) = sources.first() else { return Vec::new() };
+    let is_migration = |path: &Path| {
+        as_named_below(path, named).is_some_and(|(path, folder)| {
+            skipped::Names::default().skip(&folder, &path).is_none() && !config.is_excluded(&path)
+        })
+    };
+    let stand_in = |(paths, removed): (Vec<PathBuf>, Removed)| {
+        let (path, _) = as_named_below(paths.first()?, named)?;
+        let past = Past { removed: Some(removed), applied: Some(changes.applied()), ..Past::default() };
+        let source = Source::new(path, Role::Reported, config.clone());
+        Some((Source { past, database: *database, ..source }, paths))
+    };
+    Removed::find(sources, changes, identities, is_migration).into_iter().filter_map(stand_in).collect()
+}
+
+/// The folders that the request names, without links, each with the way the user named it.
+pub(crate) fn named_folders(asked: &BTreeSet<PathBuf>) -> Vec<(PathBuf, PathBuf)> {
+    asked.iter().map(|folder| (identity(folder), folder.clone())).collect()
+}
+
+/// The path of a file below one of the folders, as the user would name it.
+pub(crate) fn as_named_below(path: &Path, folders: &[(PathBuf, PathBuf)]) -> Option<(PathBuf, PathBuf)> {
+    folders.iter().find_map(|(real, named)| Some((named.join(path.strip_prefix(real).ok()?), named.clone())))
+}
+
+/// Tells of migrations that were deleted, or moved out of their folder, as far as no finding does.
+pub(crate) fn note_on_deleted(
+    changes: &Changes,
+    named: &[(PathBuf, PathBuf)],
+    configs: &Configs,
+    reported: &BTreeSet<PathBuf>,
+) -> Result<Option<Problem>, ConfigError> {
+    let mut deleted = Vec::new();
+    for path in changes.deleted().filter(|path| !reported.contains(*path)) {
+        let Some((path, folder)) = as_named_below(path, named) else { continue };
+        let parent = path.parent().unwrap_or(Path::new(""));
+        let is_named = || roots::named_folder(parent, &mut roots::Repositories::default()).is_some();
+        let is_migration = order::is_versioned(&path) || is_named();
+        let is_skipped = skipped::Names::default().skip(&folder, &path).is_some();
+        if is_migration && !is_skipped && !configs.of(parent)?.is_excluded(&path) {
+            deleted.push(path);
+        }
+    }
+    let Some(first) = deleted.first() else { return Ok(None) };
+    let others = match deleted.len() - 1 {
+        0 => "was",
+        1 => "and 1 other migration were",
+        count => &format!("and {count} other migrations were"),
+    };
+    let message = format!("{others} deleted or moved: databases that have run it keep its changes");
+    let help = "restore what has run anywhere, and undo it in a new migration; some tools refuse to run without it";
+    Ok(Some(Problem::new(first, message, Some(help))))
+}

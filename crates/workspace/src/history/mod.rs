@@ -1,0 +1,101 @@
+//! What git says about migrations that databases have applied: edited, renamed, deleted, overtaken by a new one.
+//!
+//! What counts as applied is what the base revision has. Without one nothing does.
+
+mod edited;
+pub(crate) mod gone;
+mod late;
+mod removed;
+mod versions;
+
+use crate::config::Config;
+use crate::git::{self, Changes};
+use crate::identity::Identities;
+use crate::layout::{Folders, Layout, Tool};
+use crate::order::{self, FlywayName};
+use crate::plan::Source;
+pub(crate) use late::mark_late;
+use pgvet_model::incident::{Applied, Consequence, Incident, IncidentKind};
+use pgvet_model::migration::Direction;
+use removed::Removed;
+use std::path::Path;
+use std::sync::Arc;
+pub(crate) use versions::compare_versions;
+
+/// What git says about one file.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Past {
+    /// Its text in the base revision, if it was there and has changed.
+    pub(crate) before: Option<Arc<str>>,
+    /// Whether the base revision had it under another name.
+    pub(crate) is_renamed: bool,
+    /// The newest applied migration that sorts after it, although it is new.
+    pub(crate) newest: Option<String>,
+    /// An applied migration that has the same version, although it is new.
+    pub(crate) twin: Option<String>,
+    /// What has become of an applied migration for which the file only stands.
+    pub(crate) removed: Option<Removed>,
+    /// What counts as applied; `None` without a base revision.
+    pub(crate) applied: Option<Applied>,
+    /// Whether the base revision lacks it.
+    pub(crate) is_new: bool,
+}
+
+/// Notes of each file of a database what git says about it.
+pub(crate) fn mark(sources: &mut [Source], changes: &Changes, identities: &Identities) {
+    for source in sources.iter_mut() {
+        let identity = identities.of(&source.path);
+        source.past.applied = Some(changes.applied());
+        source.past.is_new = changes.is_new(&identity);
+        source.past.before = changes.before(&identity).map(|text| Arc::from(String::from_utf8_lossy(text)));
+        source.past.is_renamed = changes.renamed_from(&identity).is_some();
+    }
+    mark_late(sources, changes, identities);
+}
+
+/// Whether a tool runs a file of this name once, forward, by its version.
+pub(crate) fn runs_once(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let is_flyway_aside = FlywayName::parse(&name).is_some_and(|name| name.kind != 'V');
+    order::is_versioned(path) && !order::leads_back(path) && !is_flyway_aside
+}
+
+/// Returns the version of a migration as its name has it.
+fn version_of(path: &Path) -> String {
+    git::version(Path::new(&order::place(path).1))
+}
+
+/// Returns what has happened to a file. `text` is what it holds on disk.
+pub(crate) fn incidents(
+    past: &Past,
+    path: &Path,
+    text: &str,
+    layout: &Layout,
+    folders: &Folders,
+    config: &Config,
+) -> Vec<Incident> {
+    let Some(applied) = past.applied else { return Vec::new() };
+    let tool = layout.tool;
+    let reactions = tool.reactions();
+    let incident = |kind, consequence| Incident { kind, consequence, tool: tool.title(), applied };
+    if let Some(removed) = &past.removed {
+        return vec![incident(removed.kind.clone(), removed.consequence(&reactions))];
+    }
+    let is_run = layout.sections.iter().any(|section| section.direction == Direction::Up) && !layout.unlisted;
+    let mut incidents = Vec::new();
+    if !is_run || tool == Tool::Liquibase {
+        return incidents;
+    }
+    // With another name it may be a new migration for the tool, and then it has no old text.
+    let is_same = !past.is_renamed || reactions.retitled == Consequence::Ignores;
+    let is_listed = matches!(tool, Tool::Sqitch | Tool::Drizzle);
+    if let Some(before) = past.before.as_deref().filter(|_| is_same && (runs_once(path) || is_listed))
+        && let Some(changes_sql) = edited::changes_sql((path, text), before, layout, folders, config)
+    {
+        incidents.push(incident(IncidentKind::Edited { changes_sql }, reactions.edited));
+    }
+    if let Some(newest) = past.newest.clone().filter(|_| tool.runs_by_order()) {
+        incidents.push(incident(IncidentKind::OutOfOrder { newest }, reactions.late));
+    }
+    incidents
+}

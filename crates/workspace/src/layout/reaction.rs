@@ -1,0 +1,206 @@
+//! What each migration tool does when applied migrations were changed, as a table.
+//!
+//! Seen in November 2026 on PostgreSQL 18: goose 3.29.0, golang-migrate 4.20.1, sql-migrate 1.8.1, dbmate 2.36.0,
+//! node-pg-migrate 9.0.0, Postgrator 8.0.0, drizzle-orm 0.45.4. Read in source: sqlx `sqlx-core/src/migrate/migrator.rs`,
+//! refinery `refinery_core/src/traits/mod.rs`, Diesel `diesel_migrations/src/migration_harness.rs`. The others are as
+//! documented: Flyway "Validate" and "Out of order", Atlas "Migration directory integrity" and "Execution order", Supabase
+//! `db push`, Prisma "migrate deploy", graphile-migrate README. What none of these says is [`Consequence::Unknown`].
+
+use super::Tool;
+use pgvet_model::incident::Consequence::{self, Ignores, Refuses, Runs, Skips, Unknown};
+
+/// What a tool does on a database that has applied the migrations of the base revision.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Reactions {
+    /// After an edit of an applied migration, if only of a comment.
+    pub(crate) edited: Consequence,
+    /// After an applied migration has got another name and kept its version.
+    pub(crate) retitled: Consequence,
+    /// After an applied migration has got another version.
+    pub(crate) renumbered: Consequence,
+    pub(crate) removed: Consequence,
+    /// After the newest applied migration was deleted.
+    pub(crate) newest_removed: Consequence,
+    /// With a new migration that sorts before an applied one.
+    pub(crate) late: Consequence,
+    /// With a new migration that has the version of an applied one.
+    pub(crate) same_as_applied: Consequence,
+    /// With two new migrations of one version.
+    pub(crate) same_version: Consequence,
+}
+
+/// Nothing is known.
+const UNKNOWN: Reactions = Reactions {
+    edited: Unknown,
+    retitled: Unknown,
+    renumbered: Unknown,
+    removed: Unknown,
+    newest_removed: Unknown,
+    late: Unknown,
+    same_as_applied: Unknown,
+    same_version: Unknown,
+};
+
+/// A tool that looks at versions alone, and runs each that is not recorded.
+const BY_VERSION: Reactions = Reactions {
+    edited: Ignores,
+    retitled: Ignores,
+    renumbered: Runs,
+    removed: Ignores,
+    newest_removed: Ignores,
+    late: Runs,
+    same_as_applied: Skips,
+    same_version: Unknown,
+};
+
+/// A tool that identifies migrations by their whole names, and takes no offence at equal versions.
+const BY_NAME: Reactions = Reactions { same_as_applied: Ignores, same_version: Ignores, ..BY_VERSION };
+
+const fn refuses(saying: &'static str) -> Consequence {
+    Refuses { saying, unless: None }
+}
+
+const fn refuses_unless(saying: &'static str, unless: &'static str) -> Consequence {
+    Refuses { saying, unless: Some(unless) }
+}
+
+/// A tool that refuses to run after a migration is gone under its name or version.
+const fn missing(refusal: Consequence, rest: &Reactions) -> Reactions {
+    Reactions { renumbered: refusal, removed: refusal, newest_removed: refusal, ..*rest }
+}
+
+/// A tool that refuses to run while two migrations have one version.
+const fn unique(refusal: Consequence, rest: &Reactions) -> Reactions {
+    Reactions { same_as_applied: refusal, same_version: refusal, ..*rest }
+}
+
+const RECORDED: Consequence = refuses("duplicate key value violates unique constraint");
+
+impl Tool {
+    pub(crate) const fn reactions(self) -> Reactions {
+        match self {
+            Self::Plain | Self::Liquibase => UNKNOWN,
+            Self::Goose => unique(
+                refuses("panic: goose: duplicate version … detected"),
+                &Reactions {
+                    late: refuses_unless("found 1 missing migrations", "run it once with `-allow-missing`"),
+                    ..BY_VERSION
+                },
+            ),
+            Self::GolangMigrate => unique(
+                refuses("duplicate migration file"),
+                &Reactions { late: Skips, newest_removed: refuses("no migration found for version …"), ..BY_VERSION },
+            ),
+            Self::Dbmate => Reactions { same_version: RECORDED, ..BY_VERSION },
+            // What is not recorded yet when the second one comes was recorded by the first.
+            Self::Pop => Reactions { same_version: Skips, ..BY_VERSION },
+            // A map holds one migration for each version.
+            Self::Diesel => Reactions { same_version: Skips, ..BY_VERSION },
+            Self::SqlMigrate => {
+                let refusal = refuses("unknown migration in database");
+                missing(refusal, &Reactions { retitled: refusal, ..BY_NAME })
+            }
+            Self::NodePgMigrate => {
+                let refusal = refuses_unless(
+                    "Not run migration … is preceding already run migration …",
+                    "run it once with `--no-check-order`",
+                );
+                missing(refusal, &Reactions { retitled: refusal, late: refusal, ..BY_NAME })
+            }
+            Self::Postgrator => unique(
+                refuses("Two migrations found with version … and action do"),
+                &Reactions { edited: refuses("MD5 checksum failed for migration […]"), late: Skips, ..BY_VERSION },
+            ),
+            Self::Sqlx => {
+                let edited = refuses("migration … was previously applied but has been modified");
+                let gone = refuses_unless(
+                    "migration … was previously applied but is missing in the resolved migrations",
+                    "run it once with `--ignore-missing`",
+                );
+                missing(gone, &Reactions { edited, same_as_applied: edited, same_version: RECORDED, ..BY_VERSION })
+            }
+            Self::Refinery => {
+                let edited = refuses_unless(
+                    "applied migration … is different than filesystem one …",
+                    "call `set_abort_divergent(false)`",
+                );
+                let gone =
+                    refuses_unless("migration … is missing from the filesystem", "call `set_abort_missing(false)`");
+                let rest = Reactions { edited, retitled: edited, late: gone, ..UNKNOWN };
+                let repeated = refuses("migration … is repeated, migration versions must be unique");
+                Reactions { same_as_applied: edited, same_version: repeated, ..missing(gone, &rest) }
+            }
+            Self::Flyway => {
+                let edited = refuses_unless(
+                    "Migration checksum mismatch for migration version …",
+                    "accept the edited file on each database with `flyway repair`",
+                );
+                let gone = refuses_unless(
+                    "Detected applied migration not resolved locally: …",
+                    "mark it as deleted on each database with `flyway repair`",
+                );
+                let late = refuses_unless(
+                    "Detected resolved migration not applied to database: …",
+                    "run it once with `-outOfOrder=true`",
+                );
+                let retitled = refuses("Migration description mismatch for migration version …");
+                let rest = Reactions { edited, retitled, late, ..UNKNOWN };
+                unique(refuses("Found more than one migration with version …"), &missing(gone, &rest))
+            }
+            Self::Prisma => Reactions { retitled: Runs, removed: Unknown, newest_removed: Unknown, ..BY_NAME },
+            // Its journal names each file.
+            Self::Drizzle => Reactions { late: Unknown, same_as_applied: Ignores, same_version: Ignores, ..BY_VERSION },
+            Self::Atlas => Reactions {
+                edited: Ignores,
+                late: refuses_unless(
+                    "migration files were added out of order",
+                    "run it once with `--exec-order non-linear`",
+                ),
+                ..UNKNOWN
+            },
+            Self::Supabase => {
+                let gone = refuses_unless(
+                    "Remote migration versions not found in local migrations directory",
+                    "mark it as reverted with `supabase migration repair --status reverted`",
+                );
+                let late = refuses_unless(
+                    "Found local migration files to be inserted before the last migration on remote database",
+                    "run it once with `--include-all`",
+                );
+                missing(gone, &Reactions { late, same_version: RECORDED, ..BY_VERSION })
+            }
+            Self::GraphileMigrate => Reactions { edited: refuses("has the file been tampered with?"), ..UNKNOWN },
+            Self::Sqitch => Reactions { edited: Ignores, ..UNKNOWN },
+        }
+    }
+
+    /// Returns whether the order of files shows which of them run, and not a list of the tool.
+    pub(crate) const fn runs_by_order(self) -> bool {
+        !matches!(self, Self::Liquibase | Self::Sqitch | Self::Drizzle | Self::GraphileMigrate)
+    }
+
+    /// Returns its name in a sentence; `None` if no tool is known.
+    pub(crate) const fn title(self) -> Option<&'static str> {
+        Some(match self {
+            Self::Plain => return None,
+            Self::Flyway => "Flyway",
+            Self::Liquibase => "Liquibase",
+            Self::Sqitch => "Sqitch",
+            Self::Goose => "goose",
+            Self::SqlMigrate => "sql-migrate",
+            Self::Dbmate => "dbmate",
+            Self::GolangMigrate => "golang-migrate",
+            Self::Pop => "pop",
+            Self::Sqlx => "sqlx",
+            Self::Refinery => "refinery",
+            Self::Diesel => "Diesel",
+            Self::Prisma => "Prisma",
+            Self::Drizzle => "Drizzle",
+            Self::Atlas => "Atlas",
+            Self::Supabase => "Supabase",
+            Self::NodePgMigrate => "node-pg-migrate",
+            Self::GraphileMigrate => "graphile-migrate",
+            Self::Postgrator => "Postgrator",
+        })
+    }
+}
