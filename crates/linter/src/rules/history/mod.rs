@@ -1,6 +1,6 @@
 //! Migrations that databases have applied, and those that come after them.
 //!
-//! What has happened to a file is known from version control: see [`crate::incident`].
+//! What has happened to a file is known from version control: see [`pgvet_model::incident`].
 
 pub mod applied_migration_edited;
 pub mod applied_migration_removed;
