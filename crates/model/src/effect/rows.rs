@@ -142,6 +142,11 @@ impl Rows {
             || matches!(self.reason, RowsReason::SystemCatalog | RowsReason::Batch)
     }
 
+    /// Whether they refer to a few deleted rows only, which a foreign key changes: usually those are few, too.
+    pub fn are_of_few(&self) -> bool {
+        matches!(self.reason, RowsReason::Cascade { of_few: true, .. })
+    }
+
     /// Whether all or most rows are concerned.
     pub fn is_whole(&self) -> bool {
         self.extent >= Extent::Most

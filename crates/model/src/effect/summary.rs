@@ -11,7 +11,10 @@ impl Effects {
         let scans = self.scans.iter().any(|scan| has_rows(&scan.relation));
         let rewrites = self.rewrites.iter().any(|rewrite| has_rows(&rewrite.relation));
         let builds = self.index_builds.iter().any(|build| has_rows(&build.table));
-        scans || rewrites || builds || self.data_changes.iter().any(|change| !change.rows.is_few())
+        scans
+            || rewrites
+            || builds
+            || self.data_changes.iter().any(|change| !change.rows.is_few() && !change.rows.are_of_few())
     }
 
     /// The strongest lock on each relation that was there before the statement, strongest first.

@@ -41,7 +41,7 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - tables of the same migration
+    /// - tables and columns of the same migration
     /// - the column accepts values when the transaction commits
     ///
     /// The finding is only possible (`--confidence possible`) for an identity column that had a default or was an identity
@@ -71,7 +71,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
 
 fn check_table(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, table: &RelationName, range: TextRange) {
     let Some(before) = context.before.get_relation(table.oid) else { return };
-    for old in before.columns.iter().filter(|column| accepts_values(column)) {
+    let is_new = |column: &Column| context.deployment().is_some() && column.added_in == context.deployment();
+    for old in before.columns.iter().filter(|column| accepts_values(column) && !is_new(column)) {
         // What this statement leaves as it was is not its business.
         if named(context.after, table, &old.name).is_some_and(accepts_values) {
             continue;
@@ -90,7 +91,7 @@ fn check_table(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, table: &R
         };
         let place = place(context.ast, column).unwrap_or(range);
         let mut finding = reporter.report(place, message).relation(table).help(help);
-        if new.generated.is_none() && (old.default.is_some() || old.identity.is_some()) {
+        if new.generated.is_none() && (has_default(old) || had_default(context, table.oid, column)) {
             finding = finding.assuming(Assumption::GivesValue { table: name.clone(), column: column.clone() });
         }
         finding.emit();
@@ -99,6 +100,16 @@ fn check_table(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, table: &R
 
 fn accepts_values(column: &Column) -> bool {
     column.generated.is_none() && column.identity != Some(IdentityKind::Always)
+}
+
+fn has_default(column: &Column) -> bool {
+    column.default.is_some() || column.identity.is_some()
+}
+
+/// Whether INSERTs could omit the column when the transaction began.
+fn had_default(context: &RuleContext<'_>, table: Oid, column: &str) -> bool {
+    let before = context.session.block.as_ref().and_then(|block| block.catalog_before().get_relation(table));
+    before.and_then(|table| table.column(column)).is_some_and(has_default)
 }
 
 /// The column of the relation that has the name of the table.

@@ -47,8 +47,9 @@ declare_rule! {
     /// - objects that the same migration created
     /// - `REVOKE ... FROM PUBLIC` of a privilege that PostgreSQL does not grant by default and no migration granted
     ///
-    /// The finding is only possible (`--confidence possible`) if no migration granted the privilege to the role, or if it
-    /// is revoked from `PUBLIC`, because roles may have it by another `GRANT`.
+    /// The finding is only possible (`--confidence possible`) if no migration granted the privilege to the role, if it is
+    /// revoked from `PUBLIC`, because roles may have it by another `GRANT`, and for objects other than relations and
+    /// functions.
     ///
     /// ## Other linters
     ///
@@ -59,59 +60,120 @@ declare_rule! {
 }
 
 fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
-    for run in Lasting::of(context.migration).statements.iter().flat_map(|statement| context.ran_by(statement)) {
+    let lasting = Lasting::of(context.migration).statements;
+    for run in lasting.iter().flat_map(|statement| context.ran_by(statement)) {
         for change in &run.changes {
             let ChangedObject::Privileges { grant, later_in: None } = &change.object else { continue };
-            if change.action == ChangeAction::Revoke && !grant.grant_option {
-                revoked(context, reporter, grant, run.in_file(change.range));
+            if change.action != ChangeAction::Revoke || grant.grant_option {
+                continue;
+            }
+            for role in &grant.grantees {
+                let lost = match kind(grant.kind) {
+                    Some(kind) => lost(context, kind, grant, role),
+                    None => lost_of_other_kind(context, grant, role),
+                };
+                if let Some(lost) = lost {
+                    report(reporter, run.in_file(change.range), role, &lost);
+                }
             }
         }
     }
 }
 
-fn revoked(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>, grant: &Grant, range: TextRange) {
-    let Some(kind) = kind(grant.kind) else { return };
-    let objects = objects(context.before, kind, grant);
+/// What a role loses.
+struct Lost {
+    privileges: Vec<String>,
+    objects: Vec<SmolStr>,
+    /// Migrations granted it.
+    is_known: bool,
+}
+
+fn report(reporter: &mut Reporter<'_>, range: TextRange, role: &SmolStr, lost: &Lost) {
+    let (privileges, objects) = (join(&lost.privileges), enumerate(lost.objects.iter().map(SmolStr::as_str)));
+    let who = if role == "public" { "as any role".to_owned() } else { format!("as `{role}`") };
+    let message = format!("deployed code that runs {who} fails where it needs {privileges} on {objects}");
+    let mut finding = reporter.report(range, message);
+    if !lost.is_known || role == "public" {
+        finding = finding.assuming(Assumption::UsesPrivilege { role: role.clone() });
+    }
+    finding.help("first release code that does not need the privilege, or that runs as another role").emit();
+}
+
+/// What a role loses on relations and functions, whose privileges the catalog knows.
+fn lost(context: &MigrationContext<'_>, kind: PrivilegeKind, grant: &Grant, role: &SmolStr) -> Option<Lost> {
     let names: Vec<SmolStr> = kind.named(&grant.privileges).into_iter().map(|(name, _)| name).collect();
-    for role in &grant.grantees {
-        let is_meant = |privilege: &Privilege| privilege.grantee == *role && names.contains(&privilege.privilege);
-        let mut known: Vec<&(Oid, SmolStr)> = Vec::new();
-        let mut unknown: Vec<&(Oid, SmolStr)> = Vec::new();
-        let mut lost: Vec<String> = Vec::new();
-        for object in objects.iter().filter(|(oid, _)| is_there(context.after, kind, *oid)) {
-            let after = context.after.privileges(object.0);
-            let has = |privilege: &Privilege| after.iter().any(|left| left.covers(privilege));
-            let granted: Vec<&Privilege> =
-                context.before.privileges(object.0).iter().filter(|privilege| is_meant(privilege)).collect();
-            let gone = granted.iter().filter(|privilege| !has(privilege));
-            let gone: Vec<String> = gone.map(|privilege| privilege.privilege.to_uppercase()).collect();
-            if !gone.is_empty() {
-                known.push(object);
-                lost.extend(gone);
-            } else if granted.is_empty() && !after.iter().any(is_meant) {
-                unknown.push(object);
-            }
-        }
-        let is_default = role != "public" || kind == PrivilegeKind::Function;
-        let is_known = !known.is_empty();
-        if !is_known && (unknown.is_empty() || !is_default) {
+    let is_meant = |privilege: &Privilege| privilege.grantee == *role && names.contains(&privilege.privilege);
+    let mut known = Lost { privileges: Vec::new(), objects: Vec::new(), is_known: true };
+    let mut others: Vec<SmolStr> = unseen(context, kind, grant);
+    for (oid, name) in objects(context.before, kind, grant) {
+        if !is_there(context.after, kind, oid) {
             continue;
         }
-        if !is_known {
-            lost.extend(names.iter().map(|name| name.to_uppercase()));
+        let after = context.after.privileges(oid);
+        let has = |privilege: &Privilege| after.iter().any(|left| left.covers(privilege));
+        let mut granted = context.before.privileges(oid).iter().filter(|privilege| is_meant(privilege)).peekable();
+        if granted.peek().is_none() && !after.iter().any(is_meant) {
+            others.push(name);
+            continue;
         }
-        lost.sort();
-        lost.dedup();
-        let revoked = if is_known { known } else { unknown };
-        let (privileges, objects) = (join(&lost), enumerate(revoked.iter().map(|(_, name)| name.as_str())));
-        let who = if role == "public" { "as any role".to_owned() } else { format!("as `{role}`") };
-        let message = format!("deployed code that runs {who} fails where it needs {privileges} on {objects}");
-        let mut finding = reporter.report(range, message);
-        if !is_known || role == "public" {
-            finding = finding.assuming(Assumption::UsesPrivilege { role: role.clone() });
+        let gone: Vec<String> =
+            (granted.filter(|privilege| !has(privilege))).map(|privilege| privilege.privilege.to_uppercase()).collect();
+        if !gone.is_empty() {
+            known.objects.push(name);
+            known.privileges.extend(gone);
         }
-        finding.help("first release code that does not need the privilege, or that runs as another role").emit();
     }
+    known.privileges.sort();
+    known.privileges.dedup();
+    if !known.objects.is_empty() {
+        return Some(known);
+    }
+    let by_default = role != "public" || kind == PrivilegeKind::Function;
+    let privileges = names.iter().map(|name| name.to_uppercase()).collect();
+    (by_default && !others.is_empty()).then_some(Lost { privileges, objects: others, is_known: false })
+}
+
+/// Objects of a REVOKE that no migration shows.
+fn unseen(context: &MigrationContext<'_>, kind: PrivilegeKind, grant: &Grant) -> Vec<SmolStr> {
+    if grant.all_in_schema {
+        return Vec::new();
+    }
+    let has = |catalog: &Catalog, name: &str| match kind {
+        PrivilegeKind::Function => catalog.functions().any(|function| function.name == name),
+        _ => !catalog.relations_where(|relation| relation.name == name).is_empty(),
+    };
+    let written: Vec<&SmolStr> = match kind {
+        PrivilegeKind::Function => grant.routines.iter().map(|signature| &signature.name.name.text).collect(),
+        _ => grant.objects.iter().map(|object| &object.name.text).collect(),
+    };
+    let unseen = written.into_iter().filter(|name| !has(context.before, name) && !has(context.after, name));
+    unseen.cloned().collect()
+}
+
+/// What a role loses on schemas, databases, types and others, whose privileges the catalog does not know.
+fn lost_of_other_kind(context: &MigrationContext<'_>, grant: &Grant, role: &SmolStr) -> Option<Lost> {
+    let is_new = |name: &str| {
+        grant.kind == ObjectKind::Schema && context.after.has_schema(name) && !context.before.has_schema(name)
+    };
+    let is_granted = |name: &SmolStr| {
+        context.ran.iter().flat_map(|run| &run.changes).any(|change| match &change.object {
+            ChangedObject::Privileges { grant: other, later_in: None } => {
+                change.action == ChangeAction::Grant
+                    && other.kind == grant.kind
+                    && other.grantees.contains(role)
+                    && other.objects.iter().any(|object| object.name.text == *name)
+            }
+            _ => false,
+        })
+    };
+    let written = grant.objects.iter().map(|object| &object.name.text);
+    let objects: Vec<SmolStr> = written.filter(|name| !is_new(name) && !is_granted(name)).cloned().collect();
+    let named = grant.privileges.iter().filter_map(|privilege| privilege.name.as_ref());
+    let mut privileges: Vec<String> = named.map(|name| name.to_uppercase()).collect();
+    if privileges.is_empty() {
+        privileges.push("a privilege".to_owned());
+    }
+    (!objects.is_empty()).then_some(Lost { privileges, objects, is_known: false })
 }
 
 fn kind(kind: ObjectKind) -> Option<PrivilegeKind> {
