@@ -91,6 +91,14 @@ pub enum Assumption {
     OneTransaction,
     /// The program that runs migrations is configured as it is by default.
     DefaultOfTool,
+    /// The program that runs the migration opens a transaction for it.
+    TransactionOfFile,
+    /// It does, although another migration could not run in a transaction.
+    TransactionOfFileThoughNotOfOthers,
+    /// It does, although the migration has no statement that can run in a transaction.
+    TransactionOfFileThoughUnfit,
+    /// The program that runs the migration sends all of it as one string.
+    SentAsString,
     /// The tool whose marks a file has runs it.
     RunByTool { tool: SmolStr },
     /// psql does not run a COPY, and so reads its data as statements.
@@ -146,6 +154,17 @@ pub enum KeyEvidence {
 }
 
 impl Assumption {
+    /// Whether it is about the transaction that the program opens for a migration.
+    pub(crate) fn is_about_transaction(&self) -> bool {
+        matches!(
+            self,
+            Self::TransactionOfFile
+                | Self::TransactionOfFileThoughNotOfOthers
+                | Self::TransactionOfFileThoughUnfit
+                | Self::SentAsString
+        )
+    }
+
     /// Returns what a finding assumes about a statement that concerns these rows of a table.
     pub fn many(table: &SmolStr, rows: &Rows) -> Self {
         let (table, because) = (table.clone(), rows.reason.clone());
@@ -180,6 +199,8 @@ impl Assumption {
             | Self::DefaultOfTool
             | Self::HistoryComplete
             | Self::MayStop
+            | Self::TransactionOfFile
+            | Self::SentAsString
             | Self::RunByTool { .. } => Confidence::Likely,
             Self::LargeThoughListed { .. }
             | Self::LargeThoughReadAsOneRow { .. }
@@ -199,8 +220,12 @@ impl Assumption {
             | Self::UnusedRows
             | Self::HoldsLargeObjects { .. }
             | Self::ExistsAsUsed { .. }
+            | Self::TransactionOfFileThoughNotOfOthers
+            | Self::TransactionOfFileThoughUnfit
+            | Self::MayStopThoughEmpty { .. }
+            | Self::NoTransactionAround
+            | Self::CopyNotRun
             | Self::EarlierRefusalCorrected => Confidence::Possible,
-            Self::MayStopThoughEmpty { .. } | Self::NoTransactionAround | Self::CopyNotRun => Confidence::Possible,
         }
     }
 }
@@ -290,6 +315,18 @@ impl fmt::Display for Assumption {
             }
             Self::OneTransaction => f.write_str("assumes that this migration and the earlier one are pending together"),
             Self::DefaultOfTool => f.write_str("assumes that the migration tool is configured as it is by default"),
+            Self::TransactionOfFile => {
+                f.write_str("assumes that the program that runs this file opens a transaction for it")
+            }
+            Self::TransactionOfFileThoughNotOfOthers => f.write_str(
+                "assumes that the program that runs this file opens a transaction for it, although another migration cannot \
+                 run in one",
+            ),
+            Self::TransactionOfFileThoughUnfit => f.write_str(
+                "assumes that the program that runs this file opens a transaction for it, although no statement of the file \
+                 can run in one",
+            ),
+            Self::SentAsString => f.write_str("assumes that the program that runs this file sends it as one string"),
             Self::RunByTool { tool } => write!(f, "assumes that {tool} itself runs this file"),
             Self::HistoryComplete => f.write_str(
                 "assumes that the migrations show every change of the schema, although later ones suggest that this one \

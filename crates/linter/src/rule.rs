@@ -11,6 +11,7 @@ use crate::effect::{Effects, Evidence, ObjectChange, UnknownReason};
 use crate::execute::{CodeText, Executed};
 use crate::report::Reporter;
 use crate::routine::{Endings, RoutineContext, RoutineReader, Routines};
+use crate::runner::KnownTransaction;
 use crate::session::Session;
 use crate::settings::Settings;
 use crate::source::TextRange;
@@ -261,6 +262,17 @@ impl<'a> RuleContext<'a> {
     /// Does that statement run in a transaction block?
     pub fn in_block(&self) -> bool {
         self.code.map_or(self.session.in_transaction(), |code| code.in_transaction)
+    }
+
+    /// Whether it runs in a transaction block, and more than an assumption about the program says so.
+    pub(crate) fn is_surely_in_block(&self) -> bool {
+        let is_known = self.migration.runner.known_transaction == KnownTransaction::Known;
+        self.session.block.as_ref().is_some_and(|block| block.explicit || is_known)
+    }
+
+    /// The command for a setting that need not stay longer than the transaction.
+    pub(crate) fn set_command(&self) -> &'static str {
+        if self.is_surely_in_block() { "SET LOCAL" } else { "SET" }
     }
 
     /// The catalog after that statement.

@@ -1,5 +1,7 @@
 //! How the program that runs migrations goes on behind a COMMIT, and from one migration to the next.
 
+use crate::check::TransactionMode;
+use crate::confidence::Assumption;
 use crate::session::SettingValue;
 use crate::source::TextRange;
 use imbl::OrdMap;
@@ -21,6 +23,8 @@ pub struct Runner {
     pub retry: Retry,
     /// Whether the program is known; otherwise a file is treated as one for psql.
     pub is_known: bool,
+    /// What shows that it opens the transaction of the migration.
+    pub known_transaction: KnownTransaction,
 }
 
 /// What a program does with a migration of which a part has been applied and a later statement has failed.
@@ -33,6 +37,37 @@ pub enum Retry {
     Continues,
     /// Refuses to run until this step is done, and then runs the migration from its first statement.
     After(&'static str),
+}
+
+/// What shows that a program opens the transaction of a migration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum KnownTransaction {
+    /// The program, the configuration or the file itself.
+    #[default]
+    Known,
+    /// Words in code of the project, which can mean something else.
+    Recognized,
+    /// Nothing, but most programs do.
+    Assumed,
+    /// Nothing, and another migration could not run in one.
+    Doubtful,
+    /// Nothing, and the migration has no statement that could run in one.
+    Unlikely,
+}
+
+impl Runner {
+    /// What is assumed about a transaction that the program opens, as far as it is not known.
+    pub(crate) fn assumption(&self, transaction: TransactionMode) -> Option<Assumption> {
+        match self.known_transaction {
+            KnownTransaction::Known => None,
+            KnownTransaction::Recognized | KnownTransaction::Assumed => Some(match transaction {
+                TransactionMode::SingleString => Assumption::SentAsString,
+                _ => Assumption::TransactionOfFile,
+            }),
+            KnownTransaction::Doubtful => Some(Assumption::TransactionOfFileThoughNotOfOthers),
+            KnownTransaction::Unlikely => Some(Assumption::TransactionOfFileThoughUnfit),
+        }
+    }
 }
 
 /// What follows a COMMIT, or a ROLLBACK, that ends the transaction which the program opened around a migration.

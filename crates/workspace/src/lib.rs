@@ -33,6 +33,7 @@ mod roots;
 mod skipped;
 mod suppression;
 mod texts;
+mod way_back;
 mod write;
 
 pub use baseline::KnownFinding;

@@ -59,7 +59,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             lock.relation.name,
             lock.mode.sql()
         );
-        let set = if context.session.in_transaction() { "SET LOCAL" } else { "SET" };
+        let set = context.set_command();
         let help =
             format!("so that queries do not queue behind it for long, before it:\n    {set} lock_timeout = '2s';");
         reporter.report(change.range, message).relation(&lock.relation).help(help).emit();
