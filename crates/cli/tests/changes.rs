@@ -69,7 +69,8 @@ fn a_migration_that_got_another_version_is_checked() {
 
 #[test]
 fn staged_files_have_the_text_that_is_staged() {
-    let folder = repository(&[("m/1_a.sql", TABLE)]);
+    let psql: &[u8] = b"[migrations]\ntransaction = \"autocommit\"\n";
+    let folder = repository(&[("m/1_a.sql", TABLE), ("pgvet.toml", psql)]);
     write(&folder, "m/2_b.sql", BAD);
     git(&folder, &["add", "-A"]);
     write(&folder, "m/2_b.sql", GOOD);

@@ -171,7 +171,7 @@ fn a_baseline_is_the_same_from_any_folder() {
 
 #[test]
 fn placeholders_have_values_and_findings_are_about_the_file() {
-    let config = "[placeholders]\nschema = \"app\"\nprefix = \"t_\"\n";
+    let config = "[migrations]\ntransaction = \"autocommit\"\n[placeholders]\nschema = \"app\"\nprefix = \"t_\"\n";
     let folder = Folder::new(&[
         ("pgvet.toml", config.as_bytes()),
         ("db/migrations/1_a.sql", b"CREATE SCHEMA app;\nCREATE TABLE ${schema}.${prefix}orders (id int);\n"),
@@ -263,7 +263,7 @@ fn init_names_histories_and_the_newest_migration_of_each() {
     rules:         recommended
 
     warehouse/deploy
-      tool:        sqitch, from comments in the files
+      tool:        sqitch, from the folder and what lies beside the files
       files:       2 files
       order:       warehouse/deploy/stock.sql is the first, warehouse/deploy/stock.sql the last
       transaction: each statement by statement
@@ -327,7 +327,7 @@ fn init_proposes_no_newest_migration_where_folders_follow_each_other() {
       files:       3 files
       order:       db/migrations/auth/1_users.sql is the first, db/migrations/billing/3_orders.sql the last
                    2 folders, one after the other; name them in [migrations] paths if they are different databases
-      transaction: each statement by statement
+      transaction: each in a transaction of the tool
                    assumed, because no tool was recognised; set `transaction` under [migrations]
     ");
 }
@@ -405,7 +405,7 @@ fn init_writes_a_configuration_that_works() {
 
     [migrations]
     paths = ["db/migrations"]
-    # db/migrations: plain SQL files, as nothing else was recognised; each statement by statement.
+    # db/migrations: plain SQL files, as nothing else was recognised; each in a transaction of the tool.
     # tool = "plain"
     # No tool was recognised. How are the files run? "transaction": each in a transaction of the program that runs it;
     # "autocommit": statement by statement, as by psql; "single-string": each sent as one string.
@@ -441,7 +441,7 @@ fn init_writes_a_configuration_that_works() {
       tool:        plain SQL files, as nothing else was recognised
       files:       2 files
       order:       db/migrations/1_a.sql is the first, db/migrations/2_b.sql the last
-      transaction: each statement by statement
+      transaction: each in a transaction of the tool
                    assumed, because no tool was recognised; set `transaction` under [migrations]
     ");
     insta::assert_snapshot!(folder.run(&["init"]), @r"

@@ -35,6 +35,19 @@ fn the_demo_shows_what_is_bad_and_nothing_else() {
     ");
 }
 
+/// The configuration says how the files are run. Without it that is assumed, which changes how sure findings are, but
+/// none that the demo shows.
+#[test]
+fn the_demo_shows_the_same_if_nobody_says_how_its_files_are_run() {
+    let findings = |options: &[&str]| -> Vec<String> {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pgvet"));
+        command.args(["check", "fixtures/demo", "--format", "concise"]).args(options).current_dir(repository());
+        let output = String::from_utf8_lossy(&command.output().expect("the program starts").stdout).into_owned();
+        output.lines().filter(|line| line.starts_with("fixtures/demo/")).map(str::to_owned).collect()
+    };
+    assert_eq!(findings(&["--no-config"]), findings(&[]));
+}
+
 /// A line without what differs from run to run: numbers, units of time, the width of columns.
 fn shape(line: &str) -> String {
     let word = |word: &str| match word.trim_matches(['(', ')', ',']) {

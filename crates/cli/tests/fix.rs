@@ -14,13 +14,19 @@ fn folder(second: &[u8]) -> Folder {
     Folder::new(&[("m/1_a.sql", TABLE), ("m/2_b.sql", second), ("pgvet.toml", b"lock-timeout = \"runner\"\n")])
 }
 
+/// psql runs the files.
+fn autocommit(second: &[u8]) -> Folder {
+    let config = b"lock-timeout = \"runner\"\n[migrations]\ntransaction = \"autocommit\"\n";
+    Folder::new(&[("m/1_a.sql", TABLE), ("m/2_b.sql", second), ("pgvet.toml", config)])
+}
+
 fn text(folder: &Folder, path: &str) -> String {
     fs::read_to_string(folder.path().join(path)).unwrap()
 }
 
 #[test]
 fn unsafe_fixes_are_made_when_they_are_asked_for() {
-    let folder = folder(INDEX);
+    let folder = autocommit(INDEX);
     assert!(folder.run(&["check", "m", "--fix"]).starts_with("exit 1"));
     assert_eq!(text(&folder, "m/2_b.sql").as_bytes(), INDEX);
     let said = folder.run(&["check", "m", "--unsafe-fixes"]);
@@ -139,7 +145,7 @@ fn placeholders_stay_as_they_are() {
     let text_of =
         b"CREATE INDEX i ON ${schema}.orders (note);\nALTER TABLE ${schema}.orders ALTER note SET NOT NULL;\n";
     for config in ["", "[placeholders]\nschema = \"app\"\n"] {
-        let config = format!("lock-timeout = \"runner\"\n{config}");
+        let config = format!("lock-timeout = \"runner\"\n[migrations]\ntransaction = \"autocommit\"\n{config}");
         let folder = Folder::new(&[("m/1_b.sql", text_of.as_slice()), ("pgvet.toml", config.as_bytes())]);
         folder.run(&["check", "m", "--unsafe-fixes"]);
         let fixed = text(&folder, "m/1_b.sql");

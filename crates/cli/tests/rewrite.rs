@@ -25,7 +25,13 @@ struct Form {
 }
 
 const FORMS: &[Form] = &[
-    Form { name: "plain", paths: ["migrations/1_a.sql", "migrations/2_b.sql"], before: "", after: "", others: &[] },
+    Form {
+        name: "plain",
+        paths: ["migrations/1_a.sql", "migrations/2_b.sql"],
+        before: "",
+        after: "",
+        others: &[("pgvet.toml", "[migrations]\ntransaction = \"autocommit\"\n")],
+    },
     Form {
         name: "goose",
         paths: ["migrations/001_a.sql", "migrations/002_b.sql"],
@@ -66,7 +72,7 @@ const FORMS: &[Form] = &[
         paths: ["migrations/1_a.postgres.up.sql", "migrations/2_b.postgres.up.sql"],
         before: "",
         after: "",
-        others: &[("go.mod", "require github.com/gobuffalo/pop/v6 v6\n")],
+        others: &[("go.mod", "require (\n\tgithub.com/gobuffalo/pop/v6 v6\n\tgithub.com/ory/x v1\n)\n")],
     },
     Form {
         name: "sqlx",
@@ -186,7 +192,7 @@ fn what_a_tool_cannot_run_is_refused_before_anything_is_written() {
         (
             "migrations/0001_b.sql",
             ("migrations/meta/_journal.json", r#"{"entries":[{"idx":0,"tag":"0000_a"},{"idx":1,"tag":"0001_b"}]}"#),
-            "is kept by drizzle",
+            "runs in a transaction with drizzle",
         ),
     ] {
         let text = format!("{TABLES}\n");

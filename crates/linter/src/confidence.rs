@@ -1,6 +1,8 @@
 //! How sure a finding is, and what it assumes.
 
 use pgvet_model::effect::{Extent, Rows, RowsReason};
+use pgvet_model::migration::{Migration, TransactionMode};
+use pgvet_model::runner::KnownTransaction;
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 use std::fmt;
@@ -91,6 +93,14 @@ pub enum Assumption {
     OneTransaction,
     /// The program that runs migrations is configured as it is by default.
     DefaultOfTool,
+    /// The program that runs the migration opens a transaction for it.
+    TransactionOfFile,
+    /// It does, although another migration could not run in a transaction.
+    TransactionOfFileThoughNotOfOthers,
+    /// It does, although the migration has no statement that can run in a transaction.
+    TransactionOfFileThoughUnfit,
+    /// The program that runs the migration sends all of it as one string.
+    SentAsString,
     /// The tool whose marks a file has runs it.
     RunByTool { tool: SmolStr },
     /// psql does not run a COPY, and so reads its data as statements.
@@ -204,6 +214,17 @@ pub enum KeyEvidence {
 }
 
 impl Assumption {
+    /// Whether it is about the transaction that the program opens for a migration.
+    pub(crate) fn is_about_transaction(&self) -> bool {
+        matches!(
+            self,
+            Self::TransactionOfFile
+                | Self::TransactionOfFileThoughNotOfOthers
+                | Self::TransactionOfFileThoughUnfit
+                | Self::SentAsString
+        )
+    }
+
     /// Returns what a finding assumes about a statement that concerns these rows of a table.
     pub fn many(table: &SmolStr, rows: &Rows) -> Self {
         let (table, because) = (table.clone(), rows.reason.clone());
@@ -211,6 +232,19 @@ impl Assumption {
             Extent::All | Extent::Most => Self::Large { table },
             Extent::AtMost(_) | Extent::UnknownPart if rows.may_be_few() => Self::ManyRowsThough { table, because },
             Extent::AtMost(_) | Extent::UnknownPart => Self::ManyRows { table, because },
+        }
+    }
+
+    /// Returns what is assumed about a transaction that the program opens, as far as it is not known.
+    pub fn of_transaction(migration: &Migration<'_>) -> Option<Self> {
+        match migration.runner.known_transaction {
+            KnownTransaction::Known => None,
+            KnownTransaction::Recognized | KnownTransaction::Assumed => Some(match migration.transaction {
+                TransactionMode::SingleString => Self::SentAsString,
+                _ => Self::TransactionOfFile,
+            }),
+            KnownTransaction::Doubtful => Some(Self::TransactionOfFileThoughNotOfOthers),
+            KnownTransaction::Unlikely => Some(Self::TransactionOfFileThoughUnfit),
         }
     }
 
@@ -244,6 +278,8 @@ impl Assumption {
             | Self::HistoryComplete
             | Self::MayStop
             | Self::BaseIsApplied
+            | Self::TransactionOfFile
+            | Self::SentAsString
             | Self::RunByTool { .. } => Confidence::Likely,
             Self::LargeThoughListed { .. }
             | Self::LargeThoughReadAsOneRow { .. }
@@ -263,6 +299,11 @@ impl Assumption {
             | Self::UnusedRows
             | Self::HoldsLargeObjects { .. }
             | Self::ExistsAsUsed { .. }
+            | Self::TransactionOfFileThoughNotOfOthers
+            | Self::TransactionOfFileThoughUnfit
+            | Self::MayStopThoughEmpty { .. }
+            | Self::NoTransactionAround
+            | Self::CopyNotRun
             | Self::EarlierRefusalCorrected => Confidence::Possible,
             Self::MayStopThoughEmpty { .. }
             | Self::NoTransactionAround
@@ -378,6 +419,18 @@ impl fmt::Display for Assumption {
             }
             Self::OneTransaction => f.write_str("assumes that this migration and the earlier one are pending together"),
             Self::DefaultOfTool => f.write_str("assumes that the migration tool has its default configuration"),
+            Self::TransactionOfFile => {
+                f.write_str("assumes that the program that runs this file opens a transaction for it")
+            }
+            Self::TransactionOfFileThoughNotOfOthers => f.write_str(
+                "assumes that the program that runs this file opens a transaction for it, although another migration cannot \
+                 run in one",
+            ),
+            Self::TransactionOfFileThoughUnfit => f.write_str(
+                "assumes that the program that runs this file opens a transaction for it, although no statement of the file \
+                 can run in one",
+            ),
+            Self::SentAsString => f.write_str("assumes that the program that runs this file sends it as one string"),
             Self::RunByTool { tool } => write!(f, "assumes that {tool} itself runs this file"),
             Self::HistoryComplete => f.write_str(
                 "assumes that the migrations show every change of the schema, although later ones suggest that this one \

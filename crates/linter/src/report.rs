@@ -175,9 +175,9 @@ impl Finding<'_, '_> {
         })
     }
 
-    /// Adds an assumption, which limits the confidence of the finding.
-    pub fn assuming(self, assumption: Assumption) -> Self {
-        self.edit(|diagnostic| diagnostic.assume(assumption))
+    /// Adds an assumption, if there is one, which limits the confidence of the finding.
+    pub fn assuming(self, assumption: impl Into<Option<Assumption>>) -> Self {
+        self.edit(|diagnostic| assumption.into().into_iter().for_each(|assumption| diagnostic.assume(assumption)))
     }
 
     /// Sets the work that takes longer the larger the first relation is.
@@ -244,7 +244,7 @@ impl Finding<'_, '_> {
         let grows = meta.category.grows_with_tables() && meta.confidence == Confidence::Certain;
         let is_known_large = self.tables.iter().any(|(_, table)| table.size() == TableSize::Large);
         let Some((table, _)) = self.tables.first().filter(|_| grows && !is_known_large) else { return };
-        if self.diagnostic.assumptions.is_empty() {
+        if self.diagnostic.assumptions.iter().all(Assumption::is_about_transaction) {
             let table = table.clone();
             let usual = if self.work.is_some() { Assumption::Large { table } } else { Assumption::InUse { table } };
             self.diagnostic.assume(usual);

@@ -12,6 +12,7 @@ use pgvet_model::effect::{Effects, Evidence, ObjectChange, RelationName, Unknown
 use pgvet_model::execute::{CodeText, Executed};
 use pgvet_model::migration::Migration;
 use pgvet_model::routine::{CallSite, Creation, Endings, Hotness, Routine, RoutineReader, Routines, TriggerUse};
+use pgvet_model::runner::KnownTransaction;
 use pgvet_model::session::Session;
 use pgvet_model::version::Target;
 use pgvet_syntax::ast::{Ast, FunctionCall, ObjectName};
@@ -140,6 +141,17 @@ impl<'a> RuleContext<'a> {
     /// Whether that statement runs in a transaction block.
     pub fn in_block(&self) -> bool {
         self.code.map_or(self.session.in_transaction(), |code| code.in_transaction)
+    }
+
+    /// Whether it runs in a transaction block, and more than an assumption about the program says so.
+    pub(crate) fn is_surely_in_block(&self) -> bool {
+        let is_known = self.migration.runner.known_transaction == KnownTransaction::Known;
+        self.session.block.as_ref().is_some_and(|block| block.explicit || is_known)
+    }
+
+    /// The command for a setting that need not stay longer than the transaction.
+    pub(crate) fn set_command(&self) -> &'static str {
+        if self.is_surely_in_block() { "SET LOCAL" } else { "SET" }
     }
 
     /// The catalog after that statement.

@@ -18,6 +18,8 @@ pub struct Runner {
     pub retry: Retry,
     /// Whether the program is known; otherwise a file is treated as one for psql.
     pub is_known: bool,
+    /// What shows that it opens the transaction of the migration.
+    pub known_transaction: KnownTransaction,
 }
 
 /// How a program handles a migration of which a part has been applied and a later statement has failed.
@@ -30,6 +32,22 @@ pub enum Retry {
     Continues,
     /// Refuses to run until this step is done, and then runs the migration from its first statement.
     After(&'static str),
+}
+
+/// What shows that a program opens the transaction of a migration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum KnownTransaction {
+    /// The program, the configuration or the file itself.
+    #[default]
+    Known,
+    /// Words in code of the project, which can mean something else.
+    Recognized,
+    /// Nothing, but most programs do.
+    Assumed,
+    /// Nothing, and another migration could not run in one.
+    Doubtful,
+    /// Nothing, and the migration has no statement that could run in one.
+    Unlikely,
 }
 
 /// How a program continues after a COMMIT, or a ROLLBACK, that ends the transaction which the program opened around a

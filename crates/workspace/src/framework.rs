@@ -166,7 +166,8 @@ impl Framework {
     /// Returns the next step for a project without migrations in SQL.
     pub fn help(self) -> String {
         format!(
-            "this is a {} project, whose migrations are not SQL files; check the SQL that they run: `{}` ({})",
+            "this is {} {} project, whose migrations are not SQL files; check the SQL that they run: `{}` ({})",
+            if self.name().starts_with(['A', 'E']) { "an" } else { "a" },
             self.name(),
             self.command(),
             self.note()

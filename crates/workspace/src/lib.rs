@@ -35,6 +35,7 @@ mod roots;
 mod skipped;
 mod suppression;
 mod texts;
+mod rollback_name;
 mod write;
 
 pub use baseline::KnownFinding;

@@ -3,6 +3,7 @@
 use crate::layout::Order;
 use crate::layout::folder::{ExplicitOrder, Orders};
 use crate::layout::numbering::Numberings;
+use crate::rollback_name;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -144,12 +145,9 @@ fn key(path: &Path, explicit: Option<&ExplicitOrder>, order: Order) -> Key {
         return plain(&committed, Class::Unversioned, Vec::new(), &file_name);
     }
     let (sequence, name) = place(path);
-    // `1_a.down.sql` takes `1_a.up.sql` back.
-    let name = name.trim_end_matches(".sql").trim_end_matches(".down").trim_end_matches(".up");
-    let name = name.trim_end_matches(".rollback");
-    // Nor does the end of `1_a_down.sql` decide.
-    let is_paired = pair(path, &file_name).is_some();
-    let name = if is_paired { name.trim_end_matches("_down").trim_end_matches("_up") } else { name };
+    let up = rollback_name::up_folder(path);
+    let sequence = up.as_deref().unwrap_or(sequence);
+    let name = rollback_name::without_direction(path, &name);
     let mut key = match (leading_version(name), order) {
         (None, _) => plain(sequence, Class::Unversioned, Vec::new(), name),
         (Some(_), Order::Number { letter: false }) if name.starts_with(['v', 'V']) => {
@@ -159,7 +157,7 @@ fn key(path: &Path, explicit: Option<&ExplicitOrder>, order: Order) -> Key {
         (Some(_), Order::Name) => plain(sequence, Class::Versioned, Vec::new(), &file_name),
         (Some(_), Order::VersionText) => plain(sequence, Class::Versioned, Vec::new(), &version_text(name)),
     };
-    key.undo = is_rollback_migration(path);
+    key.undo = rollback_name::is_rollback_migration(path);
     key
 }
 
@@ -210,26 +208,6 @@ fn padded(text: &str) -> String {
 /// Numbers in names of folders, such as 20240131120000, are not longer.
 const LONGEST_NUMBER: usize = 20;
 
-/// Whether the name says that the file rolls a migration back: `down.sql`, `x.down.sql`, Postgrator's `1.undo.x.sql`,
-/// yoyo's `x.rollback.sql`, and `1_x_down.sql` beside `1_x_up.sql`.
-pub(crate) fn is_rollback_migration(path: &Path) -> bool {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    name == "down.sql"
-        || name.ends_with(".down.sql")
-        || name.ends_with(".rollback.sql")
-        || PostgratorName::parse(&name).is_some_and(|name| name.undo)
-        || (name.ends_with("_down.sql") && pair(path, &name).is_some())
-}
-
-/// The other file of a pair `1_x_up.sql` and `1_x_down.sql`, as gomigrate has them, if it is there: either name alone may
-/// be that of any migration.
-fn pair(path: &Path, name: &str) -> Option<PathBuf> {
-    let up = || Some(format!("{}_down.sql", name.strip_suffix("_up.sql")?));
-    let down = || Some(format!("{}_up.sql", name.strip_suffix("_down.sql")?));
-    let is_numbered = name.starts_with(|first: char| first.is_ascii_digit());
-    let other = is_numbered.then(|| up().or_else(down)).flatten()?;
-    Some(path.with_file_name(other)).filter(|other| other.exists())
-}
 
 /// Names of files whose folder is the migration.
 const FOLDER_MIGRATIONS: [&str; 3] = ["up.sql", "down.sql", "migration.sql"];
@@ -384,7 +362,7 @@ mod tests {
             std::fs::write(at(name), "").unwrap();
         }
         assert_eq!(sort(names.iter().rev().map(|name| at(name)).collect()), names.map(at));
-        let back = names.map(|name| is_rollback_migration(&at(name)));
+        let back = names.map(|name| rollback_name::is_rollback_migration(&at(name)));
         assert_eq!(back, [false, true, false, false, true]);
     }
 

@@ -6,6 +6,7 @@ use crate::layout::{self, Folders, Tool};
 use crate::order;
 use crate::problem::display;
 use crate::skipped;
+use crate::rollback_name;
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -122,7 +123,7 @@ fn branch(root: &Path, file: &Path) -> Option<(PathBuf, String)> {
     let is_release = name.contains(|one: char| one.is_ascii_digit()) && !name.to_ascii_lowercase().starts_with("db");
     // The folder is the migration where the file is called the same in each.
     let migration = if file.parent() == Some(sequence.as_path()) { file } else { file.parent()? };
-    let is_down = order::is_rollback_migration(file);
+    let is_down = rollback_name::is_rollback_migration(file);
     (!is_release && !is_down).then(|| (root.join(name), git::version(migration)))
 }
 

@@ -11,6 +11,7 @@ use crate::rules::{locking, transaction};
 use crate::settings::Settings;
 use pgvet_model::checkpoint::Checkpoint;
 use pgvet_model::migration::{Migration, TransactionMode};
+use pgvet_model::runner::KnownTransaction;
 use pgvet_syntax::ast::{AlterTableAction, AlterTableCommand, Ast, FunctionBody, Setting, Transaction};
 use pgvet_syntax::lexer::{Token, tokenize};
 use pgvet_syntax::source::TextRange;
@@ -36,6 +37,10 @@ pub(super) struct Draft {
     files: Vec<PlannedFile>,
     /// Whether the tool runs each statement of a file on its own.
     autocommit: bool,
+    /// Does the tool send a file as one string, so that several statements are one transaction?
+    single_string: bool,
+    /// Whether nothing but an assumption says that the tool opens a transaction.
+    assumed_transaction: bool,
     changed: bool,
 }
 
@@ -45,6 +50,8 @@ enum Action {
     /// Begin another file with it.
     Split,
     SetLockTimeout,
+    /// Set timeouts only after it.
+    DelayTimeouts,
     Suppress(&'static str),
 }
 
@@ -84,13 +91,15 @@ impl Draft {
             });
         }
         let autocommit = original.transaction == TransactionMode::Autocommit;
+        let single_string = original.transaction == TransactionMode::SingleString;
         let transaction = match original.transaction {
             TransactionMode::Autocommit => false,
             TransactionMode::Transaction => true,
             TransactionMode::SingleString => statements.len() > 1,
         };
         let file = PlannedFile { title: String::new(), transaction, statements };
-        let mut draft = Self { files: vec![file], autocommit, changed: false };
+        let assumed_transaction = original.runner.known_transaction != KnownTransaction::Known;
+        let mut draft = Self { files: vec![file], autocommit, single_string, assumed_transaction, changed: false };
         draft.arrange()?;
         Ok(draft)
     }
@@ -182,6 +191,11 @@ impl Draft {
         if SPLITTING.iter().any(|rule| found.is_of(&rule.meta)) && !settings_only {
             return Some(Action::Split);
         }
+        if found.is_of(&locking::timeout_during_concurrent_build::RULE)
+            && self.files[file].statements[..at].iter().any(sets_timeout)
+        {
+            return Some(Action::DelayTimeouts);
+        }
         if let Some(commands) = commands(&parsed.source.text, &parsed.statements[at]) {
             return Some(Action::Replace(commands));
         }
@@ -205,10 +219,21 @@ impl Draft {
                     self.changed = true;
                 }
                 Action::SetLockTimeout => {
-                    // Statements before it, outside of a transaction, may have to be able to wait.
-                    let (local, place) = if self.files[file].transaction { ("LOCAL ", 0) } else { ("", at) };
+                    // Statements before it, outside of a transaction, may have to be able to wait. With it, a string has
+                    // several statements.
+                    let in_transaction = self.files[file].transaction || self.single_string;
+                    let local = if in_transaction && !self.assumed_transaction { "LOCAL " } else { "" };
+                    let place = if in_transaction { 0 } else { at };
                     let set = PlannedStatement::new(format!("SET {local}lock_timeout = '2s'"));
                     self.files[file].statements.insert(place, set);
+                    self.changed = true;
+                }
+                Action::DelayTimeouts => {
+                    let (delayed, kept): (Vec<_>, Vec<_>) = statements.drain(..at).partition(sets_timeout);
+                    let at = kept.len();
+                    statements.splice(..0, kept);
+                    let rest = statements.split_off(at + 1);
+                    statements.extend(delayed.into_iter().chain(rest));
                     self.changed = true;
                 }
                 Action::Suppress(rule) => statements[at].suppressed.push(rule),
@@ -229,10 +254,16 @@ impl Draft {
     /// Puts what cannot share a transaction, or waits for a person, into files of its own.
     fn arrange(&mut self) -> Result<(), Refusal> {
         let mut arranged = Vec::new();
-        for file in std::mem::take(&mut self.files) {
+        for mut file in std::mem::take(&mut self.files) {
+            if self.single_string {
+                file.transaction = file.statements.len() > 1;
+            }
             self.arrange_file(file, &mut arranged)?;
         }
         arranged.retain(|file| !is_only_settings(&file.statements));
+        if self.single_string {
+            arranged.iter_mut().for_each(|file| file.transaction = file.statements.len() > 1);
+        }
         self.files = arranged;
         Ok(())
     }
@@ -396,6 +427,12 @@ fn settings(statements: &[PlannedStatement], wanted: impl Fn(&str) -> bool) -> V
     }
     kept.reverse();
     kept
+}
+
+/// Whether it sets a timeout for the session.
+fn sets_timeout(statement: &PlannedStatement) -> bool {
+    let Some(Ast::Set(set)) = first_ast(&statement.sql) else { return false };
+    matches!(set.setting, Setting::Value { name, .. } if name.ends_with("_timeout"))
 }
 
 /// Whether it ends with its transaction.

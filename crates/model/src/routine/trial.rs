@@ -41,6 +41,11 @@ impl Trial {
         self.try_next(ast).effects
     }
 
+    /// What a statement does inside a transaction block; nothing of it stays.
+    pub(crate) fn run_in_block(&self, ast: &Ast) -> Effects {
+        try_statement(&self.catalog, &self.session, ast, &self.target, self.has_variables, true).effects
+    }
+
     /// The statements that its code runs.
     pub fn run_code(&mut self, ast: &Ast) -> Vec<Arc<Ast>> {
         let executed = self.try_next(ast).code.executed;

@@ -57,7 +57,7 @@ pub(crate) fn mark(sources: &mut [Source], changes: &Changes, identities: &Ident
 pub(crate) fn runs_once(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let is_flyway_aside = FlywayName::parse(&name).is_some_and(|name| name.kind != 'V');
-    order::is_versioned(path) && !order::leads_back(path) && !is_flyway_aside
+    order::is_versioned(path) && !order::is_rollback_migration(path) && !is_flyway_aside
 }
 
 /// Returns the version of a migration as its name has it.

@@ -2,7 +2,7 @@
 
 use super::{Layout, Section, Sign, Tool, splitter};
 use pgvet_model::migration::{Direction, TransactionMode};
-use pgvet_model::runner::{Refusal, RefusalKind};
+use pgvet_model::runner::{KnownTransaction, Refusal, RefusalKind};
 use pgvet_syntax::source::TextRange;
 
 /// A line that begins a section of a file.
@@ -31,7 +31,19 @@ struct Form {
 
 /// The sections of a file for tools that keep several in one.
 pub(super) fn sections(text: &str) -> Option<Layout> {
-    let Form { tool, marker, before: direction, .. } = form(text)?;
+    form(text).map(|form| divided(text, &form))
+}
+
+/// The sections of a file whose marks are those of no tool that is known: an up mark, and a down mark after it.
+pub(super) fn sections_of_unknown_tool(text: &str) -> Option<Layout> {
+    let directions: Vec<Direction> = comments(text).filter_map(|comment| unnamed(comment)?.direction).collect();
+    let is_pair = directions.first() == Some(&Direction::Up) && directions.contains(&Direction::Down);
+    let form = Form { tool: Tool::Plain, kind: "up and down", marker: unnamed, before: Some(Direction::Up) };
+    is_pair.then(|| Layout { sign: Sign::None, ..divided(text, &form) })
+}
+
+fn divided(text: &str, form: &Form) -> Layout {
+    let Form { tool, marker, before: direction, .. } = *form;
     let mut sections: Vec<Section> = Vec::new();
     let is_without = text.lines().any(|line| line.trim_end() == "---- tern: disable-tx ----");
     let transaction = if is_without { TransactionMode::Autocommit } else { TransactionMode::Transaction };
@@ -63,7 +75,7 @@ pub(super) fn sections(text: &str) -> Option<Layout> {
     if tool == Tool::SqlMigrate {
         share_autocommit(&mut sections);
     }
-    Some(Layout {
+    Layout {
         tool,
         sign: Sign::Comment,
         sections,
@@ -73,7 +85,8 @@ pub(super) fn sections(text: &str) -> Option<Layout> {
         in_other_languages: false,
         release: None,
         has_doubted_marks: false,
-    })
+        known_transaction: KnownTransaction::Known,
+    }
 }
 
 /// The parts of a file that the tool refuses or skips.
@@ -227,6 +240,27 @@ pub(super) fn marked_for(text: &str, kind: &str) -> bool {
 
 fn up_or_down(comment: &str, up: &[&str], down: &[&str]) -> Option<Direction> {
     if is_words(comment, up) { Some(Direction::Up) } else { is_words(comment, down).then_some(Direction::Down) }
+}
+
+/// `-- UP`, `-- @down` or `-- ==== Rollback ====` alone on a line. Of the transaction nothing is known.
+fn unnamed(comment: &str) -> Option<Marker> {
+    const UP: [&str; 8] = ["up", "upgrade", "up migration", "migration up", "migrate up", "forward", "apply", "do"];
+    const DOWN: [&str; 9] = [
+        "down",
+        "downgrade",
+        "down migration",
+        "migration down",
+        "migrate down",
+        "rollback",
+        "undo",
+        "revert",
+        "backward",
+    ];
+    let is_edge = |one: char| !one.is_alphanumeric();
+    let words = comment.trim_start_matches("+micrate").trim_matches(is_edge);
+    let is = |names: &[&str]| names.iter().any(|name| words.eq_ignore_ascii_case(name));
+    let direction = if is(&UP) { Direction::Up } else { is(&DOWN).then_some(Direction::Down)? };
+    Some(Marker { direction: Some(direction), transaction: TransactionMode::Autocommit, unsplit: false })
 }
 
 /// Source: goose, `internal/sqlparser/parser.go`.
@@ -432,6 +466,25 @@ mod tests {
             assert_eq!((tool, parts), (Tool::Plain, vec![(Some("a;"), Up, up), (Some("b;"), Down, down)]), "{text}");
         }
         assert_eq!(sections("-- uploads !Ups\na;\n"), None);
+    }
+
+    #[test]
+    fn marks_of_no_known_tool_count_in_pairs() {
+        use Direction::{Down, Up};
+        for text in [
+            "-- UP\na;\n-- DOWN\nb;\n",
+            "-- @up\na;\n-- @down\nb;\n",
+            "-- +micrate Up\na;\n-- +micrate Down\nb;\n",
+            "-- ==== up ====\na;\n-- ==== Rollback ====\nb;\n",
+            "-- up:\na;\n-- down:\nb;\n",
+        ] {
+            let layout = sections_of_unknown_tool(text).unwrap();
+            let parts: Vec<_> = layout.sections.iter().map(|section| section.direction).collect();
+            assert_eq!((layout.tool, layout.sign, parts), (Tool::Plain, Sign::None, vec![Up, Down]), "{text}");
+        }
+        for text in ["-- up\na;\n", "a;\n-- down\nb;\n", "-- go up\na;\n-- go down\nb;\n", "-- down\na;\n-- up\nb;\n"] {
+            assert_eq!(sections_of_unknown_tool(text), None, "{text}");
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::Tool;
 use super::liquibase::{Changelogs, Included};
+use super::unknown::UnknownRunner;
 use crate::config::absolute;
 use crate::order::{self, FlywayName};
 use crate::read;
@@ -26,6 +27,8 @@ struct Known {
     repositories: Repositories,
     /// Whether migrations of a folder that a tool runs lack marks of a kind.
     lacking_marks: FxHashMap<(PathBuf, (&'static str, Option<&'static str>)), bool>,
+    /// How the files of folders are run that no tool claims.
+    unknown_runners: FxHashMap<PathBuf, Arc<UnknownRunner>>,
 }
 
 /// Facts of a folder about the migrations directly in it.
@@ -70,6 +73,13 @@ impl Facts {
         };
         let root = self.order.as_ref().filter(is_named).map(|order| order.root.clone());
         root.or_else(|| is_in_atlas_sum(path).then(|| path.parent().map(Path::to_owned)).flatten())
+    }
+
+    /// Returns the tool whose own list names the file, or to whose list the file belongs.
+    pub(super) fn tool_of_list(&self, path: &Path) -> Option<Tool> {
+        // Files beside those of a changelog may belong to anything.
+        let is_of_list = |order: &&Arc<ExplicitOrder>| order.tool != Tool::Liquibase || order.place(path).is_some();
+        self.order.as_ref().filter(is_of_list).map(|order| order.tool)
     }
 
     /// Whether the tool does not run the file. This includes Sqitch's scripts that revert or verify a change.
@@ -118,6 +128,19 @@ impl Folders {
         let lacks = look();
         self.0.lock().unwrap_or_else(PoisonError::into_inner).lacking_marks.insert(key, lacks);
         lacks
+    }
+
+    /// What is known about the program that runs a file that no tool claims.
+    pub(super) fn unknown_runner(&self, path: &Path) -> Arc<UnknownRunner> {
+        let parent = path.parent().unwrap_or(Path::new(""));
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(runner) = known.unknown_runners.get(parent) {
+            return Arc::clone(runner);
+        }
+        let folder = absolute(parent);
+        let runner = Arc::new(UnknownRunner::of(&folder, known.repositories.around(&folder)));
+        known.unknown_runners.insert(parent.to_owned(), Arc::clone(&runner));
+        runner
     }
 
     pub(crate) fn around(&self, path: &Path) -> Facts {

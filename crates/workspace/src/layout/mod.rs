@@ -29,31 +29,37 @@ pub(crate) mod folder;
 mod liquibase;
 mod model;
 pub(crate) mod numbering;
+mod owner;
 mod reaction;
+mod runner_code;
 mod sequence;
 mod splitter;
 mod statements;
 pub(crate) mod stray;
 mod supabase;
 mod transaction;
+mod unknown;
 mod version;
 
 use crate::config::Config;
 use crate::order::{self, FlywayName, PostgratorName};
+use crate::rollback_name;
 pub(crate) use annotations::play_escapes;
 use folder::Facts;
 pub(crate) use folder::Folders;
 pub(crate) use model::Order;
 use pgvet_model::migration::{Direction, TransactionMode};
-use pgvet_model::runner::{Refusal, Runner};
+use pgvet_model::runner::{KnownTransaction, Refusal, Runner};
 use pgvet_syntax::source::TextRange;
 pub(crate) use reaction::Reactions;
+use runner_code::RunnerCode;
 use schemars::JsonSchema;
 pub use sequence::{Sequence, WrittenFile, newer, sequence};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use stray::Marks;
 pub(crate) use transaction::opt_out;
+use unknown::Unfit;
 
 /// A program that runs migrations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -136,6 +142,8 @@ pub enum Sign {
     Folder,
     /// A dependency of the Rust project around it.
     CargoToml,
+    /// The code of the project that runs the files, which is not a known tool.
+    RunnerCode,
     /// No sign.
     None,
 }
@@ -160,6 +168,8 @@ pub struct Layout {
     pub release: Option<u32>,
     /// Whether comments divide the file that may be those of a tool that does not run it.
     pub has_doubted_marks: bool,
+    /// Whether it is known how the file is run.
+    pub known_transaction: KnownTransaction,
 }
 
 impl Layout {
@@ -179,33 +189,44 @@ impl Layout {
 
     /// How the tool continues after a COMMIT, and with the next file.
     pub(crate) fn runner(&self) -> Runner {
-        self.tool.model().runner
+        Runner { known_transaction: self.known_transaction, ..self.tool.model().runner }
     }
 }
 
 /// Finds out how the file at `path` is run. Looks at its text, its name, and then its folder.
 /// Configuration takes precedence over all of them.
 pub(crate) fn detect(path: &Path, text: &str, folders: &Folders, config: &Config) -> Layout {
+    let around = folders.around(path);
     let configured = config.migrations.tool;
-    let sections = annotations::sections(text).filter(|layout| configured.is_none_or(|tool| tool == layout.tool));
+    let owner = configured.map(|tool| (tool, Sign::Configuration)).or_else(|| owner::of(path, &around));
+    let is_read = |tool: Tool| owner.is_none_or(|(owner, _)| owner == tool || owner::may_read(tool, &around));
+    let sections = annotations::sections(text).filter(|layout| is_read(layout.tool));
     let marks = match (&sections, configured) {
         (Some(layout), None) => stray::marks(layout, path, text, folders),
         _ => Marks::Trusted,
     };
     let sections = sections.filter(|_| marks != Marks::Ignored);
-    let mut layout = sections.unwrap_or_else(|| whole(path, text, folders, configured));
+    let mut layout = sections.unwrap_or_else(|| whole(path, text, &around, owner, is_read));
+    if layout.sign == Sign::None
+        && !layout.unlisted
+        && let Some(divided) = annotations::sections_of_unknown_tool(text)
+    {
+        layout = divided;
+    }
     layout.has_doubted_marks = marks == Marks::Doubted;
     let is_doubtful = layout.sign == Sign::Comment && configured.is_none() && !layout.refusals.is_empty();
     if is_doubtful && !folder::proves(layout.tool, path) {
         layout.refusals.iter_mut().for_each(|refusal| refusal.unproven = Some(layout.tool.as_str()));
     }
-    let around = folders.around(path);
     if !layout.unlisted && is_skipped(layout.tool, layout.sign, path, &around) {
         layout.unlisted = true;
         layout.sections.iter_mut().for_each(|section| section.direction = Direction::Down);
     }
     layout.in_other_languages = around.in_other_languages;
     layout.release = around.release(path);
+    if layout.tool == Tool::Plain && layout.sign == Sign::None && config.migrations.transaction.is_none() {
+        guess_transaction(&mut layout, path, text, folders);
+    }
     if let Some(transaction) = config.migrations.transaction {
         let usual = transaction::usual(layout.tool);
         let sections = layout.sections.iter_mut().filter(|section| section.transaction == usual);
@@ -214,15 +235,51 @@ pub(crate) fn detect(path: &Path, text: &str, folders: &Folders, config: &Config
     layout
 }
 
+/// Most programs that run files with versions open a transaction for each. A script that begins its own is for psql, and
+/// a file in which nothing can run in a transaction is for a program that opens none.
+fn guess_transaction(layout: &mut Layout, path: &Path, text: &str, folders: &Folders) {
+    let is_usual = |section: &Section| section.transaction == TransactionMode::Autocommit;
+    if !order::is_versioned(path) || !layout.sections.iter().all(is_usual) || unknown::is_script_of_psql(text) {
+        return;
+    }
+    let runner = folders.unknown_runner(path);
+    let unfit = unknown::unfit(text);
+    let mut transaction = TransactionMode::Transaction;
+    let is_apart = |code: &RunnerCode| code.knows_concurrently && unfit == Some(Unfit::All);
+    layout.known_transaction = match &runner.code {
+        Some(code) if !is_apart(code) => {
+            transaction = code.transaction;
+            if code.is_named {
+                layout.sign = Sign::RunnerCode;
+            }
+            match transaction {
+                // A script that calls psql.
+                TransactionMode::Autocommit => KnownTransaction::Known,
+                _ => KnownTransaction::Recognized,
+            }
+        }
+        _ if unfit == Some(Unfit::All) => KnownTransaction::Unlikely,
+        _ if runner.runs_outside_elsewhere(path, unfit) => KnownTransaction::Doubtful,
+        _ => KnownTransaction::Assumed,
+    };
+    if layout.known_transaction != KnownTransaction::Unlikely {
+        layout.sections.iter_mut().for_each(|section| section.transaction = transaction);
+    }
+}
+
 /// A file that is one section.
-fn whole(path: &Path, text: &str, folders: &Folders, configured: Option<Tool>) -> Layout {
+fn whole(
+    path: &Path,
+    text: &str,
+    around: &Facts,
+    owner: Option<(Tool, Sign)>,
+    is_read: impl Fn(Tool) -> bool,
+) -> Layout {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let around = folders.around(path);
     let signed = |sign| move |tool: Tool| (tool, sign);
-    let (tool, sign) = configured
-        .map(signed(Sign::Configuration))
-        .or_else(|| annotations::tool(text).map(signed(Sign::Comment)))
-        .or_else(|| tool_by_name(path, &name, &around).map(signed(Sign::FileName)))
+    let (tool, sign) = owner
+        .or_else(|| annotations::tool(text).filter(|tool| is_read(*tool)).map(signed(Sign::Comment)))
+        .or_else(|| tool_by_name(path, &name, around).map(signed(Sign::FileName)))
         .or(around.tool.map(signed(Sign::Folder)))
         .or(around.rust_runner.map(signed(Sign::CargoToml)))
         .unwrap_or((Tool::Plain, Sign::None));
@@ -234,7 +291,7 @@ fn whole(path: &Path, text: &str, folders: &Folders, configured: Option<Tool>) -
         _ if around.is_autocommit(path) => TransactionMode::Autocommit,
         transaction => transaction,
     };
-    let direction = if unlisted { Direction::Down } else { direction(tool, path, &name, &around) };
+    let direction = if unlisted { Direction::Down } else { direction(tool, path, &name, around) };
     Layout {
         tool,
         sign,
@@ -248,6 +305,7 @@ fn whole(path: &Path, text: &str, folders: &Folders, configured: Option<Tool>) -
         in_other_languages: false,
         release: None,
         has_doubted_marks: false,
+        known_transaction: KnownTransaction::Known,
     }
 }
 
@@ -259,7 +317,7 @@ fn is_skipped(tool: Tool, sign: Sign, path: &Path, around: &Facts) -> bool {
     let is_sure = match sign {
         Sign::None => false,
         Sign::Comment => around.has_numbers,
-        Sign::Configuration | Sign::FileName | Sign::Folder | Sign::CargoToml => true,
+        Sign::Configuration | Sign::FileName | Sign::Folder | Sign::CargoToml | Sign::RunnerCode => true,
     };
     let is_file = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("sql"));
     // soda warns of a dialect that it does not know; the pop of ory/x runs the file without a transaction.
@@ -295,18 +353,15 @@ pub(super) fn tool_by_name(path: &Path, name: &str, around: &Facts) -> Option<To
     Some(runner.unwrap_or(Tool::GolangMigrate))
 }
 
-/// Down: rollback migrations by name ([`order::is_rollback_migration`]), Flyway's `U1__x.sql` and `B1__x.sql`, and
-/// files that the tool's own list of migrations does not hold.
+/// Down: rollback migrations by name ([`rollback_name::is_rollback_migration`]), Flyway's `U1__x.sql` and `B1__x.sql`, and files that the
+/// tool's own list of migrations does not hold.
 fn direction(tool: Tool, path: &Path, name: &str, around: &Facts) -> Direction {
     // Databases that have run the versions up to a baseline skip it. refinery runs what begins with U forward.
     let flyway = FlywayName::parse(name).filter(|_| tool != Tool::Refinery);
     let flyway_skips = flyway
         .is_some_and(|flyway| flyway.kind == 'U' || (flyway.kind == 'B' && around.has_flyway_version_up_to(&flyway)));
-    if flyway_skips || order::is_rollback_migration(path) || around.is_not_run(path) {
-        Direction::Down
-    } else {
-        Direction::Up
-    }
+    let is_rollback = || rollback_name::is_rollback_migration(path) && around.list_with(path).is_none();
+    if flyway_skips || around.is_not_run(path) || is_rollback() { Direction::Down } else { Direction::Up }
 }
 
 #[cfg(test)]
@@ -337,7 +392,8 @@ mod tests {
             ("nowhere/V1__a.sql", (Tool::Flyway, Up, Transaction)),
             ("nowhere/U1__a.sql", (Tool::Flyway, Down, Transaction)),
             ("supabase/migrations/1_a.sql", (Tool::Supabase, Up, SingleString)),
-            ("nowhere/1_a.sql", (Tool::Plain, Up, Autocommit)),
+            ("nowhere/1_a.sql", (Tool::Plain, Up, Transaction)),
+            ("nowhere/a.sql", (Tool::Plain, Up, Autocommit)),
             ("sql/pgmq--1.4.3.sql", (Tool::Plain, Up, Transaction)),
             ("sql/pgmq--1.4.3--1.4.4.sql", (Tool::Plain, Up, Transaction)),
             ("sql/users--and--orders.sql", (Tool::Plain, Up, Autocommit)),
@@ -437,8 +493,8 @@ mod tests {
             ("1_a.sql", "LOCK TABLE t IN SHARE MODE;", Tool::Plain, Transaction),
             ("1_a.sql", "BEGIN;\nLOCK TABLE t IN SHARE MODE;\nCOMMIT;", Tool::Plain, Autocommit),
             ("lock.sql", "LOCK TABLE t IN SHARE MODE;", Tool::Plain, Autocommit),
-            // A program of its own, which knows no rollback migrations.
-            ("own/1_a/up.sql", "", Tool::Plain, Autocommit),
+            // A program of its own, which knows no rollback migrations and probably opens a transaction.
+            ("own/1_a/up.sql", "", Tool::Plain, Transaction),
         ] {
             let layout = detect(&at(path), text, &Folders::default(), &Config::default());
             assert_eq!((layout.tool, layout.sections[0].transaction), (tool, transaction), "{path}");
@@ -453,5 +509,36 @@ mod tests {
             let layout = detect(&at(path), "", &Folders::default(), &Config::default());
             assert_eq!((layout.sections[0].direction, layout.unlisted), (direction, unlisted), "{path}");
         }
+    }
+
+    #[test]
+    fn files_tell_against_an_assumed_transaction() {
+        use KnownTransaction::{Assumed, Doubtful, Known, Recognized, Unlikely};
+        use TransactionMode::{Autocommit, Transaction};
+        const INDEX: &str = "CREATE INDEX CONCURRENTLY i ON t (a);";
+        let both = format!("ALTER TABLE t ADD COLUMN a int; {INDEX}");
+        let root = tempfile::tempdir().unwrap();
+        let write = |path: &str, text: &str| {
+            fs::create_dir_all(root.path().join(path).parent().unwrap()).unwrap();
+            fs::write(root.path().join(path), text).unwrap();
+        };
+        let guessed = |path: &str, text: &str| {
+            write(path, text);
+            let layout = detect(&root.path().join(path), text, &Folders::default(), &Config::default());
+            (layout.sections[0].transaction, layout.known_transaction)
+        };
+        assert_eq!(guessed("a/1_a.sql", "SELECT 1;"), (Transaction, Assumed));
+        assert_eq!(guessed("a/2_b.sql", &both), (Transaction, Assumed));
+        assert_eq!(guessed("a/3_c.sql", &both), (Transaction, Doubtful));
+        assert_eq!(guessed("b/1_a.sql", &format!("SET lock_timeout = 0; {INDEX}")), (Autocommit, Unlikely));
+        assert_eq!(guessed("b/2_b.sql", &both), (Transaction, Assumed));
+        assert_eq!(guessed("b/3_c.sql", "SELECT 1;"), (Transaction, Doubtful));
+        assert_eq!(guessed("b/4_d.sql", &format!("BEGIN; {INDEX} COMMIT;")), (Autocommit, Known));
+        fs::create_dir(root.path().join(".git")).unwrap();
+        write("migrate.go", "//go:embed code/*.sql\nfiles.ReadFile(name); tx, err := pool.Begin(ctx)");
+        assert_eq!(guessed("code/1_a.sql", INDEX), (Transaction, Recognized));
+        write("migrate.go", "//go:embed code/*.sql\nfiles.ReadFile(name); pool.Begin(ctx) // not for CONCURRENTLY");
+        assert_eq!(guessed("code/2_b.sql", INDEX), (Autocommit, Unlikely));
+        assert_eq!(guessed("code/3_c.sql", &both), (Transaction, Recognized));
     }
 }

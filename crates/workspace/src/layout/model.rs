@@ -8,7 +8,7 @@
 
 use super::Tool;
 use crate::order::{FlywayName, PostgratorName};
-use pgvet_model::runner::{AfterCommit, Retry, Runner, SessionScope};
+use pgvet_model::runner::{AfterCommit, KnownTransaction, Retry, Runner, SessionScope};
 use std::path::Path;
 
 /// By what a tool orders its files.
@@ -43,6 +43,7 @@ const fn run(after_commit: AfterCommit) -> Runner {
         misses_its_transaction: false,
         retry: Retry::Again,
         is_known: true,
+        known_transaction: KnownTransaction::Known,
     }
 }
 

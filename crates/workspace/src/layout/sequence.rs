@@ -1,16 +1,17 @@
 //! The files of a plan in the form of a migration tool: names, next versions, sections, opt-outs from transactions.
 
 use super::version::Numbered;
-use super::{Layout, Section, Tool, flyway};
+use super::{Folders, Layout, Order, Section, Tool, flyway};
 use crate::discovery::files_at;
 use crate::identity::Identities;
 use crate::problem::Problem;
 use crate::project::ProjectFile;
 use crate::write::Change;
-use crate::{order, read};
+use crate::{order, read, rollback_name};
 use pgvet_linter::fix::with_line_breaks_of;
 use pgvet_linter::rewrite::{PlannedFile, PlannedStatement};
 use pgvet_model::migration::{Direction, TransactionMode};
+use pgvet_model::runner::KnownTransaction;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -44,25 +45,61 @@ pub fn newer(file: &ProjectFile) -> Option<PathBuf> {
 
 fn leads_on(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    !order::is_rollback_migration(path) && order::is_versioned(path) && !name.starts_with(['U', 'R'])
+    !rollback_name::is_rollback_migration(path) && order::is_versioned(path) && !name.starts_with(['U', 'R'])
 }
 
-/// Says why the tool cannot run the plan, if it cannot.
-fn refusal(tool: Tool, in_transaction: bool, planned: &[PlannedFile]) -> Option<(String, &'static str)> {
-    let by_hand = "run without `--in-place` and `--out` to print it, then run these statements by hand, one at a time";
+const BY_HAND: &str = "run without `--in-place` and `--out` to print it, then run these statements by hand, one at a time";
+
+/// Says why the tool cannot run the plan, if it cannot, and what to do instead.
+fn refusal(file: &ProjectFile, in_transaction: bool, planned: &[PlannedFile]) -> Option<(String, String)> {
+    let tool = file.layout.tool;
+    let assumed_transaction = file.layout.known_transaction != KnownTransaction::Known;
+    let name = tool.as_str();
     let outside = planned.iter().filter(|file| !file.transaction);
     let refused = match tool {
-        Tool::Refinery | Tool::NodePgMigrate => outside.clone().next(),
+        Tool::Refinery | Tool::NodePgMigrate | Tool::Drizzle => outside.clone().next(),
         Tool::Supabase => outside.clone().find(|file| file.commits()),
-        Tool::Drizzle | Tool::GraphileMigrate => {
-            let message = format!("is kept by {} with sums of what it holds", tool.as_str());
-            return Some((message, "run without `--in-place` and `--out` to print the plan, then apply it by hand"));
+        // soda skips a file whose name opts out.
+        Tool::Pop if has_soda(&file.path) => outside.clone().next(),
+        Tool::GraphileMigrate => {
+            let message = format!("is recorded by {name} with a checksum of its contents");
+            let help = "run without `--in-place` and `--out` to print the plan, then apply it by hand";
+            return Some((message, help.to_owned()));
         }
         _ => None,
     };
-    let file = refused.or_else(|| outside.clone().next().filter(|_| in_transaction))?;
-    let with = if in_transaction { "of the configured tool".to_owned() } else { format!("with {}", tool.as_str()) };
-    Some((format!("runs in a transaction {with}, in which `{}` of the plan cannot run", file.title), by_hand))
+    if let Some(file) = refused.or_else(|| outside.clone().next().filter(|_| in_transaction)) {
+        let with = match (in_transaction, assumed_transaction) {
+            (false, _) => format!("with {name}"),
+            (true, false) => "of the configured tool".to_owned(),
+            (true, true) => "of the program that runs it, as far as pgvet knows".to_owned(),
+        };
+        let help = if assumed_transaction {
+            "set `transaction` under [migrations] in pgvet.toml if the program opens none, or run these statements by hand"
+        } else {
+            BY_HAND
+        };
+        let message = format!("runs in a transaction {with}, in which `{}` of the plan cannot run", file.title);
+        return Some((message, help.to_owned()));
+    }
+    // What the plan keeps apart would come together again.
+    let is_one = planned.len() > 1 && tool.model().runner.one_transaction;
+    is_one.then(|| {
+        let message = format!("cannot be divided: {name} runs all pending migrations in one transaction");
+        let help = match tool {
+            Tool::NodePgMigrate => {
+                "leave out `--in-place` and `--out` to see the plan; run its files with `--no-single-transaction`, or release \
+                 each of them on its own"
+            }
+            _ => "leave out `--in-place` and `--out` to see the plan, and release each of its files on its own",
+        };
+        (message, help.to_owned())
+    })
+}
+
+/// Whether the `soda` of pop runs a file, and not the pop of ory/x.
+fn has_soda(path: &Path) -> bool {
+    Folders::default().around(path).go_runner == Some(Tool::Pop)
 }
 
 /// Writes the plan of the migration that is the `section` of a file.
@@ -71,8 +108,8 @@ pub fn sequence(file: &ProjectFile, section: Option<Section>, planned: &[Planned
     // A tool that has no name has no comment either that takes a file out of its transaction.
     let in_transaction =
         *tool == Tool::Plain && section.is_some_and(|section| section.transaction == TransactionMode::Transaction);
-    if let Some((message, help)) = refusal(*tool, in_transaction, planned) {
-        return Err(Problem::new(&file.path, message, Some(help)));
+    if let Some((message, help)) = refusal(file, in_transaction, planned) {
+        return Err(Problem::new(&file.path, message, Some(&help)));
     }
     if *tool == Tool::Plain && section.is_some_and(|section| section.range.is_some()) {
         let help = "run without `--in-place` and `--out` to print the plan, then apply it by hand";
@@ -82,6 +119,7 @@ pub fn sequence(file: &ProjectFile, section: Option<Section>, planned: &[Planned
     let down = sections.iter().find(|section| section.direction == Direction::Down).and_then(|down| down.range);
     let form = Form {
         tool: *tool,
+        sends_strings: section.is_some_and(|section| section.transaction == TransactionMode::SingleString),
         in_transaction,
         path: &file.path,
         text,
@@ -106,6 +144,8 @@ struct Form<'a> {
     tool: Tool,
     /// A tool without a name opens a transaction around each file.
     in_transaction: bool,
+    /// A tool without a name sends each file as one string.
+    sends_strings: bool,
     path: &'a Path,
     text: &'a str,
     /// The down migration of the original, if it is in the same file.
@@ -119,11 +159,12 @@ impl Form<'_> {
     /// A file, or a folder, for each migration.
     fn files(&self, planned: &[PlannedFile]) -> Result<Sequence, Problem> {
         let numbered = Numbered::parse(self.path);
+        let as_text = matches!(self.tool.model().order, Order::Name | Order::VersionText);
         let mut sequence = Sequence::default();
         for (at, file) in planned.iter().enumerate() {
             let mut path = match at {
                 0 => self.path.to_owned(),
-                _ => numbered.next(at as u64, &file.title).ok_or_else(|| {
+                _ => numbered.next(at as u64, &file.title, as_text).ok_or_else(|| {
                     Problem::new(
                         self.path,
                         "has no free version number after its own",
@@ -177,7 +218,9 @@ impl Form<'_> {
             Tool::Sqlx => format!("{}{body}", opt_out("-- no-transaction\n")),
             Tool::Atlas => format!("{}{body}", opt_out("-- atlas:txmode none\n\n")),
             // psql runs each statement on its own.
-            Tool::Plain if file.transaction && !self.in_transaction => format!("BEGIN;\n{body}COMMIT;\n"),
+            Tool::Plain if file.transaction && !self.in_transaction && !self.sends_strings => {
+                format!("BEGIN;\n{body}COMMIT;\n")
+            }
             _ => body,
         }
     }

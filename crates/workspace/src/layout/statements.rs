@@ -18,6 +18,11 @@ impl<'a> Words<'a> {
         self.1.get(index).map_or("", String::as_str)
     }
 
+    /// The words as they are written; code is one of them.
+    pub(super) fn texts(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().copied()
+    }
+
     pub(super) fn first_two(&self) -> (&str, &str) {
         (self.at(0), self.at(1))
     }

@@ -188,11 +188,10 @@ mod tests {
     fn marks_that_all_files_have_are_those_of_the_tool() {
         for (up, down) in MARKS {
             let marked = || format!("{up}SELECT 1;\n{down}DROP TABLE x;\n");
-            for (first, second) in [("db/1_a.sql", "db/2_b.sql"), ("db/V1__a.sql", "db/V2__b.sql")] {
-                let files = [(first, marked()), (second, marked()), ("db/schema.sql", "SELECT 1;".to_owned())];
-                let (forward, is_doubted) = checked(&files, second);
-                assert!(!is_doubted && !forward.contains("DROP TABLE x"), "{second}, {down}");
-            }
+            let (first, second) = ("db/1_a.sql", "db/2_b.sql");
+            let files = [(first, marked()), (second, marked()), ("db/schema.sql", "SELECT 1;".to_owned())];
+            let (forward, is_doubted) = checked(&files, second);
+            assert!(!is_doubted && !forward.contains("DROP TABLE x"), "{down}");
         }
     }
 }

@@ -71,8 +71,9 @@ impl Numbered {
         }
     }
 
-    /// The path of the migration `by` after this one; `None` where the number would be longer than its place.
-    pub(super) fn next(&self, by: u64, title: &str) -> Option<PathBuf> {
+    /// The path of the migration `by` after this one; `None` where the number would be longer than its place, or longer
+    /// at all if versions are compared `as_text`.
+    pub(super) fn next(&self, by: u64, title: &str, as_text: bool) -> Option<PathBuf> {
         let Self { folder, head, number, separator, name, tail } = self;
         let file = if number.is_empty() {
             // Without versions names are the order.
@@ -80,7 +81,7 @@ impl Numbered {
         } else {
             let next = number.parse::<u64>().ok()?.checked_add(by)?.to_string();
             let padded = format!("{next:0>width$}", width = number.len());
-            let fixed = number.starts_with('0') || number.len() >= 8;
+            let fixed = as_text || number.starts_with('0') || number.len() >= 8;
             if fixed && padded.len() > number.len() {
                 return None;
             }
@@ -143,8 +144,9 @@ mod tests {
             ("m/9.do.sql", Some("m/10.do.t.sql")),
             ("m/a.sql", Some("m/a_2_t.sql")),
         ] {
-            let next = Numbered::parse(Path::new(path)).next(1, "t");
+            let next = Numbered::parse(Path::new(path)).next(1, "t", false);
             assert_eq!(next.as_deref(), expected.map(Path::new), "{path}");
         }
+        assert_eq!(Numbered::parse(Path::new("m/9_a.sql")).next(1, "t", true), None);
     }
 }

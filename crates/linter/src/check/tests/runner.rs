@@ -11,6 +11,7 @@ use pgvet_syntax::source::{SourceFile, TextRange};
 use pgvet_syntax::statement::{ParsedFile, parse_file};
 
 const STRING: Runner = Runner {
+    known_transaction: KnownTransaction::Known,
     after_commit: AfterCommit::Together,
     session: SessionScope::Run,
     one_transaction: false,
@@ -131,4 +132,65 @@ fn what_the_program_refuses_is_reported() {
             check(&[migration], &Settings { only: vec!["statement-will-fail".to_owned()], ..Settings::default() });
         assert_eq!(found.iter().map(|found| found.confidence).collect::<Vec<_>>(), [confidence]);
     }
+}
+
+/// What a rule finds in a migration of a program that is not known, with its confidence and assumptions.
+fn assumed(rule: &str, text: &str, known: KnownTransaction, transaction: TransactionMode) -> Option<Diagnostic> {
+    let files = files(&["CREATE TABLE orders (id bigint, note text);", text]);
+    let runner = Runner { known_transaction: known, is_known: false, ..Runner::default() };
+    let history = Migration { report: false, ..Migration::new(&files[0]) };
+    let migration = Migration { transaction, runner, ..Migration::new(&files[1]) };
+    let mut found = check(
+        &[history, migration],
+        &Settings { only: vec![rule.to_owned()], confidence: Confidence::Possible, ..Settings::default() },
+    );
+    assert!(found.len() < 2, "{found:?}");
+    found.pop()
+}
+
+#[test]
+fn what_needs_an_assumed_transaction_is_no_surer_than_that() {
+    use KnownTransaction::{Assumed, Doubtful, Known, Unlikely};
+    use TransactionMode::{Autocommit, SingleString, Transaction};
+    let index = "CREATE INDEX CONCURRENTLY i ON orders (note);";
+    let both = format!("ALTER TABLE orders ADD COLUMN a int; {index}");
+    let code = "DO $$ BEGIN EXECUTE 'CREATE INDEX CONCURRENTLY i ON orders (note)'; END $$;";
+    let (own, others, unfit) = (
+        Assumption::TransactionOfFile,
+        Assumption::TransactionOfFileThoughNotOfOthers,
+        Assumption::TransactionOfFileThoughUnfit,
+    );
+    for (text, known, transaction, expected) in [
+        (both.as_str(), Known, Transaction, Some(None)),
+        (&both, Assumed, Transaction, Some(Some(own))),
+        (&both, Assumed, SingleString, Some(Some(Assumption::SentAsString))),
+        (&both, Doubtful, Transaction, Some(Some(others))),
+        (index, Unlikely, Autocommit, Some(Some(unfit))),
+        (index, Known, Autocommit, None),
+        ("SET lock_timeout = 0;", Unlikely, Autocommit, None),
+        // Code is in a transaction whatever runs the file.
+        (code, Doubtful, Transaction, Some(None)),
+        // So is what the file itself begins.
+        ("BEGIN; CREATE INDEX CONCURRENTLY i ON orders (note); COMMIT;", Assumed, Autocommit, Some(None)),
+    ] {
+        let found = assumed("concurrently-in-transaction", text, known, transaction);
+        let assumption = |found: Diagnostic| found.assumptions.into_iter().find(Assumption::is_about_transaction);
+        assert_eq!(found.map(assumption), expected, "{text} {known:?}");
+    }
+    assert_eq!(Assumption::TransactionOfFile.confidence(), Confidence::Likely);
+    assert_eq!(Assumption::TransactionOfFileThoughUnfit.confidence(), Confidence::Possible);
+}
+
+#[test]
+fn work_under_a_lock_of_an_earlier_statement_needs_the_transaction() {
+    use KnownTransaction::{Assumed, Doubtful};
+    let work = |text, known| {
+        let found = assumed("work-after-strong-lock", text, known, TransactionMode::Transaction);
+        found.map(|found| (found.confidence, found.assumptions.contains(&Assumption::TransactionOfFile)))
+    };
+    let apart = "ALTER TABLE orders ADD COLUMN a int; UPDATE orders SET a = 1;";
+    assert_eq!(work(apart, Assumed), Some((Confidence::Likely, true)));
+    assert_eq!(work(apart, Doubtful), Some((Confidence::Possible, false)));
+    let together = "DO $$ BEGIN ALTER TABLE orders ADD COLUMN a int; UPDATE orders SET a = 1; END $$;";
+    assert_eq!(work(together, Doubtful), Some((Confidence::Likely, false)));
 }

@@ -5,6 +5,8 @@ use crate::fix::{Applicability, Edit, Fix, Step};
 use crate::report::Finding;
 use crate::rule::RuleContext;
 use pgvet_model::migration::TransactionMode;
+use pgvet_model::runner::KnownTransaction;
+use pgvet_syntax::ast::Ast;
 use pgvet_syntax::source::TextRange;
 
 /// Adds advice to a finding. Where each statement of the file is a transaction of its own, its steps are a fix.
@@ -65,11 +67,18 @@ fn indentation<'c>(context: &RuleContext<'c>) -> &'c str {
 
 /// What else has to be changed so that the statement runs outside of a transaction: nothing, or the comment that takes
 /// its migration out of the tool's. `None` where it has company in that transaction, or the tool knows no such comment, and
-/// in code, which always runs in one.
+/// in code, which always runs in one. A transaction that is only assumed does not count if nothing but settings would be
+/// left beside the statement: see [`KnownTransaction::Unlikely`].
 pub(crate) fn leave_transaction(context: &RuleContext<'_>) -> Option<Vec<Edit>> {
     let Some(block) = &context.session.block else { return Some(Vec::new()) };
     if context.code.is_some() {
         return None;
+    }
+    let is_assumed = context.migration.transaction == TransactionMode::Transaction
+        && matches!(context.migration.runner.known_transaction, KnownTransaction::Assumed | KnownTransaction::Doubtful);
+    let mut others = context.migration.statements().filter(|other| other.range != context.statement.range);
+    if is_assumed && !block.explicit && others.all(|other| matches!(other.ast(), Some(Ast::Set(_)))) {
+        return Some(Vec::new());
     }
     let alone = context.migration.statements().nth(1).is_none();
     let opt_out = context.settings.opt_outs.get(&context.file);

@@ -85,7 +85,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         lock.relation.name
     );
     let setting = match context.migration.section {
-        _ if context.in_block() => INSIDE,
+        _ if context.in_block() && context.is_surely_in_block() => INSIDE,
         None => OUTSIDE,
         Some(_) => OUTSIDE_OF_PART,
     };
@@ -99,7 +99,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
 /// where something follows that must be able to wait.
 fn set_before(context: &RuleContext<'_>) -> Option<Fix> {
     let waits = |statement: &Statement| statement.ast().is_some_and(Ast::is_concurrent);
-    let in_transaction = context.session.in_transaction();
+    let in_transaction = context.is_surely_in_block();
     if can_be_concurrent(context) || !in_transaction && context.migration.statements().any(waits) {
         return None;
     }

@@ -65,7 +65,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         reporter.report(change.range, message).relation(&lock.relation).help(help).emit();
     } else if !lock_timeout_in_effect(context) {
         let message = format!("this blocks all reads and writes of `{name}` until the transaction ends");
-        let set = if context.session.in_transaction() { "SET LOCAL" } else { "SET" };
+        let set = context.set_command();
         let help = format!(
             "set a lock_timeout before it, so that queries do not queue behind it for long:\n    {set} \
                     lock_timeout = '2s';"

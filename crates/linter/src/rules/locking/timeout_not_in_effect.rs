@@ -103,7 +103,7 @@ fn check_lost(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         lock.mode.sql(),
         lock.relation.name
     );
-    let set = if context.session.in_transaction() { "SET LOCAL" } else { "SET" };
+    let set = context.set_command();
     let help = format!("set it again before this statement:\n    {set} lock_timeout = '2s';");
     let finding = reporter.report(lock.range, message).relation(&lock.relation).label(place, label).help(help);
     let edit = line_before(context, &format!("{set} lock_timeout = '2s'"));

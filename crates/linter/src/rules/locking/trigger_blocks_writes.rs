@@ -59,7 +59,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             lock.mode.sql(),
             lock.relation.name
         );
-        let set = if context.session.in_transaction() { "SET LOCAL" } else { "SET" };
+        let set = context.set_command();
         let help = format!(
             "set a lock_timeout before it, so that queries do not queue behind it for long:\n    {set} \
                     lock_timeout = '2s';"

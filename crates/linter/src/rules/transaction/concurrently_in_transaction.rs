@@ -6,6 +6,8 @@ use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::offer::leave_transaction;
 use pgvet_model::migration::TransactionMode;
+use pgvet_model::routine::Trial;
+use pgvet_model::runner::KnownTransaction;
 use pgvet_syntax::ast::Ast;
 use pgvet_syntax::source::TextRange;
 
@@ -37,6 +39,15 @@ declare_rule! {
     /// - files that run without a transaction
     /// - a file with one statement that is sent as one string
     ///
+    /// ## Confidence
+    ///
+    /// A finding is certain. If no migration tool is recognised and the configuration has no `transaction`, pgvet assumes
+    /// that the program opens a transaction for each file with a version:
+    ///
+    /// - the finding is likely if other statements of the file can run in a transaction
+    /// - it is only possible (`--confidence possible`) if no statement of the file can, apart from settings, or if
+    ///   another file beside it has to run without a transaction
+    ///
     /// ## Fix safety
     ///
     /// If the statement is the only one of its migration, and the migration tool has a comment that disables its
@@ -57,7 +68,9 @@ declare_rule! {
 pub(crate) const SQLSTATE: &str = "25001";
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
-    let Some(failure) = context.effects.fails.as_ref().filter(|failure| failure.sqlstate == SQLSTATE) else { return };
+    let Some(failure) = context.effects.fails.as_ref().filter(|failure| failure.sqlstate == SQLSTATE) else {
+        return check_unlikely_transaction(context, reporter);
+    };
     let range = if failure.range.is_empty() { first_words(context) } else { failure.range };
     let is_code = context.code.is_some() || matches!(context.ast, Ast::Do(_) | Ast::Call(_) | Ast::Select(_));
     let Some(block) = context.session.block.as_ref().filter(|_| !is_code) else {
@@ -66,6 +79,11 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         return;
     };
     let help = match context.migration.transaction {
+        TransactionMode::Transaction
+            if context.migration.runner.known_transaction != KnownTransaction::Known && !block.explicit =>
+        {
+            UNKNOWN_RUNNER_HELP
+        }
         TransactionMode::Transaction => {
             "put it into a separate migration, and have the migration tool run that without a transaction"
         }
@@ -84,7 +102,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             "statements that are sent as one string are one transaction, which begins here"
         }
     };
-    let mut finding = reporter.report(range, failure.reason.clone()).help(help);
+    let assumption = Assumption::of_transaction(context.migration).filter(|_| !block.explicit);
+    let mut finding = reporter.report(range, failure.reason.clone()).help(help).assuming(assumption);
     if let Some(edits) = leave_transaction(context) {
         let title = "Run the migration without a transaction".to_owned();
         finding = finding.fix(Fix { title, applicability: Applicability::Unsafe, edits });
@@ -94,6 +113,23 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         finding = finding.label_in(block.started.file, beginning(context, block.started.range), began);
     }
     finding.emit();
+}
+
+const UNKNOWN_RUNNER_HELP: &str = "move it to a migration of its own, and run that without a transaction; if the program that \
+                                   runs the migrations opens none, set `transaction = \"autocommit\"` under [migrations] \
+                                   in pgvet.toml";
+
+/// Reports a statement that would be refused if the program opened a transaction, against what the file suggests.
+fn check_unlikely_transaction(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
+    let runner = &context.migration.runner;
+    if runner.known_transaction != KnownTransaction::Unlikely || context.in_block() || context.code.is_some() {
+        return;
+    }
+    let path = context.session.settings.search_path();
+    let tried = Trial::new(context.before, &path, context.target.version()).run_in_block(context.ast);
+    let Some(failure) = tried.fails.filter(|failure| failure.sqlstate == SQLSTATE) else { return };
+    let finding = reporter.report(failure.range, failure.reason).help(UNKNOWN_RUNNER_HELP);
+    finding.assuming(Assumption::of_transaction(context.migration)).emit();
 }
 
 /// The first word of the statement that a range begins with; the beginning of a tool's transaction has no length.

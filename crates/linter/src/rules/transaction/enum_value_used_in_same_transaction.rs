@@ -1,6 +1,6 @@
 //! A new enum label that is used before it is committed.
 
-use super::split_help;
+use super::{assumed_transaction, split_help};
 use crate::confidence::Assumption;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
@@ -77,8 +77,10 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         block.may_be_since.is_some_and(|since| definition.transaction < since && since <= added)
     };
     let help = split_help(context, "what uses it");
+    let assumption = assumed_transaction(context, block.started);
     if let Some(failure) = context.effects.fails.as_ref().filter(|failure| failure.sqlstate == SQLSTATE) {
-        reporter.report(failure.range, format!("PostgreSQL refuses this: {}", failure.reason)).help(help).emit();
+        let message = format!("PostgreSQL refuses this: {}", failure.reason);
+        reporter.report(failure.range, message).help(help).assuming(assumption).emit();
         return;
     }
     for used in defaults(context).into_iter().chain(comparisons(context)) {
@@ -89,7 +91,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
                 "`{}` was added to `{}` in this transaction, and PostgreSQL refuses to use it until the transaction commits",
                 used.label, definition.name
             );
-            reporter.report(used.range, message).help(help.clone()).emit();
+            reporter.report(used.range, message).help(help.clone()).assuming(assumption.clone()).emit();
         } else if may_be_here(definition, added) {
             let message = format!(
                 "`{}` was added to `{}` in an earlier migration, and the migration tool runs all pending migrations in one \

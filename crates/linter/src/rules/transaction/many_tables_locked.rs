@@ -1,6 +1,6 @@
 //! Strong locks on many tables at once.
 
-use super::{first_words, split_help};
+use super::{assumed_transaction, first_words, split_help};
 use crate::confidence::Assumption;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
@@ -88,7 +88,9 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         if !block.worked && !context.effects.takes_long() && !adds_keys {
             finding = finding.assuming(Assumption::LongTransaction);
         }
+        let first = block.locks.iter().find(|lock| lock.exposed).filter(|_| !earlier.is_empty());
         finding
+            .assuming(first.and_then(|lock| assumed_transaction(context, lock.place)))
             .help(if earlier.is_empty() {
                 "change one table at a time, each in its own transaction".to_owned()
             } else {
@@ -148,6 +150,7 @@ fn check_foreign_keys(context: &RuleContext<'_>, block: &TransactionBlock, repor
     );
     let finding = reporter.report(first_words(context), message).relation(&target.relation).relation(&other.relation);
     let finding = finding.label_in(place.file, place.range, "the first foreign key is added here");
+    let finding = finding.assuming(assumed_transaction(context, *place));
     finding.help(split_help(context, "this foreign key")).emit();
 }
 

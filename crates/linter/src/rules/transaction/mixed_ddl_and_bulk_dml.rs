@@ -1,6 +1,6 @@
 //! A table is altered after its rows were changed.
 
-use super::{first_words, split_help};
+use super::{assumed_transaction, first_words, split_help};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use pgvet_model::catalog::Oid;
@@ -69,6 +69,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             );
             let help = format!("run SET CONSTRAINTS ALL IMMEDIATE first, or {}", split_help(context, "it"));
             let finding = reporter.report(first_words(context), message).relation(&lock.relation).help(help);
+            let finding = finding.assuming(assumed_transaction(context, change.place));
             finding.label_in(change.place.file, change.place.range, "the rows are changed here").emit();
             return;
         }
@@ -82,6 +83,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             );
             let finding = reporter.report(first_words(context), message).relation(&lock.relation);
             let finding = finding.label_in(change.place.file, change.place.range, "the rows are changed here");
+            let finding = finding.assuming(assumed_transaction(context, change.place));
             finding.help(split_help(context, "this statement")).emit();
             return;
         }

@@ -1,6 +1,6 @@
 //! NOT VALID and VALIDATE CONSTRAINT in one transaction.
 
-use super::split_help;
+use super::{assumed_transaction, split_help};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use pgvet_model::catalog::Oid;
@@ -61,6 +61,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         );
         let finding = reporter.report(scan.range, message).relation(table);
         let finding = finding.label_in(lock.place.file, lock.place.range, format!("`{}` is locked here", table.name));
+        let finding = finding.assuming(assumed_transaction(context, lock.place));
         finding.help(split_help(context, "VALIDATE CONSTRAINT")).emit();
     }
 }

@@ -1,6 +1,6 @@
 //! Slow work while an earlier statement's lock is still held.
 
-use super::split_help;
+use super::{assumed_transaction, split_help};
 use crate::confidence::Assumption;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
@@ -86,6 +86,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     if let Some(rows) = work.rows.filter(|rows| !rows.is_whole()) {
         finding = finding.assuming(Assumption::many(&work.relation.name, rows));
     }
+    let finding = finding.assuming(assumed_transaction(context, lock.place));
     finding.label_in(lock.place.file, lock.place.range, label).help(split_help(context, "the slow statement")).emit();
 }
 

@@ -1,0 +1,164 @@
+//! The code of a project that runs its SQL files, recognised by its words.
+
+use crate::read;
+use pgvet_model::migration::TransactionMode;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What code of the project says about the transaction of the files in a folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct RunnerCode {
+    pub(super) transaction: TransactionMode,
+    /// Whether the code names a transaction, or psql, itself.
+    pub(super) is_named: bool,
+    /// Whether it names statements that cannot run in a transaction, so that it may treat them apart.
+    pub(super) knows_concurrently: bool,
+}
+
+/// Extensions of code that may run migrations.
+const CODE: [&str; 16] =
+    ["go", "ts", "mts", "js", "mjs", "cjs", "py", "rs", "java", "kt", "clj", "rb", "php", "cs", "sh", "ex"];
+
+/// So far above the files code is looked for.
+const LEVELS: usize = 4;
+
+/// Folders of code beside the migrations or around them.
+const FOLDERS: [&str; 12] =
+    ["", "src", "src/db", "cmd", "scripts", "script", "bin", "db", "lib", "internal", "server", "tools"];
+
+/// Most files of code that are read for one folder, and most bytes of each.
+const FILES: usize = 200;
+const BYTES: u64 = 256 << 10;
+
+/// Finds the code that reads the SQL files of a folder.
+pub(super) fn find(folder: &Path, top: &Path) -> Option<RunnerCode> {
+    let name = folder.file_name()?.to_str()?.to_owned();
+    let mut looked_at = 0;
+    let around = folder.ancestors().take(LEVELS).take_while(|above| above.starts_with(top));
+    for above in around {
+        for code in FOLDERS.iter().flat_map(|below| code_in(&above.join(below))) {
+            looked_at += 1;
+            if looked_at > FILES {
+                return None;
+            }
+            let Ok(text) = read::text(&code) else { continue };
+            if let Some(found) = judge(&code, &text, &name) {
+                return Some(found);
+            }
+        }
+    }
+    None
+}
+
+fn code_in(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
+    let is_code = |path: &PathBuf| {
+        let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+        let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+        let is_test = [".test", ".spec", "_test"].iter().any(|end| stem.ends_with(end)) || stem.starts_with("test_");
+        let is_small = || fs::metadata(path).is_ok_and(|metadata| metadata.is_file() && metadata.len() <= BYTES);
+        !is_test && (CODE.contains(&extension) || stem == "Makefile") && is_small()
+    };
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(is_code).collect();
+    files.sort();
+    files
+}
+
+/// What code calls that reads files.
+const READS: [&str; 16] = [
+    "ReadDir",
+    "ReadFile",
+    "readdir",
+    "readFile",
+    "read_dir",
+    "read_to_string",
+    "include_str!",
+    "include_dir!",
+    "glob",
+    "listdir",
+    "iterdir",
+    "read_text",
+    "Files.",
+    "getResource",
+    "slurp",
+    "scandir",
+];
+
+/// What opens a transaction, in the languages that are read.
+const BEGINS: [&str; 16] = [
+    ".Begin(",
+    "BeginTx",
+    "\"BEGIN",
+    "'BEGIN",
+    "`BEGIN",
+    "\"begin",
+    "'begin",
+    "`begin",
+    ".begin(",
+    ".transaction(",
+    "setAutoCommit(false)",
+    "with-transaction",
+    "start_transaction",
+    "beginTransaction",
+    "BeginTransaction",
+    "$transaction(",
+];
+
+fn judge(path: &Path, text: &str, folder: &str) -> Option<RunnerCode> {
+    let knows_concurrently = text.to_ascii_uppercase().contains("CONCURRENTLY");
+    let found = |transaction, is_named| Some(RunnerCode { transaction, is_named, knows_concurrently });
+    if !text.contains(folder) {
+        return None;
+    }
+    let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+    if matches!(extension, "sh" | "") {
+        let runs = |line: &str| line.contains("psql") && (line.contains("-f") || line.contains('<'));
+        let line = text.lines().find(|line| runs(line))?;
+        let in_one = line.contains("-1 ") || line.contains("--single-transaction");
+        return found(if in_one { TransactionMode::Transaction } else { TransactionMode::Autocommit }, true);
+    }
+    if !text.contains(".sql") || !READS.iter().any(|word| text.contains(word)) {
+        return None;
+    }
+    if BEGINS.iter().any(|word| text.contains(word)) {
+        return found(TransactionMode::Transaction, true);
+    }
+    // A text without values is sent as one string by the drivers of these.
+    let sends_strings = matches!(extension, "go" | "ts" | "mts" | "js" | "mjs" | "cjs" | "rs");
+    if sends_strings { found(TransactionMode::SingleString, false) } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_of_the_project_tells_its_transaction() {
+        use TransactionMode::{Autocommit, SingleString, Transaction};
+        for (file, text, expected) in [
+            (
+                "db/migrate.go",
+                "//go:embed migrations/*.sql\nb, _ := files.ReadFile(name)\ntx, err := pool.Begin(ctx)\n",
+                Some((Transaction, true)),
+            ),
+            (
+                "src/migrate.ts",
+                "readFile(join('db/migrations', f.endsWith('.sql')));\nawait client.query(sql);\n",
+                Some((SingleString, false)),
+            ),
+            ("scripts/migrate.sh", "for f in db/migrations/*.sql; do psql -f \"$f\"; done\n", Some((Autocommit, true))),
+            ("scripts/migrate.sh", "psql -1 -f db/migrations/1.sql\n", Some((Transaction, true))),
+            ("src/other.py", "for f in Path('db/migrations').iterdir(): pass\n", None),
+            ("src/migrate_test.go", "migrations .sql ReadFile BeginTx", None),
+        ] {
+            let root = tempfile::tempdir().unwrap();
+            let code = root.path().join(file);
+            for folder in [code.parent().unwrap(), &root.path().join("db/migrations")] {
+                fs::create_dir_all(folder).unwrap();
+            }
+            fs::write(&code, text).unwrap();
+            let found = find(&root.path().join("db/migrations"), root.path());
+            assert_eq!(found.map(|found| (found.transaction, found.is_named)), expected, "{file}");
+        }
+    }
+}

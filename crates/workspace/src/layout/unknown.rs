@@ -1,0 +1,123 @@
+//! How files are run that no tool claims: by a program of the project, or by psql.
+
+use super::runner_code::{self, RunnerCode};
+use super::statements::{Words, statements};
+use crate::read;
+use crate::rollback_name;
+use std::ffi::OsString;
+use std::fs;
+use std::path::Path;
+
+/// What is known about the program that runs the files of a folder.
+#[derive(Debug)]
+pub(super) struct UnknownRunner {
+    pub(super) code: Option<RunnerCode>,
+    /// The files with statements that cannot run in a transaction.
+    unfit: Vec<(OsString, Unfit)>,
+}
+
+/// Which statements of a file cannot run in a transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unfit {
+    /// All but settings: its author has not written it for a program that opens one.
+    All,
+    /// Some.
+    Some,
+}
+
+impl UnknownRunner {
+    /// Looks at the files of a folder, and at the code around it up to `top`.
+    pub(super) fn of(folder: &Path, top: Option<&Path>) -> Self {
+        let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok).map(|entry| entry.path());
+        let is_sql = |path: &Path| path.extension().is_some_and(|end| end.eq_ignore_ascii_case("sql"));
+        let files = entries.filter(|path| is_sql(path) && !rollback_name::is_rollback_migration(path));
+        let unfit = files.filter_map(|path| Some((path.file_name()?.to_owned(), unfit(&read::text(&path).ok()?)?)));
+        Self { unfit: unfit.collect(), code: top.and_then(|top| runner_code::find(folder, top)) }
+    }
+
+    /// Whether another file of the folder shows that the program opens no transaction for a file like this one. One that
+    /// holds nothing else may be treated apart, and so tells nothing about files in which it stands among others.
+    pub(super) fn runs_outside_elsewhere(&self, path: &Path, own: Option<Unfit>) -> bool {
+        let others = self.unfit.iter().filter(|(name, _)| Some(name.as_os_str()) != path.file_name());
+        others.into_iter().any(|(_, unfit)| *unfit == Unfit::Some || own.is_none())
+    }
+}
+
+/// Which statements of a text cannot run in a transaction, if any are.
+pub(super) fn unfit(text: &str) -> Option<Unfit> {
+    // Most files have none of these words.
+    let may_be = ["CONCURRENTLY", "VACUUM", "DATABASE", "TABLESPACE", "SUBSCRIPTION", "SYSTEM", "ALL", "COMMIT"];
+    if !has_word(text, &may_be) || is_script_of_psql(text) {
+        return None;
+    }
+    let is_unfit = |words: &Words<'_>| {
+        let commits = || words.at(0) == "DO" && words.texts().any(|text| has_word(text, &["COMMIT"]));
+        words.is_known_to_run_alone() || words.is_other_concurrent() || commits()
+    };
+    let statements = statements(text);
+    let (unfit, others): (Vec<_>, Vec<_>) =
+        statements.iter().map(|(_, words)| words).partition(|words| is_unfit(words));
+    let is_setting = |words: &&Words<'_>| matches!(words.at(0), "SET" | "RESET");
+    match unfit.len() {
+        0 => None,
+        _ if others.iter().all(is_setting) => Some(Unfit::All),
+        _ => Some(Unfit::Some),
+    }
+}
+
+/// Whether a script brings transactions or commands of psql of its own: a program that opens one would not run it well.
+pub(super) fn is_script_of_psql(text: &str) -> bool {
+    const CONTROL: [&str; 4] = ["BEGIN", "START", "COMMIT", "END"];
+    let controls = || statements(text).iter().any(|(_, words)| CONTROL.contains(&words.at(0)));
+    text.lines().any(|line| line.starts_with('\\')) || (has_word(text, &CONTROL) && controls())
+}
+
+/// Whether a text has one of the words anywhere. Needs no memory, however long the text is.
+fn has_word(text: &str, words: &[&str]) -> bool {
+    let is_edge = |one: char| !one.is_alphanumeric() && one != '_';
+    text.split(is_edge).any(|part| words.iter().any(|word| part.eq_ignore_ascii_case(word)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scripts_of_psql_have_transactions_or_commands_of_their_own() {
+        assert!(is_script_of_psql("BEGIN;\nSELECT 1;\nCOMMIT;\n"));
+        assert!(is_script_of_psql("\\set x 1\nSELECT 1;\n"));
+        assert!(!is_script_of_psql("DO $$ BEGIN NULL; END $$;\n"));
+    }
+
+    #[test]
+    fn files_whose_statements_cannot_run_in_a_transaction_are_recognised() {
+        for (text, expected) in [
+            ("CREATE INDEX CONCURRENTLY i ON t (a);", Some(Unfit::All)),
+            (
+                "SET lock_timeout = 0;\nDROP INDEX CONCURRENTLY i; CREATE INDEX CONCURRENTLY i ON t (a);",
+                Some(Unfit::All),
+            ),
+            ("VACUUM t;", Some(Unfit::All)),
+            ("DO $$ BEGIN UPDATE t SET a = 1; COMMIT; END $$;", Some(Unfit::All)),
+            ("ALTER TABLE t ADD COLUMN a int;\nCREATE INDEX CONCURRENTLY i ON t (a);", Some(Unfit::Some)),
+            ("BEGIN; CREATE INDEX CONCURRENTLY i ON t (a); COMMIT;", None),
+            ("-- CONCURRENTLY\nCREATE INDEX i ON t (a);", None),
+            ("DO $$ BEGIN UPDATE t SET a = 1; END $$; -- COMMIT", None),
+        ] {
+            assert_eq!(unfit(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn other_files_speak_against_a_transaction() {
+        let root = tempfile::tempdir().unwrap();
+        let own = |text| UnknownRunner::of(root.path(), None).runs_outside_elsewhere(Path::new("2.sql"), unfit(text));
+        let (plain, mixed) = ("SELECT 1;", "SELECT 1; VACUUM t;");
+        fs::write(root.path().join("2.sql"), mixed).unwrap();
+        assert!(!own(plain) && !own(mixed), "its own statements are not those of another file");
+        fs::write(root.path().join("1.sql"), "CREATE INDEX CONCURRENTLY i ON t (a);").unwrap();
+        assert!(own(plain) && !own(mixed));
+        fs::write(root.path().join("3.sql"), mixed).unwrap();
+        assert!(own(plain) && own(mixed));
+    }
+}
