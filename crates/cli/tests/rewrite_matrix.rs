@@ -12,7 +12,7 @@ use support::Folder;
 const HISTORY: &str = include_str!("../../../fixtures/rewrite/history.sql");
 const RECIPES: &str = include_str!("../../../fixtures/rewrite/recipes.sql");
 
-/// A tool: the paths of two migrations, what stands before and after their SQL, and another file.
+/// A tool: the paths of two migrations, the text before and after their SQL, and another file.
 struct Form {
     name: &'static str,
     paths: [&'static str; 2],

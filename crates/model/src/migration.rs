@@ -1,7 +1,7 @@
 //! The input of a run: migrations, and the behaviour of the programs that run them.
 
-use crate::incident::Incident;
 use crate::deployment::Deployment;
+use crate::incident::Incident;
 use crate::runner::{AfterCommit, Refusal, Runner};
 use pgvet_syntax::source::{SourceFile, TextRange};
 use pgvet_syntax::statement::{ParsedFile, Statement};

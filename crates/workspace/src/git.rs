@@ -62,7 +62,7 @@ impl Changes {
         self.deleted.iter().map(PathBuf::as_path)
     }
 
-    /// What counts as applied.
+    /// The revision whose migrations are treated as applied.
     pub(crate) fn applied(&self) -> Applied {
         if self.is_other_branch { Applied::InBase } else { Applied::Committed }
     }

@@ -31,11 +31,11 @@ mod program;
 mod project;
 mod purpose;
 mod read;
+mod rollback_name;
 mod roots;
 mod skipped;
 mod suppression;
 mod texts;
-mod rollback_name;
 mod write;
 
 pub use baseline::KnownFinding;

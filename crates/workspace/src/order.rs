@@ -208,7 +208,6 @@ fn padded(text: &str) -> String {
 /// Numbers in names of folders, such as 20240131120000, are not longer.
 const LONGEST_NUMBER: usize = 20;
 
-
 /// Names of files whose folder is the migration.
 const FOLDER_MIGRATIONS: [&str; 3] = ["up.sql", "down.sql", "migration.sql"];
 

@@ -564,7 +564,6 @@ fn only_staged(
     Ok(found)
 }
 
-
 /// Looks for the migrations after which findings count.
 #[derive(Default)]
 struct StartAfter {

@@ -135,13 +135,13 @@ impl Git {
         let output = std::thread::scope(|scope| {
             scope.spawn(move || {
                 let mut input = input?;
-                // Whoever does not read says why in the exit status.
+                // If git stopped reading, its exit status says why.
                 ids.iter().try_for_each(|id| writeln!(input, "{id}")).ok()
             });
             child.wait_with_output()
         });
         let output = checked(output.map_err(cannot_run)?)?;
-        objects(&output, ids.len()).ok_or_else(|| "`git cat-file` has printed something else than objects".to_owned())
+        objects(&output, ids.len()).ok_or_else(|| "`git cat-file` has printed something other than objects".to_owned())
     }
 
     fn command(&self, arguments: &[impl AsRef<OsStr>]) -> Command {

@@ -44,7 +44,7 @@ pub(crate) fn as_named_below(path: &Path, folders: &[(PathBuf, PathBuf)]) -> Opt
     folders.iter().find_map(|(real, named)| Some((named.join(path.strip_prefix(real).ok()?), named.clone())))
 }
 
-/// Tells of migrations that were deleted, or moved out of their folder, as far as no finding does.
+/// Reports migrations that were deleted, or moved out of their folder, and that no finding reports.
 pub(crate) fn note_on_deleted(
     changes: &Changes,
     named: &[(PathBuf, PathBuf)],

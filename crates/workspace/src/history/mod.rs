@@ -1,6 +1,6 @@
 //! What git says about migrations that databases have applied: edited, renamed, deleted, overtaken by a new one.
 //!
-//! What counts as applied is what the base revision has. Without one nothing does.
+//! Migrations of the base revision are treated as applied. Without a base revision, none are.
 
 mod edited;
 pub(crate) mod gone;
@@ -35,7 +35,7 @@ pub(crate) struct Past {
     pub(crate) twin: Option<String>,
     /// What has become of an applied migration for which the file only stands.
     pub(crate) removed: Option<Removed>,
-    /// What counts as applied; `None` without a base revision.
+    /// The migrations that are treated as applied; `None` without a base revision.
     pub(crate) applied: Option<Applied>,
     /// Whether the base revision lacks it.
     pub(crate) is_new: bool,
@@ -56,8 +56,8 @@ pub(crate) fn mark(sources: &mut [Source], changes: &Changes, identities: &Ident
 /// Whether a tool runs a file of this name once, forward, by its version.
 pub(crate) fn runs_once(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let is_flyway_aside = FlywayName::parse(&name).is_some_and(|name| name.kind != 'V');
-    order::is_versioned(path) && !order::is_rollback_migration(path) && !is_flyway_aside
+    let is_unversioned_by_flyway = FlywayName::parse(&name).is_some_and(|name| name.kind != 'V');
+    order::is_versioned(path) && !order::is_rollback_migration(path) && !is_unversioned_by_flyway
 }
 
 /// Returns the version of a migration as its name has it.

@@ -286,7 +286,8 @@ mod tests {
         for text in ["<", "<include", "<include file=", "<include file=\"", "<!--", "<a>\u{0}</"] {
             assert_eq!(xml(text), [], "{text}");
         }
-        let bomb = "a: &a [x, x]\nb: &b [*a, *a, *a, *a, *a, *a, *a, *a, *a]\n".to_owned() + &"c: [*b, *b]\n".repeat(1000);
+        let bomb =
+            "a: &a [x, x]\nb: &b [*a, *a, *a, *a, *a, *a, *a, *a, *a]\n".to_owned() + &"c: [*b, *b]\n".repeat(1000);
         for text in ["- include:\n- :\n  file\n", "databaseChangeLog: [", &bomb, &"[".repeat(100_000)] {
             assert_eq!(entries(Path::new("m.yaml"), text), []);
         }

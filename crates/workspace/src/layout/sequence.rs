@@ -48,7 +48,8 @@ fn leads_on(path: &Path) -> bool {
     !rollback_name::is_rollback_migration(path) && order::is_versioned(path) && !name.starts_with(['U', 'R'])
 }
 
-const BY_HAND: &str = "run without `--in-place` and `--out` to print it, then run these statements by hand, one at a time";
+const BY_HAND: &str =
+    "run without `--in-place` and `--out` to print it, then run these statements by hand, one at a time";
 
 /// Says why the tool cannot run the plan, if it cannot, and what to do instead.
 fn refusal(file: &ProjectFile, in_transaction: bool, planned: &[PlannedFile]) -> Option<(String, String)> {
@@ -88,10 +89,10 @@ fn refusal(file: &ProjectFile, in_transaction: bool, planned: &[PlannedFile]) ->
         let message = format!("cannot be divided: {name} runs all pending migrations in one transaction");
         let help = match tool {
             Tool::NodePgMigrate => {
-                "leave out `--in-place` and `--out` to see the plan; run its files with `--no-single-transaction`, or release \
+                "run without `--in-place` and `--out` to print the plan; run its files with `--no-single-transaction`, or release \
                  each of them on its own"
             }
-            _ => "leave out `--in-place` and `--out` to see the plan, and release each of its files on its own",
+            _ => "run without `--in-place` and `--out` to print the plan, and release each of its files on its own",
         };
         (message, help.to_owned())
     })

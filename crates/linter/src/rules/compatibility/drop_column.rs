@@ -64,7 +64,7 @@ declare_rule! {
     /// still use the column.
     "drop-column", Compatibility, Warning,
     {
-        yields_to: &[&looks_like_rename::META],
+        yields_to: &[&looks_like_rename::RULE.meta],
         sources: &[
             "squawk/ban-drop-column", "pgls/banDropColumn", "strong_migrations/remove_column", "atlas/DS103",
             "pg-migration-lint/PGM009", "pg-migration-lint/PGM010", "pg-migration-lint/PGM011", "pg-migration-lint/PGM012"],

@@ -62,7 +62,7 @@ declare_rule! {
     /// replaces. It also reports views, and looks into `DO` blocks and functions that the migration calls.
     "drop-table", Compatibility, Warning,
     {
-        yields_to: &[&looks_like_rename::META],
+        yields_to: &[&looks_like_rename::RULE.meta],
         sources: &[
             "squawk/ban-drop-table", "pgls/banDropTable", "atlas/DS102", "pg-migration-lint/PGM201",
             "strong_migrations/drop_table"],

@@ -2,10 +2,10 @@
 
 use super::{assuming_applied, first_word, refusal, tool, way_around};
 use crate::confidence::Assumption;
-use pgvet_model::incident::{Consequence, Incident, IncidentKind};
 use crate::report::Reporter;
 use crate::rule::{MigrationContext, declare_rule};
 use crate::severity::Severity;
+use pgvet_model::incident::{Consequence, Incident, IncidentKind};
 
 declare_rule! {
     /// A migration of the base revision that is deleted, renamed or renumbered.

@@ -1,10 +1,10 @@
 //! Two migrations with one version.
 
 use super::{assuming_applied, first_word, tool};
-use pgvet_model::incident::{Consequence, IncidentKind};
 use crate::report::Reporter;
 use crate::rule::{MigrationContext, declare_rule};
 use crate::severity::Severity;
+use pgvet_model::incident::{Consequence, IncidentKind};
 
 declare_rule! {
     /// A migration with the version of another migration.

@@ -8,9 +8,9 @@ pub mod duplicate_migration_version;
 pub mod migration_out_of_order;
 
 use crate::confidence::Assumption;
-use pgvet_model::incident::{Applied, Consequence, Incident};
 use crate::report::Finding;
 use crate::rule::MigrationContext;
+use pgvet_model::incident::{Applied, Consequence, Incident};
 use pgvet_syntax::source::TextRange;
 
 /// Returns the first word of a migration, which stands for the file.
