@@ -304,10 +304,7 @@ impl Assumption {
             | Self::MayStopThoughEmpty { .. }
             | Self::NoTransactionAround
             | Self::CopyNotRun
-            | Self::EarlierRefusalCorrected => Confidence::Possible,
-            Self::MayStopThoughEmpty { .. }
-            | Self::NoTransactionAround
-            | Self::CopyNotRun
+            | Self::EarlierRefusalCorrected
             | Self::CommitIsApplied
             | Self::TakesThePlace { .. }
             | Self::OrderMatters

@@ -191,7 +191,7 @@ impl Draft {
         if SPLITTING.iter().any(|rule| found.is_of(&rule.meta)) && !settings_only {
             return Some(Action::Split);
         }
-        if found.is_of(&locking::timeout_during_concurrent_build::RULE)
+        if found.is_of(&locking::timeout_during_concurrent_build::RULE.meta)
             && self.files[file].statements[..at].iter().any(sets_timeout)
         {
             return Some(Action::DelayTimeouts);

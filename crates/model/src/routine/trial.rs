@@ -42,7 +42,7 @@ impl Trial {
     }
 
     /// What a statement does inside a transaction block; nothing of it stays.
-    pub(crate) fn run_in_block(&self, ast: &Ast) -> Effects {
+    pub fn run_in_block(&self, ast: &Ast) -> Effects {
         try_statement(&self.catalog, &self.session, ast, &self.target, self.has_variables, true).effects
     }
 

@@ -2,10 +2,10 @@
 
 use super::{Past, Removed};
 use crate::config::{ConfigError, Configs};
-use crate::discovery::Problem;
 use crate::git::Changes;
 use crate::identity::{Identities, identity};
 use crate::plan::Source;
+use crate::problem::Problem;
 use crate::project::Role;
 use crate::{order, roots, skipped};
 use std::collections::BTreeSet;

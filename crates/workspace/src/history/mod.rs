@@ -14,6 +14,7 @@ use crate::identity::Identities;
 use crate::layout::{Folders, Layout, Tool};
 use crate::order::{self, FlywayName};
 use crate::plan::Source;
+use crate::rollback_name;
 pub(crate) use late::mark_late;
 use pgvet_model::incident::{Applied, Consequence, Incident, IncidentKind};
 use pgvet_model::migration::Direction;
@@ -57,7 +58,7 @@ pub(crate) fn mark(sources: &mut [Source], changes: &Changes, identities: &Ident
 pub(crate) fn runs_once(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let is_unversioned_by_flyway = FlywayName::parse(&name).is_some_and(|name| name.kind != 'V');
-    order::is_versioned(path) && !order::is_rollback_migration(path) && !is_unversioned_by_flyway
+    order::is_versioned(path) && !rollback_name::is_rollback_migration(path) && !is_unversioned_by_flyway
 }
 
 /// Returns the version of a migration as its name has it.
