@@ -77,7 +77,7 @@ const SCHEMA: &str = "
     ORDER BY 1";
 
 /// What a plan loses that puts another column in the place of one, and says so.
-const SAYS_WHAT_IS_LOST: &str = "are not taken along";
+const SAYS_WHAT_IS_LOST: &str = "are not copied";
 
 fn is_lossy(line: &str) -> bool {
     let column = line.contains("ALTER COLUMN") && (line.contains("SET STATISTICS") || line.contains("SET (n_distinct"));

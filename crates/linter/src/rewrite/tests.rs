@@ -191,9 +191,9 @@ fn what_could_not_be_taken_along_is_named() {
         CREATE TABLE parts (a int, b int) PARTITION BY LIST (b);
         CREATE TABLE parts_1 PARTITION OF parts FOR VALUES IN (1);";
     for (change, part) in [
-        ("items ALTER COLUMN order_id TYPE bigint", "foreign key `items_order_id_fkey` holds `order_id`"),
+        ("items ALTER COLUMN order_id TYPE bigint", "foreign key `items_order_id_fkey` contains `order_id`"),
         ("orders ALTER COLUMN id TYPE integer", "foreign key `items_order_id_fkey` of `items` refers to `id`"),
-        ("items ALTER COLUMN price TYPE bigint", "CHECK `items_price_check` holds `price`"),
+        ("items ALTER COLUMN price TYPE bigint", "CHECK `items_price_check` contains `price`"),
         ("marks ALTER COLUMN a TYPE bigint", "`a` is an identity column"),
         ("marks ALTER COLUMN b TYPE integer USING 1", "`b` has a collation of its own"),
         ("seen ALTER COLUMN a TYPE bigint", "view `seen_v` of `seen` may use `a`"),

@@ -214,7 +214,7 @@ fn help(context: &RuleContext<'_>, table: &RelationName, column: &str, is_added:
         },
         (false, is_unique) => {
             let cost = if scan_of(context, column).is_some() {
-                " (which reads the whole table under ACCESS EXCLUSIVE)"
+                " (adding it reads the whole table under ACCESS EXCLUSIVE)"
             } else {
                 ""
             };
