@@ -200,7 +200,10 @@ fn what_could_not_be_taken_along_is_named() {
         ("halves ALTER COLUMN a TYPE bigint", "generated column `h` of `halves` may use `a`"),
         ("parts ALTER COLUMN a TYPE bigint", "no ordinary table"),
         ("unseen ALTER COLUMN a TYPE bigint", "no migration shows"),
-        ("seen ADD COLUMN d int GENERATED ALWAYS AS (b * 2) STORED", "cannot turn an existing column into a generated one"),
+        (
+            "seen ADD COLUMN d int GENERATED ALWAYS AS (b * 2) STORED",
+            "cannot turn an existing column into a generated one",
+        ),
         ("seen SET TABLESPACE fast", "programs such as pg_repack can"),
     ] {
         let text = format!("ALTER TABLE {change};");

@@ -54,8 +54,8 @@ declare_rule! {
     ///   migration replaces an enum
     /// - a view or table with all columns under the old name in the same transaction
     ///
-    /// For a function that no other code of the database uses, its confidence is `possible`, and it is shown only with
-    /// `--confidence possible`.
+    /// For a function that no other code of the database uses, the confidence is `possible`, and the finding is shown
+    /// only with `--confidence possible`.
     ///
     /// ## Other linters
     ///
