@@ -48,7 +48,7 @@ fn run(server: &Server, database: &str, plan: &Plan) -> Result<(), String> {
     Ok(())
 }
 
-/// The content of `pg_dump --schema-only`, in no order: a column that replaces another comes last.
+/// What `pg_dump --schema-only` would say, in no order: a column that takes the place of another comes last.
 const SCHEMA: &str = "
     SELECT format('column %s.%s %s %s %s %s %s', attrelid::regclass, attname, format_type(atttypid, atttypmod), attnotnull,
         attidentity::text || attgenerated::text, pg_get_expr(adbin, adrelid), attstorage)
@@ -77,7 +77,7 @@ const SCHEMA: &str = "
     ORDER BY 1";
 
 /// Text in a plan that replaces a column and loses some of its properties.
-const SAYS_WHAT_IS_LOST: &str = "are not taken along";
+const SAYS_WHAT_IS_LOST: &str = "are not copied";
 
 fn is_lossy(line: &str) -> bool {
     let column = line.contains("ALTER COLUMN") && (line.contains("SET STATISTICS") || line.contains("SET (n_distinct"));

@@ -49,7 +49,7 @@ fn page(tool: &Declaration, compared: &[Compared]) -> String {
         }
         None => {
             text.push_str(
-                "pgvet does not support this tool: for the comparison below it treated the files as plain scripts.\n\n",
+                "The comparison below was made while pgvet treated the files of this tool as plain scripts.\n\n",
             );
         }
     }

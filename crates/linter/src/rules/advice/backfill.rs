@@ -25,9 +25,9 @@ pub(crate) fn step(context: &RuleContext<'_>, table: &RelationName, assignment: 
         None => return None,
     };
     let note = format!(
-        "Decide how many rows one transaction changes, and run this when there is little traffic. It commits as it goes, \
-         cannot run in a transaction, and goes on where it stopped when it is run again. Run VACUUM (ANALYZE) {sql_table} \
-         afterwards."
+        "Decide how many rows each transaction changes, and run this when there is little traffic. It commits after \
+         each batch, cannot run in a transaction, and continues where it stopped when it is run again. Run VACUUM \
+         (ANALYZE) {sql_table} afterwards."
     );
     let fired = if relation.triggers.is_empty() { "" } else { " Each row that it changes fires the table's triggers." };
     Some(Step::new(block).note(note + fired))

@@ -33,7 +33,9 @@ fn of_its_own(column: &Column) -> Option<String> {
         return Some(format!("`{name}` is an identity column, whose sequence cannot move to another one"));
     }
     if column.generated.is_some() {
-        return Some(format!("`{name}` is generated, and no column becomes that later"));
+        return Some(format!(
+            "`{name}` is generated, and PostgreSQL cannot turn an existing column into a generated one"
+        ));
     }
     column.collation.as_ref().map(|_| format!("`{name}` has a collation of its own"))
 }
@@ -60,7 +62,7 @@ fn by_name(context: &RuleContext<'_>, relation: &Relation, column: &Column) -> O
     ];
     let named = kinds.into_iter().find(|(_, names)| !names.is_empty()).map(|(kind, names)| {
         format!(
-            "the {kind} {} of `{table}` may use `{}`, and would stay at the old column",
+            "the {kind} {} of `{table}` may use `{}`, and would still use the old column",
             enumerate(names),
             column.name
         )
@@ -73,8 +75,12 @@ fn by_name(context: &RuleContext<'_>, relation: &Relation, column: &Column) -> O
         let child = context.before.get_relation(*oid).map_or_else(String::new, |child| format!(" of `{}`", child.name));
         format!("the foreign key `{}`{child} refers to `{}`", key.name, column.name)
     });
-    let identity = matches!(relation.replica_identity, ReplicaIdentity::Index(_))
-        .then(|| format!("an index of `{table}` identifies rows for replication, and would go with the old column"));
+    let identity = matches!(relation.replica_identity, ReplicaIdentity::Index(_)).then(|| {
+        format!(
+            "an index of `{table}` identifies rows for replication, and would be dropped with the old \
+                         column"
+        )
+    });
     named.or(referring).or(identity)
 }
 
@@ -90,5 +96,5 @@ fn of_constraint(constraint: &Constraint, column: &Column) -> Option<String> {
         ConstraintKind::ForeignKey(_) if is_ours => "foreign key",
         _ => return None,
     };
-    Some(format!("the {kind} `{}` holds `{}`, and would stay at the old column", constraint.name, column.name))
+    Some(format!("the {kind} `{}` contains `{}`, and would still use the old column", constraint.name, column.name))
 }

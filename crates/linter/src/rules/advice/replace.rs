@@ -23,9 +23,10 @@ pub(super) fn steps(
     if let Some(obstacle) = obstacle::of_column(context, relation, definition) {
         return Err(obstacle);
     }
-    let value = using.map(|using| one_line(context, using.range).ok_or("USING stands in code")).transpose()?;
+    let value =
+        using.map(|using| one_line(context, using.range).ok_or("the USING expression is in code")).transpose()?;
     let name = |suffix| {
-        let taken = || format!("there is no room for a column `{}_{suffix}`", column.text);
+        let taken = || format!("there is no free name for a column `{}_{suffix}`", column.text);
         free_column(relation, &column.text, suffix).map(|name| identifier(&name)).ok_or_else(taken)
     };
     let replacement = Replacement {
@@ -40,7 +41,7 @@ pub(super) fn steps(
             .ok_or_else(|| format!("the default of `{}` may mean something else for {type_text}", column.text))?,
         indexes: indexes(context, relation, &column.text)?,
     };
-    let no_key = || format!("there is no key along which `{}` could be filled in parts", table.name);
+    let no_key = || format!("`{}` has no key by which it could be filled in batches", table.name);
     replacement.steps(type_text, value.as_deref()).ok_or_else(no_key)
 }
 
@@ -169,8 +170,9 @@ impl Replacement<'_, '_> {
             &format!("{new} IS NULL AND {source} IS NOT NULL"),
         )?;
         let add = Step::new(format!("ALTER TABLE {table} ADD COLUMN {new} {type_text}")).note(format!(
-            "{new} takes the place of {column}: a trigger copies every write, a loop fills the old rows. Comments, \
-             privileges on the column alone, its statistics target and storage parameters of its indexes are not taken along."
+            "{new} replaces {column}: a trigger copies every write, and a loop fills the old rows. Comments, \
+             privileges on the column alone, its statistics target and storage parameters of its indexes are not \
+             copied."
         ));
         let mut steps = vec![Step::new("BEGIN"), add];
         steps.extend(self.copy(value).into_iter().map(Step::new));
@@ -191,10 +193,14 @@ impl Replacement<'_, '_> {
         steps.extend(left.map(|rebuilt| Step::new(format!("DROP INDEX CONCURRENTLY {schema}.{}", old_name(rebuilt)))));
         let drop = Step::new(format!("ALTER TABLE {table} DROP COLUMN {}", self.old))
             .note(format!(
-                "Decide when {} can go: its values before the change are lost with it, and cannot be restored",
+                "Decide when to drop {}: the values before the change are lost with it, and cannot be restored",
                 self.old
             ))
-            .accepted(format!("{} holds only what {column} was made of, and nothing writes it any more", self.old));
+            .accepted(format!(
+                "{} only contains the values from which {column} was computed, and nothing writes it any \
+                              more",
+                self.old
+            ));
         steps.push(drop);
         Some(steps)
     }

@@ -22,8 +22,9 @@ pub(super) fn per_hour(rows: CatalogRows, calls: u64) -> String {
     let all = rows.total().saturating_mul(calls);
     let pages = rows.attribute.saturating_mul(calls).div_ceil(ATTRIBUTES_PER_PAGE);
     format!(
-        "; at {} calls per hour that is {} rows, and pg_attribute alone grows by up to {} an hour",
+        "; at {} {} per hour that is {} rows, and pg_attribute alone grows by up to {} an hour",
         grouped(calls),
+        if calls == 1 { "call" } else { "calls" },
         grouped(all),
         size(pages.saturating_mul(PAGE))
     )

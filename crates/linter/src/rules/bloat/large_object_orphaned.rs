@@ -46,8 +46,8 @@ declare_rule! {
     /// - tables that the same deployment created
     /// - the migration undoes it with `ROLLBACK`
     ///
-    /// For a column of type `oid`, its confidence is `possible`, and it is shown only with `--confidence possible`,
-    /// because an `oid` can refer to any system object.
+    /// For a column of type `oid`, the confidence is `possible`, and the finding is shown only with `--confidence
+    /// possible`, because an `oid` can refer to any system object.
     "large-object-orphaned", Bloat, Warning,
     { needs_commit: true }
     statement = check,

@@ -34,8 +34,8 @@ declare_rule! {
     ///
     /// - `lo_unlink`, which removes large objects
     ///
-    /// For a column of type `oid`, its confidence is `possible`, and it is shown only with `--confidence possible`,
-    /// because an `oid` can refer to any system object.
+    /// For a column of type `oid`, the confidence is `possible`, and the finding is shown only with `--confidence
+    /// possible`, because an `oid` can refer to any system object.
     "large-object-use", Bloat, Warning,
     {}
     statement = check,

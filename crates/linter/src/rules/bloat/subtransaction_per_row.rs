@@ -54,7 +54,7 @@ declare_rule! {
     ///   loops that continue only when the block has failed, such as retries
     /// - blocks that `exception-driven-upsert` reports
     ///
-    /// In two cases its confidence is `possible`, and it is shown only with `--confidence possible`:
+    /// In two cases the confidence is `possible`, and the finding is shown only with `--confidence possible`:
     ///
     /// - the loop has as many iterations as there are objects: it reads the system catalogs, the commands of an event
     ///   trigger, or a table that is filled only from the catalogs, or it creates or alters another object in each

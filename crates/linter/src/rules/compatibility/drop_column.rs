@@ -55,7 +55,7 @@ declare_rule! {
     /// - a column of a partition or inheritance child, which is reported with that of the parent
     ///
     /// A column that exists again with another type is reported. If the new type accepts every value of the old one,
-    /// its confidence is `possible`, and it is shown only with `--confidence possible`.
+    /// the confidence is `possible`, and the finding is shown only with `--confidence possible`.
     ///
     /// ## Other linters
     ///

@@ -55,8 +55,8 @@ declare_rule! {
     ///   returns the same, a type, a sequence
     /// - what `CASCADE` also drops, which `drop-object-cascade` reports
     ///
-    /// If every known use is inside the database and is dropped, too, its confidence is `possible`, and it is shown
-    /// only with `--confidence possible`. This applies to functions of triggers, to functions that only other
+    /// If every known use is inside the database and is dropped, too, the confidence is `possible`, and the finding is
+    /// shown only with `--confidence possible`. This applies to functions of triggers, to functions that only other
     /// functions, views, defaults or policies called, to sequences that only defaults used, and to types, which
     /// PostgreSQL drops only if no column uses them. It also applies to a function that is created again with another
     /// parameter name, because only calls such as `f(shop => 1)` need the name.

@@ -56,7 +56,7 @@ declare_rule! {
     /// - a table that is replaced in the same transaction by a view with the old name
     ///
     /// If the column that takes the old name has another type, the rename is reported. If that type accepts every value
-    /// of the old one, its confidence is `possible`, and it is shown only with `--confidence possible`.
+    /// of the old one, the confidence is `possible`, and the finding is shown only with `--confidence possible`.
     ///
     /// ## Other linters
     ///

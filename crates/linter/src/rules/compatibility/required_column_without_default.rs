@@ -49,7 +49,7 @@ declare_rule! {
     /// - a `BEFORE INSERT` trigger mentions the column
     ///
     /// `SET NOT NULL` and `DROP DEFAULT` are reported for a column that the same deployment added. For an older column,
-    /// which deployed code may well set, its confidence is `possible`, and it is shown only with `--confidence
+    /// which deployed code may well set, the confidence is `possible`, and the finding is shown only with `--confidence
     /// possible`. The same is true if the migration replaces a function that names table and column, because the
     /// database itself may insert the rows.
     ///
@@ -214,7 +214,7 @@ fn help(context: &RuleContext<'_>, table: &RelationName, column: &str, is_added:
         },
         (false, is_unique) => {
             let cost = if scan_of(context, column).is_some() {
-                " (which reads the whole table under ACCESS EXCLUSIVE)"
+                " (adding it reads the whole table under ACCESS EXCLUSIVE)"
             } else {
                 ""
             };

@@ -54,8 +54,8 @@ declare_rule! {
     /// - tables that are known to have no unique index that could reject the row
     ///
     /// For temporary tables, in a `DO` block outside loops, and if the handler catches `OTHERS` while the block does
-    /// more than this `INSERT`, or only writes a message, its confidence is `possible`, and it is shown only with
-    /// `--confidence possible`.
+    /// more than this `INSERT`, or only writes a message, the confidence is `possible`, and the finding is shown only
+    /// with `--confidence possible`.
     ///
     /// ## Fix safety
     ///

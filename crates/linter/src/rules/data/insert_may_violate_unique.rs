@@ -57,8 +57,8 @@ declare_rule! {
     ///   or will do so later.
     /// - A function inserts a key that is a constant, a copy, or a value from its caller.
     ///
-    /// If there is evidence against a row with the same key, its confidence is `possible`, and it is shown only with
-    /// `--confidence possible`:
+    /// If there is evidence against a row with the same key, the confidence is `possible`, and the finding is shown
+    /// only with `--confidence possible`:
     ///
     /// - earlier migrations list the rows of the table, and nothing shows that it has others
     /// - the key is a constant, and the table generates no key, unlike tables into which the application inserts

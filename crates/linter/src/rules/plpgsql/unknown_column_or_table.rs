@@ -49,10 +49,10 @@ declare_rule! {
     /// - The code is a `DO` block, which `statement-will-fail` runs.
     ///
     /// The schema after the last migration is used, and each function has one finding. If code of the project may
-    /// create the table, if the function sets `search_path`, or if the order of the files is not known, its confidence
-    /// is `possible`, and it is shown only with `--confidence possible`. The severity is `info` if nothing seems to run
-    /// the function: a trigger function whose triggers were dropped with its table, or a function that a later
-    /// migration created again with other parameters.
+    /// create the table, if the function sets `search_path`, or if the order of the files is not known, the confidence
+    /// is `possible`, and the finding is shown only with `--confidence possible`. The severity is `info` if nothing
+    /// seems to run the function: a trigger function whose triggers were dropped with its table, or a function that a
+    /// later migration created again with other parameters.
     "unknown-column-or-table", Plpgsql, Error,
     { sources: &["plpgsql_check/plpgsql_check_function"] }
     routine = check,

@@ -46,8 +46,8 @@ declare_rule! {
     /// - an earlier statement of the migration drops an index of that name with `IF EXISTS`
     /// - the index is known to exist, because an earlier migration creates it
     ///
-    /// If the same deployment creates the table and leaves it empty, its confidence is `possible`, and it is shown only
-    /// with `--confidence possible`.
+    /// If the same deployment creates the table and leaves it empty, the confidence is `possible`, and the finding is
+    /// shown only with `--confidence possible`.
     ///
     /// ## Fix safety
     ///

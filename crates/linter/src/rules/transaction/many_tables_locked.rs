@@ -46,8 +46,8 @@ declare_rule! {
     /// - statements after the one that exceeds the limit
     /// - a second foreign key that reads its table, which `foreign-key-without-not-valid` reports
     ///
-    /// If the statements up to there change only the catalog, so that the locks are held for a moment, its confidence
-    /// is `possible`, and it is shown only with `--confidence possible`.
+    /// If the statements up to there change only the catalog, so that the locks are held for a moment, the confidence
+    /// is `possible`, and the finding is shown only with `--confidence possible`.
     "many-tables-locked", Transaction, Warning,
     {
         sources: &["pgls/multipleAlterTable", "gitlab/multiple_tables_locked"],

@@ -67,7 +67,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             let message = format!(
                 "PostgreSQL refuses this while rows of `{name}` that the transaction wrote await a deferred foreign key check"
             );
-            let help = format!("run SET CONSTRAINTS ALL IMMEDIATE first, or {}", split_help(context, "it"));
+            let help = format!("run SET CONSTRAINTS ALL IMMEDIATE first, or {}", split_help(context, "this statement"));
             let finding = reporter.report(first_words(context), message).relation(&lock.relation).help(help);
             let finding = finding.assuming(assumed_transaction(context, change.place));
             finding.label_in(change.place.file, change.place.range, "the rows are changed here").emit();

@@ -53,8 +53,8 @@ declare_rule! {
     ///   its model of the schema to find out.
     /// - the tool continues with the statement that failed, as Atlas does
     ///
-    /// If nothing shows which program runs the file, and no statement of it has to run outside a transaction, its
-    /// confidence is `possible`, and it is shown only with `--confidence possible`.
+    /// If nothing shows which program runs the file, and no statement of it has to run outside a transaction, the
+    /// confidence is `possible`, and the finding is shown only with `--confidence possible`.
     "retry-blocked", Transaction, Warning,
     { recommended: false }
     statement = check,
