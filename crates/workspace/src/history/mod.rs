@@ -4,6 +4,7 @@
 
 mod edited;
 pub(crate) mod gone;
+mod journal;
 mod late;
 mod removed;
 mod versions;
@@ -16,7 +17,7 @@ use crate::order::{self, FlywayName};
 use crate::plan::Source;
 pub(crate) use late::mark_late;
 use pgvet_linter::check::Direction;
-use pgvet_linter::incident::{Applied, Consequence, Incident, IncidentKind};
+use pgvet_linter::incident::{Applied, Consequence, Incident, IncidentKind, OrderedBy};
 use removed::Removed;
 use std::path::Path;
 use std::sync::Arc;
@@ -31,6 +32,8 @@ pub(crate) struct Past {
     pub(crate) is_renamed: bool,
     /// The newest applied migration that sorts after it, although it is new.
     pub(crate) newest: Option<String>,
+    /// The newest applied migration of the journal of Drizzle, if its time is not earlier, although the file is new.
+    pub(crate) outdated_by: Option<String>,
     /// An applied migration that has the same version, although it is new.
     pub(crate) twin: Option<String>,
     /// What has become of an applied migration for which the file only stands.
@@ -51,6 +54,7 @@ pub(crate) fn mark(sources: &mut [Source], changes: &Changes, identities: &Ident
         source.past.is_renamed = changes.renamed_from(&identity).is_some();
     }
     mark_late(sources, changes, identities);
+    journal::mark_outdated(sources);
 }
 
 /// Whether a tool runs a file of this name once, forward, by its version.
@@ -83,6 +87,9 @@ pub(crate) fn incidents(
     }
     let is_run = layout.sections.iter().any(|section| section.direction == Direction::Up) && !layout.unlisted;
     let mut incidents = Vec::new();
+    if let Some((list, consequence)) = layout.missing_from(path, folders).filter(|_| past.is_new) {
+        incidents.push(incident(IncidentKind::NotListed { list }, consequence));
+    }
     if !is_run || tool == Tool::Liquibase {
         return incidents;
     }
@@ -95,7 +102,10 @@ pub(crate) fn incidents(
         incidents.push(incident(IncidentKind::Edited { changes_sql }, reactions.edited));
     }
     if let Some(newest) = past.newest.clone().filter(|_| tool.runs_by_order()) {
-        incidents.push(incident(IncidentKind::OutOfOrder { newest }, reactions.late));
+        incidents.push(incident(IncidentKind::OutOfOrder { newest, by: OrderedBy::Name }, reactions.late));
+    }
+    if let Some(newest) = past.outdated_by.clone().filter(|_| tool == Tool::Drizzle) {
+        incidents.push(incident(IncidentKind::OutOfOrder { newest, by: OrderedBy::Journal }, reactions.late));
     }
     incidents
 }
