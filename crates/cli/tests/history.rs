@@ -40,7 +40,7 @@ fn write(folder: &Folder, path: &str, text: &str) {
 fn found(folder: &Folder, args: &[&str]) -> Vec<String> {
     let output = folder.run(&[&["check", "--format", "concise"], args].concat());
     assert!(output.starts_with("exit 0") || output.starts_with("exit 1"), "{args:?}: {output}");
-    let rules = ["[applied-migration-", "[duplicate-migration-version]", "[migration-out-of-order]"];
+    let rules = ["[applied-migration-", "[duplicate-migration-version]", "[migration-"];
     let is_finding = |line: &&str| rules.iter().any(|rule| line.contains(rule));
     output.lines().filter(is_finding).map(str::to_owned).collect()
 }
@@ -267,4 +267,49 @@ fn findings_about_history_are_configured_and_suppressed_like_others() {
     let configuration = "[migrations]\ntool = \"flyway\"\n[rules]\napplied-migration-edited = \"off\"\n";
     write(&folder, "pgvet.toml", configuration);
     assert!(since_main(&folder).is_empty());
+}
+
+fn journal(entries: &[(&str, u64)]) -> String {
+    let entry = |(tag, when): &(&str, u64)| format!("{{\"idx\": 0, \"when\": {when}, \"tag\": \"{tag}\"}}");
+    let entries: Vec<String> = entries.iter().map(entry).collect();
+    format!("{{\"version\": \"7\", \"dialect\": \"postgresql\", \"entries\": [{}]}}", entries.join(", "))
+}
+
+#[test]
+fn drizzle_goes_by_its_journal() {
+    let applied = [("0000_a", 1000), ("0001_b", 3000)];
+    let folder = repository(&[
+        ("drizzle/0000_a.sql", &migration("drizzle", "a")),
+        ("drizzle/0001_b.sql", &migration("drizzle", "b")),
+        ("drizzle/meta/_journal.json", &journal(&applied)),
+    ]);
+    write(&folder, "drizzle/0002_c.sql", &migration("drizzle", "c"));
+    expect(
+        &since_main(&folder),
+        "drizzle/0002_c.sql",
+        "not in `meta/_journal.json`: Drizzle never runs it",
+        "unlisted",
+    );
+    for (when, said) in [(2000, "no later time than `0001_b`"), (3000, "no later time than `0001_b`"), (3001, "")] {
+        let entries = [&applied[..], &[("0002_c", when)]].concat();
+        write(&folder, "drizzle/meta/_journal.json", &journal(&entries));
+        expect(&since_main(&folder), "drizzle/0002_c.sql", said, &when.to_string());
+    }
+}
+
+#[test]
+fn new_migrations_are_in_the_list_of_the_tool() {
+    let folder =
+        repository(&[("m/20240101_a.sql", &migration("atlas", "a")), ("m/atlas.sum", "h1:x=\n20240101_a.sql h1:y=\n")]);
+    write(&folder, "m/20240102_b.sql", &migration("atlas", "b"));
+    expect(&since_main(&folder), "m/20240102_b.sql", "Atlas refuses to run (\"checksum mismatch\")", "atlas");
+    write(&folder, "m/atlas.sum", "h1:x=\n20240101_a.sql h1:y=\n20240102_b.sql h1:z=\n");
+    assert!(since_main(&folder).is_empty());
+    let folder = repository(&[
+        ("sqitch.plan", "%project=x\n\na 2024-01-01T00:00:00Z a <a@b.c>\n"),
+        ("sqitch.conf", "[core]\n"),
+        ("deploy/a.sql", &migration("sqitch", "a")),
+    ]);
+    write(&folder, "deploy/b.sql", &migration("sqitch", "b"));
+    expect(&since_main(&folder), "deploy/b.sql", "not in `sqitch.plan`: Sqitch never runs it", "sqitch");
 }

@@ -33,10 +33,21 @@ pub enum IncidentKind {
         /// Whether other migrations were added or edited at the same time, which may do what this one did.
         may_be_replaced: bool,
     },
-    /// A new migration sorts before this one, which is applied.
-    OutOfOrder { newest: String },
+    /// The migration is new, and comes before this one, which is applied.
+    OutOfOrder { newest: String, by: OrderedBy },
+    /// The list of the tool, which has this name, does not name the new migration.
+    NotListed { list: &'static str },
     /// Another migration has the same version.
     SameVersion { version: String, other: String },
+}
+
+/// What decides about the order of migrations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum OrderedBy {
+    /// The names of the files.
+    Name,
+    /// The times in the journal of Drizzle.
+    Journal,
 }
 
 /// What the tool does.

@@ -236,7 +236,7 @@ impl Repository {
                 let new = identity(&self.git.top.join(&name));
                 changes.renamed.insert(identity(&self.git.top.join(&old)), new);
                 edited.extend(before.map(|before| (old, before)));
-            } else if is_file && change == Some(Change::Modified) {
+            } else if is_file && change != Some(Change::Added) {
                 edited.extend(before.map(|before| (name.clone(), before)));
             }
             let is_sql = is_sql(&name);

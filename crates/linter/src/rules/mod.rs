@@ -163,6 +163,7 @@ static RULES: &[&Rule] = &[
     &history::applied_migration_edited::RULE,
     &history::applied_migration_removed::RULE,
     &history::duplicate_migration_version::RULE,
+    &history::migration_not_listed::RULE,
     &history::migration_out_of_order::RULE,
 ];
 

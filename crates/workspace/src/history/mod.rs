@@ -4,6 +4,7 @@
 
 mod edited;
 pub(crate) mod gone;
+mod journal;
 mod late;
 mod removed;
 mod versions;
@@ -16,7 +17,7 @@ use crate::order::{self, FlywayName};
 use crate::plan::Source;
 use crate::rollback_name;
 pub(crate) use late::mark_late;
-use pgvet_model::incident::{Applied, Consequence, Incident, IncidentKind};
+use pgvet_model::incident::{Applied, Consequence, Incident, IncidentKind, OrderedBy};
 use pgvet_model::migration::Direction;
 use removed::Removed;
 use std::path::Path;
@@ -32,6 +33,8 @@ pub(crate) struct Past {
     pub(crate) is_renamed: bool,
     /// The newest applied migration that sorts after it, although it is new.
     pub(crate) newest: Option<String>,
+    /// The newest applied migration of the journal of Drizzle, if its time is not earlier, although the file is new.
+    pub(crate) outdated_by: Option<String>,
     /// An applied migration that has the same version, although it is new.
     pub(crate) twin: Option<String>,
     /// What has become of an applied migration for which the file only stands.
@@ -52,6 +55,7 @@ pub(crate) fn mark(sources: &mut [Source], changes: &Changes, identities: &Ident
         source.past.is_renamed = changes.renamed_from(&identity).is_some();
     }
     mark_late(sources, changes, identities);
+    journal::mark_outdated(sources);
 }
 
 /// Whether a tool runs a file of this name once, forward, by its version.
@@ -84,6 +88,9 @@ pub(crate) fn incidents(
     }
     let is_run = layout.sections.iter().any(|section| section.direction == Direction::Up) && !layout.unlisted;
     let mut incidents = Vec::new();
+    if let Some((list, consequence)) = layout.missing_from(path, folders).filter(|_| past.is_new) {
+        incidents.push(incident(IncidentKind::NotListed { list }, consequence));
+    }
     if !is_run || tool == Tool::Liquibase {
         return incidents;
     }
@@ -96,7 +103,10 @@ pub(crate) fn incidents(
         incidents.push(incident(IncidentKind::Edited { changes_sql }, reactions.edited));
     }
     if let Some(newest) = past.newest.clone().filter(|_| tool.runs_by_order()) {
-        incidents.push(incident(IncidentKind::OutOfOrder { newest }, reactions.late));
+        incidents.push(incident(IncidentKind::OutOfOrder { newest, by: OrderedBy::Name }, reactions.late));
+    }
+    if let Some(newest) = past.outdated_by.clone().filter(|_| tool == Tool::Drizzle) {
+        incidents.push(incident(IncidentKind::OutOfOrder { newest, by: OrderedBy::Journal }, reactions.late));
     }
     incidents
 }

@@ -1,4 +1,4 @@
-//! What each migration tool does when applied migrations were changed, as a table.
+//! What each migration tool does when applied migrations were changed, as a table, and with files that its list lacks.
 //!
 //! Seen in November 2026 on PostgreSQL 18: goose 3.29.0, golang-migrate 4.20.1, sql-migrate 1.8.1, dbmate 2.36.0,
 //! node-pg-migrate 9.0.0, Postgrator 8.0.0, drizzle-orm 0.45.4. Read in source: sqlx `sqlx-core/src/migrate/migrator.rs`,
@@ -6,8 +6,9 @@
 //! documented: Flyway "Validate" and "Out of order", Atlas "Migration directory integrity" and "Execution order", Supabase
 //! `db push`, Prisma "migrate deploy", graphile-migrate README. What none of these says is [`Consequence::Unknown`].
 
-use super::Tool;
+use super::{Folders, Layout, Tool};
 use pgvet_model::incident::Consequence::{self, Ignores, Refuses, Runs, Skips, Unknown};
+use std::path::Path;
 
 /// What a tool does on a database that has applied the migrations of the base revision.
 #[derive(Debug, Clone, Copy)]
@@ -75,6 +76,21 @@ const fn unique(refusal: Consequence, rest: &Reactions) -> Reactions {
 }
 
 const RECORDED: Consequence = refuses("duplicate key value violates unique constraint");
+
+impl Layout {
+    /// Returns the list of the tool that does not name the file although the tool goes by it, and what follows.
+    pub(crate) fn missing_from(&self, path: &Path, folders: &Folders) -> Option<(&'static str, Consequence)> {
+        let facts = folders.around(path);
+        match self.tool {
+            Tool::Drizzle if facts.is_unlisted(path) => Some(("meta/_journal.json", Skips)),
+            Tool::Sqitch if facts.is_unlisted(path) => Some(("sqitch.plan", Skips)),
+            Tool::Atlas if path.with_file_name("atlas.sum").is_file() && facts.list_with(path).is_none() => {
+                Some(("atlas.sum", refuses_unless("checksum mismatch", "update `atlas.sum` with `atlas migrate hash`")))
+            }
+            _ => None,
+        }
+    }
+}
 
 impl Tool {
     pub(crate) const fn reactions(self) -> Reactions {
@@ -148,8 +164,8 @@ impl Tool {
                 unique(refuses("Found more than one migration with version …"), &missing(gone, &rest))
             }
             Self::Prisma => Reactions { retitled: Runs, removed: Unknown, newest_removed: Unknown, ..BY_NAME },
-            // Its journal names each file.
-            Self::Drizzle => Reactions { late: Unknown, same_as_applied: Ignores, same_version: Ignores, ..BY_VERSION },
+            // Late is what its journal gives no later time.
+            Self::Drizzle => Reactions { late: Skips, same_as_applied: Ignores, same_version: Ignores, ..BY_VERSION },
             Self::Atlas => Reactions {
                 edited: Ignores,
                 late: refuses_unless(

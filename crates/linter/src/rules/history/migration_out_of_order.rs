@@ -5,7 +5,7 @@ use crate::confidence::Assumption;
 use crate::report::Reporter;
 use crate::rule::{MigrationContext, declare_rule};
 use crate::severity::Severity;
-use pgvet_model::incident::{Consequence, Incident, IncidentKind};
+use pgvet_model::incident::{Consequence, Incident, IncidentKind, OrderedBy};
 
 declare_rule! {
     /// A new migration that sorts before one that the base revision already has.
@@ -16,7 +16,8 @@ declare_rule! {
     /// of the tests, runs both in order, so nothing fails there. On a database that has applied the later one it depends on
     /// the migration tool:
     ///
-    /// - golang-migrate and Postgrator never run the earlier one, and report no error.
+    /// - golang-migrate and Postgrator never run the earlier one, and report no error. Nor does Drizzle run an entry of its
+    ///   journal whose `when` is not later than that of the newest applied one.
     /// - goose, Flyway, Atlas, Supabase, refinery and node-pg-migrate refuse to run.
     /// - dbmate, sqlx, sql-migrate, Diesel, pop and Prisma run it after the later one.
     ///
@@ -36,7 +37,7 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - Without `--since`, `--staged` or `--changed`, because nothing shows which migrations are new.
-    /// - If a list of the tool decides about the order: Sqitch, Drizzle, Liquibase, graphile-migrate.
+    /// - If a list of the tool decides about the order: Sqitch, Liquibase, graphile-migrate.
     ///
     /// It is only possible (`--confidence possible`):
     ///
@@ -49,10 +50,19 @@ declare_rule! {
 
 fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
     for incident in context.migration.incidents {
-        let IncidentKind::OutOfOrder { newest } = &incident.kind else { continue };
+        let IncidentKind::OutOfOrder { newest, by } = &incident.kind else { continue };
         let Some((then, severity)) = consequence(incident) else { continue };
-        let message = format!("this new migration sorts before `{newest}`, which is applied: {then}");
-        let help = format!("rename it so that its version comes after `{newest}`{}", way_around(incident.consequence));
+        let (message, step) = match by {
+            OrderedBy::Name => (
+                format!("this new migration sorts before `{newest}`, which is applied: {then}"),
+                format!("rename it so that its version comes after `{newest}`"),
+            ),
+            OrderedBy::Journal => (
+                format!("the journal gives this new migration no later time than `{newest}`, which is applied: {then}"),
+                format!("set `when` of its entry in `meta/_journal.json` to a later time than that of `{newest}`"),
+            ),
+        };
+        let help = format!("{step}{}", way_around(incident.consequence));
         let finding = reporter.report(first_word(context), message).severity(severity).help(help);
         let mut finding = assuming_applied(finding, incident);
         if matches!(incident.consequence, Consequence::Runs | Consequence::Unknown) {

@@ -5,6 +5,7 @@
 pub mod applied_migration_edited;
 pub mod applied_migration_removed;
 pub mod duplicate_migration_version;
+pub mod migration_not_listed;
 pub mod migration_out_of_order;
 
 use crate::confidence::Assumption;

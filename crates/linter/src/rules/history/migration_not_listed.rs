@@ -1,0 +1,59 @@
+//! A new migration that the migration tool's own list does not name.
+
+use super::{first_word, tool};
+use pgvet_model::incident::{Consequence, IncidentKind};
+use crate::report::Reporter;
+use crate::rule::{MigrationContext, declare_rule};
+use crate::severity::Severity;
+
+declare_rule! {
+    /// A new migration that the list of the migration tool does not name.
+    ///
+    /// ## Why it matters
+    ///
+    /// Some tools go by a list that is kept beside the migrations, and not by the files. A file that is written by hand, or
+    /// whose line was lost in a merge, is in the repository and not in the list:
+    ///
+    /// - Drizzle runs what `meta/_journal.json` names, and Sqitch what `sqitch.plan` names. They never run another file, and
+    ///   report no error.
+    /// - Atlas compares the files with `atlas.sum`, and refuses to run if one is missing there.
+    ///
+    /// ## Example
+    ///
+    /// ```console
+    /// $ git diff --name-only main
+    /// drizzle/0004_add_note.sql
+    /// ```
+    ///
+    /// Use instead:
+    ///
+    /// ```console
+    /// $ git diff --name-only main
+    /// drizzle/0004_add_note.sql
+    /// drizzle/meta/_journal.json
+    /// ```
+    ///
+    /// ## When it is not reported
+    ///
+    /// - Without `--since`, `--staged` or `--changed`. The summary then counts the files that the list does not name.
+    /// - For files that no changelog of Liquibase includes.
+    "migration-not-listed", History, Error,
+    {}
+    migration = check,
+}
+
+fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
+    for incident in context.migration.incidents {
+        let IncidentKind::NotListed { list } = incident.kind else { continue };
+        let tool = tool(incident);
+        let (then, help) = match incident.consequence {
+            Consequence::Refuses { saying, unless } => {
+                let help = unless.map_or_else(|| format!("add it to `{list}`"), str::to_owned);
+                (format!("{tool} refuses to run (\"{saying}\")"), help)
+            }
+            _ => (format!("{tool} never runs it, and reports no error"), format!("add it to `{list}` with the tool")),
+        };
+        let message = format!("this new migration is not in `{list}`: {then}");
+        reporter.report(first_word(context), message).severity(Severity::Error).help(help).emit();
+    }
+}
