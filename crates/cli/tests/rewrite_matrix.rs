@@ -97,6 +97,23 @@ const FORMS: &[Form] = &[
         refuses: Some("is kept by graphile-migrate"),
         ..form("graphile-migrate", ["migrations/committed/000001.sql", "migrations/current.sql"])
     },
+    Form {
+        other: ("migrations/tern.conf", "[database]\n"),
+        ..form("tern", ["migrations/001_a.sql", "migrations/002_b.sql"])
+    },
+    Form {
+        other: ("yoyo.ini", "[DEFAULT]\nsources = ./migrations\n"),
+        ..form("yoyo", ["migrations/0001.a.sql", "migrations/0002.b.sql"])
+    },
+    Form {
+        other: ("package.json", r#"{"dependencies": {"postgres-migrations": "5.3.0"}}"#),
+        ..form("postgres-migrations", FLAT)
+    },
+    Form {
+        after: "-- //@UNDO\n",
+        refuses: Some("mybatis"),
+        ..form("mybatis", ["scripts/20240101120000_a.sql", "scripts/20240102120000_b.sql"])
+    },
     form("postgrator", ["migrations/1.do.a.sql", "migrations/2.do.b.sql"]),
     Form {
         before: ["-- Deploy shop:a to pg\n", "-- Deploy shop:b to pg\n"],

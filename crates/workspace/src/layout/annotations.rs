@@ -45,7 +45,7 @@ pub(super) fn sections_of_unknown_tool(text: &str) -> Option<Layout> {
 fn divided(text: &str, form: &Form) -> Layout {
     let Form { tool, marker, before: direction, .. } = *form;
     let mut sections: Vec<Section> = Vec::new();
-    let is_without = text.lines().any(|line| line.trim_end() == "---- tern: disable-tx ----");
+    let is_without = tool == Tool::Tern && is_outside_for_tern(text);
     let transaction = if is_without { TransactionMode::Autocommit } else { TransactionMode::Transaction };
     let mut open = Some((0, Marker { direction, transaction, unsplit: false }));
     let mut unsplit_parts = Vec::new();
@@ -220,8 +220,8 @@ fn form(text: &str) -> Option<Form> {
             }
             _ if begins_up(play, comment) => (Tool::Plain, "play", play, None),
             _ if begins_up(psql_migration, comment) => (Tool::Plain, "psql_migration", psql_migration, Some(Down)),
-            _ if my_batis(comment).is_some() => (Tool::Plain, "mybatis", my_batis, Some(Up)),
-            _ if tern(comment).is_some() => (Tool::Plain, "tern", tern, Some(Up)),
+            _ if my_batis(comment).is_some() => (Tool::Mybatis, "mybatis", my_batis, Some(Up)),
+            _ if tern(comment).is_some() => (Tool::Tern, "tern", tern, Some(Up)),
             _ => return None,
         };
         Some(Form { tool, kind, marker, before })
@@ -380,6 +380,12 @@ pub(super) fn tool(text: &str) -> Option<Tool> {
     if text.starts_with(SQLX_NO_TRANSACTION) {
         return Some(Tool::Sqlx);
     }
+    if is_outside_for_tern(text) {
+        return Some(Tool::Tern);
+    }
+    if header.clone().any(|comment| comment == &POSTGRES_MIGRATIONS_OUTSIDE[3..]) {
+        return Some(Tool::PostgresMigrations);
+    }
     let sqitch = |comment: &str| {
         let mut words = comment.split_whitespace();
         matches!(words.next(), Some("Deploy" | "Revert" | "Verify")) && comment.ends_with(" pg")
@@ -389,6 +395,25 @@ pub(super) fn tool(text: &str) -> Option<Tool> {
 
 /// Source: sqlx, `sqlx-core/src/migrate/source.rs`: the text must start with it.
 pub(super) const SQLX_NO_TRANSACTION: &str = "-- no-transaction";
+
+pub(super) const TERN_OUTSIDE: &str = "---- tern: disable-tx ----";
+
+/// Source: tern, `migrate/migrate.go`, `disableTxPattern`: a line anywhere.
+pub(super) fn is_outside_for_tern(text: &str) -> bool {
+    text.lines().any(|line| line.trim_end() == TERN_OUTSIDE)
+}
+
+pub(super) const POSTGRES_MIGRATIONS_OUTSIDE: &str = "-- postgres-migrations disable-transaction";
+
+/// Source: yoyo, `yoyo/migrations.py`, `parse_metadata_from_sql_comments`: a comment before the first statement.
+pub(super) fn is_outside_for_yoyo(text: &str) -> bool {
+    let is_false = |comment: &str| {
+        comment
+            .split_once(':')
+            .is_some_and(|(key, value)| key.trim_end() == "transactional" && value.trim().eq_ignore_ascii_case("false"))
+    };
+    header(text).any(is_false)
+}
 
 /// The comments before the first statement.
 fn header(text: &str) -> impl Iterator<Item = &str> + Clone {
@@ -453,19 +478,39 @@ mod tests {
     fn down_migrations_of_other_programs_are_sections() {
         use Direction::{Down, Up};
         use TransactionMode::{Autocommit, SingleString, Transaction};
-        for (text, up, down) in [
-            ("-- --- !Ups\na;\n-- --- !Downs\nb;\n", Autocommit, Autocommit),
-            ("-- users\n-- !Ups\na;\n\n-- !Downs\nb;\n", Autocommit, Autocommit),
-            ("-- migrations/1-a.sql\n-- :up\na;\n-- :down\nb;\n", SingleString, SingleString),
-            ("-- // users\na;\n\n-- //@UNDO\nb;\n", Transaction, Transaction),
-            ("a;\n---- create above / drop below ----\nb;\n", Transaction, Transaction),
-            ("---- tern: disable-tx ----\na;\n---- create above / drop below ----\nb;\n", Autocommit, Transaction),
+        for (text, expected, up, down) in [
+            ("-- --- !Ups\na;\n-- --- !Downs\nb;\n", Tool::Plain, Autocommit, Autocommit),
+            ("-- users\n-- !Ups\na;\n\n-- !Downs\nb;\n", Tool::Plain, Autocommit, Autocommit),
+            ("-- migrations/1-a.sql\n-- :up\na;\n-- :down\nb;\n", Tool::Plain, SingleString, SingleString),
+            ("-- // users\na;\n\n-- //@UNDO\nb;\n", Tool::Mybatis, Transaction, Transaction),
+            ("a;\n---- create above / drop below ----\nb;\n", Tool::Tern, Transaction, Transaction),
+            (
+                "---- tern: disable-tx ----\na;\n---- create above / drop below ----\nb;\n",
+                Tool::Tern,
+                Autocommit,
+                Transaction,
+            ),
         ] {
             let (tool, parts) = parts(text);
             let parts: Vec<_> = parts.iter().map(|part| (part.0.lines().last(), part.1, part.2)).collect();
-            assert_eq!((tool, parts), (Tool::Plain, vec![(Some("a;"), Up, up), (Some("b;"), Down, down)]), "{text}");
+            assert_eq!((tool, parts), (expected, vec![(Some("a;"), Up, up), (Some("b;"), Down, down)]), "{text}");
         }
         assert_eq!(sections("-- uploads !Ups\na;\n"), None);
+    }
+
+    #[test]
+    fn comments_that_leave_the_transaction_are_read_where_the_tool_reads_them() {
+        for (text, expected) in [
+            ("-- transactional: false\na;", true),
+            ("-- depends: 1\n--transactional : False\n\na;", true),
+            ("-- transactional: true\na;", false),
+            ("a;\n-- transactional: false", false),
+        ] {
+            assert_eq!(is_outside_for_yoyo(text), expected, "{text}");
+        }
+        assert_eq!(tool("---- tern: disable-tx ----\na;"), Some(Tool::Tern));
+        assert_eq!(tool("-- postgres-migrations disable-transaction\na;"), Some(Tool::PostgresMigrations));
+        assert_eq!(tool("-- about disable-transaction\na;"), None);
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Facts about the tool that runs a migration, from the files around it.
 
-use super::Tool;
 use super::liquibase::{Changelogs, Included};
 use super::unknown::UnknownRunner;
+use super::{Tool, project};
 use crate::config::absolute;
 use crate::order::{self, FlywayName};
 use crate::read;
@@ -239,7 +239,7 @@ fn tool(parent: &Path, order: Option<&ExplicitOrder>) -> Option<Tool> {
     } else if is_graphile(parent) {
         Some(Tool::GraphileMigrate)
     } else {
-        order.map(|order| order.tool)
+        order.map(|order| order.tool).or_else(|| project::tool(parent))
     }
 }
 

@@ -30,6 +30,7 @@ mod liquibase;
 mod model;
 pub(crate) mod numbering;
 mod owner;
+mod project;
 mod reaction;
 mod runner_code;
 mod sequence;
@@ -85,11 +86,15 @@ pub enum Tool {
     NodePgMigrate,
     GraphileMigrate,
     Postgrator,
+    Tern,
+    Yoyo,
+    PostgresMigrations,
+    Mybatis,
 }
 
 impl Tool {
     /// Every tool with its name in configuration.
-    const NAMES: [(Self, &str); 19] = [
+    const NAMES: [(Self, &str); 23] = [
         (Self::Plain, "plain"),
         (Self::Flyway, "flyway"),
         (Self::Liquibase, "liquibase"),
@@ -109,6 +114,10 @@ impl Tool {
         (Self::NodePgMigrate, "node-pg-migrate"),
         (Self::GraphileMigrate, "graphile-migrate"),
         (Self::Postgrator, "postgrator"),
+        (Self::Tern, "tern"),
+        (Self::Yoyo, "yoyo"),
+        (Self::PostgresMigrations, "postgres-migrations"),
+        (Self::Mybatis, "mybatis"),
     ];
 
     pub fn all() -> impl Iterator<Item = Self> {

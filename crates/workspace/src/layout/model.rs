@@ -4,7 +4,7 @@
 //! Each line was seen in November 2026 in the log of a server on which the tool ran sample projects, where nothing else is
 //! said: goose 3.29.0, sql-migrate 1.8.1, dbmate 2.36.0, golang-migrate 4.20.1, soda of pop 6.4.1, sqlx-cli 0.9.0, refinery
 //! 0.10.0, diesel 2.3.14, drizzle-orm 0.45.4, node-pg-migrate 9.0.0, postgrator 8.0.0, graphile-migrate 1.4.1, Supabase CLI
-//! 2.109.0 to 3.1.0, Flyway 7.15.0 to 13.12.0, Liquibase 4.29.2, Sqitch 1.3.1. Of Prisma and Atlas only the order was seen.
+//! 2.109.0 to 3.1.0, tern 2.3.4, yoyo 9.0.0, postgres-migrations 5.3.0, `MyBatis` Migrations 3.4.0, Flyway 7.15.0 to 13.12.0, Liquibase 4.29.2, Sqitch 1.3.1. Of Prisma and Atlas only the order was seen.
 
 use super::Tool;
 use crate::order::{FlywayName, PostgratorName};
@@ -91,6 +91,11 @@ impl Tool {
             Self::NodePgMigrate => (NUMBER, any, Runner { one_transaction: true, ..STRING }),
             Self::GraphileMigrate => (NUMBER, any, STRING),
             Self::Postgrator => (NUMBER, postgrator, STRING),
+            // RESET ALL after each file.
+            Self::Tern => (NUMBER, number_and_name, Runner { session: SessionScope::Migration, ..STRING }),
+            Self::Yoyo => (Name, any, APART),
+            Self::PostgresMigrations => (NUMBER, number, STRING),
+            Self::Mybatis => (NUMBER, number_and_name, STRING),
         };
         Model { order, runs, runner }
     }
@@ -112,13 +117,14 @@ fn behind_number(name: &str) -> Option<&str> {
     (rest.len() < name.len()).then_some(rest)
 }
 
-/// `1_a.sql` and `1.sql`. Source: dbmate, `pkg/dbmate/db.go`, `migrationFileRegexp`.
+/// `1_a.sql` and `1.sql`. Source: dbmate, `pkg/dbmate/db.go`, `migrationFileRegexp`;
+/// postgres-migrations, `src/file-name-parser.ts`.
 fn number(name: &str) -> bool {
     behind_number(name).is_some() && name.strip_suffix(".sql").is_some()
 }
 
 /// `1_a.sql`. Source: goose, `NumericComponent`; sqlx, `sqlx-core/src/migrate/source.rs`; Supabase CLI,
-/// `pkg/migration/file.go`, `migrateFilePattern`; pop, `match.go`.
+/// `pkg/migration/file.go`, `migrateFilePattern`; pop, `match.go`; tern, `migrate/migrate.go`; `MyBatis` Migrations, `Change`.
 fn number_and_name(name: &str) -> bool {
     behind_number(name).is_some_and(|rest| rest.starts_with('_')) && name.strip_suffix(".sql").is_some()
 }

@@ -58,7 +58,7 @@ fn refusal(file: &ProjectFile, in_transaction: bool, planned: &[PlannedFile]) ->
     let name = tool.as_str();
     let outside = planned.iter().filter(|file| !file.transaction);
     let refused = match tool {
-        Tool::Refinery | Tool::NodePgMigrate | Tool::Drizzle => outside.clone().next(),
+        Tool::Refinery | Tool::NodePgMigrate | Tool::Drizzle | Tool::Mybatis => outside.clone().next(),
         Tool::Supabase => outside.clone().find(|file| file.commits()),
         // soda skips a file whose name opts out.
         Tool::Pop if has_soda(&file.path) => outside.clone().next(),
@@ -69,6 +69,14 @@ fn refusal(file: &ProjectFile, in_transaction: bool, planned: &[PlannedFile]) ->
         }
         _ => None,
     };
+    if let Some(file) = planned.iter().find(|file| ends_early(file)).filter(|_| tool == Tool::Mybatis) {
+        let message = format!(
+            "cannot be divided for {name}, which ends a statement at each line that ends with `;`: `{}` of the plan has such \
+             a line inside a statement",
+            file.title
+        );
+        return Some((message, BY_HAND.to_owned()));
+    }
     if let Some(file) = refused.or_else(|| outside.clone().next().filter(|_| in_transaction)) {
         let with = match (in_transaction, assumed_transaction) {
             (false, _) => format!("with {name}"),
@@ -96,6 +104,11 @@ fn refusal(file: &ProjectFile, in_transaction: bool, planned: &[PlannedFile]) ->
         };
         (message, help.to_owned())
     })
+}
+
+/// Whether a line inside a statement ends with a semicolon.
+fn ends_early(file: &PlannedFile) -> bool {
+    file.statements.iter().any(|statement| statement.sql.contains(";\n"))
 }
 
 /// Whether the `soda` of pop runs a file, and not the pop of ory/x.
@@ -218,6 +231,15 @@ impl Form<'_> {
             Tool::NodePgMigrate => format!("-- Up Migration\n{body}\n-- Down Migration\n{down}\n"),
             Tool::Sqlx => format!("{}{body}", opt_out("-- no-transaction\n")),
             Tool::Atlas => format!("{}{body}", opt_out("-- atlas:txmode none\n\n")),
+            Tool::Tern => {
+                format!(
+                    "{}{body}\n---- create above / drop below ----\n{down}\n",
+                    opt_out("---- tern: disable-tx ----\n")
+                )
+            }
+            Tool::Yoyo => format!("{}{body}", opt_out("-- transactional: false\n")),
+            Tool::PostgresMigrations => format!("{}{body}", opt_out("-- postgres-migrations disable-transaction\n")),
+            Tool::Mybatis => format!("{body}\n-- //@UNDO\n{down}\n"),
             // psql runs each statement on its own.
             Tool::Plain if file.transaction && !self.in_transaction && !self.sends_strings => {
                 format!("BEGIN;\n{body}COMMIT;\n")

@@ -1,7 +1,10 @@
 //! The transaction that a tool opens around a file with one section.
 
 use super::Tool;
-use super::annotations::{SQLX_NO_TRANSACTION, atlas_directives, graphile_first_line};
+use super::annotations::{
+    POSTGRES_MIGRATIONS_OUTSIDE, SQLX_NO_TRANSACTION, TERN_OUTSIDE, atlas_directives, graphile_first_line,
+    is_outside_for_tern, is_outside_for_yoyo,
+};
 use super::{flyway, supabase};
 use crate::{order, read};
 use pgvet_linter::fix::Edit;
@@ -27,7 +30,11 @@ pub(super) fn mode(tool: Tool, path: &Path, text: &str) -> TransactionMode {
         // Postgrator, `lib/PostgreSQLClient.js`: one query without arguments.
         Tool::Prisma | Tool::GolangMigrate | Tool::Postgrator => SingleString,
         Tool::Refinery | Tool::Drizzle | Tool::NodePgMigrate => Transaction,
-        Tool::Goose | Tool::SqlMigrate | Tool::Dbmate | Tool::Liquibase => Transaction,
+        Tool::Goose | Tool::SqlMigrate | Tool::Dbmate | Tool::Liquibase | Tool::Mybatis => Transaction,
+        Tool::Tern => unless(is_outside_for_tern(text), Autocommit),
+        Tool::Yoyo => unless(is_outside_for_yoyo(text), Autocommit),
+        // postgres-migrations, `src/run-migration.ts`.
+        Tool::PostgresMigrations => unless(text.contains(POSTGRES_MIGRATIONS_OUTSIDE), SingleString),
         // Flyway, `PostgreSQLParser.detectCanExecuteInTransaction`.
         Tool::Flyway => unless(flyway::has_alone(text) || flyway_opt_out(path), Autocommit),
         Tool::Supabase => supabase::sent(text).0,
@@ -86,6 +93,9 @@ pub(crate) fn opt_out(tool: Tool, text: &str, section: Option<TextRange>) -> Opt
         Tool::Goose => at_start("-- +goose NO TRANSACTION\n"),
         Tool::Sqlx => at_start("-- no-transaction\n"),
         Tool::Atlas => at_start("-- atlas:txmode none\n\n"),
+        Tool::Tern => at_start(&format!("{TERN_OUTSIDE}\n")),
+        Tool::Yoyo => at_start("-- transactional: false\n"),
+        Tool::PostgresMigrations => at_start(&format!("{POSTGRES_MIGRATIONS_OUTSIDE}\n")),
         Tool::SqlMigrate => at_marker("notransaction", ""),
         Tool::Dbmate => at_marker("transaction:", "false"),
         Tool::Liquibase => at_marker("runInTransaction:", "false"),

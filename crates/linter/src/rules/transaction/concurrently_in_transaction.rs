@@ -47,7 +47,7 @@ declare_rule! {
     ///
     /// - the finding is likely if other statements of the file can run in a transaction
     /// - it is only possible (`--confidence possible`) if no statement of the file can, apart from settings, or if
-    ///   another file beside it has to run without a transaction
+    ///   another file beside it also has statements of both sorts
     ///
     /// ## Fix safety
     ///

@@ -1,0 +1,96 @@
+//! Tools whose files look like any others: the configuration or the manifest of the project names them.
+
+use super::Tool;
+use crate::read;
+use std::path::Path;
+
+/// So many folders above the migrations belong to their project, where no repository ends before.
+const LEVELS: usize = 8;
+
+/// Returns the tool that a file of the project names as the one that runs the migrations in a folder.
+pub(super) fn tool(migrations: &Path) -> Option<Tool> {
+    let folder = migrations.file_name()?.to_str()?;
+    if is_in(migrations, 2, "tern.conf", |_| true) {
+        return Some(Tool::Tern);
+    }
+    let environments = migrations.with_file_name("environments");
+    if folder == "scripts" && environments.join("development.properties").exists() {
+        return Some(Tool::Mybatis);
+    }
+    if is_in(migrations, LEVELS, "yoyo.ini", |text| text.contains(folder)) {
+        return Some(Tool::Yoyo);
+    }
+    let is_migrations = folder.to_ascii_lowercase().contains("migrat");
+    let depends = |(name, _): &(&str, Tool)| {
+        is_in(migrations, LEVELS, "package.json", |text| text.contains(&format!("\"{name}\"")))
+    };
+    PACKAGES.into_iter().filter(|_| is_migrations).find(depends).map(|(_, tool)| tool)
+}
+
+/// Packages of npm that run migrations in SQL.
+const PACKAGES: [(&str, Tool); 2] =
+    [("postgres-migrations", Tool::PostgresMigrations), ("node-pg-migrate", Tool::NodePgMigrate)];
+
+/// Whether the nearest file of a name, in the folder or above it, says something.
+fn is_in(folder: &Path, levels: usize, name: &str, says: impl Fn(&str) -> bool) -> bool {
+    let mut within = true;
+    let around = folder.ancestors().take(levels).take_while(|above| {
+        let is_inside = within;
+        within = !above.join(".git").exists();
+        is_inside
+    });
+    let mut texts = around.into_iter().filter_map(|above| read::text(&above.join(name)).ok());
+    texts.next().is_some_and(|text| says(&text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn files_of_the_project_name_the_tool() {
+        for (migrations, file, text, expected) in [
+            ("db/migrations", "db/migrations/tern.conf", "[database]", Some(Tool::Tern)),
+            ("migrations", "tern.conf", "", Some(Tool::Tern)),
+            ("a/b/migrations", "tern.conf", "", None),
+            ("scripts", "environments/development.properties", "", Some(Tool::Mybatis)),
+            ("sql", "environments/development.properties", "", None),
+            ("db/changes", "yoyo.ini", "[DEFAULT]\nsources = ./db/changes\n", Some(Tool::Yoyo)),
+            ("db/other", "yoyo.ini", "[DEFAULT]\nsources = ./db/changes\n", None),
+            (
+                "src/migrations",
+                "package.json",
+                r#"{"dependencies": {"postgres-migrations": "5"}}"#,
+                Some(Tool::PostgresMigrations),
+            ),
+            ("src/queries", "package.json", r#"{"dependencies": {"postgres-migrations": "5"}}"#, None),
+            (
+                "src/migrations",
+                "package.json",
+                r#"{"devDependencies": {"node-pg-migrate": "9"}}"#,
+                Some(Tool::NodePgMigrate),
+            ),
+            ("src/migrations", "package.json", r#"{"dependencies": {"pg": "8"}}"#, None),
+        ] {
+            let root = tempfile::tempdir().unwrap();
+            fs::create_dir_all(root.path().join(".git")).unwrap();
+            fs::create_dir_all(root.path().join(migrations)).unwrap();
+            let path = root.path().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, text).unwrap();
+            assert_eq!(tool(&root.path().join(migrations)), expected, "{migrations} {file}");
+        }
+    }
+
+    #[test]
+    fn nothing_outside_of_the_repository_counts() {
+        let root = tempfile::tempdir().unwrap();
+        let migrations = root.path().join("inner/migrations");
+        fs::create_dir_all(&migrations).unwrap();
+        fs::write(root.path().join("package.json"), r#"{"dependencies": {"postgres-migrations": "5"}}"#).unwrap();
+        assert_eq!(tool(&migrations), Some(Tool::PostgresMigrations));
+        fs::create_dir(root.path().join("inner/.git")).unwrap();
+        assert_eq!(tool(&migrations), None);
+    }
+}
