@@ -1,11 +1,16 @@
 //! The state of the session in which migrations run: transaction, settings, locks held.
 
+mod held;
+
+pub use held::{Changes, HeldLocks};
+
 use crate::ast::{ObjectName, Prepare};
 use crate::catalog::{Catalog, Oid};
 use crate::effect::{DataChange, DataChangeKind, Lock, LockCause, LockMode, RelationKind, Rows};
 use crate::lexer::quote_identifier;
 use crate::runner::{Left, SessionScope};
 use crate::source::TextRange;
+use held::Mark;
 use imbl::{OrdMap, OrdSet, Vector};
 use serde::{Deserialize, Serialize};
 use smol_str::{SmolStr, ToSmolStr};
@@ -291,10 +296,8 @@ pub struct TransactionBlock {
     /// The transactions from this number on may be this one: the program runs all that is pending in one.
     pub may_be_since: Option<u32>,
     pub started: Place,
-    /// Locks held until the end, in the order in which they were taken.
-    pub locks: Vector<HeldLock>,
-    /// Rows that it has changed.
-    pub changes: Vector<Change>,
+    pub locks: HeldLocks,
+    pub changes: Changes,
     /// Whether a statement of it did more than change the catalog and a few rows.
     pub worked: bool,
     savepoints: Vector<Savepoint>,
@@ -365,8 +368,7 @@ struct Savepoint {
     name: SmolStr,
     /// Many savepoints lie side by side in one block of memory, which is made on the stack.
     snapshot: Arc<Snapshot>,
-    locks: usize,
-    changes: usize,
+    held: Mark,
 }
 
 #[derive(Debug, Clone)]
@@ -395,16 +397,15 @@ impl Session {
     /// Opens a transaction block.
     pub fn begin(&mut self, explicit: bool, number: u32, started: Place, catalog: &Catalog) {
         let before = Snapshot { catalog: catalog.clone(), settings: self.settings.clone() };
-        let (locks, changes, savepoints) = (Vector::new(), Vector::new(), Vector::new());
         self.block = Some(TransactionBlock {
             explicit,
             number,
             may_be_since: None,
             started,
-            locks,
-            changes,
+            locks: HeldLocks::default(),
+            changes: Changes::default(),
             worked: false,
-            savepoints,
+            savepoints: Vector::new(),
             before,
         });
     }
@@ -426,8 +427,8 @@ impl Session {
     pub fn savepoint(&mut self, name: SmolStr, catalog: &Catalog) -> bool {
         let snapshot = Arc::new(Snapshot { catalog: catalog.clone(), settings: self.settings.clone() });
         let Some(block) = &mut self.block else { return false };
-        let (locks, changes) = (block.locks.len(), block.changes.len());
-        block.savepoints.push_back(Savepoint { name, snapshot, locks, changes });
+        let held = Mark::of(&block.locks, &block.changes);
+        block.savepoints.push_back(Savepoint { name, snapshot, held });
         true
     }
 
@@ -447,8 +448,7 @@ impl Session {
         let savepoint = &block.savepoints[at];
         *catalog = savepoint.snapshot.catalog.clone();
         self.settings = savepoint.snapshot.settings.clone();
-        block.locks.truncate(savepoint.locks);
-        block.changes.truncate(savepoint.changes);
+        savepoint.held.restore(&mut block.locks, &mut block.changes);
         true
     }
 }

@@ -7,6 +7,7 @@ use crate::ast::{
 use crate::deployment::Deployment;
 use crate::effect::RelationKind;
 use crate::source::TextRange;
+use imbl::OrdMap;
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 use std::sync::Arc;
@@ -233,7 +234,7 @@ pub struct Publication {
     pub all_tables: bool,
     pub schemas: Vec<SmolStr>,
     /// Tables, with their column lists where given.
-    pub tables: Vec<(Oid, Vec<SmolStr>)>,
+    pub tables: OrdMap<Oid, Vec<SmolStr>>,
     /// Does `publish` name UPDATE, and DELETE? It does where it is not set.
     pub updates: bool,
     pub deletes: bool,

@@ -6,7 +6,7 @@ use crate::catalog::{Catalog, Oid};
 use crate::effect::{Effects, Failure, Limit, UnknownReason};
 use crate::lexer::{Token, tokenize};
 use crate::plpgsql::SqlText;
-use crate::session::{Change, HeldLock, Place, Session};
+use crate::session::{Change, Changes, HeldLock, HeldLocks, Place, Session};
 use crate::source::TextRange;
 use crate::statement::Statement;
 use std::sync::Arc;
@@ -99,8 +99,8 @@ pub(crate) struct Recorder {
     caught: Vec<Executed>,
     /// Effects of recorded statements, with the ranges of the text that is being run.
     inside: Effects,
-    locks: Vec<HeldLock>,
-    changes: Vec<Change>,
+    locks: HeldLocks,
+    changes: Changes,
     /// Whether a recorded statement did more than change the catalog and a few rows.
     worked: bool,
     /// Triggers belong to the statement that fires them.
@@ -254,8 +254,8 @@ impl Executor<'_> {
             session.begin(false, self.transaction, self.place, &self.catalog);
         }
         if let Some(block) = &mut session.block {
-            block.locks.extend(self.recorder.locks.iter().cloned());
-            block.changes.extend(self.recorder.changes.iter().cloned());
+            block.locks.append(&self.recorder.locks);
+            block.changes.append(&self.recorder.changes);
             block.worked |= self.recorder.worked;
         }
         session
@@ -264,8 +264,7 @@ impl Executor<'_> {
     fn note_locks(&mut self, effects: &Effects, code: &CodeText, statement: TextRange) {
         let place = Place { range: code.shown.range(statement), ..self.place };
         for lock in &effects.locks {
-            let held = |held: &HeldLock| held.relation == lock.relation.oid && held.mode >= lock.mode;
-            if !self.recorder.locks.iter().any(held) {
+            if !self.recorder.locks.holds(lock.relation.oid, lock.mode) {
                 self.recorder.locks.push(HeldLock::new(lock, place, code.shown.range(lock.range)));
             }
         }

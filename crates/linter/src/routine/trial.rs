@@ -1,9 +1,12 @@
 //! What statements would do: they run on a copy of the catalog.
 
+use super::Outline;
 use crate::ast::{Ast, ObjectName, Set};
 use crate::catalog::{Catalog, Oid};
+use crate::check::Migration;
 use crate::effect::Effects;
 use crate::execute::{Tried, try_statement};
+use crate::rules::timeouts::TimeoutsRead;
 use crate::session::{Place, SearchPath, Session, SettingValue, search_path_value};
 use crate::source::TextRange;
 use crate::version::{PgVersion, Target};
@@ -80,6 +83,9 @@ impl Trial {
 pub struct Endings {
     catalogs: RefCell<Vec<(Ending, Catalog)>>,
     later: RefCell<Option<Later>>,
+    outline: RefCell<Option<(u32, Rc<Outline>)>>,
+    /// How far a migration was read for what it does to `lock_timeout`.
+    pub(crate) timeouts: RefCell<Option<TimeoutsRead>>,
 }
 
 /// What a migration will run after a statement of a file.
@@ -88,6 +94,8 @@ struct Later {
     file: u32,
     after: u32,
     statements: Rc<[(u32, Arc<Ast>)]>,
+    /// Those of them that drop something.
+    drops: Rc<[(u32, Arc<Ast>)]>,
 }
 
 /// The end of what begins in a migration.
@@ -125,8 +133,30 @@ impl Endings {
             return Rc::clone(&later.statements);
         }
         let statements: Rc<[_]> = run().into();
-        *self.later.borrow_mut() = Some(Later { file, after: start, statements: Rc::clone(&statements) });
+        let drops = statements.iter().filter(|(_, ast)| matches!(**ast, Ast::Drop(_))).cloned().collect();
+        *self.later.borrow_mut() = Some(Later { file, after: start, statements: Rc::clone(&statements), drops });
         statements
+    }
+
+    /// Those of [`Endings::later`] that drop something.
+    pub(crate) fn later_drops(
+        &self,
+        file: u32,
+        start: u32,
+        run: impl FnOnce() -> Vec<(u32, Arc<Ast>)>,
+    ) -> Rc<[(u32, Arc<Ast>)]> {
+        self.later(file, start, run);
+        self.later.borrow().as_ref().map(|later| Rc::clone(&later.drops)).unwrap_or_default()
+    }
+
+    /// What kinds of statements the migration with this index has, and where.
+    pub(crate) fn outline(&self, file: u32, migration: &Migration<'_>) -> Rc<Outline> {
+        if let Some((_, outline)) = self.outline.borrow().as_ref().filter(|(known, _)| *known == file) {
+            return Rc::clone(outline);
+        }
+        let outline = Rc::new(Outline::of(migration));
+        *self.outline.borrow_mut() = Some((file, Rc::clone(&outline)));
+        outline
     }
 }
 

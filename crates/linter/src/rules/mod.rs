@@ -16,7 +16,7 @@ pub mod plpgsql;
 pub mod schema;
 pub mod security;
 mod text;
-mod timeouts;
+pub(crate) mod timeouts;
 pub mod transaction;
 mod users;
 

@@ -14,6 +14,7 @@ mod offers;
 pub mod outcome;
 pub mod plans;
 mod random;
+mod scaling;
 pub mod scripts;
 mod slowdown;
 mod speed;
@@ -52,6 +53,8 @@ enum Measurement {
     Danger(danger::Arguments),
     /// Run pgvet and squawk in turn over the same files.
     Speed(speed::Arguments),
+    /// With which power of the number of statements, tables, locks and so on does the time of a check grow?
+    Scaling(scaling::Arguments),
     /// How long after a keystroke do its diagnostics come?
     Lsp(lsp::Arguments),
     /// What does pgvet report on public migration histories?
@@ -81,6 +84,7 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
         Measurement::Generated(arguments) => generated::run(arguments),
         Measurement::Danger(arguments) => danger::run(arguments),
         Measurement::Speed(arguments) => speed::run(arguments),
+        Measurement::Scaling(arguments) => scaling::run(arguments),
         Measurement::Lsp(arguments) => lsp::run(arguments),
         Measurement::Findings(arguments) => findings::run(arguments),
         Measurement::Plans(arguments) => plans::run(arguments),
