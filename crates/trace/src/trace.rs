@@ -8,7 +8,7 @@ use crate::progress::Progress;
 use crate::provider::{CloneProvider, ServerInfo, ThinClone};
 use crate::publisher;
 use crate::repeat;
-use crate::resources::Limits;
+use crate::resources::{self, Limits};
 use crate::rows::{self, RowTarget};
 use crate::runner::Runner;
 use crate::script::{Script, Step, StepKind, Variables};
@@ -211,9 +211,12 @@ impl Group<'_> {
             rows::fill(&connection, &self.settings.rows, &mut tell).await?;
         }
         let mut last: Option<(SessionScope, Connection)> = None;
+        let mut statements = 0;
         for (index, migration) in self.migrations.iter().filter(|(_, migration)| migration.report) {
             let path = &migration.file.path;
             let script = Script::new(migration, &self.settings.variables)?;
+            statements += script.steps.len();
+            resources::check_count(statements)?;
             if self.settings.workload.is_some() {
                 tell(Event::Workload);
             }
