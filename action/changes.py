@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 
+import programs
+
 ZEROS = "0" * 40
 
 # How many more commits are fetched, until there is one that both sides have.
@@ -26,8 +28,11 @@ SETTINGS = (
 
 def git(*arguments: str) -> str | None:
     """What git prints, or `None` where it fails."""
+    program = programs.find("git")
+    if program is None:
+        raise Failure("there is no git on PATH outside of the checkout")
     settings = [option for setting in SETTINGS for option in ("-c", setting)]
-    run = subprocess.run(["git", *settings, *arguments], capture_output=True, text=True, check=False)
+    run = subprocess.run([program, *settings, *arguments], capture_output=True, text=True, check=False)
     return run.stdout.strip() if run.returncode == 0 else None
 
 

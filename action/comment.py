@@ -12,6 +12,9 @@ MARK = "<!-- pgvet -->"
 
 MAX_COMMENT = 60_000
 
+# Anybody may write comments: so many pages of a hundred are read in search of ours.
+MAX_PAGES = 50
+
 
 def update(event: dict, report: str, is_needed: bool, token: str) -> str | None:
     """Writes the comment. Returns what went wrong, if something did: a comment is no reason to fail."""
@@ -24,7 +27,7 @@ def update(event: dict, report: str, is_needed: bool, token: str) -> str | None:
     body = f"{MARK}\n{cut(report)}"
     try:
         for known in api.comments(pull["number"]):
-            if known["body"].startswith(MARK) and is_ours(known):
+            if (known["body"] or "").startswith(MARK) and is_ours(known):
                 if known["body"] != body:
                     api.send("PATCH", f"issues/comments/{known['id']}", {"body": body})
                 return None
@@ -66,13 +69,11 @@ class Api:
         self.token = token
 
     def comments(self, number: int):
-        page = 1
-        while True:
+        for page in range(1, MAX_PAGES + 1):
             found = self.send("GET", f"issues/{number}/comments?per_page=100&page={page}")
             yield from found
             if len(found) < 100:
                 return
-            page += 1
 
     def send(self, method: str, path: str, content: dict | None = None):
         data = json.dumps(content).encode() if content is not None else None

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -18,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import changes  # noqa: E402
 import comment  # noqa: E402
+import programs  # noqa: E402
 
 # GitHub refuses larger summaries and comments.
 MAX_SUMMARY = 1_000_000
@@ -90,9 +90,8 @@ def program() -> str:
     if given("VERSION") != "installed":
         found = Path(os.environ["RUNNER_TEMP"], "pgvet").glob("*/pgvet*")
         return str(next(found))
-    folders = [folder for folder in os.get_exec_path() if os.path.isabs(folder)]
-    found = shutil.which("pgvet", path=os.pathsep.join(folders))
-    if not found or Path(found).resolve().is_relative_to(Path.cwd().resolve()):
+    found = programs.find("pgvet")
+    if not found:
         raise BadInput("there is no pgvet on PATH outside of the checkout: install it in a step before")
     return found
 

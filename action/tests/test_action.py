@@ -72,6 +72,7 @@ class ActionTest(unittest.TestCase):
         temporary = tempfile.TemporaryDirectory()
         self.addCleanup(temporary.cleanup)
         self.folder = Path(temporary.name)
+        self.searched_first = []
         self.upstream = self.folder / "upstream"
         self.upstream.mkdir()
         git(self.upstream, "init", "-q")
@@ -132,7 +133,7 @@ class ActionTest(unittest.TestCase):
         for file in files.values():
             file.write_text("")
         environment = {
-            "PATH": os.pathsep.join([str(Path(os.environ["PGVET"]).parent), os.environ["PATH"]]),
+            "PATH": os.pathsep.join([*self.searched_first, str(Path(os.environ["PGVET"]).parent), os.environ["PATH"]]),
             "HOME": str(self.folder),
             "GIT_CONFIG_COUNT": "1",
             "GIT_CONFIG_KEY_0": "protocol.file.allow",
@@ -196,6 +197,17 @@ class ActionTest(unittest.TestCase):
         clone = self.clone(head)
         values = {"HEAD": head, "BASE": base, "MERGE": ZEROS}
         self.assert_reported(self.run_action(clone, "pull_request", values=values), "migrations/3.sql")
+
+    def test_a_git_of_the_checkout_is_not_run(self):
+        ran = self.folder / "ran"
+        self.branch()
+        self.write("migrations/3.sql", NEW_INDEX)
+        self.write("git", f"#!/bin/sh\ntouch {ran}\nexec /usr/bin/env -i PATH=/usr/bin:/bin git \"$@\"\n")
+        (self.upstream / "git").chmod(0o755)
+        self.commit("change")
+        self.searched_first = [str(self.folder / "clone"), ""]
+        self.assert_reported(self.pull_request(), "migrations/3.sql")
+        self.assertFalse(ran.exists(), self.said)
 
     def test_a_pull_request_that_is_clean(self):
         self.branch()

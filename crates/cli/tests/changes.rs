@@ -141,6 +141,36 @@ fn names_that_are_not_utf_8_and_submodules_are_checked() {
     }
 }
 
+/// A tool may follow a link, and a file that is not checked out is a migration all the same.
+#[test]
+#[cfg(unix)]
+fn files_that_a_walk_does_not_reach_are_counted_in_the_summary() {
+    use std::os::unix::fs::symlink;
+    let outside = tempfile::tempdir().unwrap();
+    fs::write(outside.path().join("3_c.sql"), BAD).unwrap();
+    let new =
+        || repository(&[("m/1_a.sql", TABLE), ("m/old/0_z.sql", TABLE), ("other/2_b.sql", BAD), ("other/x.md", b"")]);
+    for (target, said) in [
+        ("../other", "1 behind links to folders"),
+        ("..", "1 behind links to folders"),
+        (outside.path().to_str().unwrap(), "1 behind links to folders"),
+        ("old", ""),
+        ("/nonexistent", ""),
+    ] {
+        let folder = new();
+        symlink(target, folder.path().join("m/more")).unwrap();
+        let found = concise(&folder, &["m"]);
+        assert!(found.contains(said) && found.contains("behind links") != said.is_empty(), "{target}: {found}");
+        assert!(!found.contains("3_c.sql"), "nothing outside is read: {found}");
+    }
+    let folder = new();
+    git(&folder, &["update-index", "--skip-worktree", "m/1_a.sql"]);
+    assert!(!concise(&folder, &["m"]).contains("not checked out"));
+    fs::remove_file(folder.path().join("m/1_a.sql")).unwrap();
+    let found = concise(&folder, &["m"]);
+    assert!(found.contains("1 not checked out"), "{found}");
+}
+
 /// Each of these has a migration that no part of the summary counted, although some tool runs it.
 #[test]
 fn a_migration_that_is_not_checked_is_counted_in_the_summary() {

@@ -6,6 +6,9 @@ use serde_json::{Map, Value, json};
 /// Maximum number of findings, statements or files in a result; the rest is counted.
 const MAX_ENTRIES: usize = 50;
 
+/// Maximum length of a result, in bytes of JSON: names and SQL of a few entries can be long, too.
+const MAX_RESULT: usize = 512 << 10;
+
 /// Maximum number of relations that are shown with their columns, unless they are asked for by name.
 const MAX_RELATIONS: usize = 40;
 
@@ -58,6 +61,15 @@ pub(crate) fn schema(mut document: Value, is_narrowed: bool) -> Value {
         database["note"] = "these are names only: call schema_at with `tables` to see columns".into();
     }
     shown(document)
+}
+
+/// The result, unless it is too long. A part of it would be mistaken for all: SQL that is cut is other SQL.
+pub(crate) fn fitting(value: Value) -> Result<Value, String> {
+    let length = value.to_string().len();
+    if length <= MAX_RESULT {
+        return Ok(value);
+    }
+    Err(format!("the result has {} KiB, and {} KiB are the most: ask about less", length >> 10, MAX_RESULT >> 10))
 }
 
 fn pick(value: &Value, keys: &[&str]) -> Value {
@@ -119,6 +131,13 @@ mod tests {
         assert_eq!(names["databases"][0]["relations"][0].get("columns"), None);
         assert!(names["databases"][0]["note"].is_string());
         assert!(schema(document, true)["databases"][0]["relations"][0].get("columns").is_some());
+    }
+
+    #[test]
+    fn a_result_that_is_too_long_is_an_error() {
+        let files = |length: usize| json!({ "files": [{ "text": "x".repeat(length) }] });
+        assert!(fitting(files(MAX_RESULT / 2)).is_ok());
+        assert!(fitting(files(MAX_RESULT)).unwrap_err().contains("ask about less"));
     }
 
     #[test]

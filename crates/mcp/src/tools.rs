@@ -206,7 +206,7 @@ async fn answer(run: impl Future<Output = Answer>, context: &RequestContext<Role
         result = run => result,
         () = context.ct.cancelled() => Err("cancelled".to_owned()),
     };
-    match result {
+    match result.and_then(shape::fitting) {
         Ok(value) => CallToolResult::structured(value),
         Err(message) => CallToolResult::error(vec![ContentBlock::text(message)]),
     }

@@ -5,6 +5,7 @@ use crate::incident::Incident;
 use crate::runner::{AfterCommit, Refusal, Runner};
 use pgvet_syntax::source::{SourceFile, TextRange};
 use pgvet_syntax::statement::{ParsedFile, Statement};
+use std::borrow::Borrow;
 use std::ops::Range;
 
 /// How the program that runs a migration wraps it in transactions.
@@ -39,7 +40,8 @@ pub struct Migration<'a> {
     pub direction: Direction,
     pub transaction: TransactionMode,
     /// Texts that are each sent as one string although other statements are sent one by one, such as the text between
-    /// `StatementBegin` and `StatementEnd` of goose: several statements in one are an implicit transaction.
+    /// `StatementBegin` and `StatementEnd` of goose: several statements in one are an implicit transaction. In order,
+    /// without overlap.
     pub strings: &'a [TextRange],
     /// How the program continues after a COMMIT, and with the next migration.
     pub runner: Runner,
@@ -96,9 +98,22 @@ impl<'a> Migration<'a> {
 
     /// The statements of the part of the file that is run.
     pub fn statements(&self) -> impl DoubleEndedIterator<Item = &'a Statement> + use<'a> {
-        let section = self.section;
-        let statements = self.parsed.iter();
-        statements.filter(move |statement| section.is_none_or(|section| section.contains(statement.range)))
+        self.own_statements().iter()
+    }
+
+    /// The statements of the part of the file that is run, as a slice.
+    pub fn own_statements(&self) -> &'a [Statement] {
+        let Some(section) = self.section else { return self.parsed };
+        let start = self.parsed.partition_point(|statement| statement.range.start < section.start);
+        let end = self.parsed.partition_point(|statement| statement.range.end <= section.end);
+        &self.parsed[start..end.max(start)]
+    }
+
+    /// The statement of this range.
+    pub fn statement_at(&self, range: TextRange) -> Option<&'a Statement> {
+        let at = self.parsed.partition_point(|statement| statement.range.start < range.start);
+        let here = self.parsed[at..].iter().take_while(|statement| statement.range.start == range.start);
+        here.into_iter().find(|statement| statement.range == range)
     }
 
     /// The statements that end before an offset, the last one first. Unlike a search through all of them, this costs no more
@@ -119,7 +134,7 @@ impl<'a> Migration<'a> {
     }
 
     /// How the way in which the statement at `at` is sent affects a transaction around it.
-    pub fn sent(&self, statements: &[&Statement], at: usize) -> Sent {
+    pub fn sent<S: Borrow<Statement>>(&self, statements: &[S], at: usize) -> Sent {
         let Some(together) = self.sent_together(statements, at) else { return Sent::default() };
         Sent {
             opens: at == together.start || self.begins_another(),
@@ -134,16 +149,21 @@ impl<'a> Migration<'a> {
 
     /// The statements that run in one transaction with the one at `at` because of how they are sent, whatever BEGIN and
     /// COMMIT stand among them.
-    fn sent_together(&self, statements: &[&Statement], at: usize) -> Option<Range<usize>> {
+    fn sent_together<S: Borrow<Statement>>(&self, statements: &[S], at: usize) -> Option<Range<usize>> {
         match self.transaction {
             _ if self.baseline => None,
             TransactionMode::Transaction => Some(0..statements.len()),
             TransactionMode::SingleString => (statements.len() > 1).then_some(0..statements.len()),
             TransactionMode::Autocommit => {
-                let string = self.strings.iter().find(|string| string.contains(statements[at].range))?;
-                let is_inside = |statement: &&Statement| string.contains(statement.range);
-                let start = statements.iter().position(is_inside)?;
-                let end = start + statements[start..].iter().take_while(|statement| is_inside(statement)).count();
+                let range_of = |statement: &S| statement.borrow().range;
+                let range = range_of(&statements[at]);
+                let string =
+                    self.strings[..self.strings.partition_point(|string| string.start <= range.start)].last()?;
+                if !string.contains(range) {
+                    return None;
+                }
+                let start = statements.partition_point(|statement| range_of(statement).start < string.start);
+                let end = start + statements[start..].partition_point(|statement| string.contains(range_of(statement)));
                 (end - start > 1).then_some(start..end)
             }
         }

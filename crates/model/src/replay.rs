@@ -473,9 +473,8 @@ impl Replay {
         self.state.database.called.extend(effects.calls.iter().map(|call| call.oid));
         let Some(block) = &mut self.session.block else { return };
         for lock in &effects.locks {
-            let held = block.locks.iter().any(|held| held.relation == lock.relation.oid && held.mode >= lock.mode);
-            if !held {
-                block.locks.push_back(HeldLock::new(lock, place, lock.range));
+            if !block.locks.holds(lock.relation.oid, lock.mode) {
+                block.locks.push(HeldLock::new(lock, place, lock.range));
             }
         }
         block.changes.extend(effects.data_changes.iter().map(|change| Change::new(change, place)));

@@ -1,8 +1,13 @@
 //! The state of the session in which migrations run: transaction, settings, locks held.
 
+mod held;
+
+pub use held::{Changes, HeldLocks};
+
 use crate::catalog::{Catalog, Oid, RelationKind, SearchPath, search_path};
 use crate::effect::{DataChange, DataChangeKind, Lock, LockCause, Rows};
 use crate::runner::SessionScope;
+use held::Mark;
 use imbl::{OrdMap, OrdSet, Vector};
 use pgvet_syntax::ast::{LockMode, ObjectName, Prepare};
 use pgvet_syntax::source::TextRange;
@@ -217,10 +222,8 @@ pub struct TransactionBlock {
     /// The transactions from this number on may be this one: the program runs all that is pending in one.
     pub may_be_since: Option<u32>,
     pub started: Place,
-    /// Locks held until the end, in the order in which they were taken.
-    pub locks: Vector<HeldLock>,
-    /// Rows that it has changed.
-    pub changes: Vector<Change>,
+    pub locks: HeldLocks,
+    pub changes: Changes,
     /// Whether a statement of it did more than change the catalog and a few rows.
     pub worked: bool,
     savepoints: Vector<Savepoint>,
@@ -291,8 +294,7 @@ struct Savepoint {
     name: SmolStr,
     /// Many savepoints lie side by side in one block of memory, which is made on the stack.
     snapshot: Arc<Snapshot>,
-    locks: usize,
-    changes: usize,
+    held: Mark,
 }
 
 #[derive(Debug, Clone)]
@@ -321,16 +323,15 @@ impl Session {
     /// Opens a transaction block.
     pub fn begin(&mut self, explicit: bool, number: u32, started: Place, catalog: &Catalog) {
         let before = Snapshot { catalog: catalog.clone(), settings: self.settings.clone() };
-        let (locks, changes, savepoints) = (Vector::new(), Vector::new(), Vector::new());
         self.block = Some(TransactionBlock {
             explicit,
             number,
             may_be_since: None,
             started,
-            locks,
-            changes,
+            locks: HeldLocks::default(),
+            changes: Changes::default(),
             worked: false,
-            savepoints,
+            savepoints: Vector::new(),
             before,
         });
     }
@@ -352,8 +353,8 @@ impl Session {
     pub fn savepoint(&mut self, name: SmolStr, catalog: &Catalog) -> bool {
         let snapshot = Arc::new(Snapshot { catalog: catalog.clone(), settings: self.settings.clone() });
         let Some(block) = &mut self.block else { return false };
-        let (locks, changes) = (block.locks.len(), block.changes.len());
-        block.savepoints.push_back(Savepoint { name, snapshot, locks, changes });
+        let held = Mark::of(&block.locks, &block.changes);
+        block.savepoints.push_back(Savepoint { name, snapshot, held });
         true
     }
 
@@ -373,8 +374,7 @@ impl Session {
         let savepoint = &block.savepoints[at];
         *catalog = savepoint.snapshot.catalog.clone();
         self.settings = savepoint.snapshot.settings.clone();
-        block.locks.truncate(savepoint.locks);
-        block.changes.truncate(savepoint.changes);
+        savepoint.held.restore(&mut block.locks, &mut block.changes);
         true
     }
 }

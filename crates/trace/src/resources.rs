@@ -10,14 +10,23 @@ use std::time::Duration;
 pub struct Limits {
     /// How long it may take.
     pub time: Option<Duration>,
-    /// A folder whose file system must keep [`LEAST_FREE`] bytes free.
+    /// The folder of a private server. Its file system must keep [`LEAST_FREE`] bytes free, and so must the memory of the
+    /// machine.
     pub disk: Option<PathBuf>,
+    /// Bytes of memory that this process may use, however much a server says; 0 is [`MOST_MEMORY`].
+    pub memory: u64,
 }
 
-/// Bytes that a private server leaves free.
+/// Bytes of disk and of memory that a private server leaves free.
 const LEAST_FREE: u64 = 256 << 20;
 
-/// How often the disk is examined.
+/// Bytes of memory that this process may use by default.
+const MOST_MEMORY: u64 = 4 << 30;
+
+/// Maximum number of statements that one run measures: the trace of each is in memory.
+const MOST_STATEMENTS: usize = 100_000;
+
+/// How often the disk and the memory are examined.
 const INTERVAL: Duration = Duration::from_millis(200);
 
 impl Limits {
@@ -43,22 +52,88 @@ impl Limits {
                 Error::new(format!("the trace was ended after {limit:?}, its time limit"))
                     .help("allow more with --time-limit")
             }
-            free = self.full() => Error::new(format!(
-                "the trace was ended because only {} MiB are left for its server", free >> 20
-            ))
-            .help("make room, or name another file system with TMPDIR"),
+            error = self.full() => error,
         }
     }
 
-    /// The bytes that are left, once they are too few.
-    async fn full(&self) -> u64 {
-        let Some(folder) = &self.disk else { return std::future::pending().await };
+    /// Waits until too little is left.
+    async fn full(&self) -> Error {
         loop {
-            let free = rustix::fs::statvfs(folder).map_or(u64::MAX, |disk| disk.f_bavail * disk.f_frsize);
-            if free < LEAST_FREE {
-                return free;
+            if let Some(error) = self.look() {
+                return error;
             }
             tokio::time::sleep(INTERVAL).await;
         }
+    }
+
+    fn look(&self) -> Option<Error> {
+        let most = if self.memory == 0 { MOST_MEMORY } else { self.memory };
+        if let Some(used) = own_memory().filter(|used| *used > most) {
+            let message = format!("the trace was ended because it took {} MiB of memory for itself", used >> 20);
+            return Some(Error::new(message).help("trace fewer statements at once, or migrations that say less"));
+        }
+        let folder = self.disk.as_ref()?;
+        let free = rustix::fs::statvfs(folder).map_or(u64::MAX, |disk| disk.f_bavail * disk.f_frsize);
+        if free < LEAST_FREE {
+            let message = format!("the trace was ended because only {} MiB are left for its server", free >> 20);
+            return Some(Error::new(message).help("make room, or name another file system with TMPDIR"));
+        }
+        let free = free_memory().filter(|free| *free < LEAST_FREE)?;
+        let message = format!("the trace was ended because only {} MiB of memory are left for its server", free >> 20);
+        Some(Error::new(message).help("trace on a machine with more memory, or less at once"))
+    }
+}
+
+/// Refuses to measure more statements than memory can hold.
+pub(crate) fn check_count(statements: usize) -> Result<(), Error> {
+    if statements <= MOST_STATEMENTS {
+        return Ok(());
+    }
+    let message = format!("the migrations have more than {MOST_STATEMENTS} statements, too many for one trace");
+    Err(Error::new(message).help("trace some of them, with the others as --history"))
+}
+
+/// Bytes of memory that this process uses; `None` where the system does not say.
+fn own_memory() -> Option<u64> {
+    field("/proc/self/status", "VmRSS:")
+}
+
+/// Bytes of memory that the machine can still give.
+fn free_memory() -> Option<u64> {
+    field("/proc/meminfo", "MemAvailable:")
+}
+
+/// A field of a file of the kernel that counts kB.
+fn field(path: &str, name: &str) -> Option<u64> {
+    let text = std::fs::read_to_string(path).ok()?;
+    let value = text.lines().find_map(|line| line.strip_prefix(name))?;
+    value.trim().strip_suffix(" kB")?.parse::<u64>().ok().map(|kilobytes| kilobytes << 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statements_are_counted() {
+        assert!(check_count(MOST_STATEMENTS).is_ok());
+        assert!(check_count(MOST_STATEMENTS + 1).unwrap_err().message.contains("too many for one trace"));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_run_that_takes_too_much_memory_is_ended() {
+        assert!(free_memory().unwrap() > 0);
+        let run = |memory| {
+            let limits = Limits { memory, ..Limits::default() };
+            let work = async {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                Ok(())
+            };
+            crate::trace::block_on(async { limits.hold(work).await })
+        };
+        let error = run(1).unwrap_err();
+        assert!(error.message.contains("of memory for itself"), "{}", error.message);
+        assert!(run(0).is_ok());
     }
 }

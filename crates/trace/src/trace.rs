@@ -5,6 +5,7 @@ use crate::connection::Connection;
 use crate::observation::{MigrationTrace, Trace};
 use crate::progress::Progress;
 use crate::provider::{CloneProvider, ServerInfo, ThinClone};
+use crate::resources;
 use crate::rows::{self};
 use crate::runner::Runner;
 use crate::runtime::{block_on, unless_interrupted};
@@ -126,9 +127,12 @@ impl Group<'_> {
             rows::fill(&connection, &self.settings.rows, &mut tell).await?;
         }
         let mut last: Option<(SessionScope, Connection)> = None;
+        let mut statements = 0;
         for (index, migration) in self.migrations.iter().filter(|(_, migration)| migration.report) {
             let path = &migration.file.path;
             let script = Script::new(migration, &self.settings.variables)?;
+            statements += script.steps.len();
+            resources::check_count(statements)?;
             if self.settings.workload.is_some() {
                 tell(Event::Workload);
             }

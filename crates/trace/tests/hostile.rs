@@ -72,7 +72,35 @@ fn has_no_network(major: u8) {
     let (trace, announced) = traced(&mut provider, &on_server(&connect, "true"), &Settings::default());
     trace.unwrap();
     let reached = listener.accept().is_ok();
-    assert_eq!(reached, !announced.is_empty(), "what holds is said: {announced:?}");
+    let is_said = announced.iter().any(|text| text.contains("no network of its own"));
+    assert_eq!(reached, is_said, "what holds is said: {announced:?}");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn no_program_outlives_a_trace_where_the_system_lets_the_server_have_its_own_processes() {
+    for (major, seconds) in [(14, 86_414), (18, 86_418)] {
+        let Some(mut provider) = scratch(major) else { return };
+        // It leaves the process group and the session, and holds nothing of the server.
+        let start = format!("setsid sleep {seconds} < /dev/null > /dev/null 2>&1 & echo started");
+        let (trace, announced) = traced(&mut provider, &on_server(&start, "true"), &Settings::default());
+        assert!(trace.unwrap().migrations[0].failure().is_none());
+        let is_said = announced.iter().any(|text| text.contains("can outlive the trace"));
+        let left = processes_with(&format!("sleep\0{seconds}\0"));
+        assert_eq!(!left.is_empty(), is_said, "what holds is said: {announced:?}");
+        for pid in left {
+            std::process::Command::new("kill").args(["-9", &pid]).status().unwrap();
+        }
+    }
+}
+
+/// The numbers of the processes with this command line.
+#[cfg(target_os = "linux")]
+fn processes_with(command: &str) -> Vec<String> {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let is_it =
+        |pid: &String| std::fs::read_to_string(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line == command);
+    processes.map(|entry| entry.file_name().to_string_lossy().into_owned()).filter(is_it).collect()
 }
 
 #[test]
@@ -84,7 +112,7 @@ fn a_limit_of_time_cannot_be_caught() {
     let settings = Settings { statement_timeout: Some(Duration::from_millis(200)), ..Settings::default() };
     let (trace, _) = traced(&mut provider, endless, &settings);
     assert!(trace.is_err() || trace.unwrap().migrations[0].failure().is_some());
-    let limits = Limits { time: Some(Duration::from_secs(3)), disk: None };
+    let limits = Limits { time: Some(Duration::from_secs(3)), ..Limits::default() };
     let (trace, _) = traced(&mut scratch(18).unwrap(), endless, &Settings { limits, ..Settings::default() });
     assert!(trace.unwrap_err().message.contains("its time limit"));
     assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());

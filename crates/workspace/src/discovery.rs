@@ -1,5 +1,7 @@
 //! From the paths on the command line to the SQL files that they name.
 
+mod linked;
+
 use crate::boundary::Boundary;
 use crate::config::absolute;
 use crate::git::index;
@@ -48,7 +50,8 @@ pub(crate) fn search(path: &Path, identities: &Identities, problems: &mut Vec<Pr
             return Vec::new();
         }
     }
-    let mut found = judged(path, walk(path, Filter::Git, identities, problems));
+    let mut walked = walk(path, Filter::Git, identities, problems);
+    let mut found = judged(path, std::mem::take(&mut walked.files));
     let is_checked = |found: &Found| found.skip.is_none();
     // A folder of samples that is named, or one that git ignores, is to be checked.
     let is_named = path.file_name().and_then(|name| name.to_str()).is_some_and(skipped::is_named_for_samples);
@@ -57,15 +60,28 @@ pub(crate) fn search(path: &Path, identities: &Identities, problems: &mut Vec<Pr
     }
     if !found.iter().any(is_checked) {
         let mut again = Vec::new();
-        let mut all = judged(path, walk(path, Filter::Hidden, identities, &mut again));
+        let mut again_walked = walk(path, Filter::Hidden, identities, &mut again);
+        let mut all = judged(path, std::mem::take(&mut again_walked.files));
         take_fallback(&mut all);
         if all.iter().any(is_checked) {
-            found = all;
+            (found, walked.links) = (all, again_walked.links);
         }
         again.retain(|problem| !problems.contains(problem));
         problems.append(&mut again);
     }
+    let behind_links = linked::behind(path, &walked.links, &found);
+    found.extend(out_of_reach(path, walked.left_out, SkipReason::NotCheckedOut));
+    found.extend(out_of_reach(path, behind_links, SkipReason::LinkedFolder));
     found
+}
+
+/// Files that are skipped for this reason, unless their names give another one.
+fn out_of_reach(root: &Path, files: Vec<PathBuf>, reason: SkipReason) -> Vec<Found> {
+    let mut names = skipped::Names::default();
+    let mut skip = |path: &Path| names.skip(root, path).filter(|skip| skip.folder.is_some());
+    let own = Skip { reason, folder: None, is_fallback: false };
+    let found = files.into_iter().map(|path| (skip(&path), path));
+    found.map(|(skip, path)| Found { path, skip: Some(skip.unwrap_or_else(|| own.clone())) }).collect()
 }
 
 /// Returns the SQL files that [`search`] does not see: those that git ignores, and those in hidden folders.
@@ -75,7 +91,7 @@ pub(crate) fn unseen(path: &Path, seen: &[Found], identities: &Identities) -> Ve
         let below = file.strip_prefix(path).unwrap_or(file);
         below.components().any(|part| part.as_os_str().to_string_lossy().starts_with('.') && part.as_os_str() != ".")
     };
-    let files = walk(path, Filter::None, identities, &mut Vec::new());
+    let files = walk(path, Filter::None, identities, &mut Vec::new()).files;
     let unseen = files.into_iter().filter(|file| !seen.contains(file.as_path()));
     let reason = |file: &PathBuf| if is_hidden(file) { SkipReason::Hidden } else { SkipReason::Ignored };
     unseen.map(|file| (file.clone(), reason(&file))).collect()
@@ -83,7 +99,8 @@ pub(crate) fn unseen(path: &Path, seen: &[Found], identities: &Identities) -> Ve
 
 /// Returns the SQL files in hidden folders below a folder that git tracks: a change may bring them.
 pub(crate) fn tracked_hidden(root: &Path) -> FxHashSet<PathBuf> {
-    tracked_below(root, true).into_iter().filter(|path| path.is_file()).collect()
+    let tracked = tracked_below(root).into_iter().filter(|tracked| tracked.is_hidden);
+    tracked.map(|tracked| tracked.path).filter(|path| path.is_file()).collect()
 }
 
 /// Judges the files by their names.
@@ -115,8 +132,19 @@ enum Filter {
     None,
 }
 
-/// Returns the SQL files below a folder. Links to folders are not followed: they may form a cycle.
-fn walk(root: &Path, filter: Filter, identities: &Identities, problems: &mut Vec<Problem>) -> Vec<PathBuf> {
+/// What is below a folder.
+#[derive(Debug, Default)]
+struct Walked {
+    /// Those with SQL.
+    files: Vec<PathBuf>,
+    /// Links to folders, which are not followed: they may form a cycle.
+    links: Vec<PathBuf>,
+    /// Tracked files with SQL that a sparse checkout does not contain.
+    left_out: Vec<PathBuf>,
+}
+
+/// Returns the SQL files below a folder, and what was not examined.
+fn walk(root: &Path, filter: Filter, identities: &Identities, problems: &mut Vec<Problem>) -> Walked {
     let as_git = filter == Filter::Git;
     let above = absolute(root);
     let trouble = if as_git { above.ancestors().find_map(ignored::trouble) } else { None };
@@ -138,7 +166,7 @@ fn walk(root: &Path, filter: Filter, identities: &Identities, problems: &mut Vec
     });
     walk.git_ignore(as_git).git_exclude(as_git).git_global(as_git).parents(as_git);
     let boundary = Boundary::of_walk(root);
-    let mut files = Vec::new();
+    let (mut files, mut links, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
     for entry in walk.build() {
         let entry = match entry {
             Ok(entry) => entry,
@@ -150,15 +178,23 @@ fn walk(root: &Path, filter: Filter, identities: &Identities, problems: &mut Vec
         let is_link = entry.path_is_symlink();
         let is_folder =
             if is_link { entry.path().is_dir() } else { entry.file_type().is_some_and(|kind| kind.is_dir()) };
-        if !is_folder && skipped::may_be_sql(&entry.file_name().to_string_lossy()) {
+        if is_folder && is_link && entry.depth() > 0 {
+            links.push(entry.into_path());
+        } else if !is_folder && skipped::may_be_sql(&entry.file_name().to_string_lossy()) {
             files.push((entry.into_path(), is_link));
         }
     }
     if as_git {
         let known: FxHashSet<PathBuf> = files.iter().map(|(path, _)| path.clone()).collect();
         let is_link = |path: &Path| fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink());
-        let tracked = tracked_below(root, false).into_iter().filter(|path| !known.contains(path) && path.is_file());
-        files.extend(tracked.map(|path| (path.clone(), is_link(&path))));
+        for Tracked { path, is_hidden, is_left_out } in tracked_below(root) {
+            if is_left_out && fs::symlink_metadata(&path).is_err() {
+                left_out.push(path);
+            } else if !is_hidden && !known.contains(&path) && path.is_file() {
+                let is_link = is_link(&path);
+                files.push((path, is_link));
+            }
+        }
     }
     files.retain(|(path, is_link)| {
         let refusal = if *is_link { boundary.refusal(path) } else { None };
@@ -170,20 +206,28 @@ fn walk(root: &Path, filter: Filter, identities: &Identities, problems: &mut Vec
         is_read
     });
     problems.append(&mut unread.lock().unwrap_or_else(PoisonError::into_inner));
-    files.into_iter().map(|(path, _)| path).collect()
+    Walked { files: files.into_iter().map(|(path, _)| path).collect(), links, left_out }
 }
 
-/// Returns the SQL files below a folder that git tracks, ignored or not, either in hidden folders or elsewhere.
-fn tracked_below(root: &Path, in_hidden: bool) -> Vec<PathBuf> {
+/// A file with SQL that git tracks.
+struct Tracked {
+    path: PathBuf,
+    /// Whether it, or a folder below the one that was asked for, is hidden.
+    is_hidden: bool,
+    is_left_out: bool,
+}
+
+/// Returns the SQL files below a folder that git tracks, ignored or not.
+fn tracked_below(root: &Path) -> Vec<Tracked> {
     let from_root = absolute(root);
     let Some(top) = Repositories::default().around(&from_root).map(Path::to_owned) else { return Vec::new() };
     let is_sql = |path: &PathBuf| path.file_name().is_some_and(|name| skipped::may_be_sql(&name.to_string_lossy()));
     let is_hidden = |path: &Path| path.components().any(|part| part.as_os_str().to_string_lossy().starts_with('.'));
-    let below = |name: PathBuf| {
-        let path = top.join(name).strip_prefix(&from_root).ok()?.to_owned();
-        (is_hidden(&path) == in_hidden).then(|| root.join(path))
+    let below = |entry: index::Entry| {
+        let path = top.join(entry.name).strip_prefix(&from_root).ok()?.to_owned();
+        Some(Tracked { is_hidden: is_hidden(&path), path: root.join(path), is_left_out: entry.is_left_out })
     };
-    index::names(&top).into_iter().filter(is_sql).filter_map(below).collect()
+    index::entries(&top).into_iter().filter(|entry| is_sql(&entry.name)).filter_map(below).collect()
 }
 
 /// Returns the problem of a path that could not be read; a line of `.gitignore` that cannot be read ignores nothing.

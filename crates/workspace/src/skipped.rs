@@ -36,6 +36,10 @@ pub enum SkipReason {
     Ignored,
     /// A folder whose name begins with a dot holds it.
     Hidden,
+    /// It is behind a link to a folder, which is not followed.
+    LinkedFolder,
+    /// git tracks it, and a sparse checkout leaves it out.
+    NotCheckedOut,
     /// Its name is that of a migration, but does not end in `.sql`.
     OtherExtension,
 }
@@ -56,6 +60,8 @@ impl SkipReason {
             Self::OutsidePaths => "outside of [migrations] paths",
             Self::Ignored => "ignored by git",
             Self::Hidden => "in hidden folders",
+            Self::LinkedFolder => "behind links to folders",
+            Self::NotCheckedOut => "not checked out",
             Self::OtherExtension => "with another extension than .sql",
         }
     }

@@ -1,10 +1,11 @@
 // Starts `pgvet lsp` and shows what it is doing.
 
 import { execFile } from "node:child_process";
+import { realpathSync, statSync } from "node:fs";
 import { promisify } from "node:util";
 import * as vscode from "vscode";
 import { LanguageClient, type LanguageClientOptions, type ServerOptions, State } from "vscode-languageclient/node";
-import { describeMigrations, traceCommand } from "./program";
+import { type Disk, describeMigrations, findProgram, traceCommand } from "./program";
 
 const LANGUAGES = ["sql", "postgres"];
 
@@ -39,12 +40,31 @@ function settings(): vscode.WorkspaceConfiguration {
   return vscode.workspace.getConfiguration("pgvet");
 }
 
-function program(): string {
-  return settings().get("path", "pgvet");
+const DISK: Disk = {
+  isFile: (file) => statSync(file, { throwIfNoEntry: false })?.isFile() ?? false,
+  real: (file) => {
+    try {
+      return realpathSync(file);
+    } catch {
+      return file;
+    }
+  },
+};
+
+/** The program; a name that is on no path stands for itself in what is said about it. */
+function program(): { name: string; path: string | undefined } {
+  const name = settings().get("path", "pgvet");
+  const open = (vscode.workspace.workspaceFolders ?? []).map((folder) => folder.uri.fsPath);
+  return { name, path: findProgram(name, process.env.PATH ?? "", open, process.platform === "win32", DISK) };
 }
 
 async function start(): Promise<void> {
-  const server: ServerOptions = { command: program(), args: ["lsp"] };
+  const { name, path } = program();
+  if (path === undefined) {
+    await askToInstall(`pgvet: there is no \`${name}\` on PATH outside of the open folders`);
+    return;
+  }
+  const server: ServerOptions = { command: path, args: ["lsp"] };
   const options: LanguageClientOptions = {
     documentSelector: LANGUAGES.flatMap((language) => [
       { language, scheme: "file" },
@@ -57,11 +77,15 @@ async function start(): Promise<void> {
   try {
     await client.start();
   } catch (error) {
-    const install = "How to Install";
-    const why = `pgvet: \`${program()}\` does not start: ${error instanceof Error ? error.message : String(error)}`;
-    if ((await vscode.window.showErrorMessage(why, install)) === install) {
-      await vscode.env.openExternal(vscode.Uri.parse("https://github.com/pgvet/pgvet#start-in-60-seconds"));
-    }
+    const why = error instanceof Error ? error.message : String(error);
+    await askToInstall(`pgvet: \`${path}\` does not start: ${why}`);
+  }
+}
+
+async function askToInstall(why: string): Promise<void> {
+  const install = "How to Install";
+  if ((await vscode.window.showErrorMessage(why, install)) === install) {
+    await vscode.env.openExternal(vscode.Uri.parse("https://github.com/pgvet/pgvet#start-in-60-seconds"));
   }
 }
 
@@ -84,8 +108,11 @@ async function showStatus(status: vscode.StatusBarItem, editor: vscode.TextEdito
   status.tooltip = version === undefined ? "pgvet does not run" : `pgvet ${version}`;
   status.show();
   try {
-    const path = editor.document.uri.fsPath;
-    const { stdout } = await promisify(execFile)(program(), ["config", "--format", "json", path]);
+    const { path } = program();
+    if (path === undefined) {
+      return;
+    }
+    const { stdout } = await promisify(execFile)(path, ["config", "--format", "json", editor.document.uri.fsPath]);
     const migrations = describeMigrations(stdout);
     if (migrations !== undefined && vscode.window.activeTextEditor === editor) {
       status.text = `$(database) pgvet: ${migrations.tool}`;
@@ -107,10 +134,14 @@ async function trace(): Promise<void> {
     void vscode.window.showErrorMessage("pgvet does not trace a file whose path has control characters.");
     return;
   }
+  const { path: found } = program();
+  if (found === undefined) {
+    return;
+  }
   await editor.document.save();
   const folder = vscode.workspace.getWorkspaceFolder(editor.document.uri);
   const terminal = vscode.window.createTerminal({ name: "pgvet trace", cwd: folder?.uri });
   terminal.show();
   const given = settings().get<string[]>("traceArguments", []);
-  terminal.sendText(traceCommand(program(), editor.document.uri.fsPath, given, process.platform === "win32"));
+  terminal.sendText(traceCommand(found, editor.document.uri.fsPath, given, process.platform === "win32"));
 }

@@ -1,4 +1,38 @@
-// What the program prints, and how it is called; nothing here needs the editor.
+// What the program prints, and how it is found and called; nothing here needs the editor.
+
+import * as path from "node:path";
+
+/** What is known of files and folders. */
+export interface Disk {
+  isFile(file: string): boolean;
+  /** The path without links. */
+  real(file: string): string;
+}
+
+/**
+ * The path of a program: of a bare name, the first one on PATH outside of the folders that are open. Windows looks in
+ * the current folder first, which is one of them. `undefined` if there is none.
+ */
+export function findProgram(
+  name: string,
+  searched: string,
+  open: string[],
+  isWindows: boolean,
+  disk: Disk,
+): string | undefined {
+  const system = isWindows ? path.win32 : path.posix;
+  if (name.includes("/") || (isWindows && /[\\:]/.test(name))) {
+    return name;
+  }
+  const file = isWindows && !/\.exe$/i.test(name) ? `${name}.exe` : name;
+  const isOpen = (found: string): boolean =>
+    open.some((folder) => {
+      const below = system.relative(disk.real(folder), disk.real(found));
+      return below === "" || !(below === ".." || below.startsWith(`..${system.sep}`) || system.isAbsolute(below));
+    });
+  const folders = searched.split(system.delimiter).filter((folder) => system.isAbsolute(folder));
+  return folders.map((folder) => system.join(folder, file)).find((found) => disk.isFile(found) && !isOpen(found));
+}
 
 /** The migrations that a file belongs to, for people. */
 export interface Migrations {

@@ -4,8 +4,8 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { buildSync } from "esbuild";
 
-const built = buildSync({ entryPoints: ["src/program.ts"], bundle: true, format: "esm", write: false });
-const { describeMigrations, traceCommand } = await import(
+const built = buildSync({ entryPoints: ["src/program.ts"], bundle: true, platform: "node", format: "esm", write: false });
+const { describeMigrations, findProgram, traceCommand } = await import(
   `data:text/javascript;base64,${Buffer.from(built.outputFiles[0].contents).toString("base64")}`
 );
 
@@ -14,6 +14,19 @@ test("paths and options reach the shell as they are", () => {
   const line = traceCommand("printf", "it's $HOME.sql", ["%s\\n"], false).replace("trace", "'%s\\n'");
   assert.equal(execFileSync("sh", ["-c", line], { encoding: "utf8" }).split("\n")[0], "it's $HOME.sql");
   assert.equal(traceCommand("C:\\a b\\pgvet.exe", "x'y.sql", [], true), "& 'C:\\a b\\pgvet.exe' trace 'x''y.sql'");
+});
+
+test("a program in a folder that is open is not found", () => {
+  const files = ["/work/app/pgvet", "/home/me/bin/pgvet", "/link/pgvet"];
+  const disk = { isFile: (file) => files.includes(file), real: (file) => file.replace("/link", "/work/app/bin") };
+  const find = (name, searched) => findProgram(name, searched, ["/work/app", "/work/other"], false, disk);
+  assert.equal(find("pgvet", "/work/app:.::bin:/link:/home/me/bin"), "/home/me/bin/pgvet");
+  assert.equal(find("pgvet", "/work/app:/link:."), undefined);
+  assert.equal(find("/work/app/pgvet", ""), "/work/app/pgvet", "a path is the choice of the user");
+  const windows = { isFile: (file) => /^(C:\\work|D:\\bin)\\pgvet\.exe$/.test(file), real: (file) => file };
+  const onWindows = (searched) => findProgram("pgvet", searched, ["C:\\work"], true, windows);
+  assert.equal(onWindows("C:\\work;D:\\bin"), "D:\\bin\\pgvet.exe");
+  assert.equal(onWindows("C:\\work;."), undefined);
 });
 
 test("the detected tool is shown", () => {

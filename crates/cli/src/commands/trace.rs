@@ -80,7 +80,11 @@ fn trace_settings(
     Ok(pgvet_trace::Settings {
         variables: args.variables.iter().cloned().collect(),
         statement_timeout: args.statement_timeout,
-        limits: Limits { time: Some(args.time_limit), disk: (args.on == On::Scratch).then(std::env::temp_dir) },
+        limits: Limits {
+            time: Some(args.time_limit),
+            disk: (args.on == On::Scratch).then(std::env::temp_dir),
+            ..Limits::default()
+        },
         keep_going: args.keep_going,
         repeat: args.repeat.into(),
         rows: args.rows.clone(),

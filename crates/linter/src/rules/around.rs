@@ -4,12 +4,13 @@ use crate::rule::RuleContext;
 use crate::rules::names::{Names, speaks_of};
 use pgvet_model::catalog::{Catalog, Oid, Relation, RelationKind, TEMPORARY_SCHEMA};
 use pgvet_model::effect::{RelationName, RemovedObject, RenamedObject};
-use pgvet_model::routine::{Ending, Trial};
+use pgvet_model::routine::{Ending, Outline, Trial};
 use pgvet_syntax::ast::{
-    AlterTable, AlterTableAction, Ast, ColumnDef, Expr, ExprKind, ObjectKind, ObjectName, Part, TableElement,
-    Transaction,
+    AlterTable, AlterTableAction, Ast, ColumnDef, Drop, Expr, ExprKind, ObjectKind, ObjectName, Part, TableElement,
 };
 use pgvet_syntax::statement::Statement;
+use std::ops::Range;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// How far to look ahead.
@@ -29,15 +30,42 @@ pub(crate) fn earlier<'a>(context: &RuleContext<'a>) -> impl Iterator<Item = &'a
 }
 
 /// The later statements of the file, up to the end of the transaction or all of them.
-fn later<'a>(context: &RuleContext<'a>, until: Until) -> Vec<&'a Statement> {
-    let ends = |statement: &&Statement| {
-        let ends = [Transaction::Prepare, Transaction::Commit { chain: false }, Transaction::Commit { chain: true }];
-        matches!(statement.ast(), Some(Ast::Transaction(control)) if ends.contains(control))
-    };
-    match until {
-        Until::EndOfMigration => context.later().collect(),
-        Until::Commit if !context.in_block() => Vec::new(),
-        Until::Commit => context.later().take_while(|statement| !ends(statement)).collect(),
+struct Later<'a> {
+    /// Those of the file.
+    all: &'a [Statement],
+    range: Range<usize>,
+    outline: Rc<Outline>,
+}
+
+impl<'a> Later<'a> {
+    fn of(context: &RuleContext<'a>, until: Until) -> Self {
+        let all = context.migration.own_statements();
+        let outline = context.endings.outline(context.file, context.migration);
+        let start = context.outer().start;
+        let from = all.partition_point(|statement| statement.range.start <= start);
+        let range = match until {
+            Until::EndOfMigration => from..all.len(),
+            Until::Commit if !context.in_block() => from..from,
+            Until::Commit => outline.to_commit(from, all.len()),
+        };
+        Self { all, range, outline }
+    }
+
+    fn statements(&self) -> &'a [Statement] {
+        &self.all[self.range.clone()]
+    }
+
+    fn runs_code(&self) -> bool {
+        self.outline.runs_code(&self.range)
+    }
+
+    /// Those that can give a name to something.
+    fn makers(&self) -> impl Iterator<Item = &'a Statement> {
+        self.outline.makers(&self.range).iter().map(|at| &self.all[*at])
+    }
+
+    fn drops(&self) -> impl Iterator<Item = &'a Statement> {
+        self.outline.drops(&self.range).iter().map(|at| &self.all[*at])
     }
 }
 
@@ -51,20 +79,31 @@ pub(crate) fn rest_until(context: &RuleContext<'_>, until: Until) -> Vec<Arc<Ast
     let same_code = context.code.map_or(&[][..], |code| code.later);
     let mut rest: Vec<Arc<Ast>> = same_code.iter().filter_map(|run| run.statement.parsed.clone().ok()).collect();
     let start = context.outer().start;
-    let later = later(context, until);
-    if let (Some(last), true) = (later.last(), later.iter().any(|statement| statement.ast().is_some_and(may_run_code)))
-    {
+    let later = Later::of(context, until);
+    if let (Some(last), true) = (later.statements().last(), later.runs_code()) {
         let all = context.endings.later(context.file, start, || run_later(context));
         let is_wanted = |at: u32| start < at && at <= last.range.start;
         rest.extend(all.iter().filter(|(at, _)| is_wanted(*at)).map(|(_, ast)| Arc::clone(ast)));
     } else {
-        rest.extend(later.into_iter().filter_map(|statement| statement.parsed.clone().ok()));
+        rest.extend(later.statements().iter().filter_map(|statement| statement.parsed.clone().ok()));
     }
     rest
 }
 
-fn may_run_code(ast: &Ast) -> bool {
-    matches!(ast, Ast::Do(_) | Ast::Call(_) | Ast::Select(_))
+/// Whether a statement that the migration will run after this one, in the file or in code, drops something of the sort.
+pub(crate) fn drops_later(context: &RuleContext<'_>, is_meant: impl Fn(&Drop) -> bool) -> bool {
+    let drops = |ast: &Ast| matches!(ast, Ast::Drop(drop) if is_meant(drop));
+    let mut same_code = context.code.map_or(&[][..], |code| code.later).iter();
+    if same_code.any(|run| run.statement.ast().is_some_and(drops)) {
+        return true;
+    }
+    let later = Later::of(context, Until::EndOfMigration);
+    if !later.runs_code() {
+        return later.drops().any(|statement| statement.ast().is_some_and(drops));
+    }
+    let start = context.outer().start;
+    let all = context.endings.later_drops(context.file, start, || run_later(context));
+    all[all.partition_point(|(at, _)| *at <= start)..].iter().any(|(_, ast)| drops(ast))
 }
 
 /// Later statements and those that their code runs, with the beginning of the statement of the file.
@@ -94,11 +133,15 @@ pub(crate) fn ahead_of(context: &RuleContext<'_>, names: &Names<'_>, until: Unti
 
 /// [`ahead`] where it only matters whether something has the name then: nothing is run where nothing can get it.
 pub(crate) fn ahead_of_maker(context: &RuleContext<'_>, name: &str, until: Until) -> Catalog {
-    let makes = |statement: &&Statement| {
+    let makes = |statement: &Statement| {
         statement.ast().is_some_and(|ast| may_give(ast, name, in_file(context, statement)) || calls_code(context, ast))
     };
     let runs_on = context.code.is_some_and(|code| !code.later.is_empty());
-    if runs_on || later(context, until).iter().any(makes) { ahead(context, name, until) } else { context.after.clone() }
+    if runs_on || Later::of(context, until).makers().any(makes) {
+        ahead(context, name, until)
+    } else {
+        context.after.clone()
+    }
 }
 
 /// Can the statement give the name to a relation or a column? `text` is what it is written as.
@@ -131,8 +174,9 @@ fn may_give(ast: &Ast, name: &str, text: &str) -> bool {
 }
 
 fn run_ahead(context: &RuleContext<'_>, until: Until, speaks: impl Fn(&str) -> bool) -> Catalog {
-    let statements = later(context, until);
-    let may_matter = |statement: &&Statement| {
+    let later = Later::of(context, until);
+    let statements = later.statements();
+    let may_matter = |statement: &Statement| {
         speaks(in_file(context, statement)) || statement.ast().is_some_and(|ast| calls_code(context, ast))
     };
     let spoken = statements.iter().any(may_matter);

@@ -1,10 +1,10 @@
 //! Tables that the same migration drops later: what happens to them before that hurts nobody who still needs them.
 
 use crate::rule::RuleContext;
-use crate::rules::around::{means, rest};
+use crate::rules::around::{drops_later, means};
 use pgvet_model::catalog::RelationKind;
 use pgvet_model::effect::RelationName;
-use pgvet_syntax::ast::{Ast, ObjectKind};
+use pgvet_syntax::ast::ObjectKind;
 
 /// Does a later statement of the migration drop the table or view by its name?
 pub(crate) fn is_dropped_later(context: &RuleContext<'_>, relation: &RelationName) -> bool {
@@ -14,8 +14,7 @@ pub(crate) fn is_dropped_later(context: &RuleContext<'_>, relation: &RelationNam
         RelationKind::ForeignTable => ObjectKind::ForeignTable,
         _ => ObjectKind::Table,
     };
-    rest(context).iter().any(|ast| {
-        let Ast::Drop(drop) = &**ast else { return false };
+    drops_later(context, |drop| {
         drop.kind == dropped_as && drop.objects.iter().any(|object| means(context, &object.name, relation))
     })
 }

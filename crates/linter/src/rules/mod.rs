@@ -18,7 +18,7 @@ pub mod refusal;
 pub mod schema;
 pub mod security;
 mod text;
-mod timeouts;
+pub(crate) mod timeouts;
 pub mod transaction;
 mod users;
 

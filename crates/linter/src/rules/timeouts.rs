@@ -6,7 +6,7 @@ use pgvet_model::catalog::RelationKind;
 use pgvet_model::effect::Lock;
 use pgvet_model::migration::Migration;
 use pgvet_model::session::HeldLock;
-use pgvet_syntax::ast::{Ast, Discard, Literal, LockMode, Setting, Transaction};
+use pgvet_syntax::ast::{Ast, Discard, Literal, Setting, Transaction};
 use pgvet_syntax::source::TextRange;
 use pgvet_syntax::statement::Statement;
 
@@ -30,7 +30,13 @@ pub(crate) enum Lost {
 
 /// What the migration did to `lock_timeout` last, where that means that it is off.
 pub(crate) fn lost(context: &RuleContext<'_>) -> Option<(Lost, TextRange)> {
-    let mut walk = before(context.migration, context.outer().start, context.earlier);
+    let end = context.outer().start;
+    let mut known = context.endings.timeouts.borrow_mut();
+    let is_before = |read: &TimeoutsRead| read.file == context.file && read.end <= end;
+    let mut read = known.take().filter(is_before).unwrap_or_else(|| TimeoutsRead::new(context.file));
+    read.go_on(context.migration, end, context.earlier);
+    let mut walk = read.walk;
+    *known = Some(read);
     if let Some(code) = &context.code {
         walk.in_block = true;
         for run in code.earlier {
@@ -41,12 +47,38 @@ pub(crate) fn lost(context: &RuleContext<'_>) -> Option<(Lost, TextRange)> {
     walk.lost
 }
 
-/// What the statements of a migration before `end` did, which have run all this.
-fn before(migration: &Migration<'_>, end: u32, ran: &[Earlier]) -> Walk {
-    let mut walk = Walk { in_block: false, local: false, set_in_block: false, set: false, lost: None };
-    let statements: Vec<&Statement> = migration.statements().collect();
-    for (at, statement) in statements.iter().enumerate().take_while(|(_, statement)| statement.range.start < end) {
-        let sent = migration.sent(&statements, at);
+/// How far a migration was read: whoever asks at each of its statements reads it once.
+#[derive(Debug)]
+pub(crate) struct TimeoutsRead {
+    file: u32,
+    /// The statements that begin before this were read.
+    end: u32,
+    /// How many these are.
+    count: usize,
+    walk: Walk,
+}
+
+impl TimeoutsRead {
+    fn new(file: u32) -> Self {
+        let walk = Walk { in_block: false, local: false, set_in_block: false, set: false, lost: None };
+        Self { file, end: 0, count: 0, walk }
+    }
+
+    /// Reads the statements before `end`, which have run all this.
+    fn go_on(&mut self, migration: &Migration<'_>, end: u32, ran: &[Earlier]) {
+        let statements = migration.own_statements();
+        let count = statements.partition_point(|statement| statement.range.start < end);
+        for at in self.count..count {
+            self.walk.go_through(migration, statements, at, ran);
+        }
+        (self.count, self.end) = (count, end);
+    }
+}
+
+impl Walk {
+    fn go_through(&mut self, migration: &Migration<'_>, statements: &[Statement], at: usize, ran: &[Earlier]) {
+        let (walk, statement) = (self, &statements[at]);
+        let sent = migration.sent(statements, at);
         walk.in_block |= sent.opens;
         let first = ran.partition_point(|run| run.outer < statement.range.start);
         let here = ran[first..].iter().take_while(|run| run.outer == statement.range.start);
@@ -60,9 +92,9 @@ fn before(migration: &Migration<'_>, end: u32, ran: &[Earlier]) -> Walk {
             walk.in_block = false;
         }
     }
-    walk
 }
 
+#[derive(Debug, Clone, Copy)]
 struct Walk {
     in_block: bool,
     /// The value that is in effect was set with SET LOCAL.
@@ -169,9 +201,7 @@ pub(crate) fn first_strong_lock<'c>(context: &RuleContext<'c>) -> Option<&'c Loc
     }
     let held = |lock: &Lock| {
         let block = context.session.block.as_ref();
-        block.is_some_and(|block| {
-            block.locks.iter().any(|held| held.relation == lock.relation.oid && held.mode >= lock.mode)
-        })
+        block.is_some_and(|block| block.locks.holds(lock.relation.oid, lock.mode))
     };
     context.effects.locks.iter().find(|lock| {
         lock.mode.blocks_writes()
@@ -185,14 +215,13 @@ pub(crate) fn first_strong_lock<'c>(context: &RuleContext<'c>) -> Option<&'c Loc
 pub(crate) fn waited_before(context: &RuleContext<'_>) -> bool {
     let is_strong = |held: &HeldLock| {
         let kind = context.before.get_relation(held.relation).map(|relation| relation.kind);
-        held.exposed && held.mode >= LockMode::Share && kind.is_none_or(stops_queries) && !is_nowait(context, held)
+        kind.is_none_or(stops_queries) && !is_nowait(context, held)
     };
-    context.session.block.as_ref().is_some_and(|block| block.locks.iter().any(is_strong))
+    context.session.block.as_ref().is_some_and(|block| block.locks.strong().any(is_strong))
 }
 
 fn is_nowait(context: &RuleContext<'_>, held: &HeldLock) -> bool {
-    let mut statements = context.migration.statements();
-    let statement = statements.find(|statement| statement.range == held.place.range);
+    let statement = context.migration.statement_at(held.place.range);
     statement.is_some_and(|statement| matches!(statement.ast(), Some(Ast::LockTable(lock)) if lock.nowait))
 }
 
@@ -212,7 +241,11 @@ mod tests {
         let source = SourceFile::new("m.sql".into(), text.into());
         let file = parse_file(source);
         let migration = Migration { transaction, ..Migration::new(&file) };
-        before(&migration, text.len() as u32, &[]).lost.map(|(why, _)| why)
+        let mut read = TimeoutsRead::new(0);
+        for end in [0, text.len() as u32 / 2, text.len() as u32] {
+            read.go_on(&migration, end, &[]);
+        }
+        read.walk.lost.map(|(why, _)| why)
     }
 
     #[test]

@@ -162,6 +162,20 @@ pub fn extension(name: &str) -> Option<&'static Extension> {
     extensions::EXTENSIONS.iter().find(|row| row.name == name)
 }
 
+/// Extensions of PostgreSQL that bring a language, or let one read the type of another extension. They make nothing
+/// else.
+///
+/// Source: PostgreSQL 14 to 18, `src/pl/*/*.control` and `contrib/*_plperl*`, `contrib/*_plpython*`.
+const LANGUAGES: [&str; 8] =
+    ["plperl", "plperlu", "plpgsql", "plpython2u", "plpython3u", "plpythonu", "pltcl", "pltclu"];
+
+/// Whether the extension is one of PostgreSQL, so that what its script makes is known.
+pub fn is_of_postgresql(extension_name: &str) -> bool {
+    let is_language = |name: &str| LANGUAGES.contains(&name);
+    let is_transform = extension_name.split_once('_').is_some_and(|(_, language)| is_language(language));
+    extension(extension_name).is_some() || is_language(extension_name) || is_transform
+}
+
 /// The rows for which `order` says that they are equal, in a table sorted by it.
 fn equal_range<T>(table: &'static [T], order: impl Fn(&T) -> std::cmp::Ordering) -> &'static [T] {
     let start = table.partition_point(|row| order(row).is_lt());

@@ -2,26 +2,31 @@
 
 use super::{HashMap, QualifiedName};
 use serde::{Deserialize, Serialize};
-use smol_str::SmolStr;
+use smol_str::{SmolStr, format_smolstr};
 use std::sync::Arc;
 
 /// A persistent map from names in schemas. A change copies the nodes on its path, each with 32 entries, so entries are
 /// kept small: the names are beside them.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(bound(serialize = "V: Clone + Serialize", deserialize = "V: Clone + Deserialize<'de>"))]
-pub(super) struct ByName<V>(HashMap<Arc<QualifiedName>, V>);
+pub(super) struct ByName<V> {
+    entries: HashMap<Arc<QualifiedName>, V>,
+    /// Up to which number all names are taken that are one of these and a number: whoever makes up a name need not try
+    /// them all.
+    taken_up_to: HashMap<Arc<QualifiedName>, u32>,
+}
 
 impl<V: Clone> ByName<V> {
     pub(super) fn new() -> Self {
-        Self(HashMap::new())
+        Self { entries: HashMap::new(), taken_up_to: HashMap::new() }
     }
 
     pub(super) fn get(&self, schema: &str, name: &str) -> Option<&V> {
-        self.0.get(&key(schema, name))
+        self.entries.get(&key(schema, name))
     }
 
     pub(super) fn get_mut(&mut self, schema: &str, name: &str) -> Option<&mut V> {
-        self.0.get_mut(&key(schema, name))
+        self.entries.get_mut(&key(schema, name))
     }
 
     pub(super) fn contains(&self, schema: &str, name: &str) -> bool {
@@ -29,22 +34,76 @@ impl<V: Clone> ByName<V> {
     }
 
     pub(super) fn insert(&mut self, schema: &SmolStr, name: &SmolStr, value: V) {
-        self.0.insert(Arc::new((schema.clone(), name.clone())), value);
+        self.entries.insert(Arc::new((schema.clone(), name.clone())), value);
+        if let Some((base, number)) = numbered(name)
+            && number == self.taken_up_to(schema, base) + 1
+        {
+            let mut last = number;
+            while self.contains(schema, &format_smolstr!("{base}{}", last + 1)) {
+                last += 1;
+            }
+            self.taken_up_to.insert(Arc::new(key(schema, base)), last);
+        }
     }
 
     pub(super) fn remove(&mut self, schema: &str, name: &str) {
-        self.0.remove(&key(schema, name));
+        self.entries.remove(&key(schema, name));
+        if let Some((base, number)) = numbered(name)
+            && number <= self.taken_up_to(schema, base)
+        {
+            self.taken_up_to.insert(Arc::new(key(schema, base)), number - 1);
+        }
     }
 
     pub(super) fn retain(&mut self, mut keep: impl FnMut(&QualifiedName) -> bool) {
-        self.0.retain(|key, _| keep(key));
+        self.entries.retain(|key, _| keep(key));
+        self.taken_up_to.clear();
     }
 
     pub(super) fn len(&self) -> usize {
-        self.0.len()
+        self.entries.len()
+    }
+
+    /// Returns a number up to which `name1`, `name2` and so on are all taken.
+    pub(super) fn taken_up_to(&self, schema: &str, name: &str) -> u32 {
+        self.taken_up_to.get(&key(schema, name)).copied().unwrap_or(0)
     }
 }
 
 fn key(schema: &str, name: &str) -> QualifiedName {
     (SmolStr::new(schema), SmolStr::new(name))
+}
+
+/// Splits `name12` into `name` and 12, as PostgreSQL puts names together that it makes up.
+fn numbered(name: &str) -> Option<(&str, u32)> {
+    let base = name.trim_end_matches(|character: char| character.is_ascii_digit());
+    let digits = &name[base.len()..];
+    let number = digits.parse().ok().filter(|_| !digits.starts_with('0') && digits.len() < 9)?;
+    Some((base, number))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_known_up_to_the_first_gap() {
+        let mut names = ByName::new();
+        let schema = SmolStr::new("public");
+        let insert = |names: &mut ByName<()>, name: &str| names.insert(&schema, &name.into(), ());
+        let known = |names: &ByName<()>| names.taken_up_to("public", "t_idx");
+        for (name, expected) in
+            [("t_idx", 0), ("t_idx2", 0), ("t_idx3", 0), ("t_idx01", 0), ("t_idx1", 3), ("t_idx5", 3), ("t_idx4", 5)]
+        {
+            insert(&mut names, name);
+            assert_eq!(known(&names), expected, "{name}");
+        }
+        names.remove("public", "t_idx");
+        assert_eq!(known(&names), 5);
+        names.remove("public", "t_idx2");
+        assert_eq!(known(&names), 1);
+        insert(&mut names, "t_idx2");
+        assert_eq!(known(&names), 5);
+        assert_eq!(names.taken_up_to("other", "t_idx"), 0);
+    }
 }

@@ -1,7 +1,7 @@
 //! Which relations may use a function or a type: what a DROP would otherwise look for in every relation.
 
 use super::{Catalog, ConstraintKind, HashMap, Oid, Relation};
-use imbl::{OrdSet, Vector};
+use imbl::OrdSet;
 use pgvet_syntax::ast::{Expr, ExprKind};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use smol_str::SmolStr;
@@ -21,15 +21,15 @@ pub enum Mention {
 pub(super) struct Mentions {
     relations: HashMap<Mention, OrdSet<Oid>>,
     /// Relations that were added or handed out to be changed since the others were read.
-    changed: Vector<Oid>,
+    changed: OrdSet<Oid>,
     /// Nothing was read yet.
     unread: bool,
 }
 
 impl Mentions {
     pub(super) fn note_change(&mut self, relation: Oid) {
-        if self.changed.last() != Some(&relation) {
-            self.changed.push_back(relation);
+        if !self.changed.contains(&relation) {
+            self.changed.insert(relation);
         }
     }
 
@@ -67,11 +67,11 @@ impl Catalog {
         if mentions.unread {
             self.relations.values().for_each(|relation| mentions.read(relation));
         } else {
-            let changed: OrdSet<Oid> = mentions.changed.iter().copied().collect();
+            let changed = mentions.changed.clone();
             changed.iter().filter_map(|oid| self.relations.get(oid)).for_each(|relation| mentions.read(relation));
         }
         mentions.unread = false;
-        mentions.changed = Vector::new();
+        mentions.changed = OrdSet::new();
         self.mentions = mentions;
     }
 

@@ -33,11 +33,23 @@ fn clip(name: &str, mut length: usize) -> &str {
 }
 
 /// Puts a number after the label until the name is free.
-fn first_free(name1: &str, name2: Option<&str>, label: &str, is_taken: impl Fn(&str) -> bool) -> SmolStr {
-    let mut pass = 0u32;
+fn first_free(
+    name1: &str,
+    name2: Option<&str>,
+    label: &str,
+    taken_up_to: impl Fn(&str) -> u32,
+    is_taken: impl Fn(&str) -> bool,
+) -> SmolStr {
+    let numbered = |pass: u32| make_object_name(name1, name2, Some(&format!("{label}{pass}")));
+    let base = make_object_name(name1, name2, Some(label));
+    if !is_taken(&base) {
+        return base.into();
+    }
+    // A long name is cut, the further the longer its number is.
+    let known = taken_up_to(&base);
+    let mut pass = if numbered(known) == format!("{base}{known}") { known + 1 } else { 1 };
     loop {
-        let numbered = if pass == 0 { label.to_owned() } else { format!("{label}{pass}") };
-        let candidate = make_object_name(name1, name2, Some(&numbered));
+        let candidate = numbered(pass);
         if !is_taken(&candidate) {
             return candidate.into();
         }
@@ -56,7 +68,10 @@ impl Catalog {
         schema: &str,
         is_constraint: bool,
     ) -> SmolStr {
-        first_free(name1, name2, label, |candidate| {
+        let of_constraints =
+            |base: &str| if is_constraint { self.constraint_names.taken_up_to(schema, base) } else { 0 };
+        let taken_up_to = |base: &str| self.relation_names.taken_up_to(schema, base).max(of_constraints(base));
+        first_free(name1, name2, label, taken_up_to, |candidate| {
             self.relation_named(schema, candidate).is_some()
                 || (is_constraint && self.constraint_name_exists(schema, candidate))
         })
@@ -71,7 +86,8 @@ impl Catalog {
         schema: &str,
         others: &[SmolStr],
     ) -> SmolStr {
-        first_free(name1, name2, label, |candidate| {
+        let taken_up_to = |base: &str| self.constraint_names.taken_up_to(schema, base);
+        first_free(name1, name2, label, taken_up_to, |candidate| {
             self.constraint_name_exists(schema, candidate) || others.iter().any(|other| other == candidate)
         })
     }
@@ -79,7 +95,13 @@ impl Catalog {
     /// PostgreSQL's `ChooseExtendedStatisticName`.
     pub fn choose_statistics_name(&self, table: &str, columns: &[SmolStr], schema: &str) -> SmolStr {
         let addition = index_name_addition(columns);
-        first_free(table, Some(&addition), "stat", |candidate| self.statistics_named(schema, candidate).is_some())
+        first_free(
+            table,
+            Some(&addition),
+            "stat",
+            |_| 0,
+            |candidate| self.statistics_named(schema, candidate).is_some(),
+        )
     }
 
     /// The name of an array type: the element's with an underscore before it, more of them until it is free.

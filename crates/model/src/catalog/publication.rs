@@ -34,7 +34,7 @@ impl Catalog {
     pub fn publishes(&self, publication: &Publication, table: &Relation) -> bool {
         let is_table = matches!(table.kind, RelationKind::Table | RelationKind::PartitionedTable);
         let is_logged = table.persistence == Persistence::Permanent;
-        let is_listed = |oid: Oid| publication.tables.iter().any(|(listed, _)| *listed == oid);
+        let is_listed = |oid: Oid| publication.tables.contains_key(&oid);
         let in_schema = |schema: &SmolStr| is_logged && publication.schemas.contains(schema);
         let itself = is_logged && publication.all_tables || in_schema(&table.schema) || is_listed(table.oid);
         let parent = || self.get_relation(*table.parents.first().filter(|_| table.is_partition())?);

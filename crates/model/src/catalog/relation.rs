@@ -3,6 +3,7 @@
 use super::{Constraint, Copied, Index, Oid, SqlType};
 use crate::catalog::RelationKind;
 use crate::deployment::Deployment;
+use imbl::OrdMap;
 use pgvet_syntax::ast::{
     Expr, Firing, PartitionBound, PartitionStrategy, Persistence, ReplicaIdentity, TriggerEvents, TriggerTiming,
 };
@@ -238,7 +239,7 @@ pub struct Publication {
     pub all_tables: bool,
     pub schemas: Vec<SmolStr>,
     /// Tables, with their column lists where given.
-    pub tables: Vec<(Oid, Vec<SmolStr>)>,
+    pub tables: OrdMap<Oid, Vec<SmolStr>>,
     /// Whether `publish` names UPDATE, and DELETE. It does if it is not set.
     pub updates: bool,
     pub deletes: bool,

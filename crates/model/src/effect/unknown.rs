@@ -44,6 +44,10 @@ pub enum UnknownReason {
     Rules { relation: SmolStr },
     /// A prepared statement that no statement of the session has prepared.
     PreparedStatement { name: SmolStr },
+    /// The script of an extension that is not part of PostgreSQL.
+    ExtensionScript { extension: SmolStr },
+    /// The function of an event trigger, which later statements fire.
+    EventTrigger { trigger: SmolStr },
     /// A refusal that dynamic SQL before it may have made impossible.
     Doubt,
     /// How many rows CREATE adds to the system catalogs.
@@ -86,7 +90,9 @@ impl UnknownReason {
             | Self::Owned
             | Self::MissingFunction { .. }
             | Self::Rules { .. }
-            | Self::PreparedStatement { .. } => true,
+            | Self::PreparedStatement { .. }
+            | Self::ExtensionScript { .. }
+            | Self::EventTrigger { .. } => true,
             Self::Limit(Limit::Statements(_))
             | Self::DynamicNames
             | Self::Doubt
@@ -125,6 +131,10 @@ impl fmt::Display for UnknownReason {
             Self::MissingFunction { function } => write!(f, "no statement defines `{function}`"),
             Self::Rules { relation } => write!(f, "the rules of `{relation}` are not followed"),
             Self::PreparedStatement { name } => write!(f, "no statement before it prepares `{name}`"),
+            Self::ExtensionScript { extension } => write!(f, "the script of extension `{extension}` is not known"),
+            Self::EventTrigger { trigger } => {
+                write!(f, "which later statements fire the event trigger `{trigger}` is not followed")
+            }
             Self::Doubt => f.write_str("dynamic SQL before it may have changed what it uses"),
             Self::CatalogRows { relation } => {
                 write!(f, "the catalog rows of `{relation}` are not known, because its columns are not")

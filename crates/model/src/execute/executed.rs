@@ -3,7 +3,7 @@
 use super::{Executor, Run};
 use crate::catalog::{Catalog, Oid};
 use crate::effect::{Effects, Failure, Limit, UnknownReason};
-use crate::session::{Change, HeldLock, Place, Session};
+use crate::session::{Change, Changes, HeldLock, HeldLocks, Place, Session};
 use pgvet_syntax::ast::Ast;
 use pgvet_syntax::lexer::{Token, tokenize};
 use pgvet_syntax::plpgsql::SqlText;
@@ -99,8 +99,8 @@ pub struct Recorder {
     caught: Vec<Executed>,
     /// Effects of recorded statements, with the ranges of the text that is being run.
     inside: Effects,
-    locks: Vec<HeldLock>,
-    changes: Vec<Change>,
+    locks: HeldLocks,
+    changes: Changes,
     /// Whether a recorded statement did more than change the catalog and a few rows.
     worked: bool,
     /// Triggers belong to the statement that fires them.
@@ -265,8 +265,8 @@ impl Executor<'_> {
             session.begin(false, self.transaction, self.place, &self.catalog);
         }
         if let Some(block) = &mut session.block {
-            block.locks.extend(self.recorder.locks.iter().cloned());
-            block.changes.extend(self.recorder.changes.iter().cloned());
+            block.locks.append(&self.recorder.locks);
+            block.changes.append(&self.recorder.changes);
             block.worked |= self.recorder.worked;
         }
         session
@@ -275,8 +275,7 @@ impl Executor<'_> {
     fn note_locks(&mut self, effects: &Effects, code: &CodeText, statement: TextRange) {
         let place = Place { range: code.shown.range(statement), ..self.place };
         for lock in &effects.locks {
-            let held = |held: &HeldLock| held.relation == lock.relation.oid && held.mode >= lock.mode;
-            if !self.recorder.locks.iter().any(held) {
+            if !self.recorder.locks.holds(lock.relation.oid, lock.mode) {
                 self.recorder.locks.push(HeldLock::new(lock, place, code.shown.range(lock.range)));
             }
         }

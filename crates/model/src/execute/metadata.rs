@@ -1,8 +1,9 @@
 //! Statistics, extensions and schemas.
 
 use super::{Executor, Run, fail};
+use crate::builtin;
 use crate::catalog::{Column, RelationKind, search_path_value};
-use crate::effect::{ChangeAction, ChangedObject};
+use crate::effect::{ChangeAction, ChangedObject, UnknownReason};
 use crate::session::SettingValue;
 use pgvet_syntax::ast::{
     Ast, CreateExtension, CreateOther, CreateSchema, CreateStatistics, Expr, ExprKind, LockMode, ObjectName,
@@ -103,6 +104,10 @@ impl Executor<'_> {
         self.catalog.add_extension(create.name.text.clone(), schema);
         let object = ChangedObject::Extension { name: create.name.text.clone() };
         self.change_object(object, ChangeAction::Create, create.name.range);
+        if !builtin::is_of_postgresql(&create.name.text) {
+            let reason = UnknownReason::ExtensionScript { extension: create.name.text.clone() };
+            self.skip_code(reason, create.name.range, true);
+        }
         Ok(())
     }
 
@@ -119,6 +124,10 @@ impl Executor<'_> {
         let makes_slot = create.tag == "CREATE SUBSCRIPTION" && !off("create_slot") && !off("connect");
         if matches!(create.tag, "CREATE AGGREGATE" | "CREATE OPERATOR" | "CREATE CAST" | "CREATE LANGUAGE") {
             self.catalog.note_more_code();
+        }
+        if let ("CREATE EVENT TRIGGER", Some(name)) = (create.tag, &create.name) {
+            let reason = UnknownReason::EventTrigger { trigger: name.name.text.clone() };
+            self.skip_code(reason, name.range(), true);
         }
         if refuses || makes_slot {
             let range = create.name.as_ref().map_or(self.place.range, ObjectName::range);

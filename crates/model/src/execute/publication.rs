@@ -21,7 +21,14 @@ impl Executor<'_> {
         }
         let (tables, schemas) = self.publication_objects(&create.objects)?;
         let all_tables = create.all_tables;
-        let mut publication = Publication { name, all_tables, schemas, tables, updates: true, deletes: true };
+        let mut publication = Publication {
+            name,
+            all_tables,
+            schemas,
+            tables: tables.into_iter().collect(),
+            updates: true,
+            deletes: true,
+        };
         set_options(&mut publication, &create.options);
         self.catalog.set_publication(publication);
         let object = ChangedObject::Publication { name: create.name.text.clone() };
@@ -48,7 +55,7 @@ impl Executor<'_> {
             PublicationAction::Drop => ChangeAction::Drop,
         };
         self.change_object(ChangedObject::Publication { name: name.text.clone() }, action, name.range);
-        let member = |oid: Oid| publication.tables.iter().any(|(known, _)| *known == oid);
+        let member = |oid: Oid| publication.tables.contains_key(&oid);
         match alter.action {
             PublicationAction::Add => {
                 if let Some((oid, _)) = tables.iter().find(|(oid, _)| member(*oid)) {
@@ -65,7 +72,7 @@ impl Executor<'_> {
                     let reason = format!("relation \"{table}\" is not part of the publication");
                     return fail("42704", reason, name.range);
                 }
-                publication.tables.retain(|(oid, _)| !tables.iter().any(|(dropped, _)| dropped == oid));
+                tables.iter().for_each(|(oid, _)| drop(publication.tables.remove(oid)));
                 publication.schemas.retain(|schema| !schemas.contains(schema));
             }
             PublicationAction::Set if alter.objects.is_empty() => set_options(&mut publication, &alter.options),
@@ -76,7 +83,7 @@ impl Executor<'_> {
                         self.lock(*oid, LockMode::ShareUpdateExclusive, LockCause::Dependent, name.range);
                     }
                 }
-                publication.tables = tables;
+                publication.tables = tables.into_iter().collect();
                 publication.schemas = schemas;
             }
         }

@@ -51,7 +51,9 @@ const FUNCTIONS: &[(&str, Reach)] = &[
 impl Executor<'_> {
     /// Notes what the words of a statement show. What its code does is noted where that runs.
     pub(super) fn note_reach(&mut self, ast: &Ast) {
-        if let Ast::Copy(Copy { beyond: Some(CopyBeyond::Program), .. }) = ast {
+        if let Ast::Copy(copy) = ast
+            && let Copy { beyond: Some(CopyBeyond::Program), .. } = &**copy
+        {
             self.skip_code(UnknownReason::Program, TextRange::default(), true);
         }
         if let Some(reach) = reach(ast) {

@@ -1,10 +1,13 @@
 //! Trial runs of statements on a copy of the catalog.
 
+use super::Outline;
 use crate::catalog::{Catalog, Oid, SearchPath, search_path_value};
 use crate::effect::Effects;
 use crate::execute::{Tried, try_statement};
+use crate::migration::Migration;
 use crate::session::{Place, Session, SettingValue};
 use crate::version::{PgVersion, Target};
+use pgvet_linter::rules::timeouts::TimeoutsRead;
 use pgvet_syntax::ast::{Ast, ObjectName, Set};
 use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
@@ -87,6 +90,9 @@ impl Trial {
 pub struct Endings {
     catalogs: RefCell<Vec<(Ending, Catalog)>>,
     later: RefCell<Option<Later>>,
+    outline: RefCell<Option<(u32, Rc<Outline>)>>,
+    /// How far a migration was read for what it does to `lock_timeout`.
+    pub(crate) timeouts: RefCell<Option<TimeoutsRead>>,
 }
 
 /// The statements that a migration will run after a statement of a file.
@@ -95,6 +101,8 @@ struct Later {
     file: u32,
     after: u32,
     statements: Rc<[(u32, Arc<Ast>)]>,
+    /// Those of them that drop something.
+    drops: Rc<[(u32, Arc<Ast>)]>,
 }
 
 /// The end of what begins in a migration.
@@ -127,8 +135,30 @@ impl Endings {
             return Rc::clone(&later.statements);
         }
         let statements: Rc<[_]> = run().into();
-        *self.later.borrow_mut() = Some(Later { file, after: start, statements: Rc::clone(&statements) });
+        let drops = statements.iter().filter(|(_, ast)| matches!(**ast, Ast::Drop(_))).cloned().collect();
+        *self.later.borrow_mut() = Some(Later { file, after: start, statements: Rc::clone(&statements), drops });
         statements
+    }
+
+    /// Those of [`Endings::later`] that drop something.
+    pub(crate) fn later_drops(
+        &self,
+        file: u32,
+        start: u32,
+        run: impl FnOnce() -> Vec<(u32, Arc<Ast>)>,
+    ) -> Rc<[(u32, Arc<Ast>)]> {
+        self.later(file, start, run);
+        self.later.borrow().as_ref().map(|later| Rc::clone(&later.drops)).unwrap_or_default()
+    }
+
+    /// What kinds of statements the migration with this index has, and where.
+    pub(crate) fn outline(&self, file: u32, migration: &Migration<'_>) -> Rc<Outline> {
+        if let Some((_, outline)) = self.outline.borrow().as_ref().filter(|(known, _)| *known == file) {
+            return Rc::clone(outline);
+        }
+        let outline = Rc::new(Outline::of(migration));
+        *self.outline.borrow_mut() = Some((file, Rc::clone(&outline)));
+        outline
     }
 }
 

@@ -12,6 +12,7 @@ mod lock_mode;
 mod name;
 mod object;
 mod query;
+mod rare;
 mod table;
 mod visit;
 
@@ -25,6 +26,7 @@ pub use lock_mode::LockMode;
 pub use name::*;
 pub use object::*;
 pub use query::*;
+pub use rare::Rare;
 pub use table::*;
 pub use visit::Part;
 
@@ -62,9 +64,9 @@ pub enum Ast {
     #[serde(skip)]
     CreateType(CreateType),
     #[serde(skip)]
-    CreateDomain(CreateDomain),
+    CreateDomain(Box<CreateDomain>),
     #[serde(skip)]
-    AlterDomain(AlterDomain),
+    AlterDomain(Box<AlterDomain>),
     #[serde(skip)]
     AlterEnum(AlterEnum),
     #[serde(skip)]
@@ -74,11 +76,11 @@ pub enum Ast {
     #[serde(skip)]
     CreateTrigger(Box<CreateTrigger>),
     #[serde(skip)]
-    CreateRule(CreateRule),
+    CreateRule(Box<CreateRule>),
     #[serde(skip)]
-    CreatePolicy(CreatePolicy),
+    CreatePolicy(Box<CreatePolicy>),
     #[serde(skip)]
-    AlterPolicy(AlterPolicy),
+    AlterPolicy(Box<AlterPolicy>),
     #[serde(skip)]
     CreatePublication(CreatePublication),
     #[serde(skip)]
@@ -121,7 +123,7 @@ pub enum Ast {
     Reindex(Reindex),
     // Queries
     #[serde(skip)]
-    Copy(Copy),
+    Copy(Box<Copy>),
     #[serde(skip)]
     Explain(Explain),
     #[serde(skip)]
@@ -143,7 +145,7 @@ pub enum Ast {
     #[serde(skip)]
     Do(Do),
     #[serde(skip)]
-    Call(Call),
+    Call(Box<Call>),
     /// Takes no lock on a user's relation and changes nothing that the model knows, for example CREATE ROLE or LISTEN.
     /// Holds PostgreSQL's name of the node.
     #[serde(skip)]

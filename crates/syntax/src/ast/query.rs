@@ -1,6 +1,6 @@
 //! Queries and data changes.
 
-use super::{Expr, Name, ObjectName};
+use super::{Expr, Name, ObjectName, Rare};
 use crate::source::TextRange;
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
@@ -11,8 +11,8 @@ pub struct Query {
     pub with: Option<With>,
     pub body: QueryBody,
     pub order_by: Vec<Expr>,
-    pub limit: Option<Expr>,
-    pub offset: Option<Expr>,
+    pub limit: Rare<Expr>,
+    pub offset: Rare<Expr>,
     pub locking: Vec<RowLocking>,
     pub range: TextRange,
 }
@@ -20,7 +20,8 @@ pub struct Query {
 impl Query {
     /// A query that is nothing but its body.
     pub(crate) fn of_body(body: QueryBody, range: TextRange) -> Self {
-        Self { with: None, body, order_by: Vec::new(), limit: None, offset: None, locking: Vec::new(), range }
+        let (order_by, locking) = (Vec::new(), Vec::new());
+        Self { with: None, body, order_by, limit: Rare::NONE, offset: Rare::NONE, locking, range }
     }
 }
 
@@ -46,11 +47,11 @@ pub struct Select {
     /// DISTINCT, and the expressions of DISTINCT ON.
     pub distinct: Option<Vec<Expr>>,
     pub targets: Vec<Target>,
-    pub into: Option<IntoClause>,
+    pub into: Rare<IntoClause>,
     pub from: Vec<FromItem>,
     pub filter: Option<Expr>,
     pub group_by: Vec<Expr>,
-    pub having: Option<Expr>,
+    pub having: Rare<Expr>,
     /// Partition and order expressions of the WINDOW clause.
     pub windows: Vec<Expr>,
 }

@@ -43,6 +43,9 @@ const EMPTY: &str = "the tables have only the rows that the migrations insert, s
 const SHARED_NETWORK: &str = "this server has no network of its own: programs that a migration starts, and connections \
                               that it makes with its own options, reach other machines";
 
+const SHARED_PROCESSES: &str =
+    "this server has no processes of its own: programs that a migration starts can outlive the trace";
+
 impl Scratch {
     pub fn new(options: ScratchOptions) -> Self {
         Self { options, server: None, created: 0 }
@@ -86,7 +89,10 @@ impl CloneProvider for Scratch {
             }
             let notes = if durable { Vec::new() } else { vec![EMPTY.to_owned()] };
             let version = server.version().to_owned();
-            let announcements = if server.has_own_network() { Vec::new() } else { vec![SHARED_NETWORK.to_owned()] };
+            let announcements =
+                [(server.has_own_network(), SHARED_NETWORK), (server.has_own_processes(), SHARED_PROCESSES)];
+            let announcements = announcements.into_iter().filter(|(is_isolated, _)| !is_isolated);
+            let announcements = announcements.map(|(_, text)| text.to_owned()).collect();
             let major = server.major();
             Ok(ServerInfo {
                 major,

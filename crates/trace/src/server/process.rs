@@ -1,7 +1,7 @@
 //! A private server as a child process.
 
 use super::folder::{Folder, SERVER};
-use super::network::Network;
+use super::network::Isolation;
 use super::{Binaries, CopiedData};
 use crate::Error;
 use crate::address::Address;
@@ -19,14 +19,17 @@ use tokio_postgres::{Config, NoTls, SimpleQueryMessage};
 /// A running server that listens on a unix socket only. It stops, and its folder goes away, with this value.
 #[derive(Debug)]
 pub struct Server {
+    /// What was started: the server, or the program that isolates it and ends with it.
     process: Child,
+    /// The server itself.
+    postmaster: Pid,
     /// Data that are elsewhere. They precede the folder, which tells where they are.
     _copied: Option<TempDir>,
     folder: Folder,
     binaries: Binaries,
     user: String,
     port: u16,
-    has_own_network: bool,
+    isolation: Isolation,
 }
 
 /// How a server is set up.
@@ -104,17 +107,18 @@ impl Server {
         user: &str,
         options: &Options,
     ) -> Result<Self, Error> {
-        let network = if options.alone { Network::for_server(&folder, binaries.major) } else { Network::Shared };
-        let process = spawn(binaries, &folder, options, network)?;
+        let isolation = if options.alone { Isolation::for_server(&folder, binaries.major) } else { Isolation::NONE };
+        let (process, postmaster) = spawn(binaries, &folder, options, isolation)?;
         let port = options.port.unwrap_or(PORT);
         let mut server = Self {
             process,
+            postmaster,
             _copied: copied,
             folder,
             binaries: binaries.clone(),
             user: user.to_owned(),
             port,
-            has_own_network: network.is_own(),
+            isolation,
         };
         server.wait_until_ready()?;
         Ok(server)
@@ -122,7 +126,12 @@ impl Server {
 
     /// Whether nothing that it runs reaches another machine.
     pub(crate) fn has_own_network(&self) -> bool {
-        self.has_own_network
+        self.isolation.has_own_network()
+    }
+
+    /// Whether all that it runs ends with it.
+    pub(crate) fn has_own_processes(&self) -> bool {
+        self.isolation.has_own_processes()
     }
 
     pub fn major(&self) -> u8 {
@@ -205,7 +214,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         // SIGQUIT ends every backend at once; the data are thrown away in any case.
-        let _ = kill_process(Pid::from_child(&self.process), Signal::QUIT);
+        let _ = kill_process(self.postmaster, Signal::QUIT);
         let asked = Instant::now();
         while matches!(self.process.try_wait(), Ok(None)) {
             if asked.elapsed() > STOP_LIMIT {
@@ -238,11 +247,11 @@ fn initialize(binaries: &Binaries, folder: &Folder) -> Result<(), Error> {
     Err(Error::new(format!("`initdb` failed: {}", String::from_utf8_lossy(&said).trim())))
 }
 
-fn spawn(binaries: &Binaries, folder: &Folder, options: &Options, network: Network) -> Result<Child, Error> {
+fn spawn(binaries: &Binaries, folder: &Folder, options: &Options, isolation: Isolation) -> Result<(Child, Pid), Error> {
     let log = File::create(log(folder)).map_err(|error| Error::new(format!("cannot write a log: {error}")))?;
     let errors = log.try_clone().map_err(|error| Error::new(format!("cannot write a log: {error}")))?;
     let program = binaries.program("postgres");
-    let mut postgres = network.command(folder, &program);
+    let mut postgres = isolation.command(folder, &program);
     postgres.arg("-D").arg(data(folder)).arg("-k").arg(folder.path()).args(["-c", "listen_addresses="]);
     postgres.arg("-p").arg(options.port.unwrap_or(PORT).to_string());
     if !options.durable {
@@ -256,9 +265,10 @@ fn spawn(binaries: &Binaries, folder: &Folder, options: &Options, network: Netwo
     }
     let (mine, locked) = lock(folder).map_err(|error| Error::new(format!("cannot lock a file: {error}")))?;
     postgres.stdin(locked).stdout(log).stderr(errors);
-    let process = postgres.spawn().map_err(|error| cannot_run(&postgres, folder, &error))?;
-    write_pid(mine, process.id()).map_err(|error| Error::new(format!("cannot write a number: {error}")))?;
-    Ok(process)
+    let mut process = postgres.spawn().map_err(|error| cannot_run(&postgres, folder, &error))?;
+    let postmaster = isolation.process_of(&mut process);
+    write_pid(mine, postmaster).map_err(|error| Error::new(format!("cannot write a number: {error}")))?;
+    Ok((process, postmaster))
 }
 
 /// A file to write to, and the same one to read, locked, for a server and all that it starts.
@@ -270,8 +280,8 @@ fn lock(folder: &Folder) -> std::io::Result<(File, File)> {
     Ok((file, locked))
 }
 
-fn write_pid(mut file: File, pid: u32) -> std::io::Result<()> {
-    file.write_all(pid.to_string().as_bytes())
+fn write_pid(mut file: File, pid: Pid) -> std::io::Result<()> {
+    file.write_all(pid.as_raw_nonzero().to_string().as_bytes())
 }
 
 fn cannot_run(command: &Command, folder: &Folder, error: &std::io::Error) -> Error {

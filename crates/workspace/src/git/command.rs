@@ -73,7 +73,36 @@ impl Git {
         }
         git.neutralised = git.named_programs().map_err(unreadable)?;
         git.index = git.copied_index().map_err(unreadable)?;
+        git.compare_hidden_files().map_err(unreadable)?;
         Ok(git)
+    }
+
+    /// Takes the flags from the copied index that make git say that a file has not changed without looking at it. What a
+    /// sparse checkout leaves out keeps them.
+    ///
+    /// Source: git 2.47, `Documentation/git-update-index`, "Skip-worktree bit" and `--assume-unchanged`.
+    fn compare_hidden_files(&self) -> Result<(), String> {
+        if self.index.is_none() {
+            return Ok(());
+        }
+        let entries = self.run(&["ls-files", "-v", "-z", "--full-name"])?;
+        let flagged = entries.split(|byte| *byte == 0).filter_map(|entry| {
+            let (tag, name) = (*entry.first()?, super::name_of(entry.get(2..)?));
+            let is_sparse = tag.eq_ignore_ascii_case(&b'S');
+            let is_left_out = || fs::symlink_metadata(self.top.join(&name)).is_err();
+            let is_hidden = tag.is_ascii_lowercase() && !is_sparse || is_sparse && !is_left_out();
+            is_hidden.then_some(name)
+        });
+        let flagged: Vec<OsString> = flagged.collect();
+        // A command line has a limit.
+        for names in flagged.chunks(1000) {
+            // One command takes one of the two flags.
+            for flag in ["--no-assume-unchanged", "--no-skip-worktree"] {
+                let options = ["update-index", flag, "--"].map(OsString::from);
+                self.run(&[&options[..], names].concat())?;
+            }
+        }
+        Ok(())
     }
 
     /// `None`: there is no index before the first file is added.

@@ -12,9 +12,18 @@ const LIMIT: u64 = 256 << 20;
 /// Bytes of an entry before its name, without the flags that version 3 adds.
 const ENTRY: usize = 62;
 
+/// A file that git tracks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Entry {
+    /// Relative to the top of the repository.
+    pub(crate) name: PathBuf,
+    /// Whether a sparse checkout leaves it out of the folder (`skip-worktree`).
+    pub(crate) is_left_out: bool,
+}
+
 /// Returns the files that the repository at `top` tracks; none if there is no index that can be read. Of a split index
 /// only the names that it holds itself are known.
-pub(crate) fn names(top: &Path) -> Vec<PathBuf> {
+pub(crate) fn entries(top: &Path) -> Vec<Entry> {
     read(&folder(top).join("index")).and_then(|bytes| parse(&bytes)).unwrap_or_default()
 }
 
@@ -33,28 +42,29 @@ fn read(path: &Path) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-fn parse(bytes: &[u8]) -> Option<Vec<PathBuf>> {
+fn parse(bytes: &[u8]) -> Option<Vec<Entry>> {
     let number = |at: usize| Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
     let (version, count) = (number(4)?, number(8)?);
     if !bytes.starts_with(b"DIRC") || !(2..=4).contains(&version) {
         return None;
     }
-    let mut names = Vec::new();
+    let mut entries = Vec::new();
     let mut previous: Vec<u8> = Vec::new();
     let mut at = 12;
     for _ in 0..count {
         let is_extended = version >= 3 && bytes.get(at + ENTRY - 2)? & 0x40 != 0;
+        let is_left_out = is_extended && bytes.get(at + ENTRY)? & 0x40 != 0;
         let mut start = at + ENTRY + if is_extended { 2 } else { 0 };
         let kept = if version == 4 { previous.len().checked_sub(varint(bytes, &mut start)?)? } else { 0 };
         let length = bytes.get(start..)?.iter().position(|byte| *byte == 0)?;
         previous.truncate(kept);
         previous.extend_from_slice(&bytes[start..start + length]);
-        names.push(PathBuf::from(super::name_of(&previous)));
+        entries.push(Entry { name: PathBuf::from(super::name_of(&previous)), is_left_out });
         let end = start + length;
         // Entries of older versions end in one to eight NUL bytes.
         at = if version == 4 { end + 1 } else { at + (end - at + 8) / 8 * 8 };
     }
-    Some(names)
+    Some(entries)
 }
 
 /// The number of bytes that a name does not share with the previous one.

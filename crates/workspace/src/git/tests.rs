@@ -221,7 +221,7 @@ fn the_index_is_read_in_every_version() {
     repository.git(&["add", "--intent-to-add", "z.sql"]);
     for version in ["3", "4"] {
         repository.git(&["update-index", "--index-version", version]);
-        let mut read = index::names(repository.0.path());
+        let mut read: Vec<PathBuf> = index::entries(repository.0.path()).into_iter().map(|entry| entry.name).collect();
         read.sort();
         let mut expected: Vec<PathBuf> = names.iter().map(PathBuf::from).collect();
         expected.sort();
@@ -229,8 +229,8 @@ fn the_index_is_read_in_every_version() {
     }
     repository.commit();
     repository.git(&["worktree", "add", "-q", "--detach", "tree"]);
-    assert_eq!(index::names(&repository.0.path().join("tree")).len(), names.len());
-    assert_eq!(index::names(Path::new("/nowhere")), Vec::<PathBuf>::new());
+    assert_eq!(index::entries(&repository.0.path().join("tree")).len(), names.len());
+    assert_eq!(index::entries(Path::new("/nowhere")), []);
 }
 
 #[test]
@@ -246,3 +246,26 @@ fn each_repository_is_asked() {
 }
 
 mod hostile;
+
+/// Both flags make git say that a file on disk is as it is in the index.
+#[test]
+fn files_that_flags_hide_from_git_are_compared() {
+    for flag in ["--assume-unchanged", "--skip-worktree"] {
+        let repository = Repository::new();
+        for name in ["1.sql", "2.sql", "3.sql"] {
+            repository.write(name, "SELECT 1;");
+        }
+        repository.commit();
+        repository.git(&["update-index", flag, "1.sql", "2.sql", "3.sql"]);
+        repository.write("2.sql", "DROP TABLE orders;");
+        std::fs::remove_file(repository.0.path().join("3.sql")).unwrap();
+        let index = fs::read(repository.0.path().join(".git/index")).unwrap();
+        for selection in [ChangeSelection::Uncommitted, ChangeSelection::Since("main".to_owned())] {
+            assert_eq!(repository.changed(&selection), ["2.sql"], "{flag}");
+        }
+        let staged = changes(&ChangeSelection::Staged, &BTreeSet::from([repository.0.path().to_owned()])).unwrap();
+        let of_second = identity(&repository.0.path().join("2.sql"));
+        assert_eq!(staged.staged_texts().get(&of_second).map(Vec::as_slice), Some(&b"SELECT 1;"[..]), "{flag}");
+        assert_eq!(fs::read(repository.0.path().join(".git/index")).unwrap(), index, "{flag}");
+    }
+}

@@ -5,7 +5,8 @@ use pgvet_model::runner::{Refusal, RefusalKind};
 use pgvet_syntax::source::TextRange;
 use pgvet_syntax::statement;
 
-/// Statements that the tool would cut apart, or finds unfinished, in one of its sections. `strings` are not cut.
+/// Statements that the tool would cut apart, or finds unfinished, in one of its sections. `strings`, in order and without
+/// overlap, are not cut.
 ///
 /// Source: goose, `internal/sqlparser/parser.go`; sql-migrate, `sqlparse/sqlparse.go`.
 pub(super) fn refusals(
@@ -16,7 +17,10 @@ pub(super) fn refusals(
     strings: &[TextRange],
 ) -> Vec<Refusal> {
     let part = &text[section.as_usize()];
-    let is_string = |at: u32| strings.iter().any(|string| string.start <= at && at < string.end);
+    let is_string = |at: u32| {
+        let before = strings.partition_point(|string| string.start <= at);
+        strings[..before].last().is_some_and(|string| at < string.end)
+    };
     // Only a statement that PostgreSQL treats as one can be cut apart.
     let pieces = if part.contains('$') || part.to_ascii_uppercase().contains("ATOMIC") {
         statement::split(part).pieces
@@ -24,9 +28,9 @@ pub(super) fn refusals(
         Vec::new()
     };
     let whole = |at: u32| {
-        let holds = |range: &TextRange| range.start < at && at < range.end;
-        let statements = pieces.iter().filter(|piece| piece.kind.is_statement());
-        statements.map(|piece| piece.range).find(holds).map(|range| range.shifted(section.start))
+        let before = pieces.partition_point(|piece| piece.range.start < at);
+        let statement = pieces[..before].iter().rev().find(|piece| piece.kind.is_statement())?;
+        (at < statement.range.end).then(|| statement.range.shifted(section.start))
     };
     let mut refusals: Vec<Refusal> = Vec::new();
     let mut last = None;
@@ -42,7 +46,7 @@ pub(super) fn refusals(
         last = (!ends).then(|| TextRange::new(at, at + line.trim_end().len() as u32));
         let end = start + line.trim_end().len() as u32;
         if let Some(range) =
-            whole(end).filter(|range| ends && refusals.iter().all(|known| known.range.end <= range.start))
+            whole(end).filter(|range| ends && refusals.last().is_none_or(|known| known.range.end <= range.start))
         {
             refusals.push(Refusal {
                 kind: RefusalKind::Fails,

@@ -14,6 +14,7 @@ mod offers;
 pub mod outcome;
 pub mod plans;
 mod random;
+mod scaling;
 pub mod scripts;
 mod slowdown;
 mod speed;
@@ -52,6 +53,8 @@ enum Measurement {
     Danger(danger::Arguments),
     /// Run pgvet and squawk in turn over the same files.
     Speed(speed::Arguments),
+    /// Measure with which power of the number of statements, tables, locks and so on the time of a check grows.
+    Scaling(scaling::Arguments),
     /// Measure how long after a keystroke its diagnostics arrive.
     Lsp(lsp::Arguments),
     /// Count the findings of pgvet on public migration histories.
@@ -81,6 +84,7 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
         Measurement::Generated(arguments) => generated::run(arguments),
         Measurement::Danger(arguments) => danger::run(arguments),
         Measurement::Speed(arguments) => speed::run(arguments),
+        Measurement::Scaling(arguments) => scaling::run(arguments),
         Measurement::Lsp(arguments) => lsp::run(arguments),
         Measurement::Findings(arguments) => findings::run(arguments),
         Measurement::Plans(arguments) => plans::run(arguments),

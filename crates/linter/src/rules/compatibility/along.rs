@@ -63,7 +63,7 @@ pub(super) fn publications(catalog: &Catalog, table: &RelationName) -> Vec<Strin
     let publishes = catalog.publications().filter(|publication| {
         publication.all_tables
             || publication.schemas.contains(&table.schema)
-            || publication.tables.iter().any(|(oid, _)| *oid == table.oid)
+            || publication.tables.contains_key(&table.oid)
     });
     publishes.map(|publication| publication.name.to_string()).collect()
 }

@@ -50,11 +50,14 @@ declare_rule! {
     /// - functions that no migration defines, if `SELECT`, `PERFORM` or `CALL` runs them for their effects
     /// - rules of tables and views (`CREATE RULE`)
     /// - prepared statements that the migration did not prepare
+    /// - scripts of extensions that are not part of PostgreSQL (`CREATE EXTENSION`)
+    /// - functions of event triggers: the finding is at `CREATE EVENT TRIGGER`, and none is at the statements that fire it
     ///
     /// ## Severity
     ///
     /// The finding is a warning if the code runs in the migration and could change data or definitions. It has severity
-    /// `info` if a function is only defined, or the code can only read.
+    /// `info` if a function is only defined, the code can only read, or it is the script of an extension, which usually
+    /// creates only objects of its own.
     ///
     /// ## When it is not reported
     ///
@@ -120,7 +123,8 @@ fn was_fired(context: &RuleContext<'_>, reason: &UnknownReason) -> bool {
 fn report<'u>(reporter: &mut Reporter<'_>, reason: &UnknownReason, gaps: impl Iterator<Item = &'u Unknown>) {
     let gaps: Vec<&Unknown> = gaps.collect();
     let Some(first) = gaps.iter().find(|gap| gap.may_change).or(gaps.first()) else { return };
-    let severity = if first.may_change { Severity::Warning } else { Severity::Info };
+    let is_script = matches!(reason, UnknownReason::ExtensionScript { .. });
+    let severity = if first.may_change && !is_script { Severity::Warning } else { Severity::Info };
     let trigger = if first.by_trigger { ", here and at each later statement that fires the trigger" } else { "" };
     let mut finding =
         reporter.report(first.range, format!("{}{trigger}", message(reason))).severity(severity).help(help(reason));
@@ -156,6 +160,15 @@ fn message(reason: &UnknownReason) -> String {
         UnknownReason::MissingFunction { function } => format!("no migration defines `{function}`"),
         UnknownReason::Rules { relation } => format!("the rules of `{relation}` rewrite this statement"),
         UnknownReason::PreparedStatement { name } => format!("no statement of this migration prepares `{name}`"),
+        UnknownReason::ExtensionScript { extension } => {
+            format!("this runs the script of extension `{extension}`, which is not part of PostgreSQL")
+        }
+        UnknownReason::EventTrigger { trigger } => {
+            return format!(
+                "`{trigger}` runs a function at later statements that change definitions, and what it does there is not \
+                 checked"
+            );
+        }
         other => other.to_string(),
     };
     format!("{what}, so what it does is not checked")

@@ -8,7 +8,7 @@ use pgvet_model::catalog::{Catalog, Function, Oid, RelationKind};
 use pgvet_model::deployment::Deployment;
 use pgvet_model::effect::{DataChangeKind, Lock, LockCause};
 use pgvet_model::routine::{Routine, Routines};
-use pgvet_model::session::{Change, TransactionBlock};
+use pgvet_model::session::TransactionBlock;
 use pgvet_syntax::ast::{Ast, FunctionBody, LockMode, Part, Transaction};
 use pgvet_syntax::lexer::quote_identifier;
 use pgvet_syntax::source::TextRange;
@@ -110,9 +110,7 @@ fn at_commit(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
 fn report_upgrades(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let Some(block) = &context.session.block else { return };
     for lock in context.effects.locks.iter().filter(|lock| is_strong(lock.mode, lock.cause, lock.relation.kind)) {
-        let is_of_lock =
-            |change: &&Change| change.relation == lock.relation.oid && change.kind != DataChangeKind::Insert;
-        let mut changes = block.changes.iter().filter(is_of_lock);
+        let mut changes = block.changes.of(lock.relation.oid).filter(|change| change.kind != DataChangeKind::Insert);
         let Some(change) =
             changes.next().filter(|first| first.rows.is_few() && changes.all(|change| change.rows.is_few()))
         else {
@@ -146,7 +144,7 @@ fn at_end(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
 }
 
 fn held(block: &TransactionBlock) -> Vec<Locked> {
-    let strong = block.locks.iter().filter(|held| held.exposed && is_strong(held.mode, held.cause, held.kind));
+    let strong = block.locks.strong().filter(|held| is_strong(held.mode, held.cause, held.kind));
     strong.map(|held| Locked { table: held.relation, range: held.range, statement: held.place.range }).collect()
 }
 

@@ -9,6 +9,7 @@ use pgvet_model::catalog::Oid;
 use pgvet_model::effect::{Lock, LockCause, ScanCause};
 use pgvet_model::session::{HeldLock, Place, TransactionBlock};
 use pgvet_syntax::ast::LockMode;
+use rustc_hash::FxHashSet;
 
 declare_rule! {
     /// One transaction locks many tables that are in use, or adds foreign keys between several pairs of them.
@@ -64,15 +65,19 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     if strong.is_empty() {
         return check_foreign_keys(context, block, reporter);
     }
-    let earlier = locked_tables(block);
+    let limit = context.settings.max_locked_tables;
+    let earlier = locked_tables(block, limit + 1);
+    if earlier.len() > limit {
+        return check_foreign_keys(context, block, reporter);
+    }
     let mut all = earlier.clone();
+    let mut seen: FxHashSet<Oid> = all.iter().map(|(oid, _)| *oid).collect();
     for lock in strong.into_iter().filter(|lock| !is_dropped_later(context, &lock.relation)) {
-        if !all.iter().any(|(oid, _)| *oid == lock.relation.oid) {
+        if seen.insert(lock.relation.oid) {
             all.push((lock.relation.oid, &lock.relation.name));
         }
     }
-    let limit = context.settings.max_locked_tables;
-    if earlier.len() <= limit && all.len() > limit {
+    if all.len() > limit {
         let mut names: Vec<String> = all.iter().take(SHOWN).map(|(_, name)| format!("`{name}`")).collect();
         if all.len() > SHOWN {
             names.push(format!("{} more", all.len() - SHOWN));
@@ -83,7 +88,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             names.join(", ")
         );
         let mut finding = reporter.report(first_words(context), message);
-        let adds_keys = block.locks.iter().any(|lock| lock.cause == LockCause::ForeignKeyAdded && lock.exposed)
+        let adds_keys = block.locks.of_foreign_keys().next().is_some()
             || context.effects.locks.iter().any(|lock| lock.cause == LockCause::ForeignKeyAdded);
         if !block.worked && !context.effects.takes_long() && !adds_keys {
             finding = finding.assuming(Assumption::LongTransaction);
@@ -102,17 +107,20 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     }
 }
 
-/// Tables under ACCESS EXCLUSIVE, partitions not counted.
-fn locked_tables(block: &TransactionBlock) -> Vec<(Oid, &str)> {
+/// The first tables under ACCESS EXCLUSIVE, partitions not counted.
+fn locked_tables(block: &TransactionBlock, at_most: usize) -> Vec<(Oid, &str)> {
     let mut tables: Vec<(Oid, &str)> = Vec::new();
-    for lock in &block.locks {
-        let counts = lock.exposed
-            && lock.mode == LockMode::AccessExclusive
+    let mut seen = FxHashSet::default();
+    for lock in block.locks.strong() {
+        let counts = lock.mode == LockMode::AccessExclusive
             && lock.kind.is_table()
             && !matches!(lock.cause, LockCause::Child | LockCause::Part);
-        if counts && !tables.iter().any(|(oid, _)| *oid == lock.relation) {
+        if counts && seen.insert(lock.relation) {
             let name = lock.name.rsplit_once('.').map_or(lock.name.as_str(), |(_, name)| name);
             tables.push((lock.relation, name));
+            if tables.len() == at_most {
+                break;
+            }
         }
     }
     tables
@@ -137,11 +145,10 @@ fn check_foreign_keys(context: &RuleContext<'_>, block: &TransactionBlock, repor
         return;
     }
     let (Some(target), Some(other)) = (exposed(LockCause::Target), exposed(LockCause::ForeignKeyAdded)) else { return };
-    let earlier = foreign_key_places(block);
+    let earlier = first_foreign_keys(block);
     let [place] = earlier.as_slice() else { return };
     // The same pair again locks nothing new.
-    let held = |oid: Oid| block.locks.iter().any(|lock| lock.relation == oid && lock.mode.blocks_writes());
-    if held(target.relation.oid) && held(other.relation.oid) {
+    if block.locks.blocks_writes(target.relation.oid) && block.locks.blocks_writes(other.relation.oid) {
         return;
     }
     let message = format!(
@@ -154,16 +161,19 @@ fn check_foreign_keys(context: &RuleContext<'_>, block: &TransactionBlock, repor
     finding.help(split_help(context, "this foreign key")).emit();
 }
 
-/// The statements of the transaction that added a foreign key between existing tables.
-fn foreign_key_places(block: &TransactionBlock) -> Vec<Place> {
+/// The first two statements of the transaction that added a foreign key between existing tables.
+fn first_foreign_keys(block: &TransactionBlock) -> Vec<Place> {
     let with = |place: Place, cause: LockCause| {
         let mut locks = block.locks.iter();
         locks.any(|lock: &HeldLock| lock.place == place && lock.cause == cause && lock.exposed && lock.kind.is_table())
     };
     let mut places: Vec<Place> = Vec::new();
-    for lock in block.locks.iter().filter(|lock| lock.cause == LockCause::ForeignKeyAdded && lock.exposed) {
+    for lock in block.locks.of_foreign_keys() {
         if with(lock.place, LockCause::Target) && !places.contains(&lock.place) {
             places.push(lock.place);
+            if places.len() == 2 {
+                break;
+            }
         }
     }
     places

@@ -63,7 +63,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     for lock in context.effects.locks.iter().filter(|lock| lock.cause == LockCause::Target && lock.mode.blocks_writes())
     {
         let name = &lock.relation.name;
-        if let Some(change) = block.changes.iter().find(|change| is_pending(context, lock, change)) {
+        if let Some(change) = block.changes.of(lock.relation.oid).find(|change| is_pending(context, change)) {
             let message = format!(
                 "PostgreSQL refuses this while rows of `{name}` that the transaction wrote await a deferred foreign key check"
             );
@@ -73,9 +73,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             finding.label_in(change.place.file, change.place.range, "the rows are changed here").emit();
             return;
         }
-        let is_bulk = |change: &Change| !change.rows.is_few() && !change.rows.are_of_few();
-        let bulk = |change: &&Change| is_bulk(change) && change.relation == lock.relation.oid;
-        if let Some(change) = block.changes.iter().find(bulk).filter(|_| is_upgrade(context, lock)) {
+        let bulk = |change: &&Change| !change.rows.is_few() && !change.rows.are_of_few();
+        if let Some(change) = block.changes.of(lock.relation.oid).find(bulk).filter(|_| is_upgrade(context, lock)) {
             let message = format!(
                 "after changing the rows of `{name}` the transaction has to wait for {} on the table, and a deadlock \
                  would undo the change",
@@ -92,17 +91,15 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
 
 /// Whether the table is in use, and this is the transaction's first strong lock on it.
 pub(super) fn is_upgrade(context: &RuleContext<'_>, lock: &Lock) -> bool {
-    let mut held = context.session.block.iter().flat_map(|block| &block.locks);
-    lock.relation.visibility.is_exposed()
-        && !held.any(|held| held.relation == lock.relation.oid && held.mode.blocks_writes())
+    let block = context.session.block.as_ref();
+    lock.relation.visibility.is_exposed() && !block.is_some_and(|block| block.locks.blocks_writes(lock.relation.oid))
 }
 
 /// Whether the change queued a check that only runs at COMMIT, so that PostgreSQL treats the table as in use.
 ///
 /// Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `CheckTableNotInUse`.
-fn is_pending(context: &RuleContext<'_>, lock: &Lock, change: &Change) -> bool {
-    change.relation == lock.relation.oid
-        && matches!(context.ast, Ast::AlterTable(_) | Ast::Drop(_) | Ast::Truncate(_))
+fn is_pending(context: &RuleContext<'_>, change: &Change) -> bool {
+    matches!(context.ast, Ast::AlterTable(_) | Ast::Drop(_) | Ast::Truncate(_))
         && has_deferred_key(context, change.relation, change.kind)
         && !checked_since(context, change)
 }

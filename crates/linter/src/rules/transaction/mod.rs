@@ -49,8 +49,8 @@ fn split_help(context: &RuleContext<'_>, what: &str) -> String {
 
 /// The locks of earlier statements of the transaction that make queries of tables in use wait.
 pub(super) fn strong_locks(session: &Session) -> impl Iterator<Item = &HeldLock> {
-    let held = session.block.iter().flat_map(|block| &block.locks);
-    held.filter(|lock| lock.exposed && lock.mode.blocks_writes() && stops_queries(lock.kind))
+    let held = session.block.iter().flat_map(|block| block.locks.strong());
+    held.filter(|lock| stops_queries(lock.kind))
 }
 
 /// The words that open a statement, to point at if the statement as a whole matters.

@@ -50,7 +50,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         if !table.visibility.is_exposed() || !is_new(context, table.oid, constraint) {
             continue;
         }
-        let Some(lock) = block.locks.iter().find(|lock| lock.relation == table.oid && lock.mode.blocks_writes()) else {
+        let Some(lock) = block.locks.of(table.oid).find(|lock| lock.mode.blocks_writes()) else {
             continue;
         };
         let access = if lock.mode.blocks_reads() { "read or write" } else { "write to" };

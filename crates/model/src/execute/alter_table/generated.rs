@@ -71,7 +71,7 @@ impl Executor<'_> {
         let is_check = |kind: &ConstraintKind| matches!(kind, ConstraintKind::Check { .. });
         let what = if relation.constraints.iter().any(|constraint| is_check(&constraint.kind)) {
             "in tables with check constraints"
-        } else if self.catalog.publications().any(|one| one.tables.iter().any(|(published, _)| *published == table)) {
+        } else if self.catalog.publications().any(|one| one.tables.contains_key(&table)) {
             "in tables that are part of a publication"
         } else {
             return Ok(());

@@ -126,7 +126,7 @@ impl Executor<'_> {
             return Ok(());
         }
         // A publication of all tables or of a schema leaves it out from then on.
-        let lists = |publication: &Arc<Publication>| publication.tables.iter().any(|(listed, _)| *listed == table);
+        let lists = |publication: &Arc<Publication>| publication.tables.contains_key(&table);
         let published = self.catalog.publications().any(lists);
         if published && to == Persistence::Unlogged {
             let reason = format!("cannot change table \"{}\" to unlogged because it is published", relation.name);

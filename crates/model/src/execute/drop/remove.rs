@@ -108,14 +108,10 @@ impl Executor<'_> {
     }
 
     fn leave_publications(&mut self, oid: Oid) {
-        let publications: Vec<_> = self
-            .catalog
-            .publications()
-            .filter(|publication| publication.tables.iter().any(|(table, _)| *table == oid))
-            .cloned()
-            .collect();
+        let publications: Vec<_> =
+            self.catalog.publications().filter(|publication| publication.tables.contains_key(&oid)).cloned().collect();
         for mut publication in publications {
-            Arc::make_mut(&mut publication).tables.retain(|(table, _)| *table != oid);
+            Arc::make_mut(&mut publication).tables.remove(&oid);
             self.catalog.set_publication(Arc::unwrap_or_clone(publication));
         }
     }

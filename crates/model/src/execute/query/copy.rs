@@ -69,9 +69,8 @@ impl Executor<'_> {
             return fail("0A000", "cannot perform COPY FREEZE on a partitioned table", range);
         }
         let made_here = relation.birth.transaction == self.transaction && relation.birth.deployment.is_some();
-        let held = self.session.block.iter().flat_map(|block| &block.locks);
-        let may_be_truncated =
-            held.into_iter().any(|lock| lock.relation == table && lock.mode == LockMode::AccessExclusive);
+        let block = self.session.block.as_ref();
+        let may_be_truncated = block.is_some_and(|block| block.locks.holds(table, LockMode::AccessExclusive));
         if made_here || may_be_truncated {
             return Ok(());
         }

@@ -95,7 +95,9 @@ impl Routines<'_> {
 
     /// Whether a statement inserts into a table of this name, and then only from the system catalogs.
     fn inserts(&self, ast: &Ast, table: &str, path: &SearchPath) -> Option<bool> {
-        if let Ast::Copy(Copy { from: true, table: Some(into), .. }) = ast {
+        if let Ast::Copy(copy) = ast
+            && let Copy { from: true, table: Some(into), .. } = &**copy
+        {
             return (into.name.text == table).then_some(false);
         }
         let mut found: Option<bool> = None;

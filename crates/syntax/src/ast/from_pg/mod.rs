@@ -169,7 +169,7 @@ impl Context<'_> {
             Node::DeleteStmt(node) => Ast::Delete(Box::new(self.delete(node, span))),
             Node::MergeStmt(node) => Ast::Merge(Box::new(self.merge(node, span))),
             Node::ReturnStmt(node) => self.return_statement(node, span),
-            Node::CopyStmt(node) => Ast::Copy(self.copy(node, span)),
+            Node::CopyStmt(node) => Ast::Copy(Box::new(self.copy(node, span))),
             Node::ExplainStmt(node) => Ast::Explain(self.explain(node, span)?),
             Node::PrepareStmt(node) => Ast::Prepare(self.prepare(node, span)?),
             Node::ExecuteStmt(node) => Ast::Execute(self.name(span.from(span.start + 1), &node.name)),
@@ -178,7 +178,7 @@ impl Context<'_> {
             Node::VariableSetStmt(node) => Ast::Set(self.set(node, span)),
             Node::DiscardStmt(node) => Ast::Discard(control::discard(node)),
             Node::DoStmt(node) => Ast::Do(self.do_block(node, span)),
-            Node::CallStmt(node) => Ast::Call(self.call(node)?),
+            Node::CallStmt(node) => Ast::Call(Box::new(self.call(node)?)),
             _ => return None,
         })
     }
@@ -195,15 +195,15 @@ impl Context<'_> {
                 let kind = CreateTypeKind::Range(self.options(node.params));
                 Ast::CreateType(self.create_type(node.type_name, kind, span))
             }
-            Node::CreateDomainStmt(node) => Ast::CreateDomain(self.create_domain(node, span)),
-            Node::AlterDomainStmt(node) => Ast::AlterDomain(self.alter_domain(node, span)?),
+            Node::CreateDomainStmt(node) => Ast::CreateDomain(Box::new(self.create_domain(node, span))),
+            Node::AlterDomainStmt(node) => Ast::AlterDomain(Box::new(self.alter_domain(node, span)?)),
             Node::AlterEnumStmt(node) => Ast::AlterEnum(self.alter_enum(node, span)),
             Node::CreateFunctionStmt(node) => Ast::CreateFunction(Box::new(self.create_function(node, span))),
             Node::AlterFunctionStmt(node) => Ast::AlterFunction(self.alter_function(node, span)?),
             Node::CreateTrigStmt(node) => Ast::CreateTrigger(Box::new(self.create_trigger(node, span))),
-            Node::RuleStmt(node) => Ast::CreateRule(self.create_rule(node, span)),
-            Node::CreatePolicyStmt(node) => Ast::CreatePolicy(self.create_policy(node, span)),
-            Node::AlterPolicyStmt(node) => Ast::AlterPolicy(self.alter_policy(node, span)),
+            Node::RuleStmt(node) => Ast::CreateRule(Box::new(self.create_rule(node, span))),
+            Node::CreatePolicyStmt(node) => Ast::CreatePolicy(Box::new(self.create_policy(node, span))),
+            Node::AlterPolicyStmt(node) => Ast::AlterPolicy(Box::new(self.alter_policy(node, span))),
             Node::CreatePublicationStmt(node) => Ast::CreatePublication(self.create_publication(node, span)),
             Node::AlterPublicationStmt(node) => Ast::AlterPublication(self.alter_publication(node, span)),
             Node::CreateSchemaStmt(node) => Ast::CreateSchema(self.create_schema(node, span)),

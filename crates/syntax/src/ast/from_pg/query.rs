@@ -63,8 +63,8 @@ impl Context<'_> {
             with,
             body,
             order_by: self.expressions(select.sort_clause),
-            limit: self.optional(select.limit_count),
-            offset: self.optional(select.limit_offset),
+            limit: self.optional(select.limit_count).into(),
+            offset: self.optional(select.limit_offset).into(),
             locking: select.locking_clause.iter().filter_map(|node| self.row_locking(node)).collect(),
             range: self.range(span),
         }
@@ -203,11 +203,11 @@ impl Context<'_> {
         QueryBody::Select(Box::new(Select {
             distinct: distinct(select).then(|| self.expressions(select.distinct_clause)),
             targets,
-            into,
+            into: into.into(),
             from,
             filter: self.optional(select.where_clause),
             group_by: self.expressions(select.group_clause),
-            having: self.optional(select.having_clause),
+            having: self.optional(select.having_clause).into(),
             windows: select
                 .window_clause
                 .iter()

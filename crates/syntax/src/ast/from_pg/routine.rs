@@ -4,7 +4,7 @@ use super::context::{Context, Span, string};
 use super::name::def_elem;
 use crate::ast::{
     AlterFunction, Ast, CreateFunction, CreateRule, CreateTrigger, FunctionBody, FunctionParameter, ParameterMode,
-    Query, QueryBody, RuleEvent, Select, Signature, Target, TriggerEvents, TriggerTiming,
+    Query, QueryBody, Rare, RuleEvent, Select, Signature, Target, TriggerEvents, TriggerTiming,
 };
 use crate::lexer::TokenKind;
 use crate::source::TextRange;
@@ -103,19 +103,19 @@ impl Context<'_> {
         let select = Select {
             distinct: None,
             targets: vec![target],
-            into: None,
+            into: Rare::NONE,
             from: Vec::new(),
             filter: None,
             group_by: Vec::new(),
-            having: None,
+            having: Rare::NONE,
             windows: Vec::new(),
         };
         Ast::Select(Box::new(Query {
             with: None,
             body: QueryBody::Select(Box::new(select)),
             order_by: Vec::new(),
-            limit: None,
-            offset: None,
+            limit: Rare::NONE,
+            offset: Rare::NONE,
             locking: Vec::new(),
             range: self.range(span),
         }))

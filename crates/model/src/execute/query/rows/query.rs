@@ -34,7 +34,7 @@ impl Executor<'_> {
                 }
             }
         };
-        match &query.limit {
+        match query.limit.as_ref() {
             None => rows,
             Some(limit) => match self.whole_number(limit) {
                 Some(limit) => rows.limited(u64::try_from(limit).ok()),
