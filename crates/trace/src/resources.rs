@@ -130,7 +130,7 @@ mod tests {
                 tokio::time::sleep(Duration::from_secs(1)).await;
                 Ok(())
             };
-            crate::trace::block_on(async { limits.hold(work).await })
+            crate::runtime::block_on(async { limits.hold(work).await })
         };
         let error = run(1).unwrap_err();
         assert!(error.message.contains("of memory for itself"), "{}", error.message);

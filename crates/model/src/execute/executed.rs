@@ -250,8 +250,8 @@ impl Executor<'_> {
 
     /// Whether an earlier statement of the transaction holds a lock on the relation that blocks writes.
     pub(super) fn blocks_writes(&self, oid: Oid) -> bool {
-        let of_block = self.session.block.iter().flat_map(|block| &block.locks);
-        of_block.chain(&self.recorder.locks).any(|held| held.relation == oid && held.mode.blocks_writes())
+        let in_block = self.session.block.as_ref().is_some_and(|block| block.locks.blocks_writes(oid));
+        in_block || self.recorder.locks.iter().any(|held| held.relation == oid && held.mode.blocks_writes())
     }
 
     /// Where the file shows a range of the statement.

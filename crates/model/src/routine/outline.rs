@@ -7,7 +7,7 @@ use std::ops::Range;
 
 /// The statements of a migration by what rules look for; positions in [`Migration::own_statements`].
 #[derive(Debug, Default)]
-pub(crate) struct Outline {
+pub struct Outline {
     /// Those that end a transaction and keep what it did.
     commits: Vec<usize>,
     /// Those that can give a name to a relation or a column, and those that can run code.
@@ -18,7 +18,7 @@ pub(crate) struct Outline {
 }
 
 impl Outline {
-    pub(crate) fn of(migration: &Migration<'_>) -> Self {
+    pub fn of(migration: &Migration<'_>) -> Self {
         let mut outline = Self::default();
         for (at, statement) in migration.own_statements().iter().enumerate() {
             let Some(ast) = statement.ast() else { continue };
@@ -34,20 +34,20 @@ impl Outline {
     }
 
     /// From a position to the end of the transaction there.
-    pub(crate) fn to_commit(&self, from: usize, end: usize) -> Range<usize> {
+    pub fn to_commit(&self, from: usize, end: usize) -> Range<usize> {
         let commit = self.commits[self.commits.partition_point(|at| *at < from)..].first();
         from..commit.copied().unwrap_or(end)
     }
 
-    pub(crate) fn makers(&self, range: &Range<usize>) -> &[usize] {
+    pub fn makers(&self, range: &Range<usize>) -> &[usize] {
         within(&self.makers, range)
     }
 
-    pub(crate) fn drops(&self, range: &Range<usize>) -> &[usize] {
+    pub fn drops(&self, range: &Range<usize>) -> &[usize] {
         within(&self.drops, range)
     }
 
-    pub(crate) fn runs_code(&self, range: &Range<usize>) -> bool {
+    pub fn runs_code(&self, range: &Range<usize>) -> bool {
         !within(&self.calls, range).is_empty()
     }
 }

@@ -7,7 +7,6 @@ use crate::execute::{Tried, try_statement};
 use crate::migration::Migration;
 use crate::session::{Place, Session, SettingValue};
 use crate::version::{PgVersion, Target};
-use pgvet_linter::rules::timeouts::TimeoutsRead;
 use pgvet_syntax::ast::{Ast, ObjectName, Set};
 use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
@@ -91,8 +90,6 @@ pub struct Endings {
     catalogs: RefCell<Vec<(Ending, Catalog)>>,
     later: RefCell<Option<Later>>,
     outline: RefCell<Option<(u32, Rc<Outline>)>>,
-    /// How far a migration was read for what it does to `lock_timeout`.
-    pub(crate) timeouts: RefCell<Option<TimeoutsRead>>,
 }
 
 /// The statements that a migration will run after a statement of a file.
@@ -141,7 +138,7 @@ impl Endings {
     }
 
     /// Those of [`Endings::later`] that drop something.
-    pub(crate) fn later_drops(
+    pub fn later_drops(
         &self,
         file: u32,
         start: u32,
@@ -152,7 +149,7 @@ impl Endings {
     }
 
     /// What kinds of statements the migration with this index has, and where.
-    pub(crate) fn outline(&self, file: u32, migration: &Migration<'_>) -> Rc<Outline> {
+    pub fn outline(&self, file: u32, migration: &Migration<'_>) -> Rc<Outline> {
         if let Some((_, outline)) = self.outline.borrow().as_ref().filter(|(known, _)| *known == file) {
             return Rc::clone(outline);
         }

@@ -95,7 +95,9 @@ impl Layout {
 impl Tool {
     pub(crate) const fn reactions(self) -> Reactions {
         match self {
-            Self::Plain | Self::Liquibase => UNKNOWN,
+            Self::Plain | Self::Liquibase | Self::Tern | Self::Yoyo | Self::PostgresMigrations | Self::Mybatis => {
+                UNKNOWN
+            }
             Self::Goose => unique(
                 refuses("panic: goose: duplicate version … detected"),
                 &Reactions {
@@ -217,6 +219,10 @@ impl Tool {
             Self::NodePgMigrate => "node-pg-migrate",
             Self::GraphileMigrate => "graphile-migrate",
             Self::Postgrator => "Postgrator",
+            Self::Tern => "tern",
+            Self::Yoyo => "yoyo",
+            Self::PostgresMigrations => "postgres-migrations",
+            Self::Mybatis => "MyBatis Migrations",
         })
     }
 }

@@ -1,10 +1,10 @@
 //! A new migration that the migration tool's own list does not name.
 
 use super::{first_word, tool};
-use pgvet_model::incident::{Consequence, IncidentKind};
 use crate::report::Reporter;
 use crate::rule::{MigrationContext, declare_rule};
 use crate::severity::Severity;
+use pgvet_model::incident::{Consequence, IncidentKind};
 
 declare_rule! {
     /// A new migration that the list of the migration tool does not name.
