@@ -70,7 +70,7 @@ pub(crate) fn search(path: &Path, identities: &Identities, problems: &mut Vec<Pr
         problems.append(&mut again);
     }
     let behind_links = linked::behind(path, &walked.links, &found);
-    found.extend(out_of_reach(path, walked.left_out, SkipReason::NotCheckedOut));
+    found.extend(out_of_reach(path, walked.not_checked_out, SkipReason::NotCheckedOut));
     found.extend(out_of_reach(path, behind_links, SkipReason::LinkedFolder));
     found
 }
@@ -140,7 +140,7 @@ struct Walked {
     /// Links to folders, which are not followed: they may form a cycle.
     links: Vec<PathBuf>,
     /// Tracked files with SQL that a sparse checkout does not contain.
-    left_out: Vec<PathBuf>,
+    not_checked_out: Vec<PathBuf>,
 }
 
 /// Returns the SQL files below a folder, and what was not examined.
@@ -166,7 +166,7 @@ fn walk(root: &Path, filter: Filter, identities: &Identities, problems: &mut Vec
     });
     walk.git_ignore(as_git).git_exclude(as_git).git_global(as_git).parents(as_git);
     let boundary = Boundary::of_walk(root);
-    let (mut files, mut links, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut files, mut links, mut not_checked_out) = (Vec::new(), Vec::new(), Vec::new());
     for entry in walk.build() {
         let entry = match entry {
             Ok(entry) => entry,
@@ -187,9 +187,9 @@ fn walk(root: &Path, filter: Filter, identities: &Identities, problems: &mut Vec
     if as_git {
         let known: FxHashSet<PathBuf> = files.iter().map(|(path, _)| path.clone()).collect();
         let is_link = |path: &Path| fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink());
-        for Tracked { path, is_hidden, is_left_out } in tracked_below(root) {
-            if is_left_out && fs::symlink_metadata(&path).is_err() {
-                left_out.push(path);
+        for Tracked { path, is_hidden, is_not_checked_out } in tracked_below(root) {
+            if is_not_checked_out && fs::symlink_metadata(&path).is_err() {
+                not_checked_out.push(path);
             } else if !is_hidden && !known.contains(&path) && path.is_file() {
                 let is_link = is_link(&path);
                 files.push((path, is_link));
@@ -206,7 +206,7 @@ fn walk(root: &Path, filter: Filter, identities: &Identities, problems: &mut Vec
         is_read
     });
     problems.append(&mut unread.lock().unwrap_or_else(PoisonError::into_inner));
-    Walked { files: files.into_iter().map(|(path, _)| path).collect(), links, left_out }
+    Walked { files: files.into_iter().map(|(path, _)| path).collect(), links, not_checked_out }
 }
 
 /// A file with SQL that git tracks.
@@ -214,7 +214,7 @@ struct Tracked {
     path: PathBuf,
     /// Whether it, or a folder below the one that was asked for, is hidden.
     is_hidden: bool,
-    is_left_out: bool,
+    is_not_checked_out: bool,
 }
 
 /// Returns the SQL files below a folder that git tracks, ignored or not.
@@ -225,7 +225,11 @@ fn tracked_below(root: &Path) -> Vec<Tracked> {
     let is_hidden = |path: &Path| path.components().any(|part| part.as_os_str().to_string_lossy().starts_with('.'));
     let below = |entry: index::Entry| {
         let path = top.join(entry.name).strip_prefix(&from_root).ok()?.to_owned();
-        Some(Tracked { is_hidden: is_hidden(&path), path: root.join(path), is_left_out: entry.is_left_out })
+        Some(Tracked {
+            is_hidden: is_hidden(&path),
+            path: root.join(path),
+            is_not_checked_out: entry.is_not_checked_out,
+        })
     };
     index::entries(&top).into_iter().filter(|entry| is_sql(&entry.name)).filter_map(below).collect()
 }

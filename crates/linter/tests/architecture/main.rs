@@ -56,7 +56,7 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
 fn crates() -> Vec<String> {
     entries(&root().join("crates"))
         .iter()
-        .map(|path| path.file_name().unwrap().to_string_lossy().into_owned())
+        .map(|path| path.file_name().unwrap_or_default().to_string_lossy().into_owned())
         .collect()
 }
 

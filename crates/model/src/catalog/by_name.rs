@@ -11,7 +11,7 @@ use std::sync::Arc;
 #[serde(bound(serialize = "V: Clone + Serialize", deserialize = "V: Clone + Deserialize<'de>"))]
 pub(super) struct ByName<V> {
     entries: HashMap<Arc<QualifiedName>, V>,
-    /// Up to which number all names are taken that are one of these and a number: whoever makes up a name need not try
+    /// Up to which number all names are taken that are one of these and a number: code that makes up a name need not try
     /// them all.
     taken_up_to: HashMap<Arc<QualifiedName>, u32>,
 }

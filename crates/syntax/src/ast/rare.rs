@@ -28,6 +28,10 @@ impl<T> Rare<T> {
     pub fn iter(&self) -> std::option::IntoIter<&T> {
         self.as_ref().into_iter()
     }
+
+    pub fn iter_mut(&mut self) -> std::option::IntoIter<&mut T> {
+        self.as_mut().into_iter()
+    }
 }
 
 impl<T> From<Option<T>> for Rare<T> {
@@ -50,6 +54,6 @@ impl<'a, T> IntoIterator for &'a mut Rare<T> {
     type IntoIter = std::option::IntoIter<&'a mut T>;
 
     fn into_iter(self) -> Self::IntoIter {
-        self.as_mut().into_iter()
+        self.iter_mut()
     }
 }

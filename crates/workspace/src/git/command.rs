@@ -78,7 +78,7 @@ impl Git {
     }
 
     /// Takes the flags from the copied index that make git say that a file has not changed without looking at it. What a
-    /// sparse checkout leaves out keeps them.
+    /// sparse checkout excludes keeps them.
     ///
     /// Source: git 2.47, `Documentation/git-update-index`, "Skip-worktree bit" and `--assume-unchanged`.
     fn compare_hidden_files(&self) -> Result<(), String> {
@@ -89,8 +89,8 @@ impl Git {
         let flagged = entries.split(|byte| *byte == 0).filter_map(|entry| {
             let (tag, name) = (*entry.first()?, super::name_of(entry.get(2..)?));
             let is_sparse = tag.eq_ignore_ascii_case(&b'S');
-            let is_left_out = || fs::symlink_metadata(self.top.join(&name)).is_err();
-            let is_hidden = tag.is_ascii_lowercase() && !is_sparse || is_sparse && !is_left_out();
+            let is_not_checked_out = || fs::symlink_metadata(self.top.join(&name)).is_err();
+            let is_hidden = tag.is_ascii_lowercase() && !is_sparse || is_sparse && !is_not_checked_out();
             is_hidden.then_some(name)
         });
         let flagged: Vec<OsString> = flagged.collect();

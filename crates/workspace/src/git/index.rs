@@ -18,7 +18,7 @@ pub(crate) struct Entry {
     /// Relative to the top of the repository.
     pub(crate) name: PathBuf,
     /// Whether a sparse checkout leaves it out of the folder (`skip-worktree`).
-    pub(crate) is_left_out: bool,
+    pub(crate) is_not_checked_out: bool,
 }
 
 /// Returns the files that the repository at `top` tracks; none if there is no index that can be read. Of a split index
@@ -53,13 +53,13 @@ fn parse(bytes: &[u8]) -> Option<Vec<Entry>> {
     let mut at = 12;
     for _ in 0..count {
         let is_extended = version >= 3 && bytes.get(at + ENTRY - 2)? & 0x40 != 0;
-        let is_left_out = is_extended && bytes.get(at + ENTRY)? & 0x40 != 0;
+        let is_not_checked_out = is_extended && bytes.get(at + ENTRY)? & 0x40 != 0;
         let mut start = at + ENTRY + if is_extended { 2 } else { 0 };
         let kept = if version == 4 { previous.len().checked_sub(varint(bytes, &mut start)?)? } else { 0 };
         let length = bytes.get(start..)?.iter().position(|byte| *byte == 0)?;
         previous.truncate(kept);
         previous.extend_from_slice(&bytes[start..start + length]);
-        entries.push(Entry { name: PathBuf::from(super::name_of(&previous)), is_left_out });
+        entries.push(Entry { name: PathBuf::from(super::name_of(&previous)), is_not_checked_out });
         let end = start + length;
         // Entries of older versions end in one to eight NUL bytes.
         at = if version == 4 { end + 1 } else { at + (end - at + 8) / 8 * 8 };

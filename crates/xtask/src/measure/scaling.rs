@@ -57,7 +57,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<String, String> {
 /// The slope of a line through the logarithms of sizes and times, from the first size that takes long enough.
 fn exponent(times: &[(usize, f64)]) -> Option<f64> {
     #[expect(clippy::cast_precision_loss, reason = "counts of things in a file")]
-    let point = |&(count, time): &(usize, f64)| ((count as f64).ln(), time.ln());
+    let point = |&(size, time): &(usize, f64)| ((size as f64).ln(), time.ln());
     let points: Vec<(f64, f64)> = times.iter().filter(|(_, time)| *time >= FLOOR).map(point).collect();
     if points.len() < 2 {
         return None;
