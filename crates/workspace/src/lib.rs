@@ -29,11 +29,11 @@ mod program;
 mod project;
 mod purpose;
 mod read;
+mod rollback;
 mod roots;
 mod skipped;
 mod suppression;
 mod texts;
-mod way_back;
 mod write;
 
 pub use baseline::KnownFinding;

@@ -3,7 +3,7 @@
 use crate::layout::Order;
 use crate::layout::folder::{ExplicitOrder, Orders};
 use crate::layout::numbering::Numberings;
-use crate::way_back;
+use crate::rollback;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -139,9 +139,9 @@ fn key(path: &Path, explicit: Option<&ExplicitOrder>, order: Order) -> Key {
         return plain(&committed, Class::Unversioned, Vec::new(), &file_name);
     }
     let (sequence, name) = place(path);
-    let up = way_back::up_folder(path);
+    let up = rollback::up_folder(path);
     let sequence = up.as_deref().unwrap_or(sequence);
-    let name = way_back::without_direction(path, &name);
+    let name = rollback::without_direction(path, &name);
     let mut key = match (leading_version(name), order) {
         (None, _) => plain(sequence, Class::Unversioned, Vec::new(), name),
         (Some(_), Order::Number { letter: false }) if name.starts_with(['v', 'V']) => {
@@ -151,7 +151,7 @@ fn key(path: &Path, explicit: Option<&ExplicitOrder>, order: Order) -> Key {
         (Some(_), Order::Name) => plain(sequence, Class::Versioned, Vec::new(), &file_name),
         (Some(_), Order::VersionText) => plain(sequence, Class::Versioned, Vec::new(), &version_text(name)),
     };
-    key.undo = way_back::leads_back(path);
+    key.undo = rollback::leads_back(path);
     key
 }
 
@@ -355,7 +355,7 @@ mod tests {
             std::fs::write(at(name), "").unwrap();
         }
         assert_eq!(sort(names.iter().rev().map(|name| at(name)).collect()), names.map(at));
-        let back = names.map(|name| way_back::leads_back(&at(name)));
+        let back = names.map(|name| rollback::leads_back(&at(name)));
         assert_eq!(back, [false, true, false, false, true]);
     }
 

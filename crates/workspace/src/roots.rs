@@ -5,8 +5,8 @@ use crate::discovery::display;
 use crate::git;
 use crate::layout::{self, Folders, Tool};
 use crate::order;
+use crate::rollback;
 use crate::skipped;
-use crate::way_back;
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -123,7 +123,7 @@ fn branch(root: &Path, file: &Path) -> Option<(PathBuf, String)> {
     let is_release = name.contains(|one: char| one.is_ascii_digit()) && !name.to_ascii_lowercase().starts_with("db");
     // The folder is the migration where the file is called the same in each.
     let migration = if file.parent() == Some(sequence.as_path()) { file } else { file.parent()? };
-    let is_down = way_back::leads_back(file);
+    let is_down = rollback::leads_back(file);
     (!is_release && !is_down).then(|| (root.join(name), git::version(migration)))
 }
 

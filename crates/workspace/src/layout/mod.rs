@@ -43,7 +43,7 @@ mod version;
 
 use crate::config::Config;
 use crate::order::{self, FlywayName, PostgratorName};
-use crate::way_back;
+use crate::rollback;
 pub(crate) use annotations::play_escapes;
 use folder::Facts;
 pub(crate) use folder::Folders;
@@ -238,7 +238,8 @@ fn guess_transaction(layout: &mut Layout, path: &Path, text: &str, folders: &Fol
     let runner = folders.unknown_runner(path);
     let unfit = unknown::unfit(text);
     let mut transaction = TransactionMode::Transaction;
-    let is_apart = |code: &RunnerCode| code.knows_concurrently && unfit == Some(Unfit::All);
+    let is_unfit = unfit.is_some_and(Unfit::is_whole);
+    let is_apart = |code: &RunnerCode| code.knows_concurrently && is_unfit;
     layout.known_transaction = match &runner.code {
         Some(code) if !is_apart(code) => {
             transaction = code.transaction;
@@ -251,7 +252,7 @@ fn guess_transaction(layout: &mut Layout, path: &Path, text: &str, folders: &Fol
                 _ => KnownTransaction::Recognized,
             }
         }
-        _ if unfit == Some(Unfit::All) => KnownTransaction::Unlikely,
+        _ if is_unfit => KnownTransaction::Unlikely,
         _ if runner.runs_outside_elsewhere(path, unfit) => KnownTransaction::Doubtful,
         _ => KnownTransaction::Assumed,
     };
@@ -348,14 +349,14 @@ pub(super) fn tool_by_name(path: &Path, name: &str, around: &Facts) -> Option<To
     Some(runner.unwrap_or(Tool::GolangMigrate))
 }
 
-/// Down: what [`way_back::leads_back`] says, Flyway's `U1__x.sql` and `B1__x.sql`, and what the tool's own list of migrations
+/// Down: what [`rollback::leads_back`] says, Flyway's `U1__x.sql` and `B1__x.sql`, and what the tool's own list of migrations
 /// does not hold.
 fn direction(tool: Tool, path: &Path, name: &str, around: &Facts) -> Direction {
     // Databases that have run the versions up to a baseline leave it out. refinery runs what begins with U forward.
     let flyway = FlywayName::parse(name).filter(|_| tool != Tool::Refinery);
     let flyway_leaves_out = flyway
         .is_some_and(|flyway| flyway.kind == 'U' || (flyway.kind == 'B' && around.has_flyway_version_up_to(&flyway)));
-    let leads_back = || way_back::leads_back(path) && around.list_with(path).is_none();
+    let leads_back = || rollback::leads_back(path) && around.list_with(path).is_none();
     if flyway_leaves_out || around.is_not_run(path) || leads_back() { Direction::Down } else { Direction::Up }
 }
 
@@ -528,6 +529,8 @@ mod tests {
         assert_eq!(guessed("b/1_a.sql", &format!("SET lock_timeout = 0; {INDEX}")), (Autocommit, Unlikely));
         assert_eq!(guessed("b/2_b.sql", &both), (Transaction, Assumed));
         assert_eq!(guessed("b/3_c.sql", "SELECT 1;"), (Transaction, Doubtful));
+        assert_eq!(guessed("c/1_a.sql", INDEX), (Autocommit, Unlikely));
+        assert_eq!(guessed("c/2_b.sql", "SELECT 1;"), (Transaction, Assumed));
         assert_eq!(guessed("b/4_d.sql", &format!("BEGIN; {INDEX} COMMIT;")), (Autocommit, Known));
         fs::create_dir(root.path().join(".git")).unwrap();
         write("migrate.go", "//go:embed code/*.sql\nfiles.ReadFile(name); tx, err := pool.Begin(ctx)");

@@ -7,7 +7,7 @@ use crate::identity::Identities;
 use crate::order;
 use crate::project::ProjectFile;
 use crate::read;
-use crate::way_back;
+use crate::rollback;
 use crate::write::Change;
 use pgvet_linter::check::{Direction, TransactionMode};
 use pgvet_linter::fix::with_line_breaks_of;
@@ -46,7 +46,7 @@ pub fn newer(file: &ProjectFile) -> Option<PathBuf> {
 
 fn leads_on(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    !way_back::leads_back(path) && order::is_versioned(path) && !name.starts_with(['U', 'R'])
+    !rollback::leads_back(path) && order::is_versioned(path) && !name.starts_with(['U', 'R'])
 }
 
 const BY_HAND: &str = "leave out `--in-place` and `--out` to see it, and run these statements by hand, each alone";
