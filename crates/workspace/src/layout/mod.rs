@@ -254,7 +254,8 @@ fn guess_transaction(layout: &mut Layout, path: &Path, text: &str, folders: &Fol
     let runner = folders.unknown_runner(path);
     let unfit = unknown::unfit(text);
     let mut transaction = TransactionMode::Transaction;
-    let is_apart = |code: &RunnerCode| code.knows_concurrently && unfit == Some(Unfit::All);
+    let is_unfit = unfit.is_some_and(Unfit::is_whole);
+    let is_apart = |code: &RunnerCode| code.knows_concurrently && is_unfit;
     layout.known_transaction = match &runner.code {
         Some(code) if !is_apart(code) => {
             transaction = code.transaction;
@@ -267,7 +268,7 @@ fn guess_transaction(layout: &mut Layout, path: &Path, text: &str, folders: &Fol
                 _ => KnownTransaction::Recognized,
             }
         }
-        _ if unfit == Some(Unfit::All) => KnownTransaction::Unlikely,
+        _ if is_unfit => KnownTransaction::Unlikely,
         _ if runner.runs_outside_elsewhere(path, unfit) => KnownTransaction::Doubtful,
         _ => KnownTransaction::Assumed,
     };
@@ -542,6 +543,8 @@ mod tests {
         assert_eq!(guessed("b/1_a.sql", &format!("SET lock_timeout = 0; {INDEX}")), (Autocommit, Unlikely));
         assert_eq!(guessed("b/2_b.sql", &both), (Transaction, Assumed));
         assert_eq!(guessed("b/3_c.sql", "SELECT 1;"), (Transaction, Doubtful));
+        assert_eq!(guessed("c/1_a.sql", INDEX), (Autocommit, Unlikely));
+        assert_eq!(guessed("c/2_b.sql", "SELECT 1;"), (Transaction, Assumed));
         assert_eq!(guessed("b/4_d.sql", &format!("BEGIN; {INDEX} COMMIT;")), (Autocommit, Known));
         fs::create_dir(root.path().join(".git")).unwrap();
         write("migrate.go", "//go:embed code/*.sql\nfiles.ReadFile(name); tx, err := pool.Begin(ctx)");

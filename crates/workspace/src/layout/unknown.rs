@@ -19,10 +19,19 @@ pub(super) struct UnknownRunner {
 /// Which statements of a file cannot run in a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unfit {
-    /// All but settings: its author has not written it for a program that opens one.
+    /// The only one of the file. It works with a program that sends each file as one string, too.
+    Lone,
+    /// All but settings. Like the next, it works only statement by statement.
     All,
-    /// Some.
+    /// Some of them.
     Some,
+}
+
+impl Unfit {
+    /// Whether the author has not written the file for a program that opens a transaction.
+    pub(super) fn is_whole(self) -> bool {
+        self != Self::Some
+    }
 }
 
 impl UnknownRunner {
@@ -35,11 +44,12 @@ impl UnknownRunner {
         Self { unfit: unfit.collect(), code: top.and_then(|top| runner_code::find(folder, top)) }
     }
 
-    /// Whether another file of the folder shows that the program opens no transaction for a file like this one. One that
-    /// holds nothing else may be treated apart, and so tells nothing about files in which it stands among others.
+    /// Whether another file of the folder shows that the program opens no transaction for a file like this one. One with
+    /// a single statement says nothing about several, which may be sent as one string. One that holds nothing else may be
+    /// treated apart, and says nothing about files of both sorts.
     pub(super) fn runs_outside_elsewhere(&self, path: &Path, own: Option<Unfit>) -> bool {
         let others = self.unfit.iter().filter(|(name, _)| Some(name.as_os_str()) != path.file_name());
-        others.into_iter().any(|(_, unfit)| *unfit == Unfit::Some || own.is_none())
+        others.into_iter().any(|(_, unfit)| *unfit == Unfit::Some || (*unfit == Unfit::All && own.is_none()))
     }
 }
 
@@ -60,6 +70,7 @@ pub(super) fn unfit(text: &str) -> Option<Unfit> {
     let is_setting = |words: &&Words<'_>| matches!(words.at(0), "SET" | "RESET");
     match unfit.len() {
         0 => None,
+        1 if others.is_empty() => Some(Unfit::Lone),
         _ if others.iter().all(is_setting) => Some(Unfit::All),
         _ => Some(Unfit::Some),
     }
@@ -92,13 +103,13 @@ mod tests {
     #[test]
     fn files_whose_statements_cannot_run_in_a_transaction_are_recognised() {
         for (text, expected) in [
-            ("CREATE INDEX CONCURRENTLY i ON t (a);", Some(Unfit::All)),
+            ("CREATE INDEX CONCURRENTLY i ON t (a);", Some(Unfit::Lone)),
             (
                 "SET lock_timeout = 0;\nDROP INDEX CONCURRENTLY i; CREATE INDEX CONCURRENTLY i ON t (a);",
                 Some(Unfit::All),
             ),
-            ("VACUUM t;", Some(Unfit::All)),
-            ("DO $$ BEGIN UPDATE t SET a = 1; COMMIT; END $$;", Some(Unfit::All)),
+            ("VACUUM t;", Some(Unfit::Lone)),
+            ("DO $$ BEGIN UPDATE t SET a = 1; COMMIT; END $$;", Some(Unfit::Lone)),
             ("ALTER TABLE t ADD COLUMN a int;\nCREATE INDEX CONCURRENTLY i ON t (a);", Some(Unfit::Some)),
             ("BEGIN; CREATE INDEX CONCURRENTLY i ON t (a); COMMIT;", None),
             ("-- CONCURRENTLY\nCREATE INDEX i ON t (a);", None),
@@ -116,6 +127,8 @@ mod tests {
         fs::write(root.path().join("2.sql"), mixed).unwrap();
         assert!(!own(plain) && !own(mixed), "its own statements are not those of another file");
         fs::write(root.path().join("1.sql"), "CREATE INDEX CONCURRENTLY i ON t (a);").unwrap();
+        assert!(!own(plain) && !own(mixed), "it may be sent as one string");
+        fs::write(root.path().join("1.sql"), "SET lock_timeout = 0; CREATE INDEX CONCURRENTLY i ON t (a);").unwrap();
         assert!(own(plain) && !own(mixed));
         fs::write(root.path().join("3.sql"), mixed).unwrap();
         assert!(own(plain) && own(mixed));

@@ -120,6 +120,10 @@ const UNKNOWN_RUNNER_HELP: &str = "move it to a migration of its own, and run th
                                    runs the migrations opens none, set `transaction = \"autocommit\"` under [migrations] \
                                    in pgvet.toml";
 
+const UNLIKELY_TRANSACTION_HELP: &str = "make sure that the program that runs the migrations opens no transaction for this one; \
+                                         if it opens none at all, set `transaction = \"autocommit\"` under [migrations] \
+                                         in pgvet.toml";
+
 /// Reports a statement that would be refused if the program opened a transaction, against what the file suggests.
 fn check_unlikely_transaction(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let runner = &context.migration.runner;
@@ -129,7 +133,7 @@ fn check_unlikely_transaction(context: &RuleContext<'_>, reporter: &mut Reporter
     let path = context.session.settings.search_path();
     let tried = Trial::new(context.before, &path, context.target.version()).run_in_block(context.ast);
     let Some(failure) = tried.fails.filter(|failure| failure.sqlstate == SQLSTATE) else { return };
-    let finding = reporter.report(failure.range, failure.reason).help(UNKNOWN_RUNNER_HELP);
+    let finding = reporter.report(failure.range, failure.reason).help(UNLIKELY_TRANSACTION_HELP);
     finding.assuming(Assumption::of_transaction(context.migration)).emit();
 }
 
