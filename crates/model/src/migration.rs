@@ -112,8 +112,8 @@ impl<'a> Migration<'a> {
     /// The statement of this range.
     pub fn statement_at(&self, range: TextRange) -> Option<&'a Statement> {
         let at = self.parsed.partition_point(|statement| statement.range.start < range.start);
-        let here = self.parsed[at..].iter().take_while(|statement| statement.range.start == range.start);
-        here.into_iter().find(|statement| statement.range == range)
+        let mut here = self.parsed[at..].iter().take_while(|statement| statement.range.start == range.start);
+        here.find(|statement| statement.range == range)
     }
 
     /// The statements that end before an offset, the last one first. Unlike a search through all of them, this costs no more

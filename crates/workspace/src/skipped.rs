@@ -5,11 +5,12 @@ use crate::order;
 use crate::problem::display;
 use crate::roots::{self, Repositories};
 use rustc_hash::{FxHashMap, FxHashSet};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
 /// Why a file with SQL is not checked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SkipReason {
     /// A folder of dependencies or of a build holds it.

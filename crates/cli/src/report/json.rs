@@ -109,7 +109,6 @@ struct JsonProblem<'a> {
 /// Files that were not checked for the same reason.
 #[derive(Debug, Serialize, JsonSchema)]
 struct JsonSkipped {
-    #[schemars(with = "json_schema::SkipReason")]
     reason: SkipReason,
     files: Vec<String>,
 }

@@ -40,9 +40,6 @@ values! {
     Applicability: DisplayOnly, Unsafe, Safe;
     /// The evidence for the finding.
     Evidence: Predicted, Observed;
-    /// Why files are not checked.
-    SkipReason: Dependency, Test, Sample, OtherDatabase, Queries, Parameters, Dump, NoMigration, Excluded, OutsidePaths,
-        Ignored, Hidden;
 }
 
 /// A place in a file. Lines and columns begin with 1, and columns count characters; the offset counts bytes from 0.
