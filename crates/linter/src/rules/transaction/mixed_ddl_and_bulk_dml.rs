@@ -72,7 +72,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             finding.label_in(change.place.file, change.place.range, "the rows are changed here").emit();
             return;
         }
-        let is_bulk = |change: &Change| !change.rows.is_few() && !change.rows.are_of_few();
+        // Nothing shows whether any row refers to the deleted ones.
+        let is_bulk = |change: &Change| !change.rows.is_few() && !change.rows.are_referring();
         let bulk = |change: &&Change| is_bulk(change) && change.relation == lock.relation.oid;
         if let Some(change) = block.changes.iter().find(bulk).filter(|_| is_upgrade(context, lock)) {
             let message = format!(
