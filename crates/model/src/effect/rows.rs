@@ -147,6 +147,11 @@ impl Rows {
         matches!(self.reason, RowsReason::Cascade { of_few: true, .. })
     }
 
+    /// Whether a foreign key changes them, because they refer to deleted rows.
+    pub fn are_referring(&self) -> bool {
+        matches!(self.reason, RowsReason::Cascade { .. })
+    }
+
     /// Whether all or most rows are concerned.
     pub fn is_whole(&self) -> bool {
         self.extent >= Extent::Most

@@ -44,6 +44,7 @@ declare_rule! {
     ///
     /// - tables that the same migration created
     /// - a constraint of the same kind over the same columns existed before
+    /// - the migration drops it again, as a proof for `SET NOT NULL`
     /// - all its columns are new in this deployment, so that deployed code leaves them at their defaults; unless it is
     ///   `CHECK (column IS NOT NULL)` and the column has no default
     ///
@@ -79,7 +80,8 @@ fn check_table(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, table: &R
     };
     for constraint in after.constraints.iter().filter(|constraint| constraint.enforced) {
         let is_meant = !matches!(constraint.kind, ConstraintKind::NotNull { .. }) && constraint.inherited_from == 0;
-        if is_meant && !before.constraints.iter().any(|old| is_as_strict(old, constraint)) {
+        let is_older = || before.constraints.iter().any(|old| is_as_strict(old, constraint));
+        if is_meant && !is_older() && stays(context, table, &constraint.name) {
             let what = format!("the constraint `{}`", constraint.name);
             report(context, reporter, (table, range), after, &what, constraint.columns(), required(constraint));
         }
@@ -94,6 +96,12 @@ fn check_table(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, table: &R
             report(context, reporter, (table, range), after, &what, &columns, None);
         }
     }
+}
+
+/// Whether the constraint is there when the migration has ended, and not only the proof for SET NOT NULL.
+fn stays(context: &RuleContext<'_>, table: &RelationName, name: &SmolStr) -> bool {
+    let end = ahead(context, name, Until::EndOfMigration);
+    end.get_relation(table.oid).is_none_or(|table| table.constraint(name).is_some())
 }
 
 /// Whether an older constraint already demanded the same, as far as kind and columns tell.

@@ -86,7 +86,7 @@ fn lost(context: &MigrationContext<'_>, view: &Relation) -> Vec<String> {
     let name = qualified(&view.schema, &view.name);
     let is_lost = |sql: &str| {
         let accepts = |catalog| accepts(catalog, sql, context.settings.versions.to);
-        accepts(context.before) && !accepts(context.after)
+        accepts(context.before) == Some(true) && accepts(context.after) == Some(false)
     };
     let columns: Vec<String> = (view.columns.iter())
         .filter(|column| has_column(context, view, &column.name))
@@ -115,11 +115,15 @@ fn has_column(context: &MigrationContext<'_>, view: &Relation, column: &str) -> 
     new.is_some_and(|new| context.after.relation(new).column(column).is_some())
 }
 
-fn accepts(catalog: &Catalog, sql: &str, version: PgVersion) -> bool {
-    let Ok(statements) = parse_sql(sql) else { return true };
+/// Whether PostgreSQL accepts the statement; `None` where code that was not analyzed leaves that in doubt.
+fn accepts(catalog: &Catalog, sql: &str, version: PgVersion) -> Option<bool> {
+    let statements = parse_sql(sql).ok()?;
     let path = vec!["public".into()].into();
-    let mut trial = Trial::new(catalog, &path, version);
-    statements.iter().all(|statement| trial.run(statement).fails.is_none())
+    let effects = Trial::new(catalog, &path, version).run(statements.first()?);
+    match effects.fails {
+        Some(_) => Some(false),
+        None => effects.unknown.is_empty().then_some(true),
+    }
 }
 
 /// Whether migrations show that somebody writes through it. GRANT ALL shows nothing.

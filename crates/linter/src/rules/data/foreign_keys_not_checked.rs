@@ -87,10 +87,16 @@ fn is_session_off(context: &RuleContext<'_>) -> bool {
 /// A foreign key that nothing checks for the change: one of the table itself for new values, else one that refers to it.
 fn key(context: &RuleContext<'_>, change: &DataChange) -> Option<(Oid, SmolStr)> {
     let (catalog, table) = (context.after, change.relation.oid);
-    let sets = |columns: &[SmolStr]| match context.ast {
-        // Other statements do not show which columns they set.
-        Ast::Update(update) => update.assignments.iter().any(|one| columns.contains(&one.column.text)),
-        _ => true,
+    // Other statements do not show which columns they set.
+    let assignments = match context.ast {
+        Ast::Update(update) => Some(update.assignments.as_slice()),
+        Ast::Insert(insert) if change.kind == DataChangeKind::Update => {
+            insert.on_conflict.as_ref().and_then(|conflict| conflict.update.as_deref())
+        }
+        _ => None,
+    };
+    let sets = |columns: &[SmolStr]| {
+        assignments.is_none_or(|assignments| assignments.iter().any(|one| columns.contains(&one.column.text)))
     };
     let own = catalog.get_relation(table).filter(|_| change.kind != DataChangeKind::Delete);
     let mut of_table = own.into_iter().flat_map(|table| &table.constraints);

@@ -124,7 +124,7 @@ fn is_work(change: &DataChange) -> bool {
 
 /// Whether a foreign key makes the change, because rows that it refers to are deleted.
 fn is_cascade(change: &DataChange) -> bool {
-    matches!(change.rows.reason, RowsReason::Cascade { .. })
+    change.rows.are_referring()
 }
 
 /// The assumption that there are many rows, with the evidence against it.

@@ -73,7 +73,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             finding.label_in(change.place.file, change.place.range, "the rows are changed here").emit();
             return;
         }
-        let bulk = |change: &&Change| !change.rows.is_few() && !change.rows.are_of_few();
+        // Nothing shows whether any row refers to the deleted ones.
+        let bulk = |change: &&Change| !change.rows.is_few() && !change.rows.are_referring();
         if let Some(change) = block.changes.of(lock.relation.oid).find(bulk).filter(|_| is_upgrade(context, lock)) {
             let message = format!(
                 "after changing the rows of `{name}` the transaction has to wait for {} on the table, and a deadlock \
