@@ -31,7 +31,7 @@ pub(crate) struct Changes {
     submodules: BTreeSet<PathBuf>,
     /// Files with SQL that are no longer where they were.
     deleted: BTreeSet<PathBuf>,
-    /// The texts of the base revision for files with SQL that were edited since, by the identity that they had.
+    /// The texts of the base revision for files with SQL that were edited or deleted since, by the identity that they had.
     before: BTreeMap<PathBuf, Vec<u8>>,
     /// The new identities of files with SQL that have another name, by the old ones.
     renamed: BTreeMap<PathBuf, PathBuf>,
@@ -236,7 +236,7 @@ impl Repository {
                 let new = identity(&self.git.top.join(&name));
                 changes.renamed.insert(identity(&self.git.top.join(&old)), new);
                 edited.extend(before.map(|before| (old, before)));
-            } else if is_file && change == Some(Change::Modified) {
+            } else if is_file && change != Some(Change::Added) {
                 edited.extend(before.map(|before| (name.clone(), before)));
             }
             let is_sql = is_sql(&name);
