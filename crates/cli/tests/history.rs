@@ -107,6 +107,8 @@ fn an_edit_of_an_applied_migration_is_judged_as_the_tool_judges_it() {
         expect(&since_main(&folder), &first, edit, tool);
         write(&folder, &first, &text.replace("CREATE TABLE", "-- why\nCREATE   TABLE"));
         expect(&since_main(&folder), &first, comment, tool);
+        write(&folder, &first, &text.replace("CREATE TABLE", "create table if not exists"));
+        expect(&since_main(&folder), &first, comment, tool);
         // The rollback part runs nowhere on the way forward.
         if text.contains("Down") || text.contains("down") {
             write(&folder, &first, &text.replace("DROP TABLE a", "DROP TABLE IF EXISTS a"));
@@ -193,6 +195,10 @@ fn a_deleted_migration_is_judged_as_the_tool_judges_it() {
         git(&folder, &["rm", "-q", &first]);
         expect(&since_main(&folder), &first, said, tool);
     }
+    // Only comments in the file show the tool.
+    let folder = repository(&[("m/1_a.sql", &migration("dbmate", "a")), ("m/2_b.sql", &migration("dbmate", "b"))]);
+    git(&folder, &["mv", "m/1_a.sql", "m/4_a.sql"]);
+    expect(&since_main(&folder), "m/1_a.sql", "dbmate treats it as new and runs it again", "comments");
     let folder = project("golang-migrate");
     git(&folder, &["rm", "-q", "m/3_c.up.sql"]);
     expect(&since_main(&folder), "m/3_c.up.sql", "golang-migrate refuses to run", "newest");

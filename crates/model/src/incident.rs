@@ -18,7 +18,8 @@ pub struct Incident {
 pub enum IncidentKind {
     /// The text of an applied migration has changed.
     Edited {
-        /// Whether more than comments and white space have changed in what runs.
+        /// Whether more than comments, white space, the case of words and guards such as IF EXISTS have changed in what
+        /// runs.
         changes_sql: bool,
     },
     /// The file of an applied migration has another name.

@@ -31,7 +31,7 @@ pub(crate) struct Changes {
     submodules: BTreeSet<PathBuf>,
     /// Files with SQL that are no longer where they were.
     deleted: BTreeSet<PathBuf>,
-    /// The texts of the base revision for files with SQL that were edited since, by the identity that they had.
+    /// The texts of the base revision for files with SQL that were edited or deleted since, by the identity that they had.
     before: BTreeMap<PathBuf, Vec<u8>>,
     /// The new identities of files with SQL that have another name, by the old ones.
     renamed: BTreeMap<PathBuf, PathBuf>,

@@ -396,7 +396,9 @@ fn project_file(
 ) -> ProjectFile {
     let Source { path, role, database, unknown_order, is_added, past, config, .. } = source;
     let (text, original) = substituted(text, &config);
-    let mut layout = layout::detect(&path, &text.text, folders, &config);
+    // What is gone is told by the text that it had.
+    let shown = past.before.as_deref().filter(|_| past.removed.is_some()).unwrap_or(&text.text);
+    let mut layout = layout::detect(&path, shown, folders, &config);
     let on_disk = original.as_ref().map_or(&text, |original| &original.file);
     let is_judged = role == Role::Reported && encoding.is_none();
     let incidents =

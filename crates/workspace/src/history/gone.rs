@@ -10,6 +10,7 @@ use crate::project::Role;
 use crate::{order, roots, skipped};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Returns a file for each applied migration of a database that is gone, with the identities of all for which it stands.
 /// `sources` are the files of the database, of which there is one at least.
@@ -27,7 +28,8 @@ pub(crate) fn stand_ins(
     };
     let stand_in = |(paths, removed): (Vec<PathBuf>, Removed)| {
         let (path, _) = as_named_below(paths.first()?, named)?;
-        let past = Past { removed: Some(removed), applied: Some(changes.applied()), ..Past::default() };
+        let before = changes.before(paths.first()?).map(|text| Arc::from(String::from_utf8_lossy(text)));
+        let past = Past { before, removed: Some(removed), applied: Some(changes.applied()), ..Past::default() };
         let source = Source::new(path, Role::Reported, config.clone());
         Some((Source { past, database: *database, ..source }, paths))
     };

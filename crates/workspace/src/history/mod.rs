@@ -27,7 +27,7 @@ pub(crate) use versions::compare_versions;
 /// What git says about one file.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Past {
-    /// Its text in the base revision, if it was there and has changed.
+    /// Its text in the base revision, if it was there and has changed or is gone.
     pub(crate) before: Option<Arc<str>>,
     /// Whether the base revision had it under another name.
     pub(crate) is_renamed: bool,

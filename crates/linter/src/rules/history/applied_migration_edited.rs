@@ -40,13 +40,14 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - Without `--since`, `--staged` or `--changed`, because nothing shows what has been applied.
-    /// - If only comments, white space or the rollback part have changed, and the tool ignores edits.
+    /// - If only comments, white space, the case of words, guards such as `IF NOT EXISTS` or the rollback part have changed,
+    ///   and the tool ignores edits.
     /// - For files without a version in their names, repeatable migrations of Flyway, and changelogs of Liquibase.
     ///
     /// It is only possible (`--confidence possible`):
     ///
     /// - with `--staged` and `--changed`, because the migration may be committed on this branch alone
-    /// - if only comments or white space have changed, and no tool is known
+    /// - if only such details have changed, and no tool is known
     "applied-migration-edited", History, Error,
     {}
     migration = check,
