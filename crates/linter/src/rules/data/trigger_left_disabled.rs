@@ -91,7 +91,11 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
             relation
                 .is_some_and(|relation| relation.policies.is_empty() && drops_policy(context, &lasting, &relation.name))
         };
-        if is_gone || off == Off::RowSecurity && is_given_up() {
+        let was_off = || {
+            let before = table.and_then(|table| context.before.get_relation(table.oid));
+            before.is_some_and(|relation| relation.known && !relation.row_security)
+        };
+        if is_gone || off == Off::RowSecurity && (was_off() || is_given_up()) {
             continue;
         }
         let name = table.map_or("", |table| table.name.as_str());

@@ -2,7 +2,9 @@
 
 use crate::report::Reporter;
 use crate::rule::{RoutineContext, RuleContext, declare_rule};
+use crate::rules::text::enumerate;
 use crate::severity::Severity;
+use pgvet_model::catalog::Catalog;
 use pgvet_model::effect::{ChangedObject, Limit, Unknown, UnknownReason};
 use pgvet_syntax::source::TextRange;
 
@@ -97,7 +99,7 @@ fn check_statement(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     for reason in context.effects.unknown_reasons().into_iter().filter(|reason| reason.hides_findings()) {
         let is_known = was_fired(context, reason);
         let is_new = |gap: &&Unknown| gap.reason == *reason && !(gap.by_trigger && (is_known || !gap.may_change));
-        report(reporter, reason, context.effects.unknown.iter().filter(is_new));
+        report(context, reporter, reason, context.effects.unknown.iter().filter(is_new));
     }
     for change in &context.effects.changes {
         if let ChangedObject::Function { oid, .. } = &change.object
@@ -119,22 +121,33 @@ fn was_fired(context: &RuleContext<'_>, reason: &UnknownReason) -> bool {
         || in_code.filter(|unknown| unknown.by_trigger).any(|unknown| unknown.reason == *reason)
 }
 
+/// The installed extensions whose functions are not known.
+fn unknown_extensions(catalog: &Catalog) -> Vec<&str> {
+    let is_known = |name: &str| catalog.known_extensions().iter().any(|known| known.name == name);
+    catalog.extensions().map(|(name, _)| name.as_str()).filter(|name| !is_known(name)).collect()
+}
+
 /// Reports the gaps of one reason as one finding.
-fn report<'u>(reporter: &mut Reporter<'_>, reason: &UnknownReason, gaps: impl Iterator<Item = &'u Unknown>) {
+fn report<'u>(
+    context: &RuleContext<'_>,
+    reporter: &mut Reporter<'_>,
+    reason: &UnknownReason,
+    gaps: impl Iterator<Item = &'u Unknown>,
+) {
     let gaps: Vec<&Unknown> = gaps.collect();
     let Some(first) = gaps.iter().find(|gap| gap.may_change).or(gaps.first()) else { return };
     let is_script = matches!(reason, UnknownReason::ExtensionScript { .. });
     let severity = if first.may_change && !is_script { Severity::Warning } else { Severity::Info };
     let trigger = if first.by_trigger { ", here and at each later statement that fires the trigger" } else { "" };
-    let mut finding =
-        reporter.report(first.range, format!("{}{trigger}", message(reason))).severity(severity).help(help(reason));
+    let message = format!("{}{trigger}", message(context, reason));
+    let mut finding = reporter.report(first.range, message).severity(severity).help(help(reason));
     for other in gaps.iter().filter(|other| other.range != first.range) {
         finding = finding.label(other.range, "this is not analyzed either");
     }
     finding.emit();
 }
 
-fn message(reason: &UnknownReason) -> String {
+fn message(context: &RuleContext<'_>, reason: &UnknownReason) -> String {
     let what = match reason {
         UnknownReason::DynamicSql => "this executes SQL that is only known at run time".to_owned(),
         UnknownReason::DynamicTarget => "this executes SQL for an object that is only known at run time".to_owned(),
@@ -157,7 +170,13 @@ fn message(reason: &UnknownReason) -> String {
         UnknownReason::Owned => "this drops the objects of a role, which no migration lists".to_owned(),
         UnknownReason::Program => "this runs a program on the server".to_owned(),
         UnknownReason::TextFunction { function } => format!("`{function}` runs SQL that it receives as text"),
-        UnknownReason::MissingFunction { function } => format!("no migration defines `{function}`"),
+        UnknownReason::MissingFunction { function } => match unknown_extensions(context.before).as_slice() {
+            [] => format!("no migration defines `{function}`"),
+            names => format!(
+                "`{function}` may belong to {}, whose functions pgvet does not know",
+                enumerate(names.iter().copied())
+            ),
+        },
         UnknownReason::Rules { relation } => format!("the rules of `{relation}` rewrite this statement"),
         UnknownReason::PreparedStatement { name } => format!("no statement of this migration prepares `{name}`"),
         UnknownReason::ExtensionScript { extension } => {

@@ -59,8 +59,10 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let Some(lock) = lock else { return };
     let name = &lock.relation.name;
     if enables && denies_all(context, lock) {
-        let message =
-            format!("`{name}` has no policy: only its owner and superusers can read or write its rows from now on");
+        let message = format!(
+            "`{name}` has no policy: only its owner and roles that bypass row-level security can read or write its rows from \
+                     now on"
+        );
         let help = "create its policies first, or in the same transaction";
         reporter.report(change.range, message).relation(&lock.relation).help(help).emit();
     } else if !lock_timeout_in_effect(context) {

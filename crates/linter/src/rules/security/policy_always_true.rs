@@ -100,10 +100,20 @@ fn report(
         ("delete", _) => ("DELETE", "delete all of its rows"),
         _ => ("privileges", "read and write all of its rows"),
     };
-    let message = format!("policy `{}` lets every role that has {privilege} on `{}` {what}", policy.name, table.name);
+    let users = users(&policy.roles);
+    let message = format!("policy `{}` lets {users} that has {privilege} on `{}` {what}", policy.name, table.name);
     let help = "compare a column with the user, such as `author = auth.uid()` or `owner = current_user`; if everybody \
                may read the rows but not change them, a policy FOR SELECT is enough";
     reporter.report(range, message).help(help).emit();
+}
+
+/// The roles of a policy, in a message.
+fn users(roles: &[SmolStr]) -> String {
+    if roles.is_empty() || roles.iter().any(|role| role == "public") {
+        return "every role".to_owned();
+    }
+    let members = roles.iter().map(|role| format!("`{role}`")).collect::<Vec<_>>().join(" or ");
+    format!("every member of {members}")
 }
 
 /// Whether a later statement of the migration drops or alters the policy, where it is judged again.
