@@ -9,7 +9,7 @@ use crate::meta::Category;
 use crate::passes::{self, Hidden};
 use crate::report::{self, Reporter};
 use crate::rule::{Earlier, MigrationContext, RoutineContext, Rule};
-use crate::rules::{self, lasting::Lasting, timeouts::KnownTimeouts};
+use crate::rules::{self, lasting::Lasting};
 use crate::settings::Settings;
 use crate::severity::Severity;
 use crate::suppression::{self, FoundComment, Suppressed};
@@ -67,14 +67,13 @@ pub(crate) fn report(
     settings: &Settings,
     host: &dyn Host,
 ) -> Outcome {
-    let (reader, endings, timeouts) = (RoutineReader::default(), Endings::default(), KnownTimeouts::default());
+    let (reader, endings) = (RoutineReader::default(), Endings::default());
     let mut checker = Checker {
         migrations,
         settings,
         host,
         reader: &reader,
         endings: &endings,
-        timeouts: &timeouts,
         subjects: Subjects::default(),
         comments: Vec::new(),
         found: Vec::new(),
@@ -104,7 +103,6 @@ struct Checker<'s> {
     host: &'s dyn Host,
     reader: &'s RoutineReader,
     endings: &'s Endings,
-    timeouts: &'s KnownTimeouts,
     /// The subjects that statements of reported migrations declare.
     subjects: Subjects,
     /// Comments that may suppress something.

@@ -4,7 +4,6 @@ use crate::confidence::Confidence;
 use crate::declared::DeclarationContext;
 use crate::meta::{Category, GroupedBy, RuleMeta, Status};
 use crate::report::Reporter;
-use crate::rules::timeouts::KnownTimeouts;
 use crate::settings::Settings;
 use crate::severity::Severity;
 use pgvet_model::catalog::{Catalog, Function, Oid, Relation};
@@ -62,7 +61,6 @@ pub struct RuleContext<'a> {
     pub migrations: &'a [Migration<'a>],
     pub reader: &'a RoutineReader,
     pub endings: &'a Endings,
-    pub(crate) timeouts: &'a KnownTimeouts,
     /// The statements that the migration has run before that of the file, in the order of their beginnings.
     pub earlier: &'a [Earlier],
     /// The code that runs the statement; `None` where it is in the file itself.

@@ -33,7 +33,6 @@ impl Checker<'_> {
             migrations: self.migrations,
             reader: self.reader,
             endings: self.endings,
-            timeouts: self.timeouts,
             earlier: &self.done,
             code: None,
         };

@@ -18,7 +18,7 @@ pub mod refusal;
 pub mod schema;
 pub mod security;
 mod text;
-pub(crate) mod timeouts;
+mod timeouts;
 pub mod transaction;
 mod users;
 

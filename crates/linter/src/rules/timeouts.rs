@@ -9,7 +9,6 @@ use pgvet_model::session::HeldLock;
 use pgvet_syntax::ast::{Ast, Discard, Literal, Setting, Transaction};
 use pgvet_syntax::source::TextRange;
 use pgvet_syntax::statement::Statement;
-use std::cell::RefCell;
 
 /// The settings that end a statement or transaction that takes too long.
 pub(crate) const TIMEOUTS: [&str; 3] = ["lock_timeout", "statement_timeout", "transaction_timeout"];
@@ -32,12 +31,12 @@ pub(crate) enum Lost {
 /// What the migration did to `lock_timeout` last, where that means that it is off.
 pub(crate) fn lost(context: &RuleContext<'_>) -> Option<(Lost, TextRange)> {
     let end = context.outer().start;
-    let mut known = context.timeouts.0.borrow_mut();
     let is_before = |read: &TimeoutsRead| read.file == context.file && read.end <= end;
-    let mut read = known.take().filter(is_before).unwrap_or_else(|| TimeoutsRead::new(context.file));
+    let known = context.endings.recall().filter(is_before);
+    let mut read = known.unwrap_or_else(|| TimeoutsRead::new(context.file));
     read.go_on(context.migration, end, context.earlier);
     let mut walk = read.walk;
-    *known = Some(read);
+    context.endings.remember(read);
     if let Some(code) = &context.code {
         walk.in_block = true;
         for run in code.earlier {
@@ -48,12 +47,7 @@ pub(crate) fn lost(context: &RuleContext<'_>) -> Option<(Lost, TextRange)> {
     walk.lost
 }
 
-/// What is known about the timeouts of the migration that was read last, so that rules that ask at each of its
-/// statements read it once.
-#[derive(Debug, Default)]
-pub(crate) struct KnownTimeouts(RefCell<Option<TimeoutsRead>>);
-
-/// How far a migration was read.
+/// How far a migration was read, so that rules that ask at each of its statements read it once.
 #[derive(Debug)]
 struct TimeoutsRead {
     file: u32,

@@ -10,6 +10,7 @@ use crate::version::{PgVersion, Target};
 use pgvet_syntax::ast::{Ast, ObjectName, Set};
 use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
+use std::any::Any;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -90,6 +91,8 @@ pub struct Endings {
     catalogs: RefCell<Vec<(Ending, Catalog)>>,
     later: RefCell<Option<Later>>,
     outline: RefCell<Option<(u32, Rc<Outline>)>>,
+    /// See [`Endings::remember`].
+    remembered: RefCell<Option<Box<dyn Any>>>,
 }
 
 /// The statements that a migration will run after a statement of a file.
@@ -112,6 +115,16 @@ pub struct Ending {
 }
 
 impl Endings {
+    /// Returns the value that a caller last gave to [`Endings::remember`], if it is of this type.
+    pub fn recall<T: Any>(&self) -> Option<T> {
+        self.remembered.take().and_then(|value| value.downcast().ok()).map(|value| *value)
+    }
+
+    /// Keeps how far a caller has read the migration, so that it need not read it again at the next statement.
+    pub fn remember<T: Any>(&self, value: T) {
+        *self.remembered.borrow_mut() = Some(Box::new(value));
+    }
+
     /// The catalog at an ending, which `run` finds out.
     pub fn get(&self, ending: Ending, run: impl FnOnce() -> Catalog) -> Catalog {
         let known = |known: &&(Ending, Catalog)| known.0 == ending;
