@@ -3,12 +3,13 @@
 use crate::confidence::Assumption;
 use crate::report::{Finding, Reporter};
 use crate::rule::{RuleContext, declare_rule};
-use crate::rules::around::{Until, ahead};
+use crate::rules::around::{Until, ahead, earlier};
 use crate::rules::compatibility::{drop_column, drop_table};
 use crate::rules::text::{identifier, sql_name};
 use crate::severity::Severity;
 use pgvet_model::catalog::{Column, Oid, Relation};
 use pgvet_model::effect::{RelationName, RemovedObject};
+use pgvet_syntax::ast::{Ast, Expr, ExprKind, Part};
 use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
 use std::sync::Arc;
@@ -44,7 +45,8 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - if the migration fills the new column or table, or the new column is generated or an identity
+    /// - if the migration fills the new column or table, or copies the old column elsewhere
+    /// - if the new column is generated or an identity
     /// - if several new columns, or several dropped ones, fit equally well
     /// - tables and columns that the same migration created
     ///
@@ -91,7 +93,7 @@ fn check_column(
     column: &str,
 ) {
     let Some(before) = context.before.get_relation(table.oid) else { return };
-    let Some(old) = before.column(column) else { return };
+    let Some(old) = before.column(column).filter(|_| !is_read(context, column)) else { return };
     let end = ahead(context, &table.name, Until::EndOfMigration);
     let Some(after) = end.get_relation(table.oid) else { return };
     let added: Vec<&Column> = after.columns.iter().filter(|new| is_unfilled_addition(context, before, new)).collect();
@@ -145,6 +147,21 @@ fn assuming<'r, 'a>(finding: Finding<'r, 'a>, likeness: Likeness, old: &str, new
         return finding;
     }
     finding.assuming(Assumption::TakesThePlace { old: SmolStr::new(old), new: SmolStr::new(new) })
+}
+
+/// Whether an earlier statement of the migration writes rows and reads a column of this name, so that it may keep the
+/// values elsewhere.
+fn is_read(context: &RuleContext<'_>, column: &str) -> bool {
+    let writes = |ast: &&Ast| matches!(ast, Ast::Update(_) | Ast::Insert(_) | Ast::Merge(_) | Ast::CreateTableAs(_));
+    earlier(context).filter(writes).any(|ast| {
+        let mut is_read = false;
+        ast.visit(&mut |part| {
+            if let Part::Expr(Expr { kind: ExprKind::Column(path), .. }) = part {
+                is_read |= path.last().is_some_and(|name| name == column);
+            }
+        });
+        is_read
+    })
 }
 
 /// Whether the deployment adds the column, with the same value in all old rows.
