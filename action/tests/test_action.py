@@ -228,13 +228,14 @@ class ActionTest(unittest.TestCase):
         git(self.upstream, "mv", "migrations/2.sql", "migrations/4.sql")
         self.write("migrations/4.sql", INDEX + "SELECT 1;\n")
         self.commit("rename")
-        self.assert_reported(self.pull_request(), "migrations/4.sql")
+        self.assert_reported(self.pull_request(), "migrations/2.sql", "migrations/4.sql")
 
-    def test_a_deleted_migration_is_nothing(self):
+    def test_a_deleted_migration_is_reported(self):
         self.branch()
         git(self.upstream, "rm", "-q", "migrations/2.sql")
         self.commit("delete")
-        self.assert_reported(self.pull_request())
+        self.assertEqual(self.pull_request(), 0, self.said)
+        self.assertIn("::warning file=migrations/2.sql,line=1,endLine=1,title=pgvet (applied-migration-removed)", self.said)
 
     def test_three_hundred_changed_files(self):
         self.branch()

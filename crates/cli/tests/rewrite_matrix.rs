@@ -94,7 +94,7 @@ const FORMS: &[Form] = &[
         ..form("node-pg-migrate", ["migrations/1704067200000_a.sql", "migrations/1704067300000_b.sql"])
     },
     Form {
-        refuses: Some("is kept by graphile-migrate"),
+        refuses: Some("is recorded by graphile-migrate"),
         ..form("graphile-migrate", ["migrations/committed/000001.sql", "migrations/current.sql"])
     },
     Form {

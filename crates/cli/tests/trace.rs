@@ -16,6 +16,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use support::{Folder, transcript};
 
+const AUTOCOMMIT: (&str, &str) = ("pgvet.toml", "[migrations]\ntransaction = \"autocommit\"\n");
+
 const ORDERS: (&str, &str) = (
     "m/1_orders.sql",
     "CREATE TABLE users (id serial PRIMARY KEY, email text NOT NULL UNIQUE);\n\
@@ -319,7 +321,7 @@ fn a_workload_is_not_treated_as_work_of_the_migration() {
     let text = "CREATE INDEX CONCURRENTLY i ON orders (made);\nALTER TABLE users ALTER email SET NOT NULL;\n\
                 DROP INDEX CONCURRENTLY i;\n";
     let workload = "UPDATE orders SET made = now() WHERE rating > 3;\nSELECT count(*) FROM users;\n";
-    let Some(folder) = folder(&[ORDERS, ("m/2_index.sql", text), ("w.sql", workload)]) else { return };
+    let Some(folder) = folder(&[AUTOCOMMIT, ORDERS, ("m/2_index.sql", text), ("w.sql", workload)]) else { return };
     let args = ["trace", "m/2_index.sql", "--history", "m", "--rows", "orders=5000", "--workload", "w.sql"];
     let document = json(&folder, &args);
     assert_eq!(document["model_differences"], serde_json::json!([]));
@@ -377,7 +379,7 @@ fn the_tables_of_a_clone_tell_how_large_they_are() {
 #[test]
 fn a_migration_that_fails_says_where_and_keeps_what_was_measured() {
     let bad = "CREATE TABLE a (b int);\nINSERT INTO orders (missing) VALUES (1);\nSELECT 1;\n";
-    let Some(folder) = folder(&[ORDERS, ("m/2_bad.sql", bad)]) else { return };
+    let Some(folder) = folder(&[AUTOCOMMIT, ORDERS, ("m/2_bad.sql", bad)]) else { return };
     let said = folder.run(&["trace", "m"]);
     assert!(said.starts_with("exit 2\n"), "{said}");
     for part in ["create  public.a", "of relation \"orders\" does not exist (42703) at 2:21", "1 failed (later"] {

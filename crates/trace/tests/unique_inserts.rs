@@ -83,7 +83,7 @@ fn predicted(found: &Diagnostic) -> Vec<String> {
 /// The ON CONFLICT clause of the help.
 fn on_conflict(found: &Diagnostic) -> String {
     let help = found.help.as_deref().unwrap_or_default();
-    let clause = help.split("INSERT ... ").nth(1).expect("the help names a target");
+    let clause = help.split("\n    INSERT ... ").nth(1).expect("the help names a target");
     format!(" {}", clause.trim_end_matches(';'))
 }
 

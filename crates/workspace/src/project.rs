@@ -396,7 +396,7 @@ fn project_file(
 ) -> ProjectFile {
     let Source { path, role, database, unknown_order, is_added, past, config, .. } = source;
     let (text, original) = substituted(text, &config);
-    // What is gone is told by the text that it had.
+    // The layout of a deleted file is that of the text that it had.
     let shown = past.before.as_deref().filter(|_| past.removed.is_some()).unwrap_or(&text.text);
     let mut layout = layout::detect(&path, shown, folders, &config);
     let on_disk = original.as_ref().map_or(&text, |original| &original.file);

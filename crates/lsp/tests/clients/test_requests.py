@@ -41,6 +41,7 @@ async def client(request, lsp_client: LanguageClient, tmp_path: Path):
     migrations = tmp_path / "migrations"
     migrations.mkdir()
     (migrations / "1.sql").write_text(HISTORY)
+    (tmp_path / "pgvet.toml").write_text('[migrations]\ntransaction = "autocommit"\n')
 
     @lsp_client.feature(types.WORKSPACE_INLAY_HINT_REFRESH)
     def refresh(_):

@@ -5,7 +5,6 @@ use super::comes_back::{Replacement, report_other_type};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::around::{Until, adds, ahead_of_maker, is_column_made_here, means, rest};
-use crate::rules::data::looks_like_rename;
 use crate::rules::text::enumerate;
 use crate::rules::users;
 use pgvet_model::catalog::{Catalog, RelationKind};
@@ -64,7 +63,6 @@ declare_rule! {
     /// still use the column.
     "drop-column", Compatibility, Warning,
     {
-        yields_to: &[&looks_like_rename::RULE.meta],
         sources: &[
             "squawk/ban-drop-column", "pgls/banDropColumn", "strong_migrations/remove_column", "atlas/DS103",
             "pg-migration-lint/PGM009", "pg-migration-lint/PGM010", "pg-migration-lint/PGM011", "pg-migration-lint/PGM012"],

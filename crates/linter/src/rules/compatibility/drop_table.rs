@@ -4,7 +4,6 @@ use super::along::{cascaded, described, is_queried, listed, publications};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::around::{Successor, Until, ahead_of_maker, is_new_and_empty, means, successor};
-use crate::rules::data::looks_like_rename;
 use crate::rules::text::enumerate;
 use crate::rules::users;
 use pgvet_model::catalog::RelationKind;
@@ -62,7 +61,6 @@ declare_rule! {
     /// replaces. It also reports views, and looks into `DO` blocks and functions that the migration calls.
     "drop-table", Compatibility, Warning,
     {
-        yields_to: &[&looks_like_rename::RULE.meta],
         sources: &[
             "squawk/ban-drop-table", "pgls/banDropTable", "atlas/DS102", "pg-migration-lint/PGM201",
             "strong_migrations/drop_table"],

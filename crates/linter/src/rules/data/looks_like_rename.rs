@@ -50,8 +50,8 @@ declare_rule! {
     /// - if several new columns, or several dropped ones, fit equally well
     /// - tables and columns that the same migration created
     ///
-    /// It is only possible (`--confidence possible`) if neither name contains the words of the other, as `name` and
-    /// `full_name` do.
+    /// The confidence is `possible`, because the new column or table may be meant for something else, and the finding is
+    /// shown only with `--confidence possible`.
     "looks-like-rename", Data, Error,
     { needs_commit: true }
     statement = check,
@@ -99,7 +99,7 @@ fn check_column(
     let added: Vec<&Column> = after.columns.iter().filter(|new| is_unfilled_addition(context, before, new)).collect();
     let gone: Vec<&Column> = before.columns.iter().filter(|old| after.column(&old.name).is_none()).collect();
     let fitting = added.iter().filter(|new| has_same_type(old, new));
-    let Some((new, alike)) = only_best(fitting.map(|new| (*new, likeness(column, &new.name)))) else { return };
+    let Some((new, _)) = only_best(fitting.map(|new| (*new, likeness(column, &new.name)))) else { return };
     let rivals = gone.iter().filter(|other| has_same_type(other, new));
     let meant = only_best(rivals.map(|other| (*other, likeness(&other.name, &new.name))));
     if meant.is_none_or(|(meant, _)| meant.name != old.name) {
@@ -117,7 +117,7 @@ fn check_column(
     );
     let help = format!("if this is meant as a rename, run `{rename}` instead of dropping and adding the column");
     let finding = reporter.report(range, message).relation(table).severity(Severity::Error).help(help);
-    assuming(finding, alike, column, &new.name).emit();
+    assuming(finding, column, &new.name).emit();
 }
 
 fn check_table(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRange, table: &RelationName) {
@@ -131,7 +131,7 @@ fn check_table(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: Te
         is_new && is_empty && new.schema == old.schema && has_same_columns(old, new)
     };
     let new = end.relations().filter(is_successor).map(|new| (new, likeness(&old.name, &new.name)));
-    let Some((new, alike)) = only_best(new) else { return };
+    let Some((new, _)) = only_best(new) else { return };
     let message = format!(
         "dropping table `{}` deletes its rows, and nothing copies them to the new table `{}`, which has the same columns",
         table.name, new.name
@@ -139,13 +139,10 @@ fn check_table(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: Te
     let rename = format!("ALTER TABLE {} RENAME TO {}", sql_name(context, table), identifier(&new.name));
     let help = format!("if this is meant as a rename, run `{rename}` instead of dropping and creating the table");
     let finding = reporter.report(range, message).relation(table).severity(Severity::Error).help(help);
-    assuming(finding, alike, &old.name, &new.name).emit();
+    assuming(finding, &old.name, &new.name).emit();
 }
 
-fn assuming<'r, 'a>(finding: Finding<'r, 'a>, likeness: Likeness, old: &str, new: &str) -> Finding<'r, 'a> {
-    if likeness == Likeness::Words {
-        return finding;
-    }
+fn assuming<'r, 'a>(finding: Finding<'r, 'a>, old: &str, new: &str) -> Finding<'r, 'a> {
     finding.assuming(Assumption::TakesThePlace { old: SmolStr::new(old), new: SmolStr::new(new) })
 }
 
