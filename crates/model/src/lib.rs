@@ -14,6 +14,7 @@ pub mod expression;
 pub mod incident;
 pub mod memory;
 pub mod migration;
+pub mod place;
 pub mod predict;
 pub mod production;
 pub mod replay;

@@ -6,6 +6,7 @@ pub use held::{Changes, HeldLocks};
 
 use crate::catalog::{Catalog, Oid, RelationKind, SearchPath, search_path};
 use crate::effect::{DataChange, DataChangeKind, Lock, LockCause, Rows};
+use crate::place::Place;
 use crate::runner::SessionScope;
 use held::Mark;
 use imbl::{OrdMap, OrdSet, Vector};
@@ -14,13 +15,6 @@ use pgvet_syntax::source::TextRange;
 use serde::{Deserialize, Serialize};
 use smol_str::{SmolStr, ToSmolStr};
 use std::sync::Arc;
-
-/// A place in the run: the migration's index and a range in its text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
-    pub file: u32,
-    pub range: TextRange,
-}
 
 const SEARCH_PATH: &str = "search_path";
 

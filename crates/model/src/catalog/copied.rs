@@ -2,7 +2,7 @@
 
 use super::{Catalog, Oid, Relation};
 use crate::deployment::Deployment;
-use crate::session::Place;
+use crate::place::Place;
 use pgvet_syntax::source::TextRange;
 use serde::{Deserialize, Serialize};
 

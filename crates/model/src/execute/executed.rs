@@ -3,7 +3,8 @@
 use super::{Executor, Run};
 use crate::catalog::{Catalog, Oid};
 use crate::effect::{Effects, Failure, Limit, UnknownReason};
-use crate::session::{Change, Changes, HeldLock, HeldLocks, Place, Session};
+use crate::place::Place;
+use crate::session::{Change, Changes, HeldLock, HeldLocks, Session};
 use pgvet_syntax::ast::Ast;
 use pgvet_syntax::lexer::{Token, tokenize};
 use pgvet_syntax::plpgsql::SqlText;

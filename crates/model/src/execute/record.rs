@@ -6,7 +6,7 @@ use crate::effect::{
     ChangeAction, ChangedObject, DataChange, DataChangeKind, IndexBuild, IndexBuildCause, Lock, LockCause,
     ObjectChange, RelationName, Rewrite, RewriteCause, Rows, Scan, ScanCause, Visibility,
 };
-use crate::session::Place;
+use crate::place::Place;
 use pgvet_syntax::ast::LockMode;
 use pgvet_syntax::source::TextRange;
 

@@ -2,8 +2,8 @@
 
 use super::{CallSite, CallerKind, Routines, TriggerUse};
 use crate::catalog::{Oid, RelationKind};
+use crate::place::Place;
 use crate::production::calls_per_hour;
-use crate::session::Place;
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -157,7 +157,7 @@ fn reasons(functions: &Functions, name: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
     with_routines(&[CHAIN], functions, |routines| {
         let hotness = routines.hotness_of(named(routines, name));
-        let shown = |place: Option<crate::session::Place>| place.map_or("", |place| &CHAIN[place.range.as_usize()]);
+        let shown = |place: Option<crate::place::Place>| place.map_or("", |place| &CHAIN[place.range.as_usize()]);
         found = hotness.reasons.iter().map(|reason| (shown(reason.place).to_owned(), reason.text.clone())).collect();
     });
     found

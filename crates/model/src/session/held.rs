@@ -181,7 +181,7 @@ impl Mark {
 mod tests {
     use super::*;
     use crate::catalog::RelationKind;
-    use crate::session::Place;
+    use crate::place::Place;
     use pgvet_syntax::source::TextRange;
 
     fn lock(relation: u32, mode: LockMode, cause: LockCause) -> HeldLock {

@@ -7,7 +7,8 @@ use crate::rule::{RuleContext, declare_rule};
 use crate::rules::dropped_later::is_dropped_later;
 use pgvet_model::catalog::Oid;
 use pgvet_model::effect::{Lock, LockCause, ScanCause};
-use pgvet_model::session::{HeldLock, Place, TransactionBlock};
+use pgvet_model::place::Place;
+use pgvet_model::session::{HeldLock, TransactionBlock};
 use pgvet_syntax::ast::LockMode;
 use rustc_hash::FxHashSet;
 

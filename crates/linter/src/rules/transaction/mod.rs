@@ -19,7 +19,8 @@ use crate::confidence::Assumption;
 use crate::rule::RuleContext;
 use crate::rules::timeouts::stops_queries;
 use pgvet_model::migration::TransactionMode;
-use pgvet_model::session::{HeldLock, Place, Session};
+use pgvet_model::place::Place;
+use pgvet_model::session::{HeldLock, Session};
 use pgvet_syntax::source::TextRange;
 
 /// What is assumed if a statement is reported because it runs in the transaction of an earlier one: nothing if the file

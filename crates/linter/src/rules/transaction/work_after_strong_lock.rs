@@ -7,7 +7,8 @@ use crate::rule::{RuleContext, declare_rule};
 use crate::rules::timeouts::stops_queries;
 use pgvet_model::catalog::Oid;
 use pgvet_model::effect::{DataChange, DataChangeKind, Effects, Extent, RelationName, Rows, ScanCause, Visibility};
-use pgvet_model::session::{HeldLock, Place};
+use pgvet_model::place::Place;
+use pgvet_model::session::HeldLock;
 use pgvet_syntax::ast::{Ast, LockMode};
 use pgvet_syntax::source::TextRange;
 

@@ -22,7 +22,8 @@ struct Pin<'c> {
 
 impl<'a> Joined<'a> {
     pub(super) fn find_bounds(&mut self) {
-        self.bounds = self.members.iter().map(|member| self.own_bound(member)).collect();
+        let members = self.members.iter().enumerate();
+        self.bounds = members.map(|(at, member)| self.own_bound(member).or_else(|| self.no_rows(at))).collect();
         let mut next = Some(0);
         // Each round bounds one more member.
         while next.take().is_some() {
@@ -42,6 +43,17 @@ impl<'a> Joined<'a> {
             Source::Query { rows, .. } | Source::Other(rows) => rows.clone(),
         };
         rows.bound().map(|bound| Bound { rows: bound, factor: bound, reason: rows.reason })
+    }
+
+    /// Returns the bound of a member of which a condition excludes all rows.
+    fn no_rows(&self, at: usize) -> Option<Bound> {
+        if self.table(at).is_none() || self.members[at].optional {
+            return None;
+        }
+        let holds = |condition: &&Condition<'_>| condition.limits.as_ref().is_none_or(|limits| limits.contains(&at));
+        let mut conditions = self.conditions.iter().filter(holds);
+        let reason = conditions.find_map(|condition| self.excluded_by(at, &condition.expression))?;
+        Some(Bound { rows: 0, factor: 0, reason })
     }
 
     /// The rows that unique indexes, or their addresses, leave.

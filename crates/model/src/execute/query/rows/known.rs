@@ -11,6 +11,23 @@ use smol_str::SmolStr;
 impl Joined<'_> {
     /// How many rows of a member meet a condition, if it excludes none or few.
     pub(super) fn left_by(&self, at: usize, condition: &Expr) -> Option<Rows> {
+        let (truth, reasons) = self.decide_for_all(at, condition)?;
+        match truth {
+            Some(true) => Some(reasons.into_iter().reduce(Rows::or_less).unwrap_or(Rows::all(RowsReason::NoCondition))),
+            _ => self.all_but_listed(at, condition),
+        }
+    }
+
+    /// Returns why no row of a member meets a condition: it wants a column to be NULL that never is.
+    pub(super) fn excluded_by(&self, at: usize, condition: &Expr) -> Option<RowsReason> {
+        let (truth, reasons) = self.decide_for_all(at, condition)?;
+        let is_never_null = |rows: &Rows| matches!(rows.reason, RowsReason::NeverNull { .. });
+        let [rows, ..] = reasons.as_slice() else { return None };
+        (truth == Some(false) && reasons.iter().all(is_never_null)).then(|| rows.reason.clone())
+    }
+
+    /// What a condition is for every row, and what makes it so.
+    fn decide_for_all(&self, at: usize, condition: &Expr) -> Option<(Option<bool>, Vec<Rows>)> {
         let relation = self.executor.catalog.relation(self.table(at)?);
         let columns = self.own_columns(at, condition)?;
         let mut values = Variables::default();
@@ -21,11 +38,7 @@ impl Joined<'_> {
             values.set(path.join(".").into(), Some(value));
             reasons.push(rows);
         }
-        let truth = self.executor.decide_for_row(values, condition);
-        match truth {
-            Some(true) => Some(reasons.into_iter().reduce(Rows::or_less).unwrap_or(Rows::all(RowsReason::NoCondition))),
-            _ => self.all_but_listed(at, condition),
-        }
+        Some((self.executor.decide_for_row(values, condition), reasons))
     }
 
     /// The columns that a condition names, if all are of this member.
