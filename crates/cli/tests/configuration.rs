@@ -150,7 +150,7 @@ fn known_findings_are_held_back_until_they_are_fixed() {
     db/migrations/3_c.sql:2:1: error[index-without-concurrently] building this index blocks all writes to `orders` until it is done
     fixed since pgvet-baseline.json was written (`pgvet baseline` forgets them):
       db/migrations/2_b.sql: index-without-concurrently building this index blocks all writes to `orders` until it is done
-    1 error in 1 of 3 files
+    1 error in 1 of 3 files; 1 finding hidden by confidence (--confidence possible)
     1 finding can be fixed with `pgvet check --unsafe-fixes`; review the result.
     `pgvet rewrite db/migrations/3_c.sql` writes a safe sequence for 1 finding.
     ");
