@@ -2,10 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]
 
+#[path = "support/repository.rs"]
+mod repository;
 mod support;
 
+use repository::{commit, git, write};
 use std::fs;
-use std::process::Command;
 use support::Folder;
 
 const TABLE: &[u8] = b"CREATE TABLE orders (id bigint PRIMARY KEY, note text);\n";
@@ -14,26 +16,8 @@ const GOOD: &[u8] = b"SET lock_timeout = '2s';\nCREATE INDEX CONCURRENTLY i ON o
 
 fn repository(files: &[(&str, &[u8])]) -> Folder {
     let folder = Folder::new(files);
-    git(&folder, &["init", "-q", "-b", "main"]);
-    commit(&folder);
+    repository::init(&folder);
     folder
-}
-
-fn git(folder: &Folder, args: &[&str]) {
-    let identity = ["-c", "user.name=a", "-c", "user.email=a@b.c", "-c", "commit.gpgsign=false"];
-    let output = Command::new("git").arg("-C").arg(folder.path()).args(identity).args(args).output().unwrap();
-    assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
-}
-
-fn commit(folder: &Folder) {
-    git(folder, &["add", "-A"]);
-    git(folder, &["commit", "-q", "-m", "x"]);
-}
-
-fn write(folder: &Folder, path: &str, text: &[u8]) {
-    let path = folder.path().join(path);
-    fs::create_dir_all(path.parent().unwrap()).unwrap();
-    fs::write(path, text).unwrap();
 }
 
 fn concise(folder: &Folder, args: &[&str]) -> String {

@@ -2,8 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]
 
+#[path = "support/repository.rs"]
+mod repository;
 mod support;
 
+use repository::{git, write};
 use std::fs;
 use std::process::Command;
 use support::Folder;
@@ -194,23 +197,14 @@ fn placeholders_have_values_and_findings_are_about_the_file() {
     assert!(effects.contains("app.t_orders"), "{effects}");
 }
 
-fn git(folder: &Folder, arguments: &[&str]) {
-    let identity = ["-c", "user.name=a", "-c", "user.email=a@b.c", "-c", "commit.gpgsign=false"];
-    let mut command = Command::new("git");
-    let output = command.current_dir(folder.path()).args(identity).args(arguments).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-}
-
 #[test]
 fn only_changes_are_reported_and_all_is_replayed() {
     let folder = project(&[]);
-    git(&folder, &["init", "-q", "-b", "main"]);
-    git(&folder, &["add", "-A"]);
-    git(&folder, &["commit", "-q", "-m", "x"]);
+    repository::init(&folder);
     for option in [&["--staged"][..], &["--changed"], &["--since", "main"]] {
         assert_eq!(concise(&folder, option), "exit 0\n--- stdout\nNo problems found in 0 files\n", "{option:?}");
     }
-    fs::write(folder.path().join("db/migrations/3_c.sql"), UNIQUE).unwrap();
+    write(&folder, "db/migrations/3_c.sql", UNIQUE);
     git(&folder, &["add", "-A"]);
     let expected = "exit 1\n--- stdout\ndb/migrations/3_c.sql:2:1: error[index-without-concurrently] building this \
                     index blocks all writes to `orders` until it is done\n1 error in 1 of 1 file, after 2 earlier \

@@ -3,37 +3,20 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]
 
+#[path = "support/repository.rs"]
+mod repository;
 mod support;
 
-use std::fs;
-use std::process::Command;
+use repository::{commit, git, write};
 use support::Folder;
 
 /// A repository whose branch `main` has these files; the branch `work` that leaves it is checked out.
 fn repository(files: &[(&str, &str)]) -> Folder {
     let files: Vec<(&str, &[u8])> = files.iter().map(|(path, text)| (*path, text.as_bytes())).collect();
     let folder = Folder::new(&files);
-    git(&folder, &["init", "-q", "-b", "main"]);
-    commit(&folder);
+    repository::init(&folder);
     git(&folder, &["checkout", "-q", "-b", "work"]);
     folder
-}
-
-fn git(folder: &Folder, args: &[&str]) {
-    let identity = ["-c", "user.name=a", "-c", "user.email=a@b.c", "-c", "commit.gpgsign=false"];
-    let output = Command::new("git").arg("-C").arg(folder.path()).args(identity).args(args).output().unwrap();
-    assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
-}
-
-fn commit(folder: &Folder) {
-    git(folder, &["add", "-A"]);
-    git(folder, &["commit", "-q", "-m", "x"]);
-}
-
-fn write(folder: &Folder, path: &str, text: &str) {
-    let path = folder.path().join(path);
-    fs::create_dir_all(path.parent().unwrap()).unwrap();
-    fs::write(path, text).unwrap();
 }
 
 /// The findings about history.
@@ -103,18 +86,18 @@ fn an_edit_of_an_applied_migration_is_judged_as_the_tool_judges_it() {
         let folder = project(tool);
         let first = name(tool, 1, "a");
         let text = migration(tool, "a");
-        write(&folder, &first, &text.replace("PRIMARY KEY", "PRIMARY KEY, note text"));
+        write(&folder, &first, text.replace("PRIMARY KEY", "PRIMARY KEY, note text"));
         expect(&since_main(&folder), &first, edit, tool);
-        write(&folder, &first, &text.replace("CREATE TABLE", "-- why\nCREATE   TABLE"));
+        write(&folder, &first, text.replace("CREATE TABLE", "-- why\nCREATE   TABLE"));
         expect(&since_main(&folder), &first, comment, tool);
-        write(&folder, &first, &text.replace("CREATE TABLE", "create table if not exists"));
+        write(&folder, &first, text.replace("CREATE TABLE", "create table if not exists"));
         expect(&since_main(&folder), &first, comment, tool);
         // The rollback part runs nowhere on the way forward.
         if text.contains("Down") || text.contains("down") {
-            write(&folder, &first, &text.replace("DROP TABLE a", "DROP TABLE IF EXISTS a"));
+            write(&folder, &first, text.replace("DROP TABLE a", "DROP TABLE IF EXISTS a"));
             expect(&since_main(&folder), &first, "", tool);
         }
-        write(&folder, &first, &text.replace('\n', "\r\n"));
+        write(&folder, &first, text.replace('\n', "\r\n"));
         expect(&since_main(&folder), &first, "", tool);
     }
 }
@@ -150,8 +133,8 @@ fn a_migration_that_sorts_before_applied_ones_is_judged_as_the_tool_judges_it() 
     ] {
         let folder = project(tool);
         let (late, next) = (name(tool, 2, "b"), name(tool, 4, "d"));
-        write(&folder, &late, &migration(tool, "b"));
-        write(&folder, &next, &migration(tool, "d"));
+        write(&folder, &late, migration(tool, "b"));
+        write(&folder, &next, migration(tool, "d"));
         expect(&since_main(&folder), &late, said, tool);
         // A file that is named by itself is judged among all of its folder.
         expect(&found(&folder, &["--since", "main", &late]), &late, said, tool);
@@ -170,10 +153,10 @@ fn a_migration_that_sorts_before_applied_ones_is_judged_as_the_tool_judges_it() 
 fn migrations_that_only_the_base_branch_has_are_applied() {
     let folder = project("goose");
     git(&folder, &["checkout", "-q", "main"]);
-    write(&folder, "m/5_e.sql", &migration("goose", "e"));
+    write(&folder, "m/5_e.sql", migration("goose", "e"));
     commit(&folder);
     git(&folder, &["checkout", "-q", "work"]);
-    write(&folder, "m/4_d.sql", &migration("goose", "d"));
+    write(&folder, "m/4_d.sql", migration("goose", "d"));
     commit(&folder);
     expect(&since_main(&folder), "m/4_d.sql", "sorts before `5_e.sql`", "late");
     git(&folder, &["mv", "m/4_d.sql", "m/5_d.sql"]);
@@ -207,8 +190,8 @@ fn a_deleted_migration_is_judged_as_the_tool_judges_it() {
 #[test]
 fn many_deleted_migrations_are_one_finding() {
     let folder = project("flyway");
-    write(&folder, "m/V4__d.sql", &migration("flyway", "d"));
-    write(&folder, "m/V5__e.sql", &migration("flyway", "e"));
+    write(&folder, "m/V4__d.sql", migration("flyway", "d"));
+    write(&folder, "m/V5__e.sql", migration("flyway", "e"));
     commit(&folder);
     git(&folder, &["branch", "-f", "main"]);
     git(&folder, &["rm", "-q", "m/V1__a.sql", "m/V3__c.sql", "m/V4__d.sql"]);
@@ -253,11 +236,11 @@ fn two_migrations_with_one_version_are_reported_without_a_base_revision() {
     ] {
         let folder = project(tool);
         let same = name(tool, 3, "d");
-        write(&folder, &same, &migration(tool, "d"));
+        write(&folder, &same, migration(tool, "d"));
         expect(&found(&folder, &["."]), &same, said, tool);
     }
     let folder = project("dbmate");
-    write(&folder, "m/3_b.sql", &migration("dbmate", "b"));
+    write(&folder, "m/3_b.sql", migration("dbmate", "b"));
     expect(&since_main(&folder), "m/3_b.sql", "dbmate runs only one of them, and reports no error", "applied");
 }
 
@@ -289,7 +272,7 @@ fn drizzle_goes_by_its_journal() {
         ("drizzle/0001_b.sql", &migration("drizzle", "b")),
         ("drizzle/meta/_journal.json", &journal(&applied)),
     ]);
-    write(&folder, "drizzle/0002_c.sql", &migration("drizzle", "c"));
+    write(&folder, "drizzle/0002_c.sql", migration("drizzle", "c"));
     expect(
         &since_main(&folder),
         "drizzle/0002_c.sql",
@@ -298,7 +281,7 @@ fn drizzle_goes_by_its_journal() {
     );
     for (when, said) in [(2000, "no later time than `0001_b`"), (3000, "no later time than `0001_b`"), (3001, "")] {
         let entries = [&applied[..], &[("0002_c", when)]].concat();
-        write(&folder, "drizzle/meta/_journal.json", &journal(&entries));
+        write(&folder, "drizzle/meta/_journal.json", journal(&entries));
         expect(&since_main(&folder), "drizzle/0002_c.sql", said, &when.to_string());
     }
 }
@@ -307,7 +290,7 @@ fn drizzle_goes_by_its_journal() {
 fn new_migrations_are_in_the_list_of_the_tool() {
     let folder =
         repository(&[("m/20240101_a.sql", &migration("atlas", "a")), ("m/atlas.sum", "h1:x=\n20240101_a.sql h1:y=\n")]);
-    write(&folder, "m/20240102_b.sql", &migration("atlas", "b"));
+    write(&folder, "m/20240102_b.sql", migration("atlas", "b"));
     expect(&since_main(&folder), "m/20240102_b.sql", "Atlas refuses to run (\"checksum mismatch\")", "atlas");
     write(&folder, "m/atlas.sum", "h1:x=\n20240101_a.sql h1:y=\n20240102_b.sql h1:z=\n");
     assert!(since_main(&folder).is_empty());
@@ -316,6 +299,6 @@ fn new_migrations_are_in_the_list_of_the_tool() {
         ("sqitch.conf", "[core]\n"),
         ("deploy/a.sql", &migration("sqitch", "a")),
     ]);
-    write(&folder, "deploy/b.sql", &migration("sqitch", "b"));
+    write(&folder, "deploy/b.sql", migration("sqitch", "b"));
     expect(&since_main(&folder), "deploy/b.sql", "not in `sqitch.plan`: Sqitch never runs it", "sqitch");
 }
