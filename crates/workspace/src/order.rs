@@ -1,7 +1,7 @@
 //! The order in which migration tools run files.
 
 use crate::layout::Order;
-use crate::layout::folder::{ExplicitOrder, Orders};
+use crate::layout::explicit_order::{ExplicitOrder, Orders};
 use crate::layout::numbering::Numberings;
 use crate::rollback_name;
 use std::collections::BTreeSet;

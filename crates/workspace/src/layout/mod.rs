@@ -24,8 +24,10 @@
 //! and what follows a COMMIT are in `model.rs`.
 
 mod annotations;
+pub(crate) mod explicit_order;
 mod flyway;
-pub(crate) mod folder;
+mod folder;
+mod header;
 mod liquibase;
 mod model;
 pub(crate) mod numbering;
@@ -288,7 +290,7 @@ fn whole(
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let signed = |sign| move |tool: Tool| (tool, sign);
     let (tool, sign) = owner
-        .or_else(|| annotations::tool(text).filter(|tool| is_read(*tool)).map(signed(Sign::Comment)))
+        .or_else(|| header::tool(text).filter(|tool| is_read(*tool)).map(signed(Sign::Comment)))
         .or_else(|| tool_by_name(path, &name, around).map(signed(Sign::FileName)))
         .or(around.tool.map(signed(Sign::Folder)))
         .or(around.rust_runner.map(signed(Sign::CargoToml)))

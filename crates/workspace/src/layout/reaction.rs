@@ -4,7 +4,9 @@
 //! node-pg-migrate 9.0.0, Postgrator 8.0.0, drizzle-orm 0.45.4. Read in source: sqlx `sqlx-core/src/migrate/migrator.rs`,
 //! refinery `refinery_core/src/traits/mod.rs`, Diesel `diesel_migrations/src/migration_harness.rs`. The others are as
 //! documented: Flyway "Validate" and "Out of order", Atlas "Migration directory integrity" and "Execution order", Supabase
-//! `db push`, Prisma "migrate deploy", graphile-migrate README. What none of these says is [`Consequence::Unknown`].
+//! `db push`, Prisma "migrate deploy", graphile-migrate README. The errors that are quoted of these stand in the source of
+//! Flyway (`MigrationInfoImpl`, `CompositeMigrationResolver`), Atlas (`sql/migrate/migrate.go`) and graphile-migrate
+//! (`src/migration.ts`), and in output of the Supabase CLI. What none of these says is [`Consequence::Unknown`].
 
 use super::{Folders, Layout, Tool};
 use pgvet_model::incident::Consequence::{self, Ignores, Refuses, Runs, Skips, Unknown};
@@ -171,7 +173,7 @@ impl Tool {
             Self::Atlas => Reactions {
                 edited: Ignores,
                 late: refuses_unless(
-                    "migration files were added out of order",
+                    "migration file … was added out of order",
                     "run it once with `--exec-order non-linear`",
                 ),
                 ..UNKNOWN

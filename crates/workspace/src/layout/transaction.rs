@@ -1,7 +1,7 @@
 //! The transaction that a tool opens around a file with one section.
 
 use super::Tool;
-use super::annotations::{
+use super::header::{
     POSTGRES_MIGRATIONS_OUTSIDE, SQLX_NO_TRANSACTION, TERN_OUTSIDE, atlas_directives, graphile_first_line,
     is_outside_for_tern, is_outside_for_yoyo,
 };

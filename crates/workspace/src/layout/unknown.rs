@@ -4,6 +4,7 @@ use super::runner_code::{self, RunnerCode};
 use super::statements::{Words, statements};
 use crate::read;
 use crate::rollback_name;
+use crate::skipped::is_sql;
 use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
@@ -38,8 +39,11 @@ impl UnknownRunner {
     /// Looks at the files of a folder, and at the code around it up to `top`.
     pub(super) fn of(folder: &Path, top: Option<&Path>) -> Self {
         let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok).map(|entry| entry.path());
-        let is_sql = |path: &Path| path.extension().is_some_and(|end| end.eq_ignore_ascii_case("sql"));
-        let files = entries.filter(|path| is_sql(path) && !rollback_name::is_rollback_migration(path));
+        let is_migration = |path: &Path| {
+            path.file_name().is_some_and(|name| is_sql(&name.to_string_lossy()))
+                && !rollback_name::is_rollback_migration(path)
+        };
+        let files = entries.filter(|path| is_migration(path));
         let unfit = files.filter_map(|path| Some((path.file_name()?.to_owned(), unfit(&read::text(&path).ok()?)?)));
         Self { unfit: unfit.collect(), code: top.and_then(|top| runner_code::find(folder, top)) }
     }

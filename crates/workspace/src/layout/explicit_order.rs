@@ -1,0 +1,266 @@
+//! The order of migrations that a tool keeps in a file of its own.
+
+use super::Tool;
+use super::liquibase::{Changelogs, Included};
+use crate::config::absolute;
+use crate::read;
+use rustc_hash::FxHashMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+const SQITCH_FOLDERS: [&str; 3] = ["deploy", "revert", "verify"];
+
+/// The `deploy`, `revert` or `verify` folder that holds this one, or is it.
+fn sqitch_folder(parent: &Path) -> Option<&Path> {
+    parent.ancestors().find(|folder| SQITCH_FOLDERS.iter().any(|name| folder.ends_with(name)))
+}
+
+/// The migrations of a tool that keeps their order in a file of its own: Drizzle's journal, Sqitch's plan, a master
+/// changelog of Liquibase.
+#[derive(Debug)]
+pub(crate) struct ExplicitOrder {
+    pub(super) tool: Tool,
+    /// The folder whose files are run as one sequence.
+    pub(crate) root: PathBuf,
+    /// The folder to which names are relative: that one, or for scripts of Sqitch that take changes back, or look whether
+    /// they are there, their own.
+    base: PathBuf,
+    /// The place of each path, which is without `.sql`.
+    places: BTreeMap<PathBuf, usize>,
+    /// From this place on, the files are of lists other than the main one.
+    secondary_from: usize,
+    /// Paths of files that run outside of a transaction.
+    autocommit: BTreeSet<PathBuf>,
+    /// The number of the release of each path, where the list has releases.
+    releases: BTreeMap<PathBuf, u32>,
+}
+
+/// The orders that hold for the files of folders, looked up once each.
+#[derive(Debug, Default)]
+pub(crate) struct Orders {
+    known: FxHashMap<PathBuf, Option<Arc<ExplicitOrder>>>,
+    changelogs: Changelogs,
+}
+
+impl Orders {
+    pub(crate) fn around(&mut self, parent: &Path) -> Option<Arc<ExplicitOrder>> {
+        if let Some(known) = self.known.get(parent) {
+            return known.clone();
+        }
+        let order = ExplicitOrder::of(parent, &mut self.changelogs).map(Arc::new);
+        self.known.entry(parent.to_owned()).or_insert(order).clone()
+    }
+}
+
+impl ExplicitOrder {
+    fn of(parent: &Path, changelogs: &mut Changelogs) -> Option<Self> {
+        if let Ok(journal) = read::text(&parent.join("meta/_journal.json")) {
+            return Some(Self::new(Tool::Drizzle, parent, drizzle_order(&journal)?));
+        }
+        let from_root = absolute(parent);
+        if let Some(root) = sqitch_folder(parent).or_else(|| sqitch_folder(&from_root))
+            && let Ok(plan) = read::text(&root.with_file_name("sqitch.plan"))
+        {
+            let deploy = root.with_file_name("deploy");
+            let is_deployed = |name: &str| deploy.join(format!("{name}.sql")).exists();
+            let order = Self::new(Tool::Sqitch, root, sqitch_order(&plan, is_deployed));
+            return Some(Self { root: deploy, releases: sqitch_releases(&plan), ..order });
+        }
+        Self::of_liquibase(parent, changelogs)
+    }
+
+    fn new(tool: Tool, root: &Path, names: Vec<String>) -> Self {
+        let places = names.into_iter().enumerate().map(|(place, name)| (PathBuf::from(name), place)).collect();
+        let (root, autocommit, releases) = (root.to_owned(), BTreeSet::new(), BTreeMap::new());
+        Self { tool, base: root.clone(), root, places, secondary_from: usize::MAX, autocommit, releases }
+    }
+
+    /// The outermost folder around this one with master changelogs that include a file of it. What one includes may be a
+    /// changelog that includes others, so the outermost one knows most.
+    fn of_liquibase(parent: &Path, changelogs: &mut Changelogs) -> Option<Self> {
+        let parent = absolute(parent);
+        let is_hint = |folder: &Path| {
+            let name = folder.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+            name == "db" || name.contains("changelog") || name.contains("liquibase")
+        };
+        let has_hint = |folder: &Path| folder.ancestors().take(LIQUIBASE_LEVELS).any(is_hint);
+        if !has_hint(&parent) {
+            return None;
+        }
+        let around: Vec<&Path> = parent.ancestors().take(LIQUIBASE_LEVELS).collect();
+        let mut order = |folder: &&Path| Self::of_changelogs(&changelogs.of(folder, has_hint(folder)), folder, &parent);
+        around.iter().rev().find_map(&mut order)
+    }
+
+    /// The order of the changelogs of one folder, if one of them includes a file of `parent`. Which of them are run one
+    /// after the other is said elsewhere: what is for tests alone has fewer files, and comes after them.
+    fn of_changelogs(changelogs: &[Vec<Included>], folder: &Path, parent: &Path) -> Option<Self> {
+        let included = || changelogs.iter().flatten();
+        if !included().any(|file| file.path.parent() == Some(parent)) {
+            return None;
+        }
+        let holds_all = |folder: &&Path| included().all(|file| file.path.starts_with(folder));
+        let root = folder.ancestors().find(holds_all)?;
+        let relative = |path: &Path| path.strip_prefix(root).unwrap_or(path).with_extension("");
+        let secondary_from = changelogs.first()?.len();
+        let mut order = Self { secondary_from, ..Self::new(Tool::Liquibase, root, Vec::new()) };
+        for (place, file) in included().enumerate() {
+            order.places.entry(relative(&file.path)).or_insert(place);
+            if file.autocommit {
+                order.autocommit.insert(relative(&file.path));
+            }
+        }
+        Some(order)
+    }
+
+    fn relative(&self, path: &Path) -> Option<PathBuf> {
+        let relative = path.strip_prefix(&self.base).map(Path::to_owned);
+        let relative = relative.or_else(|_| absolute(path).strip_prefix(&self.base).map(Path::to_owned));
+        Some(relative.ok()?.with_extension(""))
+    }
+
+    /// Whether the files here are run after those of the sequence, if at all.
+    pub(crate) fn is_outside_sequence(&self) -> bool {
+        self.base != self.root
+    }
+
+    /// The place of a file; `None` if the tool does not run it.
+    pub(crate) fn place(&self, path: &Path) -> Option<usize> {
+        self.places.get(&self.relative(path)?).copied()
+    }
+
+    /// Whether a file with this place is one of the main list, whose last one is the newest migration.
+    pub(crate) fn is_main(&self, place: usize) -> bool {
+        place < self.secondary_from
+    }
+
+    pub(super) fn is_autocommit(&self, path: &Path) -> bool {
+        self.relative(path).is_some_and(|path| self.autocommit.contains(&path))
+    }
+
+    pub(super) fn release(&self, path: &Path) -> Option<u32> {
+        self.releases.get(&self.relative(path)?).copied()
+    }
+}
+
+/// Maximum number of levels above a file at which its master changelog is searched.
+const LIQUIBASE_LEVELS: usize = 5;
+
+/// The entries as they stand, whatever their `idx` is. Source: drizzle-orm 0.45.4, `src/migrator.ts`, `readMigrationFiles`.
+fn drizzle_order(journal: &str) -> Option<Vec<String>> {
+    let journal: serde_json::Value = serde_json::from_str(journal).ok()?;
+    let tag = |entry: &serde_json::Value| Some(entry["tag"].as_str()?.to_owned());
+    Some(journal["entries"].as_array()?.iter().filter_map(tag).collect())
+}
+
+/// Changes in the order of the plan. An earlier version of a reworked change is kept as `name@tag`, where the tag is one
+/// that is between the two in the plan: the last of them for which `is_deployed` knows such a script. Source: Sqitch,
+/// `sqitchchanges`, `App::Sqitch::Plan::_parse` and `App::Sqitch::Plan::Change::path_segments`.
+fn sqitch_order(plan: &str, is_deployed: impl Fn(&str) -> bool) -> Vec<String> {
+    let mut changes: Vec<String> = Vec::new();
+    // Each with the number of changes before it.
+    let mut tags: Vec<(usize, &str)> = Vec::new();
+    for line in plan.lines().map(str::trim) {
+        let word = line.split_whitespace().next().unwrap_or_default();
+        if word.is_empty() || word.starts_with(['%', '#']) {
+            continue;
+        }
+        if word.starts_with('@') {
+            tags.push((changes.len(), word));
+            continue;
+        }
+        if let Some(earlier) = changes.iter().rposition(|name| name == word) {
+            let between = tags.iter().rev().take_while(|(before, _)| *before > earlier);
+            let mut names = between.map(|(_, tag)| format!("{word}{tag}")).peekable();
+            let latest = names.peek().cloned();
+            if let Some(kept) = names.find(|name| is_deployed(name)).or(latest) {
+                changes[earlier] = kept;
+            }
+        }
+        changes.push(word.to_owned());
+    }
+    changes
+}
+
+/// The number of the release that each change is part of: a tag ends a release. Of a change that was reworked only the
+/// last one is known. Empty without tags. Source: Sqitch, `sqitchtutorial`, "Tag".
+fn sqitch_releases(plan: &str) -> BTreeMap<PathBuf, u32> {
+    let mut releases = BTreeMap::new();
+    let mut release = 1;
+    for word in plan.lines().filter_map(|line| line.split_whitespace().next()) {
+        match word.as_bytes()[0] {
+            b'@' => release += 1,
+            b'%' | b'#' => {}
+            _ => drop(releases.insert(PathBuf::from(word), release)),
+        }
+    }
+    if release == 1 { BTreeMap::new() } else { releases }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn tags_of_a_plan_end_releases() {
+        let changes = "%project=shop\n\nusers 2024-01-02T03:04:05Z a <a@b.c> # x\norders [users] 2024\n";
+        assert_eq!(sqitch_releases(changes), BTreeMap::new());
+        let releases = sqitch_releases(&format!("{changes}@v1 2024-03-04T05:06:07Z c\npayments 2024\n"));
+        let expected = [("users", 1), ("orders", 1), ("payments", 2)];
+        assert_eq!(releases, expected.map(|(name, release)| (PathBuf::from(name), release)).into());
+    }
+
+    #[test]
+    fn a_plan_gives_the_order_and_keeps_reworked_changes() {
+        let plan = "%syntax-version=1.0.0\n\nusers 2024-01-01T00:00:00Z a <a@b.c> # x\norders [users] 2024\n@v1 2024\n\
+                    # note\nusers [users@v1] 2024\n";
+        assert_eq!(sqitch_order(plan, |_| true), ["users@v1", "orders", "users"]);
+    }
+
+    #[test]
+    fn a_reworked_change_is_kept_under_the_last_tag_before_it() {
+        let plan =
+            "users 2024\n@v1 2024\norders 2024\n@v2 2024\nusers [users@v2] 2024\n@v3 2024\nusers [users@v3] 2024\n";
+        assert_eq!(sqitch_order(plan, |_| true), ["users@v2", "orders", "users@v3", "users"]);
+        // A tag that is added to the plan later leaves the names of scripts alone.
+        assert_eq!(sqitch_order(plan, |name| name != "users@v2"), ["users@v1", "orders", "users@v3", "users"]);
+        assert_eq!(sqitch_order(plan, |_| false), ["users@v2", "orders", "users@v3", "users"]);
+    }
+
+    #[test]
+    fn the_outermost_changelog_gives_the_order() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |path: &str| root.path().join("changelog").join(path);
+        let including = |files: &[&str]| {
+            let include = |file: &&str| format!("<include file=\"{file}\" relativeToChangelogFile=\"true\"/>\n");
+            format!("<databaseChangeLog>\n{}</databaseChangeLog>\n", files.iter().map(include).collect::<String>())
+        };
+        for (path, text) in [
+            ("shop.xml", including(&["v9/changelog.xml", "v10/changelog.xml"])),
+            ("demo.xml", including(&["demo/a.sql"])),
+            ("v9/changelog.xml", including(&["z.sql", "a.sql"])),
+            ("v10/changelog.xml", including(&["a.sql"])),
+            ("v9/z.sql", String::new()),
+            ("v9/a.sql", String::new()),
+            ("v10/a.sql", String::new()),
+            ("demo/a.sql", String::new()),
+        ] {
+            fs::create_dir_all(at(path).parent().unwrap()).unwrap();
+            fs::write(at(path), text).unwrap();
+        }
+        let files = ["demo/a.sql", "v10/a.sql", "v9/a.sql", "v9/z.sql"].map(at).to_vec();
+        let files = crate::order::sort(files);
+        assert_eq!(files, ["v9/z.sql", "v9/a.sql", "v10/a.sql", "demo/a.sql"].map(at));
+        let paths: Vec<&Path> = files.iter().map(PathBuf::as_path).collect();
+        assert_eq!(crate::order::newest(&paths).map(|place| paths[place]), Some(at("v10/a.sql").as_path()));
+    }
+
+    #[test]
+    fn a_journal_gives_the_order() {
+        let journal = r#"{"entries":[{"idx":1,"tag":"0001_a"},{"idx":0,"tag":"0000_z"}]}"#;
+        assert_eq!(drizzle_order(journal).unwrap(), ["0001_a", "0000_z"]);
+        assert_eq!(drizzle_order("{"), None);
+    }
+}
