@@ -4,7 +4,7 @@ use crate::rule::RuleContext;
 use crate::rules::names::{Names, speaks_of};
 use pgvet_model::catalog::{Catalog, Oid, Relation, RelationKind, TEMPORARY_SCHEMA};
 use pgvet_model::effect::{RelationName, RemovedObject, RenamedObject};
-use pgvet_model::routine::{Ending, Outline, Trial};
+use pgvet_model::routine::{Ending, Outline, Trial, may_make};
 use pgvet_syntax::ast::{
     AlterTable, AlterTableAction, Ast, ColumnDef, Drop, Expr, ExprKind, ObjectKind, ObjectName, Part, TableElement,
 };
@@ -144,7 +144,7 @@ pub(crate) fn ahead_of_maker(context: &RuleContext<'_>, name: &str, until: Until
     }
 }
 
-/// Can the statement give the name to a relation or a column? `text` is what it is written as.
+/// Whether the statement can give the name to a relation or a column. `text` is its text.
 fn may_give(ast: &Ast, name: &str, text: &str) -> bool {
     match ast {
         Ast::AlterTable(alter) => adds(alter, name),
@@ -159,17 +159,7 @@ fn may_give(ast: &Ast, name: &str, text: &str) -> bool {
         }
         Ast::Rename(rename) => rename.new_name.text == name,
         Ast::SetSchema(moved) => moved.object.name.text == name,
-        Ast::Select(_)
-        | Ast::CreateTableAs(_)
-        | Ast::CreateView(_)
-        | Ast::CreateSchema(_)
-        | Ast::CreateExtension(_)
-        | Ast::CreateOther(_)
-        | Ast::Explain(_)
-        | Ast::Execute(_)
-        | Ast::Do(_)
-        | Ast::Call(_) => speaks_of(text, name),
-        _ => false,
+        _ => may_make(ast) && speaks_of(text, name),
     }
 }
 
@@ -200,7 +190,7 @@ pub(crate) fn later_texts<'a>(context: &RuleContext<'a>) -> impl Iterator<Item =
     context.later().map(move |statement| in_file(&context, statement))
 }
 
-/// Does the statement call a function of the project, whose code stands elsewhere?
+/// Whether the statement calls a function of the project, whose code is elsewhere.
 fn calls_code(context: &RuleContext<'_>, ast: &Ast) -> bool {
     let path = context.session.settings.search_path();
     let mut found = matches!(ast, Ast::Call(_));
@@ -218,7 +208,7 @@ fn in_file<'a>(context: &RuleContext<'a>, statement: &Statement) -> &'a str {
     context.migration.file.text.get(statement.range.as_usize()).unwrap_or_default()
 }
 
-/// Does a name in another statement of the migration mean this relation, under its name here?
+/// Whether a name in another statement of the migration means this relation, under its name here.
 pub(crate) fn means(context: &RuleContext<'_>, name: &ObjectName, relation: &RelationName) -> bool {
     is_named(context, name, &relation.schema, &relation.name)
 }
@@ -240,7 +230,7 @@ pub(crate) fn is_named(context: &RuleContext<'_>, written: &ObjectName, schema: 
     }
 }
 
-/// Does ALTER TABLE add a column of this name?
+/// Whether ALTER TABLE adds a column of this name.
 pub(crate) fn adds(alter: &AlterTable, column: &str) -> bool {
     added(alter, column).is_some()
 }
@@ -253,7 +243,7 @@ pub(crate) fn added<'a>(alter: &'a AlterTable, column: &str) -> Option<&'a Colum
     })
 }
 
-/// Does an earlier statement of the migration make the column, or give it this name?
+/// Whether an earlier statement of the migration makes the column, or gives it this name.
 pub(crate) fn is_column_made_here(context: &RuleContext<'_>, table: &RelationName, column: &str) -> bool {
     earlier(context).any(|ast| match ast {
         Ast::AlterTable(alter) => adds(alter, column) && means(context, &alter.name, table),
@@ -264,7 +254,7 @@ pub(crate) fn is_column_made_here(context: &RuleContext<'_>, table: &RelationNam
     })
 }
 
-/// Does an earlier statement of the migration give a relation this name?
+/// Whether an earlier statement of the migration gives a relation this name.
 pub(crate) fn is_relation_named_here(context: &RuleContext<'_>, relation: &RelationName) -> bool {
     use ObjectKind::{ForeignTable, MaterializedView, Table, View};
     let is_relation = |kind| matches!(kind, Table | View | MaterializedView | ForeignTable);
@@ -281,7 +271,7 @@ pub(crate) fn is_relation_named_here(context: &RuleContext<'_>, relation: &Relat
     })
 }
 
-/// Does an earlier statement of the migration take the name away from another column of the table?
+/// Whether an earlier statement of the migration takes the name away from another column of the table.
 pub(crate) fn is_column_name_freed(context: &RuleContext<'_>, table: &RelationName, column: &str) -> bool {
     let drops = |alter: &AlterTable| {
         alter.commands.iter().any(|command| {
@@ -297,7 +287,7 @@ pub(crate) fn is_column_name_freed(context: &RuleContext<'_>, table: &RelationNa
     })
 }
 
-/// Does an earlier statement of the migration take the name away from another relation?
+/// Whether an earlier statement of the migration takes the name away from another relation.
 pub(crate) fn is_relation_name_freed(context: &RuleContext<'_>, schema: &str, name: &str) -> bool {
     // Code of a DO block does all of it in one statement.
     let was_there = |gone: &RelationName| gone.schema == schema && gone.name == name;

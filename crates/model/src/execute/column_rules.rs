@@ -3,10 +3,10 @@
 //! Source: PostgreSQL 18, `src/backend/parser/parse_utilcmd.c`, `transformColumnDefinition`;
 //! `src/backend/catalog/heap.c`, `CheckAttributeNamesTypes` and `cookDefault`.
 
-use super::expressions::columns_of;
+use super::expressions::{collation_asked, columns_of};
 use super::{Executor, Run, fail};
 use crate::builtin::Volatility;
-use crate::catalog::Oid;
+use crate::catalog::{Column, Oid, SqlType};
 use pgvet_syntax::ast::{ColumnDef, ConstraintKind, Expr, ExprKind, Name};
 use pgvet_syntax::source::TextRange;
 
@@ -23,6 +23,26 @@ pub(super) fn check_column_count(existing: usize, name: &Name) -> Run {
         return Ok(());
     }
     fail("54011", format!("tables can have at most {MAX_COLUMNS} columns"), name.range)
+}
+
+/// A column with the name, type and storage of its definition; its constraints are left for later.
+pub(super) fn bare_column(definition: &ColumnDef, sql_type: SqlType) -> Column {
+    Column {
+        name: definition.name.text.clone(),
+        sql_type,
+        not_null: false,
+        default: None,
+        identity: None,
+        generated: None,
+        collation: collation_asked(definition.collation.as_ref()),
+        storage: definition.storage.clone(),
+        compression: definition.compression.clone(),
+        is_local: true,
+        inherited_from: 0,
+        has_missing_value: false,
+        added_in: None,
+        held: None,
+    }
 }
 
 impl Executor<'_> {

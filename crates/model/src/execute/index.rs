@@ -37,6 +37,19 @@ pub(crate) struct IndexDefinition {
     pub(crate) range: TextRange,
 }
 
+impl IndexDefinition {
+    /// The constraint that the index implements.
+    pub(crate) fn constraint_kind(&self, columns: Vec<SmolStr>, index: Oid) -> ConstraintKind {
+        if self.primary {
+            ConstraintKind::PrimaryKey { columns, index }
+        } else if self.exclusion {
+            ConstraintKind::Exclude { index }
+        } else {
+            ConstraintKind::Unique { columns, index }
+        }
+    }
+}
+
 /// The keys of a constraint: its columns.
 pub(crate) fn plain_elements(columns: &[Name]) -> Vec<IndexElement> {
     let key = |column: &Name| Expr { kind: ExprKind::Column(vec![column.text.clone()]), range: column.range };
@@ -368,13 +381,7 @@ impl Executor<'_> {
     fn add_partition_constraint(&mut self, table: Oid, index: Oid, definition: &IndexDefinition, inherited: bool) {
         let columns: Vec<SmolStr> =
             definition.elements.iter().filter_map(|element| element.key.as_column().cloned()).collect();
-        let kind = if definition.primary {
-            ConstraintKind::PrimaryKey { columns, index }
-        } else if definition.exclusion {
-            ConstraintKind::Exclude { index }
-        } else {
-            ConstraintKind::Unique { columns, index }
-        };
+        let kind = definition.constraint_kind(columns, index);
         let name = self.catalog.relation(index).name.clone();
         let constraint = Constraint {
             deferrable: definition.deferrable,

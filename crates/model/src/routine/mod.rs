@@ -24,7 +24,7 @@ pub use calls::{CallSite, CallerKind, Routines, TriggerUse};
 pub use creations::Creation;
 pub use hotness::grouped;
 pub use hotness::{Hotness, Reason, ReasonKind};
-pub use outline::Outline;
+pub use outline::{Outline, may_make};
 pub use read::{Code, Dynamic, Routine, RoutineReader};
 pub use steps::{Around, Node, Sql, Step};
 pub use texts::SqlRole;

@@ -65,8 +65,8 @@ fn may_run_code(ast: &Ast) -> bool {
     matches!(ast, Ast::Do(_) | Ast::Call(_) | Ast::Select(_))
 }
 
-/// Can the statement give a name to a relation or a column, itself or by code?
-fn may_make(ast: &Ast) -> bool {
+/// Returns whether the statement can give a name to a relation or a column, itself or by code.
+pub fn may_make(ast: &Ast) -> bool {
     match ast {
         Ast::AlterTable(alter) => {
             alter.commands.iter().any(|command| matches!(command.action, AlterTableAction::AddColumn { .. }))

@@ -5,8 +5,8 @@ use super::column_type::check_identity_type;
 use crate::builtin;
 use crate::catalog::{self, Column, Generated, Held, HeldByAll, IdentityKind, Oid, RelationKind, SqlType};
 use crate::effect::{RewriteCause, ScanCause};
-use crate::execute::column_rules::check_column_count;
-use crate::execute::expressions::{collation_asked, is_null_literal, mentions};
+use crate::execute::column_rules::{bare_column, check_column_count};
+use crate::execute::expressions::{is_null_literal, mentions};
 use crate::execute::sequence::nextval;
 use crate::execute::{Executor, Run, fail};
 use pgvet_syntax::ast::{
@@ -162,22 +162,7 @@ impl Executor<'_> {
 
     /// A column of the catalog from its definition; makes the sequence of a serial or identity column.
     pub(crate) fn new_column(&mut self, table: Oid, definition: &ColumnDef) -> Run<Column> {
-        let mut column = Column {
-            name: definition.name.text.clone(),
-            sql_type: SqlType::UNKNOWN,
-            not_null: false,
-            default: None,
-            identity: None,
-            generated: None,
-            collation: collation_asked(definition.collation.as_ref()),
-            storage: definition.storage.clone(),
-            compression: definition.compression.clone(),
-            is_local: true,
-            inherited_from: 0,
-            has_missing_value: false,
-            added_in: None,
-            held: None,
-        };
+        let mut column = bare_column(definition, SqlType::UNKNOWN);
         let mut sequence = false;
         if let Some(type_name) = &definition.type_name {
             let serial = serial_type(&type_name.name).filter(|_| type_name.schema.is_none());

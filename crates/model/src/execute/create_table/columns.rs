@@ -1,8 +1,8 @@
 //! The columns of CREATE TABLE.
 
 use super::{Executor, NewSequence, NewTable, Run, fail};
-use crate::catalog::{Column, Generated, IdentityKind, Oid, SqlType};
-use crate::execute::column_rules::check_column_count;
+use crate::catalog::{Generated, IdentityKind, Oid, SqlType};
+use crate::execute::column_rules::{bare_column, check_column_count};
 use crate::execute::expressions::collation_asked;
 use crate::execute::sequence::nextval;
 use pgvet_syntax::ast::{ColumnDef, ConstraintKind, TypeName};
@@ -150,22 +150,7 @@ impl Executor<'_> {
             return fail("42703", format!("column \"{}\" does not exist", name.text), name.range);
         }
         check_column_count(table.columns.len(), name)?;
-        table.columns.push(Column {
-            name: name.text.clone(),
-            sql_type: sql_type.unwrap_or(SqlType::UNKNOWN),
-            not_null: false,
-            default: None,
-            identity: None,
-            generated: None,
-            collation: collation_asked(definition.collation.as_ref()),
-            storage: definition.storage.clone(),
-            compression: definition.compression.clone(),
-            is_local: true,
-            inherited_from: 0,
-            has_missing_value: false,
-            added_in: None,
-            held: None,
-        });
+        table.columns.push(bare_column(definition, sql_type.unwrap_or(SqlType::UNKNOWN)));
         Ok(())
     }
 

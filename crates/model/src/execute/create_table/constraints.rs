@@ -248,13 +248,7 @@ impl Executor<'_> {
         let NewKey { definition, columns, written } = key;
         let index = self.define_index(table, &definition)?;
         let columns: Vec<SmolStr> = columns.into_iter().map(|name| name.text).collect();
-        let kind = if definition.primary {
-            ConstraintKind::PrimaryKey { columns, index }
-        } else if definition.exclusion {
-            ConstraintKind::Exclude { index }
-        } else {
-            ConstraintKind::Unique { columns, index }
-        };
+        let kind = definition.constraint_kind(columns, index);
         let name = self.catalog.relation(index).name.clone();
         self.catalog.add_constraint(table, stored(written, name, kind));
         Ok(())
