@@ -37,7 +37,7 @@ pub(super) struct Draft {
     files: Vec<PlannedFile>,
     /// Whether the tool runs each statement of a file on its own.
     autocommit: bool,
-    /// Does the tool send a file as one string, so that several statements are one transaction?
+    /// Whether the tool sends a file as one string, so that several statements are one transaction.
     single_string: bool,
     /// Whether nothing but an assumption says that the tool opens a transaction.
     assumed_transaction: bool,

@@ -6,7 +6,7 @@ use pgvet_model::catalog::RelationKind;
 use pgvet_model::effect::RelationName;
 use pgvet_syntax::ast::ObjectKind;
 
-/// Does a later statement of the migration drop the table or view by its name?
+/// Whether a later statement of the migration drops the table or view by its name.
 pub(crate) fn is_dropped_later(context: &RuleContext<'_>, relation: &RelationName) -> bool {
     let dropped_as = match relation.kind {
         RelationKind::View => ObjectKind::View,

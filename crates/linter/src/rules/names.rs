@@ -30,7 +30,7 @@ impl<'n> FromIterator<&'n str> for Names<'n> {
 }
 
 impl<'n> Names<'n> {
-    /// May the text name one of them?
+    /// Whether the text may name one of them.
     pub(crate) fn any_in(&self, text: &str) -> bool {
         self.each_in(text).next().is_some()
     }

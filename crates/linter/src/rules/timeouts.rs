@@ -184,7 +184,7 @@ fn is_zero(values: &[Literal]) -> bool {
     }
 }
 
-/// Is a `lock_timeout` in effect, set here or by the program that runs the migration?
+/// Whether a `lock_timeout` is in effect, set here or by the program that runs the migration.
 pub(crate) fn lock_timeout_in_effect(context: &RuleContext<'_>) -> bool {
     let settings = &context.session.settings;
     (settings.timeout("lock_timeout").is_some() && !settings.is_doubtful("lock_timeout"))
@@ -211,7 +211,7 @@ pub(crate) fn first_strong_lock<'c>(context: &RuleContext<'c>) -> Option<&'c Loc
     })
 }
 
-/// Did an earlier statement of the transaction wait for such a lock?
+/// Whether an earlier statement of the transaction waited for such a lock.
 pub(crate) fn waited_before(context: &RuleContext<'_>) -> bool {
     let is_strong = |held: &HeldLock| {
         let kind = context.before.get_relation(held.relation).map(|relation| relation.kind);
@@ -225,7 +225,7 @@ fn is_nowait(context: &RuleContext<'_>, held: &HeldLock) -> bool {
     statement.is_some_and(|statement| matches!(statement.ast(), Some(Ast::LockTable(lock)) if lock.nowait))
 }
 
-/// Do queries name relations of this kind, so that they wait for its locks?
+/// Whether queries name relations of this kind, so that they wait for its locks.
 pub(crate) fn stops_queries(kind: RelationKind) -> bool {
     kind.is_table() || matches!(kind, RelationKind::View | RelationKind::MaterializedView)
 }

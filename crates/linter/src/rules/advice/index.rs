@@ -141,7 +141,7 @@ pub(crate) fn drop_concurrently(context: &RuleContext<'_>, indexes: &[String], i
     Advice::new(sentence).all(drops).complete(context)
 }
 
-/// Is the index one that PostgreSQL refuses to drop or rebuild concurrently?
+/// Whether PostgreSQL refuses to drop or rebuild the index concurrently.
 pub(crate) fn is_partitioned(context: &RuleContext<'_>, index: &RelationName) -> bool {
     before(context, index).is_some_and(|index| index.kind == RelationKind::PartitionedIndex)
 }

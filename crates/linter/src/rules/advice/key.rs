@@ -228,13 +228,13 @@ impl<'s, 'a> Steps<'s, 'a> {
         Some(sql.into_iter().map(Step::new).collect())
     }
 
-    /// Is it built on a partition of the table itself, and not further below?
+    /// Whether it is built on a partition of the table itself, and not further below.
     fn is_direct(&self, build: &IndexBuild, parent: &RelationName) -> bool {
         let relation = self.context.before.get_relation(build.table.oid);
         relation.is_some_and(|relation| relation.parents.contains(&parent.oid))
     }
 
-    /// Is the constraint added to columns that are there?
+    /// Whether the constraint is added to existing columns.
     fn first_is_empty(&self) -> bool {
         let table = |column: &SmolStr| {
             let altered = Altered::of(self.context)?;
@@ -252,7 +252,7 @@ pub(crate) fn named(context: &RuleContext<'_>, written: WrittenConstraint<'_>, n
     Some(format!("CONSTRAINT {} {clause}", identifier(name)))
 }
 
-/// Does the statement drop the index of that name, or the constraint that it has the name from?
+/// Whether the statement drops the index of that name, or the constraint that it has the name from.
 fn drops_index(ast: &Ast, name: &str) -> bool {
     match ast {
         Ast::AlterTable(alter) => alter.commands.iter().any(|command| {

@@ -145,7 +145,7 @@ fn unseen_target(context: &RuleContext<'_>) -> Option<SmolStr> {
     before(context, target).is_none_or(|relation| !relation.known).then(|| target.name.clone())
 }
 
-/// Is this true for every configured version? Advice must work for all of them.
+/// Whether this is true for every configured version. Advice must work for all of them.
 pub(crate) fn everywhere_at_least(context: &RuleContext<'_>, major: u8) -> bool {
     context.settings.versions.from.0 >= major
 }

@@ -34,7 +34,7 @@ fn in_steps(context: &RuleContext<'_>, steps: &[Step]) -> Option<Fix> {
     })
 }
 
-/// Is each statement beside the present one a transaction of its own?
+/// Whether each statement beside the present one is a transaction of its own.
 pub(crate) fn is_autocommit(context: &RuleContext<'_>) -> bool {
     context.migration.transaction == TransactionMode::Autocommit && !context.session.in_transaction()
 }

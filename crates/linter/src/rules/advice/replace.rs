@@ -135,7 +135,7 @@ fn indexes<'a>(
     Ok(rebuilt)
 }
 
-/// Does the expression use the column?
+/// Whether the expression uses the column.
 fn names(expression: &Expr, column: &SmolStr) -> bool {
     let mut found = false;
     expression.walk(&mut |part| {

@@ -1,4 +1,4 @@
-//! Columns that deployed code may fill, and that accept no values any more.
+//! Columns that deployed code may fill, and that no longer accept values.
 
 use crate::confidence::Assumption;
 use crate::report::Reporter;
@@ -44,8 +44,8 @@ declare_rule! {
     /// - tables and columns of the same migration
     /// - the column accepts values when the transaction commits
     ///
-    /// The finding is only possible (`--confidence possible`) for an identity column that had a default or was an identity
-    /// column before, because most `INSERT`s omit such a column.
+    /// For an identity column that had a default or was an identity column before, the confidence is `possible`, and the
+    /// finding is shown only with `--confidence possible`: most `INSERT`s omit such a column.
     ///
     /// ## Other linters
     ///
@@ -73,7 +73,7 @@ fn check_table(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, table: &R
     let Some(before) = context.before.get_relation(table.oid) else { return };
     let is_new = |column: &Column| context.deployment().is_some() && column.added_in == context.deployment();
     for old in before.columns.iter().filter(|column| accepts_values(column) && !is_new(column)) {
-        // What this statement leaves as it was is not its business.
+        // The statement has not changed this column.
         if named(context.after, table, &old.name).is_some_and(accepts_values) {
             continue;
         }

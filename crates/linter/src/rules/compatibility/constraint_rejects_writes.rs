@@ -15,8 +15,8 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// `NOT VALID` and `CONCURRENTLY` spare the rows that exist. Every `INSERT` and `UPDATE` must satisfy the constraint
-    /// at once: code that was written without it fails.
+    /// `NOT VALID` skips the existing rows, and `CONCURRENTLY` does not block writes. Even so, every `INSERT` and `UPDATE` must satisfy the
+    /// constraint at once: code that was written without it fails.
     ///
     /// ## Example
     ///
@@ -29,7 +29,7 @@ declare_rule! {
     /// ```
     ///
     /// Use instead:
-    /// first release code that satisfies the constraint, or a default that does.
+    /// first deploy code that satisfies the constraint, or add a default that does.
     ///
     /// ```sql,clean
     /// -- history:
@@ -48,8 +48,9 @@ declare_rule! {
     /// - all its columns are new in this deployment, so that deployed code leaves them at their defaults; unless it is
     ///   `CHECK (column IS NOT NULL)` and the column has no default
     ///
-    /// Only that last case is likely. All others are only possible (`--confidence possible`): no migration shows whether
-    /// deployed code already satisfies the constraint.
+    /// Only for `CHECK (column IS NOT NULL)` on such a column is the confidence `likely`. Otherwise it is `possible`, because
+    /// no migration shows whether deployed code already satisfies the constraint, and the finding is shown only with
+    /// `--confidence possible`.
     ///
     /// ## Other linters
     ///
@@ -165,15 +166,15 @@ fn report(
     let name = &table.name;
     let message = match left_null {
         Some(column) => format!(
-            "deployed code does not fill `{column}`: {what} refuses its INSERTs into `{name}`, even if it is NOT VALID"
+            "deployed code does not set `{column}`, so {what} rejects its INSERTs into `{name}`, even if it is NOT VALID"
         ),
-        None => format!("{what} refuses INSERTs and UPDATEs of `{name}` by deployed code that violate it"),
+        None => format!("{what} rejects INSERTs and UPDATEs by deployed code on `{name}` that violate it"),
     };
     let mut finding = reporter.report(range, message).relation(table);
     if left_null.is_none() {
         finding = finding.assuming(Assumption::WritesViolate { table: name.clone() });
     }
-    finding.help("first release code that satisfies it, and add it with the next release").emit();
+    finding.help("deploy code that satisfies it first, and add it in the next release").emit();
 }
 
 /// Whether an INSERT that leaves the column out stores NULL when the transaction has ended.

@@ -53,7 +53,8 @@ declare_rule! {
     /// - another permissive policy for the command and the role when the migration ends; pgvet does not compare the
     ///   conditions
     ///
-    /// The finding is only possible (`--confidence possible`) if policies for other commands or roles are left.
+    /// If policies for other commands or roles are left, the confidence is `possible`, and the finding is shown only with
+    /// `--confidence possible`.
     ///
     /// ## Other linters
     ///
@@ -151,15 +152,15 @@ fn report_lost(reporter: &mut Reporter<'_>, changed: &Changed<'_>, before: &Rela
     let is_all = !after.policies.iter().any(|policy| policy.permissive);
     let message = if is_all {
         format!(
-            "without a policy, deployed code that is neither owner nor superuser finds no rows in `{name}` any more"
+            "`{name}` has no policy left: roles other than its owner find no rows in it unless they bypass row-level security"
         )
     } else {
         let mut commands: Vec<String> = lost.into_iter().map(|(command, _)| command).collect();
         commands.dedup();
-        format!("no policy of `{name}` allows {} to all roles that could use it before", join(&commands))
+        format!("no policy on `{name}` now allows {} for every role that could use it before", join(&commands))
     };
-    let help = "create the policy that takes its place in the same transaction, or first release code that does not \
-                depend on it";
+    let help =
+        "create the new policy in the same transaction, or first deploy code that does not depend on the old one";
     let mut finding = reporter.report(changed.run.in_file(changed.range), message).relation(changed.table).help(help);
     if !is_all {
         finding = finding.assuming(Assumption::UsedThroughPolicy { table: name.clone() });
@@ -179,10 +180,9 @@ fn report_restrictive(
     }
     let name = &table.name;
     let message = format!(
-        "the restrictive policy `{}` hides rows of `{name}` from deployed code that other policies let it see",
+        "the restrictive policy `{}` hides rows of `{name}` that other policies show to deployed code",
         policy.name
     );
-    let help =
-        "first release code that meets its condition, for example that sets what it reads with current_setting()";
+    let help = "first deploy code that satisfies its condition, for example by setting the value that it reads with current_setting()";
     reporter.report(range, message).relation(table).help(help).emit();
 }

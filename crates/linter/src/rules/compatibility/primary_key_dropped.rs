@@ -4,8 +4,8 @@ use crate::confidence::Assumption;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::around::{Until, ahead};
-use crate::rules::text::{identifier, join, sql_name};
-use pgvet_model::catalog::{Catalog, Relation};
+use crate::rules::text::join;
+use pgvet_model::catalog::{Catalog, Relation, RelationKind};
 use pgvet_model::effect::{RelationName, RemovalReason, RemovedObject, Visibility};
 use smol_str::SmolStr;
 
@@ -15,8 +15,8 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// From then on the table accepts rows with the same key, and with `NULL` where another statement drops `NOT NULL`.
-    /// `INSERT ... ON CONFLICT` on these columns fails, lookups by key read the whole table, and logical replication
-    /// refuses `UPDATE` and `DELETE`.
+    /// `INSERT ... ON CONFLICT` on these columns fails, lookups by key read the whole table, and `UPDATE` and `DELETE` fail
+    /// if a publication includes the table.
     ///
     /// ## Example
     ///
@@ -44,7 +44,8 @@ declare_rule! {
     /// - the table has a primary key, or a unique index over columns that cannot be null, when the migration ends
     /// - tables that the same migration created, and tables or key columns that it drops
     ///
-    /// The finding is only possible (`--confidence possible`) if another unique index is left.
+    /// If another unique index is left, the confidence is `possible`, and the finding is shown only with
+    /// `--confidence possible`.
     ///
     /// ## Other linters
     ///
@@ -67,13 +68,12 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         let Some(after) = end.get_relation(table.oid) else { continue };
         let has_columns = columns.iter().all(|column| after.column(column).is_some());
         if has_columns && after.primary_key().is_none() {
-            report(context, reporter, (table, removal.range), columns, &end, after);
+            report(reporter, (table, removal.range), columns, &end, after);
         }
     }
 }
 
 fn report(
-    context: &RuleContext<'_>,
     reporter: &mut Reporter<'_>,
     (table, range): (&RelationName, pgvet_syntax::source::TextRange),
     columns: &[SmolStr],
@@ -91,13 +91,12 @@ fn report(
     }
     let name = &table.name;
     let message = format!("without its primary key, `{name}` accepts rows with the same {}", join_quoted(columns));
-    let list: Vec<String> = columns.iter().map(|column| identifier(column)).collect();
-    let help = format!(
-        "build the new key first, outside of a transaction, and exchange the keys in one ALTER TABLE:\n    \
-         CREATE UNIQUE INDEX CONCURRENTLY ... ON {} ({});",
-        sql_name(context, table),
-        list.join(", ")
-    );
+    let help = if table.kind == RelationKind::PartitionedTable {
+        "drop it together with the key that replaces it, in one ALTER TABLE"
+    } else {
+        "build a unique index on the columns of the new key with CREATE UNIQUE INDEX CONCURRENTLY, then drop the old key and \
+         add the new one with USING INDEX, in one ALTER TABLE"
+    };
     let mut finding = reporter.report(range, message).relation(table).help(help);
     if unique().next().is_some() {
         finding = finding.assuming(Assumption::KeyNotReplaced { table: name.clone() });

@@ -47,9 +47,11 @@ declare_rule! {
     /// - objects that the same migration created
     /// - `REVOKE ... FROM PUBLIC` of a privilege that PostgreSQL does not grant by default and no migration granted
     ///
-    /// The finding is only possible (`--confidence possible`) if no migration granted the privilege to the role, if it is
-    /// revoked from `PUBLIC`, because roles may have it by another `GRANT`, and for objects other than relations and
-    /// functions.
+    /// The confidence is `possible`, and the finding is shown only with `--confidence possible`:
+    ///
+    /// - if no migration granted the privilege to the role
+    /// - if it is revoked from `PUBLIC`, because roles may have it by another `GRANT`
+    /// - for objects other than relations and functions
     ///
     /// ## Other linters
     ///
@@ -96,7 +98,7 @@ fn report(reporter: &mut Reporter<'_>, range: TextRange, role: &SmolStr, lost: &
     if !lost.is_known || role == "public" {
         finding = finding.assuming(Assumption::UsesPrivilege { role: role.clone() });
     }
-    finding.help("first release code that does not need the privilege, or that runs as another role").emit();
+    finding.help("first deploy code that does not need the privilege, or that runs as another role").emit();
 }
 
 /// What a role loses on relations and functions, whose privileges the catalog knows.

@@ -13,8 +13,9 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// With `DO INSTEAD NOTHING` PostgreSQL accepts a write, reports that it changed no row, and discards it. With
-    /// `DO INSTEAD` and other statements the row goes elsewhere, and `RETURNING` fails unless the rule has it. Any rule
-    /// for `INSERT` or `UPDATE` makes `INSERT ... ON CONFLICT` on the table fail.
+    /// `DO INSTEAD` and other statements the row goes elsewhere. With either, `RETURNING` fails unless the rule has it. A
+    /// rule for `INSERT` that runs other statements, and any rule for `UPDATE`, makes `INSERT ... ON CONFLICT` on the table
+    /// fail.
     ///
     /// ## Example
     ///
@@ -43,8 +44,8 @@ declare_rule! {
     /// - tables that the same migration created
     /// - rules of views, which make writes possible there
     ///
-    /// The finding is only possible (`--confidence possible`) for a rule with a condition, and for one that lets the
-    /// command run (`DO ALSO`).
+    /// For a rule with a condition, and for one that lets the command run (`DO ALSO`), the confidence is `possible`, and the
+    /// finding is shown only with `--confidence possible`.
     ///
     /// ## Other linters
     ///
@@ -70,7 +71,12 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
 fn report(reporter: &mut Reporter<'_>, table: &RelationName, does: RuleAction, range: TextRange) {
     let (name, event) = (&table.name, does.event.sql());
     let conditional = if does.conditional { " that meets its condition" } else { "" };
-    let conflicts = does.event != RuleEvent::Delete;
+    // Source: PostgreSQL 18, `src/backend/rewrite/rewriteHandler.c`, `RewriteQuery`.
+    let refuses_conflicts = match does.event {
+        RuleEvent::Insert => !does.nothing,
+        RuleEvent::Update => true,
+        RuleEvent::Delete | RuleEvent::Select => false,
+    };
     let message = match does {
         RuleAction { instead: true, nothing: true, .. } => {
             format!("this rule discards every {event} on `{name}`{conditional}, without an error")
@@ -78,17 +84,12 @@ fn report(reporter: &mut Reporter<'_>, table: &RelationName, does: RuleAction, r
         RuleAction { instead: true, .. } => {
             format!("this rule runs other statements instead of every {event} on `{name}`{conditional}")
         }
-        _ if !conflicts || does.nothing => return,
+        _ if !refuses_conflicts => return,
         _ => format!("with this rule, `INSERT ... ON CONFLICT` on `{name}` fails"),
     };
     let mut finding = reporter.report(range, message).relation(table);
     if does.conditional || !does.instead {
         finding = finding.assuming(Assumption::UsesRule { table: name.clone() });
     }
-    let help = if conflicts {
-        "use a trigger instead: it can refuse or change rows, and leaves RETURNING and ON CONFLICT alone"
-    } else {
-        "use a trigger instead: it can refuse or change rows"
-    };
-    finding.help(help).emit();
+    finding.help("use a trigger instead: it can refuse or change rows, and RETURNING and ON CONFLICT work").emit();
 }

@@ -1,4 +1,4 @@
-//! Views through which deployed code can no longer write.
+//! Views that no longer accept writes.
 
 use crate::confidence::Assumption;
 use crate::report::Reporter;
@@ -14,7 +14,7 @@ use pgvet_syntax::source::TextRange;
 use std::sync::Arc;
 
 declare_rule! {
-    /// A view that passed writes on to its table no longer does.
+    /// A view that accepted writes no longer accepts them.
     ///
     /// ## Why it matters
     ///
@@ -47,8 +47,8 @@ declare_rule! {
     ///
     /// - views of the same migration, and views that are gone when it ends, which `drop-table` reports
     ///
-    /// The finding is only possible (`--confidence possible`) unless somebody was meant to write: migrations granted
-    /// `INSERT`, `UPDATE` or `DELETE` on the view to a role (and not `ALL`), or it had an `INSTEAD OF` trigger.
+    /// If migrations neither granted `INSERT`, `UPDATE` or `DELETE` on the view to a role (`ALL` does not count) nor gave
+    /// it an `INSTEAD OF` trigger, the confidence is `possible`, and the finding is shown only with `--confidence possible`.
     ///
     /// ## Other linters
     ///

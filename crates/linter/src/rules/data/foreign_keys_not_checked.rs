@@ -1,4 +1,4 @@
-//! Changes of rows while the triggers that check foreign keys are off.
+//! Changes of rows while the triggers that check foreign keys are disabled.
 
 use crate::confidence::Assumption;
 use crate::report::Reporter;
@@ -14,8 +14,8 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Triggers check foreign keys. While they are off, PostgreSQL accepts rows that refer to nothing, and deletes rows
-    /// that others refer to. Switching the triggers on again checks nothing: the constraint stays valid in the catalog,
+    /// Triggers check foreign keys. While they are disabled, PostgreSQL accepts rows that refer to nothing, and deletes rows
+    /// that others refer to. Enabling the triggers again checks nothing: the constraint stays valid in the catalog,
     /// and the wrong rows are found when a dump cannot be restored.
     ///
     /// ## Example
@@ -49,7 +49,8 @@ declare_rule! {
     /// - the table has no foreign key that the change can violate, or `UPDATE` sets none of its columns
     /// - temporary tables
     ///
-    /// The finding is only possible (`--confidence possible`) if the statement changes a few rows only.
+    /// If the statement changes only a few rows, the confidence is `possible`, and the finding is shown only with
+    /// `--confidence possible`.
     ///
     /// ## Other linters
     ///
@@ -125,12 +126,12 @@ fn report(
         DataChangeKind::Delete => "deletes from",
     };
     let message = format!(
-        "PostgreSQL never checks the foreign key `{constraint}` for the rows that this {verb} `{}`, because triggers are off",
+        "triggers are disabled, so PostgreSQL never checks the foreign key `{constraint}` for the rows that this {verb} `{}`",
         table.name
     );
     let relation = pgvet_model::effect::RelationName::existing(context.after.relation(referencing));
     let help = format!(
-        "leave the triggers on, or check the rows afterwards: drop the foreign key, add it again with NOT VALID, and then\n    \
+        "leave the triggers enabled, or check the rows afterwards: drop the foreign key, add it again with NOT VALID, and then\n    \
          ALTER TABLE {} VALIDATE CONSTRAINT {};",
         sql_name(context, &relation),
         identifier(constraint)

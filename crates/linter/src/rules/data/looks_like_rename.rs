@@ -1,4 +1,4 @@
-//! A column or table that is dropped while a like one is added, as tools do that compare two schemas.
+//! Columns and tables that are dropped while similar ones are added, as tools generate it that compare two schemas.
 
 use crate::confidence::Assumption;
 use crate::report::{Finding, Reporter};
@@ -6,7 +6,6 @@ use crate::rule::{RuleContext, declare_rule};
 use crate::rules::around::{Until, ahead, earlier};
 use crate::rules::compatibility::{drop_column, drop_table};
 use crate::rules::text::{identifier, sql_name};
-use crate::severity::Severity;
 use pgvet_model::catalog::{Column, Oid, Relation};
 use pgvet_model::effect::{RelationName, RemovedObject};
 use pgvet_syntax::ast::{Ast, Expr, ExprKind, Part};
@@ -116,7 +115,7 @@ fn check_column(
         identifier(&new.name)
     );
     let help = format!("if this is meant as a rename, run `{rename}` instead of dropping and adding the column");
-    let finding = reporter.report(range, message).relation(table).severity(Severity::Error).help(help);
+    let finding = reporter.report(range, message).relation(table).help(help);
     assuming(finding, column, &new.name).emit();
 }
 
@@ -138,7 +137,7 @@ fn check_table(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: Te
     );
     let rename = format!("ALTER TABLE {} RENAME TO {}", sql_name(context, table), identifier(&new.name));
     let help = format!("if this is meant as a rename, run `{rename}` instead of dropping and creating the table");
-    let finding = reporter.report(range, message).relation(table).severity(Severity::Error).help(help);
+    let finding = reporter.report(range, message).relation(table).help(help);
     assuming(finding, &old.name, &new.name).emit();
 }
 

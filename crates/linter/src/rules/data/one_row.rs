@@ -7,8 +7,8 @@ use pgvet_model::expression::table_taken_for_one_row;
 use pgvet_model::routine::Sql;
 use pgvet_syntax::ast::{Ast, Expr, ExprKind, ObjectName, Part, Query, QueryBody, SubqueryKind, Update};
 
-/// Does the code take what the changed rows return for one row, as `UPDATE counter SET n = n + 1 RETURNING n INTO next`
-/// does?
+/// Whether the code treats what the changed rows return as one row, as `UPDATE counter SET n = n + 1 RETURNING n INTO next`
+/// does.
 pub(super) fn takes_one_row(sql: &Sql<'_>) -> bool {
     let mut returns = false;
     sql.ast.visit(&mut |part| match part {
@@ -19,7 +19,7 @@ pub(super) fn takes_one_row(sql: &Sql<'_>) -> bool {
     returns && sql.one_row
 }
 
-/// Does the code read the whole table into variables, as `SELECT n INTO next FROM counter` does?
+/// Whether the code reads the whole table into variables, as `SELECT n INTO next FROM counter` does.
 pub(super) fn reads_one_row(context: &RoutineContext<'_>, table: &RelationName) -> bool {
     let path = &context.routine.search_path;
     let is_table = |read: &ObjectName| context.catalog.find_relation(read, path) == Some(table.oid);
@@ -30,8 +30,8 @@ pub(super) fn reads_one_row(context: &RoutineContext<'_>, table: &RelationName) 
     context.routine.steps().iter().flat_map(|step| &step.sql).any(takes)
 }
 
-/// Does the statement give all rows of the table the same count or sum of another table, as in
-/// `UPDATE site SET users = (SELECT count(*) FROM users)`? In a table with many rows it would mean nothing.
+/// Whether the statement gives all rows of the table the same count or sum of another table, as in
+/// `UPDATE site SET users = (SELECT count(*) FROM users)`. In a table with many rows it would mean nothing.
 ///
 /// A `min` or `max` may well be the same for many rows: all of them have seen messages up to the last one.
 pub(super) fn stores_total(ast: &Ast, table: &Relation) -> bool {
@@ -76,7 +76,7 @@ fn counts_rows(query: &Query, own: &ObjectName) -> bool {
     counts && !reads_own && !select.from.is_empty() && select.group_by.is_empty()
 }
 
-/// May a subquery name a column of the row that is updated?
+/// Whether a subquery may name a column of the row that is updated.
 fn names_row(query: &Query, update: &Update, table: &Relation) -> bool {
     let reference = &update.table;
     let own_name = reference.called();

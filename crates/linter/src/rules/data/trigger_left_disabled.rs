@@ -138,7 +138,7 @@ fn drops_policy(context: &MigrationContext<'_>, lasting: &[&Statement], table: &
     })
 }
 
-/// Is there still something that can be off?
+/// Whether the trigger or rule still exists.
 fn is_there(relation: &Relation, off: &Off) -> bool {
     match off {
         Off::Trigger(name) => {

@@ -57,7 +57,7 @@ declare_rule! {
     /// - the transaction of the swap held a lock that blocks writes before it copied all rows
     /// - tables that the same migration created
     ///
-    /// The finding is only possible (`--confidence possible`) if
+    /// The confidence is `possible`, and the finding is shown only with `--confidence possible`, if
     ///
     /// - the copy does not get the name of the table: the rows are moved elsewhere before the table is dropped or emptied
     /// - a trigger of the table mentions the copy

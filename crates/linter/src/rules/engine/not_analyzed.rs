@@ -4,6 +4,7 @@ use crate::report::Reporter;
 use crate::rule::{RoutineContext, RuleContext, declare_rule};
 use crate::rules::text::enumerate;
 use crate::severity::Severity;
+use pgvet_model::builtin::is_of_postgresql;
 use pgvet_model::catalog::Catalog;
 use pgvet_model::effect::{ChangedObject, Limit, Unknown, UnknownReason};
 use pgvet_syntax::source::TextRange;
@@ -123,8 +124,7 @@ fn was_fired(context: &RuleContext<'_>, reason: &UnknownReason) -> bool {
 
 /// The installed extensions whose functions are not known.
 fn unknown_extensions(catalog: &Catalog) -> Vec<&str> {
-    let is_known = |name: &str| catalog.known_extensions().iter().any(|known| known.name == name);
-    catalog.extensions().map(|(name, _)| name.as_str()).filter(|name| !is_known(name)).collect()
+    catalog.extensions().map(|(name, _)| name.as_str()).filter(|name| !is_of_postgresql(name)).collect()
 }
 
 /// Reports the gaps of one reason as one finding.
@@ -173,7 +173,7 @@ fn message(context: &RuleContext<'_>, reason: &UnknownReason) -> String {
         UnknownReason::MissingFunction { function } => match unknown_extensions(context.before).as_slice() {
             [] => format!("no migration defines `{function}`"),
             names => format!(
-                "`{function}` may belong to {}, whose functions pgvet does not know",
+                "`{function}` may belong to extension {}, whose functions pgvet does not know",
                 enumerate(names.iter().copied())
             ),
         },

@@ -44,7 +44,7 @@ declare_rule! {
     ///   and the tool ignores edits.
     /// - For files without a version in their names, repeatable migrations of Flyway, and changelogs of Liquibase.
     ///
-    /// It is only possible (`--confidence possible`):
+    /// The confidence is `possible`, and the finding is shown only with `--confidence possible`:
     ///
     /// - with `--staged` and `--changed`, because the migration may be committed on this branch alone
     /// - if only such details have changed, and no tool is known

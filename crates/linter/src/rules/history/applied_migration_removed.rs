@@ -40,7 +40,7 @@ declare_rule! {
     /// - If the name has changed, the version has not, and the tool identifies migrations by their versions.
     /// - For files without a version in their names, rollback migrations, and changelogs of Liquibase.
     ///
-    /// It is only possible (`--confidence possible`):
+    /// The confidence is `possible`, and the finding is shown only with `--confidence possible`:
     ///
     /// - with `--staged` and `--changed`, because the migration may be committed on this branch alone
     /// - if the tool ignores it, and the same change adds or edits other migrations, which may do what it did

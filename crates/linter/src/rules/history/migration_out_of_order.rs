@@ -39,7 +39,7 @@ declare_rule! {
     /// - Without `--since`, `--staged` or `--changed`, because nothing shows which migrations are new.
     /// - If a list of the tool decides about the order: Sqitch, Liquibase, graphile-migrate.
     ///
-    /// It is only possible (`--confidence possible`):
+    /// The confidence is `possible`, and the finding is shown only with `--confidence possible`:
     ///
     /// - with `--staged` and `--changed`, because the later migration may be committed on this branch alone
     /// - if the tool runs the new migration after the others, or no tool is known

@@ -46,8 +46,8 @@ declare_rule! {
     /// that the program opens a transaction for each file with a version:
     ///
     /// - the finding is likely if other statements of the file can run in a transaction
-    /// - it is only possible (`--confidence possible`) if no statement of the file can, apart from settings, or if
-    ///   another file beside it also has statements of both sorts
+    /// - the confidence is `possible`, and the finding is shown only with `--confidence possible`, if no statement of the
+    ///   file can, apart from settings, or if another file beside it also has statements of both sorts
     ///
     /// ## Fix safety
     ///

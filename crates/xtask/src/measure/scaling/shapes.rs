@@ -5,7 +5,7 @@ pub(super) struct Shape {
     pub(super) name: &'static str,
     /// How many are measured at most.
     pub(super) count: usize,
-    /// Names and texts of the files with so many of them.
+    /// Returns the names and texts of files with this number of the thing.
     pub(super) files: fn(usize) -> Vec<(String, String)>,
 }
 
