@@ -63,7 +63,7 @@ pub(crate) fn schema(mut document: Value, is_narrowed: bool) -> Value {
     shown(document)
 }
 
-/// The result, unless it is too long. A part of it would be mistaken for all: SQL that is cut is other SQL.
+/// The result, unless it is too long. It is never truncated: part of a script is a different script.
 pub(crate) fn fitting(value: Value) -> Result<Value, String> {
     let length = value.to_string().len();
     if length <= MAX_RESULT {

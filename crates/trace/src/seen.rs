@@ -84,7 +84,7 @@ impl<'a> Seen<'a> {
     /// The relation as effects name it.
     pub(crate) fn relation_name(&self, relation: &Relation, exposed: bool, catalog: &Catalog) -> RelationName {
         let schema = if relation.schema.starts_with("pg_temp") { TEMPORARY_SCHEMA } else { &relation.schema };
-        // A relation that only the server knows must not be mistaken for one that the model knows.
+        // A relation that only the server knows must not be confused with one that the model knows.
         let of_server = Oid(u32::MAX - relation.oid);
         let made_here = || self.all[..self.at].iter().flat_map(|statement| &statement.creates);
         let visibility = if !exposed {

@@ -6,7 +6,7 @@ use crate::observation::{MigrationTrace, Trace};
 use crate::progress::Progress;
 use crate::provider::{CloneProvider, ServerInfo, ThinClone};
 use crate::resources;
-use crate::rows::{self};
+use crate::rows;
 use crate::runner::Runner;
 use crate::runtime::{block_on, unless_interrupted};
 use crate::script::{Script, Step, StepKind};

@@ -85,7 +85,7 @@ async function start(): Promise<void> {
 async function askToInstall(why: string): Promise<void> {
   const install = "How to Install";
   if ((await vscode.window.showErrorMessage(why, install)) === install) {
-    await vscode.env.openExternal(vscode.Uri.parse("https://github.com/pgvet/pgvet#start-in-60-seconds"));
+    await vscode.env.openExternal(vscode.Uri.parse("https://github.com/pgvet/pgvet#first-run"));
   }
 }
 
