@@ -1,6 +1,6 @@
 //! How sure a finding is, and what it assumes.
 
-use pgvet_model::effect::{Extent, Rows, RowsReason};
+use pgvet_model::effect::{Extent, FewRows, Met, Rows, RowsReason};
 use pgvet_model::migration::{Migration, TransactionMode};
 use pgvet_model::runner::KnownTransaction;
 use serde::{Deserialize, Serialize};
@@ -39,6 +39,10 @@ pub enum Assumption {
     Large { table: SmolStr },
     /// Others use the table while the migration runs.
     InUse { table: SmolStr },
+    /// Nothing bounds them, but something speaks for few.
+    LargeThough { table: SmolStr, because: FewRows },
+    /// No index of a table that no migration shows finds the rows of a condition.
+    NoIndexFinds { table: SmolStr },
     /// The same migration deletes the rows of the table and lists them again.
     LargeThoughListed { table: SmolStr },
     /// Code reads all rows of the table into one variable.
@@ -141,6 +145,12 @@ pub enum Assumption {
     KeyNotReplaced { table: SmolStr },
     /// One of a few rows violates a constraint that nothing checks.
     RowsViolate { constraint: SmolStr },
+    /// The rows of a table are needed, although a statement of the migration has copied all of them.
+    NeededThoughCopied { table: SmolStr },
+    /// Rows of a table violate what a statement demands of them.
+    RowsRefuse { table: SmolStr },
+    /// They do, although something speaks against that.
+    RowsRefuseThough { table: SmolStr, because: Met },
     /// Writes of deployed code violate a new constraint of the table.
     WritesViolate { table: SmolStr },
     /// A new object is meant to take the place of one that is dropped.
@@ -256,6 +266,7 @@ impl Assumption {
                 | Self::InUse { .. }
                 | Self::ManyRows { .. }
                 | Self::KeyTaken { .. }
+                | Self::RowsRefuse { .. }
                 | Self::MayStop
                 | Self::BaseIsApplied
         )
@@ -268,6 +279,7 @@ impl Assumption {
             | Self::InUse { .. }
             | Self::ManyRows { .. }
             | Self::KeyTaken { .. }
+            | Self::RowsRefuse { .. }
             | Self::LockTimeoutUnset
             | Self::TimeZoneNotUtc
             | Self::HiddenCodeIsHarmless
@@ -281,7 +293,9 @@ impl Assumption {
             | Self::TransactionOfFile
             | Self::SentAsString
             | Self::RunByTool { .. } => Confidence::Likely,
-            Self::LargeThoughListed { .. }
+            Self::LargeThough { .. }
+            | Self::NoIndexFinds { .. }
+            | Self::LargeThoughListed { .. }
             | Self::LargeThoughReadAsOneRow { .. }
             | Self::LargeThoughTotal { .. }
             | Self::ManyRowsThough { .. }
@@ -324,6 +338,8 @@ impl Assumption {
             | Self::SchemaExists { .. }
             | Self::KeyNotReplaced { .. }
             | Self::RowsViolate { .. }
+            | Self::RowsRefuseThough { .. }
+            | Self::NeededThoughCopied { .. }
             | Self::WritesViolate { .. } => Confidence::Possible,
         }
     }
@@ -334,6 +350,18 @@ impl fmt::Display for Assumption {
         match self {
             Self::Large { table } => write!(f, "assumes that `{table}` is large: nothing bounds its rows"),
             Self::InUse { table } => write!(f, "assumes that others use `{table}` while this runs"),
+            Self::LargeThough { table, because: FewRows::NoneForNewColumn { column } } => write!(
+                f,
+                "assumes that `{table}` is large, although adding `{column}` as NOT NULL without a value for old rows \
+                 fails if there are any"
+            ),
+            Self::LargeThough { table, because: FewRows::Listed { rows } } => write!(
+                f,
+                "assumes that `{table}` is large, although it looks like a lookup table: migrations insert {rows} rows"
+            ),
+            Self::NoIndexFinds { table } => {
+                write!(f, "assumes that no index of `{table}`, which no migration shows, finds these rows")
+            }
             Self::LargeThoughListed { table } => {
                 write!(f, "assumes that `{table}` is large, although this migration inserts its rows again")
             }
@@ -383,6 +411,15 @@ impl fmt::Display for Assumption {
             }
             Self::HiddenCodeIsHarmless => {
                 f.write_str("assumes that code before it that was not analyzed changes nothing that it uses")
+            }
+            Self::NeededThoughCopied { table } => {
+                write!(f, "assumes that the rows of `{table}` are still needed, although a statement has copied all of them")
+            }
+            Self::RowsRefuse { table } => {
+                write!(f, "assumes that `{table}` has such rows, which the schema has allowed so far")
+            }
+            Self::RowsRefuseThough { table, because } => {
+                write!(f, "assumes that `{table}` has such rows, although {because}")
             }
             Self::KeyTaken { table } => write!(f, "assumes that `{table}` already has a row with this key"),
             Self::KeyTakenThough { table, because } => {

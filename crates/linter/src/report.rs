@@ -6,7 +6,7 @@ use crate::fix::{Fix, Step};
 use crate::meta::RuleMeta;
 use crate::settings::Settings;
 use crate::severity::Severity;
-use pgvet_model::effect::{Evidence, RelationName};
+use pgvet_model::effect::{Evidence, FewRows, RelationName};
 use pgvet_model::execute::{CodeKind, CodeText, InFile};
 use pgvet_model::production::{TableSettings, TableSize};
 use pgvet_model::routine::Hotness;
@@ -106,7 +106,7 @@ impl<'a> Reporter<'a> {
             obstacle: None,
             evidence: Evidence::Predicted,
         };
-        Finding { reporter: self, diagnostic, tables: Vec::new(), work: None, ignored: true }
+        Finding { reporter: self, diagnostic, tables: Vec::new(), few: None, work: None, grows: false, ignored: true }
     }
 }
 
@@ -117,7 +117,11 @@ pub struct Finding<'r, 'a> {
     reporter: &'r mut Reporter<'a>,
     diagnostic: Diagnostic,
     tables: Vec<(SmolStr, TableSettings)>,
+    /// What speaks against many rows in the first of them.
+    few: Option<FewRows>,
     work: Option<Work>,
+    /// Whether the harm grows with the first relation.
+    grows: bool,
     /// Whether all relations so far are to be ignored.
     ignored: bool,
 }
@@ -160,6 +164,9 @@ impl Finding<'_, '_> {
     /// a warning an error, if the harm grows with tables.
     pub fn relation(mut self, relation: &RelationName) -> Self {
         let table = self.reporter.settings.table(&relation.schema, &relation.name);
+        if self.tables.is_empty() {
+            self.few = relation.few.clone();
+        }
         self.tables.push((relation.name.clone(), table));
         self.ignored &= table.ignore;
         self.edit(|diagnostic| diagnostic.relations.push(relation.to_string()))
@@ -182,7 +189,13 @@ impl Finding<'_, '_> {
 
     /// Sets the work that takes longer the larger the first relation is.
     pub fn work(mut self, work: Work) -> Self {
-        self.work = Some(work);
+        (self.work, self.grows) = (Some(work), true);
+        self
+    }
+
+    /// The harm grows with the first relation, although nothing estimates how long the work takes.
+    pub fn grows(mut self) -> Self {
+        self.grows = true;
         self
     }
 
@@ -241,11 +254,13 @@ impl Finding<'_, '_> {
     /// it. Configuration and statistics may say so.
     fn assume_usual(&mut self) {
         let meta = self.reporter.meta;
-        let grows = meta.category.grows_with_tables() && meta.confidence == Confidence::Certain;
         let is_known_large = self.tables.iter().any(|(_, table)| table.size() == TableSize::Large);
-        let Some((table, _)) = self.tables.first().filter(|_| grows && !is_known_large) else { return };
-        if self.diagnostic.assumptions.iter().all(Assumption::is_about_transaction) {
-            let table = table.clone();
+        let Some((table, _)) = self.tables.first().filter(|_| !is_known_large) else { return };
+        let table = table.clone();
+        let is_usual = meta.category.grows_with_tables() && meta.confidence == Confidence::Certain;
+        if let Some(because) = self.few.take().filter(|_| self.grows) {
+            self.diagnostic.assume(Assumption::LargeThough { table, because });
+        } else if is_usual && self.diagnostic.assumptions.iter().all(Assumption::is_about_transaction) {
             let usual = if self.work.is_some() { Assumption::Large { table } } else { Assumption::InUse { table } };
             self.diagnostic.assume(usual);
         }

@@ -351,7 +351,16 @@ impl Replay {
         if catalog.relation_named(&schema, &name).is_some() {
             return;
         }
-        let birth = Birth { deployment, transaction, filled: false, many: false, at_most: None, filled_in: None };
+        let birth = Birth {
+            deployment,
+            transaction,
+            filled: false,
+            many: false,
+            at_most: None,
+            filled_in: None,
+            empty_in: None,
+            changed_in: None,
+        };
         let mut relation = Relation::new(catalog.new_oid(), schema, name, RelationKind::Table, birth);
         relation.known = false;
         catalog.add_unseen_relation(relation);

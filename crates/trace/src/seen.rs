@@ -100,6 +100,7 @@ impl<'a> Seen<'a> {
             name: relation.name.as_str().into(),
             kind: kind(relation.kind),
             visibility,
+            few: None,
         }
     }
 

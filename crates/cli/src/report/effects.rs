@@ -48,6 +48,7 @@ pub(crate) mod tests {
             name: name.into(),
             kind: RelationKind::Table,
             visibility: Visibility::Existing,
+            few: None,
         }
     }
 

@@ -111,6 +111,7 @@ static RULES: &[&Rule] = &[
     &data::insert_may_violate_unique::RULE,
     &data::looks_like_rename::RULE,
     &data::missing_analyze::RULE,
+    &data::rows_may_violate_constraint::RULE,
     &data::select_then_insert::RULE,
     &data::system_catalog_write::RULE,
     &data::toast_compression_not_applied::RULE,

@@ -71,6 +71,8 @@ pub struct Relation {
     pub viewed_by: Vec<Oid>,
     /// The last copy from each table whose rows statements have inserted.
     pub copies: Vec<Copied>,
+    /// Constraints that the last deployment with such a change has dropped.
+    pub dropped: Vec<Dropped>,
     pub detail: RelationDetail,
 }
 
@@ -82,6 +84,13 @@ pub enum RelationDetail {
     Index(Arc<Index>),
     Sequence(Sequence),
     View(Arc<ViewDefinition>),
+}
+
+/// A constraint that a deployment has dropped.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Dropped {
+    pub constraint: Arc<Constraint>,
+    pub deployment: Option<Deployment>,
 }
 
 /// When a relation came to be.
@@ -100,12 +109,21 @@ pub struct Birth {
     pub at_most: Option<u64>,
     /// The deployment that first put rows in.
     pub filled_in: Option<Deployment>,
+    /// The deployment in which a statement has succeeded that fails if there are rows.
+    pub empty_in: Option<Deployment>,
+    /// The last deployment that changed rows.
+    pub changed_in: Option<Deployment>,
 }
 
 impl Birth {
     /// Whether this deployment created it.
     pub fn is_of(&self, deployment: Option<Deployment>) -> bool {
         deployment.is_some() && self.deployment == deployment
+    }
+
+    /// Returns how many rows migrations wrote out, where none put in more than a few.
+    pub fn listed_rows(&self) -> Option<u64> {
+        self.at_most.filter(|_| self.filled && !self.many)
     }
 
     /// Returns whether migrations of earlier deployments wrote out rows of it, and none put in more than a few.
@@ -312,6 +330,7 @@ impl Relation {
             referenced_by: Vec::new(),
             viewed_by: Vec::new(),
             copies: Vec::new(),
+            dropped: Vec::new(),
             detail: RelationDetail::None,
         }
     }

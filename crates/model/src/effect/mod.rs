@@ -4,6 +4,8 @@
 
 mod catalog_rows;
 mod change;
+mod contents;
+mod demand;
 mod reach;
 mod removal;
 mod rows;
@@ -13,6 +15,8 @@ mod unknown;
 use crate::catalog::{Oid, Relation, RelationKind, SqlType};
 pub use catalog_rows::CatalogRows;
 pub use change::{ChangeAction, ChangedObject, ObjectChange, RuleAction};
+pub use contents::FewRows;
+pub use demand::{Demand, KeyPart, Met, Reference, RowDemand, UniqueKey};
 use pgvet_syntax::ast::LockMode;
 use pgvet_syntax::source::TextRange;
 pub use reach::Reach;
@@ -42,6 +46,8 @@ pub struct Effects {
     pub rewrites_unless_utc: Vec<Rewrite>,
     pub scans: Vec<Scan>,
     pub index_builds: Vec<IndexBuild>,
+    /// What rows have to be like that tables of earlier deployments hold.
+    pub demands: Vec<RowDemand>,
     pub creates: Vec<RelationName>,
     pub drops: Vec<RelationName>,
     /// The objects that DROP removes, columns, constraints and dependent objects included.
@@ -92,6 +98,8 @@ pub struct RelationName {
     pub kind: RelationKind,
     /// Who else can see it.
     pub visibility: Visibility,
+    /// What speaks against many rows in a table of an earlier deployment.
+    pub few: Option<FewRows>,
 }
 
 impl RelationName {
@@ -103,6 +111,7 @@ impl RelationName {
             name: relation.name.clone(),
             kind: relation.kind,
             visibility: Visibility::Existing,
+            few: None,
         }
     }
 }

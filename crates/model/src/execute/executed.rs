@@ -307,6 +307,9 @@ impl Effects {
         self.rewrites_unless_utc.iter_mut().for_each(|effect| effect.range = place(effect.range));
         self.scans.iter_mut().for_each(|effect| effect.range = place(effect.range));
         self.index_builds.iter_mut().for_each(|effect| effect.range = place(effect.range));
+        for effect in &mut self.demands {
+            (effect.range, effect.is_in_code) = (place(effect.range), true);
+        }
         self.data_changes.iter_mut().for_each(|effect| effect.range = place(effect.range));
         self.reads.iter_mut().for_each(|effect| effect.range = place(effect.range));
         self.calls.iter_mut().for_each(|call| call.range = place(call.range));
@@ -347,6 +350,7 @@ impl Effects {
         self.renames.extend(inner.renames);
         self.changes.extend(inner.changes);
         self.truncates.extend(inner.truncates);
+        self.demands.extend(inner.demands);
         self.data_changes.extend(inner.data_changes);
         self.reads.extend(inner.reads);
         inner.unknown.into_iter().for_each(|unknown| self.note_unknown(unknown));
@@ -381,6 +385,7 @@ impl Effects {
             truncates: left(&self.truncates, &inside.truncates),
             fails: None,
             unknown: left(&self.unknown, &inside.unknown),
+            demands: left(&self.demands, &inside.demands),
             data_changes: left(&self.data_changes, &inside.data_changes),
             reads: left(&self.reads, &inside.reads),
             waits_for_transactions: self.waits_for_transactions && !inside.waits_for_transactions,

@@ -299,6 +299,7 @@ impl Executor<'_> {
             let cause = ScanCause::ForeignKey { constraint: Some(own.name.clone()) };
             self.catalog.add_constraint(target, own);
             if check_rows && self.catalog.relation(target).kind == RelationKind::Table {
+                self.demand_of_check(target, &cause, range);
                 self.scan(target, cause, range);
             }
         }

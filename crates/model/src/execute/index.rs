@@ -213,6 +213,7 @@ impl Executor<'_> {
             self.effects.waits_for_transactions |= definition.concurrently;
             self.scan(table, ScanCause::IndexBuild, definition.range);
             self.build_index(oid, definition.cause.clone(), definition.concurrently, definition.range);
+            self.demand_of_index(table, oid, definition.concurrently, definition.range);
         }
         Ok(oid)
     }

@@ -10,6 +10,7 @@ mod column_rules;
 mod comment;
 mod create_table;
 mod create_table_as;
+mod demand;
 mod drop;
 mod executed;
 mod expressions;
@@ -199,6 +200,8 @@ impl Executor<'_> {
                 self.effects.fails = Some(self.with_assumption(failure));
             }
             self.catalog = before;
+        } else {
+            self.gather_demands(&before);
         }
         self.place_unknown();
     }
@@ -270,7 +273,16 @@ impl Executor<'_> {
     pub(crate) fn birth(&self, filled: bool) -> Birth {
         let (deployment, transaction) = (self.deployment, self.transaction);
         let filled_in = deployment.filter(|_| filled);
-        Birth { deployment, transaction, filled, many: filled, at_most: None, filled_in }
+        Birth {
+            deployment,
+            transaction,
+            filled,
+            many: filled,
+            at_most: None,
+            filled_in,
+            empty_in: None,
+            changed_in: None,
+        }
     }
 
     /// Whether this deployment created the relation.

@@ -151,8 +151,16 @@ impl Executor<'_> {
             None => self.creation_schema(),
         };
         let oid = self.catalog.new_oid();
-        let birth =
-            Birth { deployment: None, transaction: 0, filled: true, many: true, at_most: None, filled_in: None };
+        let birth = Birth {
+            deployment: None,
+            transaction: 0,
+            filled: true,
+            many: true,
+            at_most: None,
+            filled_in: None,
+            empty_in: None,
+            changed_in: None,
+        };
         let mut relation = Relation::new(oid, schema, name.name.text.clone(), kind, birth);
         relation.known = false;
         relation.placed_by_path = self.is_placed_by_path(name);

@@ -1,19 +1,41 @@
 //! Records effects, and keeps what follows from them: locks held by the transaction, tables that hold rows.
 
 use super::Executor;
-use crate::catalog::{Birth, Copied, Oid, RelationKind};
+use crate::catalog::{Birth, Column, Constraint, ConstraintKind, Copied, Dropped, Oid, Relation, RelationKind};
 use crate::effect::{
-    ChangeAction, ChangedObject, DataChange, DataChangeKind, IndexBuild, IndexBuildCause, Lock, LockCause,
+    ChangeAction, ChangedObject, DataChange, DataChangeKind, FewRows, IndexBuild, IndexBuildCause, Lock, LockCause,
     ObjectChange, RelationName, Rewrite, RewriteCause, Rows, Scan, ScanCause, Visibility,
 };
 use crate::place::Place;
 use pgvet_syntax::ast::LockMode;
 use pgvet_syntax::source::TextRange;
+use std::sync::Arc;
 
 impl Executor<'_> {
     /// The relation as effects name it.
     pub(crate) fn relation_name(&self, oid: Oid) -> RelationName {
-        RelationName { visibility: self.visibility(oid), ..RelationName::existing(self.catalog.relation(oid)) }
+        let (relation, visibility) = (self.catalog.relation(oid), self.visibility(oid));
+        let few = if visibility == Visibility::Existing { self.few_rows(relation) } else { None };
+        RelationName { visibility, few, ..RelationName::existing(relation) }
+    }
+
+    /// What the migrations so far say against many rows in a table.
+    fn few_rows(&self, relation: &Relation) -> Option<FewRows> {
+        let birth = relation.birth;
+        if birth.empty_in.is_some() && birth.empty_in == self.deployment {
+            let is_cause =
+                |column: &&Column| column.not_null && column.added_in == birth.empty_in && column.default.is_none();
+            let added = relation.columns.iter().find(is_cause);
+            return added.map(|column| FewRows::NoneForNewColumn { column: column.name.clone() });
+        }
+        // One row may be the first of many, such as an administrator among users.
+        let rows = birth.listed_rows().filter(|rows| *rows >= 3)?;
+        let mut referenced = relation.constraints.iter().filter_map(|constraint| match &constraint.kind {
+            ConstraintKind::ForeignKey(key) => self.catalog.get_relation(key.referenced),
+            _ => None,
+        });
+        let is_lookup = referenced.all(|table| table.oid == relation.oid || table.birth.listed_rows().is_some());
+        is_lookup.then_some(FewRows::Listed { rows })
     }
 
     /// Who can see the relation, now.
@@ -133,7 +155,20 @@ impl Executor<'_> {
         if kind == DataChangeKind::Insert {
             self.fill(oid, &rows);
         }
+        if self.catalog.relation(oid).birth.changed_in != self.deployment {
+            self.catalog.relation_mut(oid).birth.changed_in = self.deployment;
+        }
         self.effects.data_changes.push(DataChange { relation, kind, rows, by_trigger: false, range });
+    }
+
+    /// Notes that a constraint is gone: the rows that are there still meet it.
+    pub(crate) fn note_dropped(&mut self, table: Oid, constraint: Arc<Constraint>) {
+        let deployment = self.deployment;
+        let dropped = &mut self.catalog.relation_mut(table).dropped;
+        if dropped.first().is_some_and(|other| other.deployment != deployment) {
+            dropped.clear();
+        }
+        dropped.push(Dropped { constraint, deployment });
     }
 
     /// Notes that a statement inserts rows of tables that it has read since `read_before`.
@@ -164,9 +199,10 @@ impl Executor<'_> {
         let many = birth.many || !is_once || !rows.is_few();
         let before = if birth.filled { birth.at_most } else { Some(0) };
         let at_most = before.zip(rows.bound()).filter(|_| is_once).map(|(before, more)| before.saturating_add(more));
-        if !birth.filled || birth.many != many || birth.at_most != at_most {
+        if !birth.filled || birth.many != many || birth.at_most != at_most || birth.empty_in.is_some() {
             let filled_in = if birth.filled { birth.filled_in } else { self.deployment };
-            self.catalog.relation_mut(oid).birth = Birth { filled: true, many, at_most, filled_in, ..birth };
+            self.catalog.relation_mut(oid).birth =
+                Birth { filled: true, many, at_most, filled_in, empty_in: None, ..birth };
         }
     }
 }

@@ -1,9 +1,12 @@
 //! DROP of a table or view that deployed code may use.
 
 use super::along::{cascaded, described, is_queried, listed, publications};
+use crate::confidence::Assumption;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
-use crate::rules::around::{Successor, Until, ahead_of_maker, is_new_and_empty, means, successor};
+use crate::rules::around::{
+    Successor, Until, ahead_of_maker, is_new_and_empty, is_relation_named_here, means, successor,
+};
 use crate::rules::text::enumerate;
 use crate::rules::users;
 use pgvet_model::catalog::RelationKind;
@@ -54,6 +57,9 @@ declare_rule! {
     /// - a view that the same migration creates again with all of its columns, unless it is a materialized view that
     ///   another transaction creates again, after running its query
     /// - `IF EXISTS` of a table that the migrations do not show
+    ///
+    /// If the same migration renamed the table and copied all of its rows, the confidence is `possible`, and the finding is
+    /// shown only with `--confidence possible`.
     ///
     /// ## Other linters
     ///
@@ -152,7 +158,17 @@ fn report(
 ) {
     let (name, kind) = (&relation.name, relation.kind.word());
     let has_rows = relation.kind.is_table() && relation.kind != RelationKind::ForeignTable;
+    // Deployed code does not know the name.
+    let is_renamed = is_relation_named_here(context, relation);
     let mut message = match loss {
+        Loss::Gone if is_renamed && has_rows => {
+            format!("dropping {kind} `{name}`, which this migration renamed, deletes the rows that were not copied")
+        }
+        Loss::Gone if is_renamed => {
+            format!(
+                "dropping {kind} `{name}`, which this migration renamed, breaks deployed code that uses its old name"
+            )
+        }
         Loss::Gone => {
             let data = if has_rows { "deletes its data and " } else { "" };
             format!("dropping {kind} `{name}` {data}breaks deployed code that still uses it")
@@ -167,8 +183,12 @@ fn report(
         message = format!("{message}, and also drops {along}");
     }
     let finding = reporter.report(place(context, removal.range, relation), message).relation(relation);
+    let is_copied = context.before.copies_of(relation.oid).any(|(_, copied)| copied.is_whole);
+    let copied = (is_renamed && is_copied).then(|| Assumption::NeededThoughCopied { table: name.clone() });
+    let finding = finding.assuming(copied);
     let (finding, users) = users::label(finding, context, &[name.as_str()], &[]);
     let mut help = match loss {
+        Loss::Gone if is_renamed && has_rows => "keep the table until the copy is known to be complete".to_owned(),
         Loss::Gone => "first deploy code that does not use it, then drop it with the next release".to_owned(),
         Loss::Lacks(column) => format!("keep `{column}` until no deployed code uses it"),
         Loss::Missing => {

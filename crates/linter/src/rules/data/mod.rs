@@ -14,6 +14,7 @@ pub mod looks_like_rename;
 pub mod missing_analyze;
 mod new_parent;
 mod one_row;
+pub mod rows_may_violate_constraint;
 pub mod select_then_insert;
 pub mod system_catalog_write;
 pub mod toast_compression_not_applied;

@@ -63,7 +63,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             if *strength >= RowLockStrength::NoKeyUpdate { "change or lock" } else { "change" },
         );
         let help = "lock the rows that are needed, by key, in batches that commit";
-        let finding = reporter.report(read.range, message).relation(table).help(help);
+        let finding = reporter.report(read.range, message).relation(table).grows().help(help);
         if size == TableSize::Large && rows.is_whole() {
             finding.emit();
         } else {

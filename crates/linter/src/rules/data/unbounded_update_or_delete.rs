@@ -102,7 +102,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             }
             () => None,
         };
-        let mut finding = reporter.report(change.range, message).relation(table).help(help);
+        let mut finding = reporter.report(change.range, message).relation(table).grows().help(help);
         for read in context.effects.reads.iter().filter(|read| read.range == change.range) {
             if let RowsReason::NoIndexOnForeignKey { columns } = &read.rows.reason {
                 let read = &read.relation.name;

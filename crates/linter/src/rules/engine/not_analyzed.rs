@@ -171,7 +171,7 @@ fn message(context: &RuleContext<'_>, reason: &UnknownReason) -> String {
         UnknownReason::Program => "this runs a program on the server".to_owned(),
         UnknownReason::TextFunction { function } => format!("`{function}` runs SQL that it receives as text"),
         UnknownReason::MissingFunction { function } => match unknown_extensions(context.before).as_slice() {
-            [] => format!("no migration defines `{function}`"),
+            [] => format!("no earlier statement defines `{function}`"),
             names => format!(
                 "`{function}` may belong to extension {}, whose functions pgvet does not know",
                 enumerate(names.iter().copied())

@@ -39,6 +39,7 @@ declare_rule! {
     ///
     /// - an index of a table that the same transaction created, or that the same migration created and left empty
     /// - an index of a table that the same migration drops later
+    /// - an earlier statement of the transaction holds ACCESS EXCLUSIVE on the table already
     /// - `IF EXISTS` of an index that no migration creates
     ///
     /// ## Fix safety
@@ -76,6 +77,13 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         return;
     }
     if !tables.is_empty() && tables.iter().all(|table| is_dropped_later(context, table)) {
+        return;
+    }
+    let holds = |table: &&RelationName| {
+        let mut held = context.session.block.iter().flat_map(|block| block.locks.of(table.oid));
+        held.any(|lock| lock.mode == LockMode::AccessExclusive)
+    };
+    if !tables.is_empty() && context.is_surely_in_block() && tables.iter().all(holds) {
         return;
     }
     // Partitions are locked with their parent, which stands for them.

@@ -6,7 +6,9 @@ use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::timeouts::stops_queries;
 use pgvet_model::catalog::Oid;
-use pgvet_model::effect::{DataChange, DataChangeKind, Effects, Extent, RelationName, Rows, ScanCause, Visibility};
+use pgvet_model::effect::{
+    DataChange, DataChangeKind, Effects, Extent, Read, RelationName, Rows, RowsReason, Scan, ScanCause, Visibility,
+};
 use pgvet_model::place::Place;
 use pgvet_model::session::HeldLock;
 use pgvet_syntax::ast::{Ast, LockMode};
@@ -70,6 +72,8 @@ struct Work<'a> {
     rows: Option<&'a Rows>,
     /// Its duration grows with the size of another table.
     copies: bool,
+    /// It reads all rows unless an index finds them, and the indexes of the table are not known.
+    index_unknown: bool,
 }
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
@@ -83,7 +87,10 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         lock.mode.sql()
     );
     let label = format!("`{table}` is locked here, until the end of the transaction");
-    let mut finding = reporter.report(work.range, message).relation(work.relation);
+    let mut finding = reporter.report(work.range, message).relation(work.relation).grows();
+    if work.index_unknown {
+        finding = finding.assuming(Assumption::NoIndexFinds { table: work.relation.name.clone() });
+    }
     if let Some(rows) = work.rows.filter(|rows| !rows.is_whole()) {
         finding = finding.assuming(Assumption::many(&work.relation.name, rows));
     }
@@ -95,7 +102,7 @@ fn works<'a>(context: &'a RuleContext<'_>) -> Vec<Work<'a>> {
     let effects: &Effects = context.effects;
     let mut works = Vec::new();
     let mut add = |relation: &'a RelationName, what: String, range: TextRange| {
-        works.push(Work { relation, what, range, rows: None, copies: false });
+        works.push(Work { relation, what, range, rows: None, copies: false, index_unknown: false });
     };
     let rewrites = effects.rewrites.iter().filter(|rewrite| !blocks_by_itself(context, &rewrite.relation));
     for rewrite in rewrites {
@@ -113,13 +120,29 @@ fn works<'a>(context: &'a RuleContext<'_>) -> Vec<Work<'a>> {
     for scan in scans {
         let (relation, range) = (&scan.relation, scan.range);
         let what = format!("this reads all of `{}`", relation.name);
-        works.push(Work { relation, what, range, rows: None, copies: false });
+        works.push(Work {
+            relation,
+            what,
+            range,
+            rows: None,
+            copies: false,
+            index_unknown: lacks_index(context, scan),
+        });
     }
     works.extend(part.into_iter().map(work_of));
     // An INSERT takes as long as its source is large, however empty its target is.
     works.retain(|work| work.relation.visibility.may_have_rows() || work.copies);
     works.retain(|work| !has_one_row(context, work.relation) && !has_few_rows(context, work.relation));
     works
+}
+
+/// Whether a query reads all rows only because no index finds them, of a table whose indexes no migration shows.
+fn lacks_index(context: &RuleContext<'_>, scan: &Scan) -> bool {
+    let is_unseen = context.before.get_relation(scan.relation.oid).is_some_and(|table| !table.known);
+    let is_of_index = |read: &Read| {
+        read.relation.oid == scan.relation.oid && read.range == scan.range && read.rows.reason == RowsReason::NoIndex
+    };
+    scan.cause == ScanCause::Query && is_unseen && context.effects.reads.iter().any(is_of_index)
 }
 
 /// The changes of more than a few rows.
@@ -136,7 +159,14 @@ fn work_of(change: &DataChange) -> Work<'_> {
         DataChangeKind::Delete => format!("this deletes {all} of `{name}`"),
     };
     let copies = change.kind == DataChangeKind::Insert;
-    Work { relation: &change.relation, what, range: change.range, rows: Some(&change.rows), copies }
+    Work {
+        relation: &change.relation,
+        what,
+        range: change.range,
+        rows: Some(&change.rows),
+        copies,
+        index_unknown: false,
+    }
 }
 
 /// A table that only this session sees contains only what the migration inserted.

@@ -86,6 +86,7 @@ impl Executor<'_> {
                 Fill::Null if column.not_null => {
                     let cause = ScanCause::NotNull { column: column.name.clone() };
                     altering.work.check(target, cause, command.keyword);
+                    self.catalog.relation_mut(target).birth.empty_in = self.deployment;
                 }
                 Fill::Null => {}
             }

@@ -493,6 +493,7 @@ impl Executor<'_> {
         self.lock(key.referenced, lock, LockCause::ForeignKey, range);
         if enforced {
             let cause = ScanCause::ForeignKey { constraint: Some(constraint.name.clone()) };
+            self.demand_of_check(altering.table, &cause, range);
             altering.work.check_foreign_key(altering.table, cause, range);
         }
         self.update_constraint(altering.table, &constraint.name, |constraint| {

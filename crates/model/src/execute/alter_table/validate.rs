@@ -67,7 +67,9 @@ impl Executor<'_> {
                 self.lock(target, altering.lock, LockCause::Child, range);
             }
             self.lock(key.referenced, LockMode::RowShare, LockCause::ForeignKey, range);
-            altering.work.check_foreign_key(target, ScanCause::Validate { constraint: name.text.clone() }, range);
+            let cause = ScanCause::Validate { constraint: name.text.clone() };
+            self.demand_of_check(target, &cause, range);
+            altering.work.check_foreign_key(target, cause, range);
             self.update_constraint(target, &own.name, |constraint| constraint.valid = true);
         }
         Ok(())

@@ -93,8 +93,9 @@ impl Executor<'_> {
             for (cause, range) in rewrites {
                 self.rewrite(table, cause, range);
             }
-            if !rewritten {
-                for (cause, range) in checks {
+            for (cause, range) in checks {
+                self.demand_of_check(table, &cause, range);
+                if !rewritten {
                     self.scan(table, cause, range);
                 }
             }

@@ -1,0 +1,116 @@
+//! Constraints and unique indexes that fail because of rows that are already there.
+
+use crate::confidence::Assumption;
+use crate::report::Reporter;
+use crate::rule::{RuleContext, declare_rule};
+use crate::rules::text::{enumerate, sql_name};
+use pgvet_model::effect::{Demand, KeyPart, RowDemand, UniqueKey};
+
+declare_rule! {
+    /// A constraint or unique index that fails if existing rows violate it.
+    ///
+    /// ## Why it matters
+    ///
+    /// PostgreSQL checks every row when it adds a `NOT NULL`, `CHECK`, `UNIQUE` or foreign key, and a single row that
+    /// violates it makes the statement fail. A test database rarely has such a row, and production often does: until now
+    /// nothing has rejected it. The deployment then stops in the middle, often after it has blocked the table during the
+    /// check.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// -- history:
+    /// CREATE TABLE orders (id bigint PRIMARY KEY, total int);
+    /// -- migration:
+    /// ALTER TABLE orders ADD CONSTRAINT positive CHECK (total > 0);
+    /// ```
+    ///
+    /// Use instead:
+    /// add it for new rows only. Then count the rows that violate it, with the query in the help or with `pgvet precheck`,
+    /// correct them, and validate the constraint in a later migration.
+    ///
+    /// ```sql,clean
+    /// -- history:
+    /// CREATE TABLE orders (id bigint PRIMARY KEY, total int);
+    /// -- migration:
+    /// ALTER TABLE orders ADD CONSTRAINT positive CHECK (total > 0) NOT VALID;
+    /// ```
+    ///
+    /// ## When it is not reported
+    ///
+    /// - tables that the same migration created, and `ADD COLUMN ... NOT NULL`, which `required-column-without-default`
+    ///   reports
+    /// - valid constraints, unique indexes or a constraint that the same migration drops imply the new one
+    /// - foreign keys and unique indexes over a new column without a default, which is NULL in all rows
+    /// - new columns with a default, for `NOT NULL`
+    ///
+    /// If something speaks for rows that meet the constraint, the confidence is `possible`, and the finding is shown only
+    /// with `--confidence possible`: an earlier statement of the migration changes rows of the table, the migration adds and fills
+    /// the columns, or the statement is `VALIDATE CONSTRAINT` or builds concurrently, so that a failure blocks nobody.
+    ///
+    /// ## Other linters
+    ///
+    /// No other known linter reports it.
+    "rows-may-violate-constraint", Data, Warning,
+    {}
+    statement = check,
+}
+
+fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
+    if context.effects.fails.is_some() {
+        return;
+    }
+    for demand in context.effects.demands.iter().filter(|demand| !is_of_new_column(context, demand)) {
+        let table = demand.relation.name.clone();
+        let assumption = match demand.met {
+            Some(because) => Assumption::RowsRefuseThough { table, because },
+            None => Assumption::RowsRefuse { table },
+        };
+        let help = match demand.query(context.source(), |relation| sql_name(context, relation)) {
+            Some(query) => format!("count such rows in production before the deployment:\n    {query};"),
+            None => "look for such rows in production before the deployment".to_owned(),
+        };
+        reporter
+            .report(demand.range, message(demand))
+            .relation(&demand.relation)
+            .assuming(assumption)
+            .help(help)
+            .emit();
+    }
+}
+
+/// Whether the statement itself adds the column, so that no row can have a value.
+fn is_of_new_column(context: &RuleContext<'_>, demand: &RowDemand) -> bool {
+    let Demand::NoRows { column } = &demand.demand else { return false };
+    context.before.get_relation(demand.relation.oid).is_some_and(|table| table.column(column).is_none())
+}
+
+fn message(demand: &RowDemand) -> String {
+    let table = &demand.relation.name;
+    match &demand.demand {
+        Demand::NoRows { column } => format!("this fails if `{table}` has rows: `{column}` is NULL in all of them"),
+        Demand::OneRow { column } => {
+            format!("this fails if `{table}` has more than one row: all have the same `{column}`")
+        }
+        Demand::NotNull { column } => format!("this fails if `{column}` is NULL in an existing row of `{table}`"),
+        Demand::Check { constraint, .. } => {
+            format!("this fails if an existing row of `{table}` violates the constraint `{constraint}`")
+        }
+        Demand::Unique(key) => format!("this fails if two existing rows of `{table}` have the same {}", key_of(key)),
+        Demand::References(key) => format!(
+            "this fails if an existing row of `{table}` has a value in {} that `{}` does not have",
+            enumerate(key.columns.iter().map(|column| column.as_str())),
+            key.referenced.name
+        ),
+    }
+}
+
+fn key_of(key: &UniqueKey) -> String {
+    let columns: Option<Vec<&str>> = (key.parts.iter())
+        .map(|part| match part {
+            KeyPart::Column(name) => Some(name.as_str()),
+            KeyPart::Expression(_) => None,
+        })
+        .collect();
+    columns.map_or_else(|| format!("key in `{}`", key.index), enumerate)
+}

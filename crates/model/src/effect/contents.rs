@@ -1,0 +1,14 @@
+//! What migrations say about the number of rows in a table that an earlier deployment made.
+
+use serde::{Deserialize, Serialize};
+use smol_str::SmolStr;
+
+/// Why a table may have few rows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FewRows {
+    /// This deployment added the column with NOT NULL and no value for old rows, which fails if there are any.
+    NoneForNewColumn { column: SmolStr },
+    /// Migrations insert its rows one by one, as into a lookup table.
+    Listed { rows: u64 },
+}

@@ -1,0 +1,213 @@
+//! What statements demand of the rows that a table already holds.
+//!
+//! What cannot fail is left out: what other constraints imply, what a constraint demanded that the same deployment has
+//! dropped, and what holds for the value that all rows have in a new column.
+
+use super::Executor;
+use crate::catalog::{Catalog, Constraint, ConstraintKind, Held, Index, Oid, Relation};
+use crate::effect::{Demand, KeyPart, Met, Reference, RelationName, RowDemand, ScanCause, UniqueKey, Visibility};
+use pgvet_syntax::ast::Expr;
+use pgvet_syntax::source::TextRange;
+use smol_str::SmolStr;
+use std::sync::Arc;
+
+impl Executor<'_> {
+    /// Notes what a check of all rows demands.
+    pub(crate) fn demand_of_check(&mut self, table: Oid, cause: &ScanCause, range: TextRange) {
+        let demand = match cause {
+            ScanCause::NotNull { column } => self.not_null_demand(table, column),
+            ScanCause::Check { constraint: Some(name) } => self.constraint_demand(table, name, true),
+            ScanCause::ForeignKey { constraint: Some(name) } => self.constraint_demand(table, name, true),
+            ScanCause::Validate { constraint } => (self.constraint_demand(table, constraint, false))
+                .map(|(demand, met)| (demand, met.or(Some(Met::Retriable)))),
+            _ => None,
+        };
+        if let Some((demand, met)) = demand {
+            self.note_demand(table, demand, met, range);
+        }
+    }
+
+    /// Notes what the build of a unique index demands.
+    pub(crate) fn demand_of_index(&mut self, table: Oid, index: Oid, concurrently: bool, range: TextRange) {
+        let relation = self.catalog.relation(table);
+        let built = self.catalog.relation(index);
+        let Some(definition) = built.index().filter(|definition| definition.unique) else { return };
+        let mut others = relation.indexes.iter().filter(|other| **other != index);
+        let is_implied = others.any(|other| {
+            self.catalog
+                .get_relation(*other)
+                .and_then(|other| other.index())
+                .is_some_and(|other| implies(other, definition))
+        });
+        let columns: Vec<&SmolStr> = definition.elements.iter().filter_map(|part| part.key.as_column()).collect();
+        let is_kept = self.dropped_here(relation).any(|old| match &old.kind {
+            ConstraintKind::PrimaryKey { columns: old, .. } | ConstraintKind::Unique { columns: old, .. } => {
+                !old.is_empty() && old.iter().all(|column| columns.contains(&column))
+            }
+            _ => false,
+        });
+        let all_null = |column: &&SmolStr| matches!(self.held_here(relation, column), Some(Held::Null));
+        if is_implied || is_kept || !definition.nulls_not_distinct && columns.iter().any(all_null) {
+            return;
+        }
+        let same = |column: &&SmolStr| self.held_here(relation, column).is_some();
+        let demand = match columns.as_slice() {
+            [column] if definition.elements.len() == 1 && same(column) => Demand::OneRow { column: (*column).clone() },
+            _ => Demand::Unique(UniqueKey {
+                index: built.name.clone(),
+                parts: definition.elements.iter().map(|part| key_part(&part.key)).collect(),
+                predicate: definition.predicate.as_ref().map(|predicate| predicate.range),
+                nulls_distinct: !definition.nulls_not_distinct,
+            }),
+        };
+        let met = match demand {
+            Demand::OneRow { .. } => None,
+            _ => self.met(relation, &columns).or_else(|| concurrently.then_some(Met::Retriable)),
+        };
+        self.note_demand(table, demand, met, range);
+    }
+
+    /// Notes a demand on a table that others have filled.
+    fn note_demand(&mut self, table: Oid, demand: Demand, met: Option<Met>, range: TextRange) {
+        let relation = self.relation_name(table);
+        if relation.visibility == Visibility::Existing {
+            self.effects.demands.push(RowDemand { relation, demand, met, range, is_in_code: false });
+        }
+    }
+
+    /// Puts one demand on a partitioned table in the place of those on its partitions. What becomes a partition only now is
+    /// left as it is.
+    pub(crate) fn gather_demands(&mut self, before: &Catalog) {
+        let mut gathered: Vec<RowDemand> = Vec::new();
+        for mut demand in std::mem::take(&mut self.effects.demands) {
+            let mut whole = demand.relation.oid;
+            while let Some(relation) = before.get_relation(whole).filter(|relation| relation.is_partition())
+                && let Some(parent) = relation.parents.first().filter(|parent| before.get_relation(**parent).is_some())
+            {
+                whole = *parent;
+            }
+            if whole != demand.relation.oid && self.catalog.get_relation(whole).is_some() {
+                demand.relation = self.relation_name(whole);
+            }
+            let is_same = |other: &RowDemand| {
+                let is_like = std::mem::discriminant(&other.demand) == std::mem::discriminant(&demand.demand);
+                other.relation.oid == whole && other.range == demand.range && is_like
+            };
+            if !gathered.iter().any(is_same) {
+                gathered.push(demand);
+            }
+        }
+        self.effects.demands = gathered;
+    }
+
+    fn not_null_demand(&self, table: Oid, column: &SmolStr) -> Option<(Demand, Option<Met>)> {
+        let relation = self.catalog.relation(table);
+        match self.held_here(relation, column) {
+            Some(Held::Null) => Some((Demand::NoRows { column: column.clone() }, None)),
+            Some(Held::Value(_)) => None,
+            None => Some((Demand::NotNull { column: column.clone() }, self.met(relation, &[column]))),
+        }
+    }
+
+    fn constraint_demand(&self, table: Oid, name: &str, is_written: bool) -> Option<(Demand, Option<Met>)> {
+        let relation = self.catalog.relation(table);
+        let constraint = Arc::clone(relation.constraint(name)?);
+        let columns: Vec<&SmolStr> = constraint.columns().iter().collect();
+        let demand = match &constraint.kind {
+            ConstraintKind::NotNull { column } => return self.not_null_demand(table, column),
+            ConstraintKind::Check { expression, .. } => {
+                if self.follows_from_others(relation, &constraint, expression) {
+                    return None;
+                }
+                let condition = is_written.then_some(expression.range);
+                Demand::Check { constraint: constraint.name.clone(), condition }
+            }
+            ConstraintKind::ForeignKey(key) => {
+                let is_same = |old: &Constraint| {
+                    old.foreign_key().is_some_and(|old| {
+                        (&old.columns, old.referenced, &old.referenced_columns)
+                            == (&key.columns, key.referenced, &key.referenced_columns)
+                    })
+                };
+                let is_null = |column: &SmolStr| matches!(self.held_here(relation, column), Some(Held::Null));
+                if key.columns.iter().any(is_null) || self.dropped_here(relation).any(is_same) {
+                    return None;
+                }
+                let referenced = self.catalog.get_relation(key.referenced)?;
+                Demand::References(Reference {
+                    constraint: constraint.name.clone(),
+                    columns: key.columns.clone(),
+                    referenced: RelationName::existing(referenced),
+                    referenced_columns: key.referenced_columns.clone(),
+                    match_full: key.match_full,
+                })
+            }
+            _ => return None,
+        };
+        let changes_referenced = constraint.foreign_key().is_some_and(|key| {
+            self.catalog.get_relation(key.referenced).is_some_and(|referenced| self.is_changed_here(referenced))
+        });
+        let met = self.met(relation, &columns).or_else(|| changes_referenced.then_some(Met::Changed));
+        Some((demand, met))
+    }
+
+    /// Whether other constraints, or one that the deployment has dropped, leave no row that breaks a CHECK.
+    fn follows_from_others(&self, relation: &Relation, constraint: &Constraint, required: &Expr) -> bool {
+        let valid =
+            relation.constraints.iter().filter(|other| other.valid && other.enforced && other.name != constraint.name);
+        let existing: Vec<&Expr> = valid
+            .map(|other| &**other)
+            .chain(self.dropped_here(relation))
+            .filter_map(|other| match &other.kind {
+                ConstraintKind::Check { expression, .. } => Some(&**expression),
+                _ => None,
+            })
+            .collect();
+        let not_null: Vec<&str> =
+            relation.columns.iter().filter(|column| column.not_null).map(|column| column.name.as_str()).collect();
+        let scope = self.scope_of(relation.oid);
+        self.with_analyzer(|analyzer| analyzer.checks_imply(&scope, &existing, &not_null, required))
+    }
+
+    /// The valid constraints that the deployment has dropped: existing rows still meet them.
+    fn dropped_here<'r>(&self, relation: &'r Relation) -> impl Iterator<Item = &'r Constraint> + use<'r> {
+        let deployment = self.deployment;
+        let dropped = relation.dropped.iter().filter(move |dropped| dropped.deployment == deployment);
+        dropped.map(|dropped| &*dropped.constraint).filter(|constraint| constraint.valid && constraint.enforced)
+    }
+
+    /// The value that all rows have in a column that the deployment added or filled.
+    fn held_here<'r>(&self, relation: &'r Relation, column: &str) -> Option<&'r Held> {
+        let held = relation.column(column)?.held.as_ref()?;
+        (held.since == self.deployment).then_some(&held.value)
+    }
+
+    fn is_changed_here(&self, relation: &Relation) -> bool {
+        relation.birth.changed_in.is_some() && relation.birth.changed_in == self.deployment
+    }
+
+    fn met(&self, relation: &Relation, columns: &[&SmolStr]) -> Option<Met> {
+        let is_new = |name: &&SmolStr| {
+            relation.column(name).is_some_and(|column| column.added_in.is_some() && column.added_in == self.deployment)
+        };
+        if self.is_changed_here(relation) {
+            Some(Met::Changed)
+        } else if !columns.is_empty() && columns.iter().all(is_new) {
+            Some(Met::NewColumns)
+        } else {
+            None
+        }
+    }
+}
+
+fn key_part(key: &Expr) -> KeyPart {
+    key.as_column().map_or(KeyPart::Expression(key.range), |column| KeyPart::Column(column.clone()))
+}
+
+/// Whether rows that differ for one unique index differ for another.
+fn implies(old: &Index, new: &Index) -> bool {
+    let (Some(old_columns), Some(new_columns)) = (old.plain_columns(), new.plain_columns()) else { return false };
+    let is_total =
+        old.unique && old.valid && old.predicate.is_none() && (old.nulls_not_distinct || !new.nulls_not_distinct);
+    is_total && !old_columns.is_empty() && old_columns.iter().all(|column| new_columns.contains(column))
+}
