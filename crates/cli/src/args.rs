@@ -57,6 +57,8 @@ pub(crate) enum Command {
     Mcp(McpArgs),
     /// Show the tables, columns, constraints and indexes as of a migration.
     Schema(SchemaArgs),
+    /// Count the rows of production that would make migrations fail.
+    Precheck(PrecheckArgs),
     /// Read sizes and traffic of a production database, for `check` to judge by.
     Snapshot(SnapshotArgs),
     /// Explain a rule, or list the rules of a category.
@@ -192,6 +194,28 @@ pub(crate) struct SchemaArgs {
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub(crate) table: Vec<String>,
     /// How to show it.
+    #[arg(long, value_enum, default_value_t = PlainFormat::Text)]
+    pub(crate) format: PlainFormat,
+}
+
+/// Counts the rows of production that would make migrations fail.
+///
+/// A new NOT NULL, CHECK, UNIQUE or foreign key fails if existing rows violate it. Without --database this prints the
+/// queries that count such rows, as a script for psql. With --database it runs each in a read-only transaction of its own.
+#[derive(Debug, Args)]
+#[command(after_help = "Exit status: 0 no such row was found, or the queries were printed; 1 there are such rows; \
+    2 something could not be counted.")]
+pub(crate) struct PrecheckArgs {
+    #[command(flatten)]
+    pub(crate) input: InputArgs,
+    /// The database to ask, such as `postgres://USER@HOST/DATABASE` or `service=NAME`. Passwords come from PGPASSWORD,
+    /// ~/.pgpass or a service, or are asked for on a terminal.
+    #[arg(long, value_name = "URL")]
+    pub(crate) database: Option<String>,
+    /// The longest that one query may take.
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "30s", requires = "database")]
+    pub(crate) timeout: Duration,
+    /// How to show the counts, or the queries.
     #[arg(long, value_enum, default_value_t = PlainFormat::Text)]
     pub(crate) format: PlainFormat,
 }

@@ -165,7 +165,7 @@ impl Finding<'_, '_> {
     pub fn relation(mut self, relation: &RelationName) -> Self {
         let table = self.reporter.settings.table(&relation.schema, &relation.name);
         if self.tables.is_empty() {
-            self.few = relation.few.clone();
+            self.few.clone_from(&relation.few);
         }
         self.tables.push((relation.name.clone(), table));
         self.ignored &= table.ignore;

@@ -15,8 +15,10 @@ pub struct RowDemand {
     /// What speaks for rows that meet it.
     pub met: Option<Met>,
     pub range: TextRange,
-    /// Code runs the statement, so that its conditions are not part of the file.
-    pub is_in_code: bool,
+    /// The text shows its conditions as the server gets them: neither code nor a template makes them.
+    pub is_shown: bool,
+    /// Its conditions call only functions that change nothing, as far as their definitions say.
+    pub is_pure: bool,
 }
 
 /// What the rows have to be like.
@@ -78,6 +80,52 @@ pub enum Met {
     Retriable,
 }
 
+/// `fails if two existing rows of ...`.
+impl fmt::Display for RowDemand {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let table = &self.relation.name;
+        match &self.demand {
+            Demand::NoRows { column } => write!(f, "fails if `{table}` has rows: `{column}` is NULL in all of them"),
+            Demand::OneRow { column } => {
+                write!(f, "fails if `{table}` has more than one row: all have the same `{column}`")
+            }
+            Demand::NotNull { column } => write!(f, "fails if `{column}` is NULL in an existing row of `{table}`"),
+            Demand::Check { constraint, .. } => {
+                write!(f, "fails if an existing row of `{table}` violates the constraint `{constraint}`")
+            }
+            Demand::Unique(key) => {
+                write!(f, "fails if two existing rows of `{table}` have the same {}", key.in_words())
+            }
+            Demand::References(key) => write!(
+                f,
+                "fails if an existing row of `{table}` has a value in {} that `{}` does not have",
+                quoted(&key.columns),
+                key.referenced.name
+            ),
+        }
+    }
+}
+
+/// `` `a`, `b` and `c` ``.
+fn quoted(names: &[SmolStr]) -> String {
+    let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    match names.as_slice() {
+        [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
+        names => names.concat(),
+    }
+}
+
+impl UniqueKey {
+    fn in_words(&self) -> String {
+        let columns = self.parts.iter().map(|part| match part {
+            KeyPart::Column(name) => Some(name.clone()),
+            KeyPart::Expression(_) => None,
+        });
+        let columns: Option<Vec<SmolStr>> = columns.collect();
+        columns.map_or_else(|| format!("key in `{}`", self.index), |columns| quoted(&columns))
+    }
+}
+
 impl fmt::Display for Met {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -93,7 +141,10 @@ impl RowDemand {
     /// ranges are offsets, `sql_name` writes the name of a table. `None` where the statement does not show a condition.
     pub fn query(&self, text: &str, sql_name: impl Fn(&RelationName) -> String) -> Option<String> {
         let table = sql_name(&self.relation);
-        let written = |range: &TextRange| text.get(range.as_usize()).filter(|_| !self.is_in_code);
+        let written = |range: &TextRange| {
+            // What a backslash means depends on the session.
+            text.get(range.as_usize()).filter(|written| self.is_shown && !written.contains('\\'))
+        };
         Some(match &self.demand {
             Demand::NoRows { .. } => format!("SELECT count(*) FROM (SELECT FROM {table} LIMIT 1) AS found"),
             Demand::OneRow { .. } => format!("SELECT count(*) FROM (SELECT FROM {table} OFFSET 1 LIMIT 1) AS found"),
@@ -139,9 +190,10 @@ impl Reference {
         let joined = |parts: Vec<String>, word: &str| parts.join(word);
         let columns: Vec<String> = self.columns.iter().map(|column| quote_identifier(column)).collect();
         let not_null = columns.iter().map(|column| format!("r.{column} IS NOT NULL")).collect();
-        let not_null = match self.match_full && columns.len() > 1 {
-            true => format!("({})", joined(not_null, " OR ")),
-            false => joined(not_null, " AND "),
+        let not_null = if self.match_full && columns.len() > 1 {
+            format!("({})", joined(not_null, " OR "))
+        } else {
+            joined(not_null, " AND ")
         };
         let same = std::iter::zip(&self.referenced_columns, &columns)
             .map(|(key, column)| format!("k.{} = r.{column}", quote_identifier(key)))

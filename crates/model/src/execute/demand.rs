@@ -4,6 +4,7 @@
 //! dropped, and what holds for the value that all rows have in a new column.
 
 use super::Executor;
+use crate::builtin::Volatility;
 use crate::catalog::{Catalog, Constraint, ConstraintKind, Held, Index, Oid, Relation};
 use crate::effect::{Demand, KeyPart, Met, Reference, RelationName, RowDemand, ScanCause, UniqueKey, Visibility};
 use pgvet_syntax::ast::Expr;
@@ -71,7 +72,39 @@ impl Executor<'_> {
     fn note_demand(&mut self, table: Oid, demand: Demand, met: Option<Met>, range: TextRange) {
         let relation = self.relation_name(table);
         if relation.visibility == Visibility::Existing {
-            self.effects.demands.push(RowDemand { relation, demand, met, range, is_in_code: false });
+            let is_pure = self.is_pure(table, &demand);
+            self.effects.demands.push(RowDemand {
+                relation,
+                demand,
+                met,
+                range,
+                is_shown: !self.has_placeholders,
+                is_pure,
+            });
+        }
+    }
+
+    /// Whether the conditions call only functions that change nothing.
+    fn is_pure(&self, table: Oid, demand: &Demand) -> bool {
+        let is_pure = |expression: &Expr| {
+            let typed = self.analyze(expression, Some(table));
+            typed.unknown.is_empty() && typed.volatility != Volatility::Volatile
+        };
+        let relation = self.catalog.relation(table);
+        match demand {
+            Demand::Check { constraint, .. } => match relation.constraint(constraint).map(|found| &found.kind) {
+                Some(ConstraintKind::Check { expression, .. }) => is_pure(expression),
+                _ => false,
+            },
+            Demand::Unique(key) => {
+                let built = self.catalog.relation_named(&relation.schema, &key.index);
+                let built = built.and_then(|oid| self.catalog.get_relation(oid)?.index());
+                built.is_some_and(|index| {
+                    let keys = index.elements.iter().map(|part| &part.key);
+                    keys.chain(index.predicate.as_deref()).all(is_pure)
+                })
+            }
+            _ => true,
         }
     }
 

@@ -308,7 +308,7 @@ impl Effects {
         self.scans.iter_mut().for_each(|effect| effect.range = place(effect.range));
         self.index_builds.iter_mut().for_each(|effect| effect.range = place(effect.range));
         for effect in &mut self.demands {
-            (effect.range, effect.is_in_code) = (place(effect.range), true);
+            (effect.range, effect.is_shown) = (place(effect.range), false);
         }
         self.data_changes.iter_mut().for_each(|effect| effect.range = place(effect.range));
         self.reads.iter_mut().for_each(|effect| effect.range = place(effect.range));

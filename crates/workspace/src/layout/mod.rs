@@ -372,7 +372,13 @@ fn direction(tool: Tool, path: &Path, name: &str, around: &Facts) -> Direction {
     let flyway = FlywayName::parse(name).filter(|_| tool != Tool::Refinery);
     let flyway_skips = flyway
         .is_some_and(|flyway| flyway.kind == 'U' || (flyway.kind == 'B' && around.has_flyway_version_up_to(&flyway)));
-    let is_rollback = || rollback_name::is_rollback_migration(path) && around.list_with(path).is_none();
+    // Atlas lists the checksums of both files of a version.
+    let has_up_file = || {
+        let up = name.strip_suffix(".down.sql").map(|version| path.with_file_name(format!("{version}.up.sql")));
+        up.is_some_and(|up| up.is_file())
+    };
+    let is_rollback =
+        || rollback_name::is_rollback_migration(path) && (around.list_with(path).is_none() || has_up_file());
     if flyway_skips || around.is_not_run(path) || is_rollback() { Direction::Down } else { Direction::Up }
 }
 
@@ -475,6 +481,10 @@ mod tests {
             ("diesel/1_a/metadata.toml", "run_in_transaction = false\n"),
             ("flyway/V1__a.sql.conf", "executeInTransaction=false\n"),
             ("atlas/atlas.sum", "h1:x\n"),
+            ("checksums/atlas.sum", "h1:x\n1_a.down.sql h1:x\n1_a.up.sql h1:x\n2_rollback_names.sql h1:x\n"),
+            ("checksums/1_a.up.sql", ""),
+            ("checksums/1_a.down.sql", ""),
+            ("checksums/2_rollback_names.sql", ""),
             ("drizzle/meta/_journal.json", r#"{"entries":[{"idx":0,"tag":"0000_b"}]}"#),
             ("rust/Cargo.toml", "[dependencies]\nsqlx = \"0.8\"\n"),
             ("graphile/committed/000001.sql", ""),
@@ -515,6 +525,9 @@ mod tests {
             ("sqitch/deploy/app/a.sql", Direction::Up, false),
             ("sqitch/deploy/app/unplanned.sql", Direction::Down, true),
             ("sqitch/revert/app/a.sql", Direction::Down, false),
+            ("checksums/1_a.up.sql", Direction::Up, false),
+            ("checksums/1_a.down.sql", Direction::Down, false),
+            ("checksums/2_rollback_names.sql", Direction::Up, false),
             ("drizzle/0000_b.sql", Direction::Up, false),
             ("drizzle/0001_not_in_the_journal.sql", Direction::Down, true),
         ] {

@@ -3,8 +3,8 @@
 use crate::confidence::Assumption;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
-use crate::rules::text::{enumerate, sql_name};
-use pgvet_model::effect::{Demand, KeyPart, RowDemand, UniqueKey};
+use crate::rules::text::sql_name;
+use pgvet_model::effect::{Demand, RowDemand};
 
 declare_rule! {
     /// A constraint or unique index that fails if existing rows violate it.
@@ -71,7 +71,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             None => "look for such rows in production before the deployment".to_owned(),
         };
         reporter
-            .report(demand.range, message(demand))
+            .report(demand.range, format!("this {demand}"))
             .relation(&demand.relation)
             .assuming(assumption)
             .help(help)
@@ -83,34 +83,4 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
 fn is_of_new_column(context: &RuleContext<'_>, demand: &RowDemand) -> bool {
     let Demand::NoRows { column } = &demand.demand else { return false };
     context.before.get_relation(demand.relation.oid).is_some_and(|table| table.column(column).is_none())
-}
-
-fn message(demand: &RowDemand) -> String {
-    let table = &demand.relation.name;
-    match &demand.demand {
-        Demand::NoRows { column } => format!("this fails if `{table}` has rows: `{column}` is NULL in all of them"),
-        Demand::OneRow { column } => {
-            format!("this fails if `{table}` has more than one row: all have the same `{column}`")
-        }
-        Demand::NotNull { column } => format!("this fails if `{column}` is NULL in an existing row of `{table}`"),
-        Demand::Check { constraint, .. } => {
-            format!("this fails if an existing row of `{table}` violates the constraint `{constraint}`")
-        }
-        Demand::Unique(key) => format!("this fails if two existing rows of `{table}` have the same {}", key_of(key)),
-        Demand::References(key) => format!(
-            "this fails if an existing row of `{table}` has a value in {} that `{}` does not have",
-            enumerate(key.columns.iter().map(|column| column.as_str())),
-            key.referenced.name
-        ),
-    }
-}
-
-fn key_of(key: &UniqueKey) -> String {
-    let columns: Option<Vec<&str>> = (key.parts.iter())
-        .map(|part| match part {
-            KeyPart::Column(name) => Some(name.as_str()),
-            KeyPart::Expression(_) => None,
-        })
-        .collect();
-    columns.map_or_else(|| format!("key in `{}`", key.index), enumerate)
 }

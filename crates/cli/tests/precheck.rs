@@ -1,0 +1,69 @@
+//! `pgvet precheck` on a real server.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]
+
+mod support;
+
+use pgvet_trace::server::testing::server;
+use support::Folder;
+
+const HISTORY: &str = "CREATE TABLE users (id bigint PRIMARY KEY, email text, age int, note text);
+CREATE TABLE orders (id bigint PRIMARY KEY, user_id bigint);
+";
+
+const PENDING: &str = "ALTER TABLE users ADD COLUMN slot int;
+UPDATE orders SET user_id = NULL WHERE user_id = 0;
+ALTER TABLE orders ADD FOREIGN KEY (user_id) REFERENCES users;
+CREATE UNIQUE INDEX users_email ON users (email);
+ALTER TABLE users ADD CONSTRAINT adult CHECK (age >= 18);
+CREATE UNIQUE INDEX users_slot ON users (age, slot);
+ALTER TABLE users ADD CONSTRAINT harmless CHECK (pg_terminate_backend(pg_backend_pid()));
+ALTER TABLE users ADD CONSTRAINT quoted CHECK (note <> 'a\\b');
+ALTER TABLE users ALTER COLUMN note SET NOT NULL;
+";
+
+const ROWS: &str = "INSERT INTO users VALUES (1, 'a@b', 20, 'x'), (2, 'a@b', 17, NULL), (3, 'c@d', 16, 'y');
+    INSERT INTO orders VALUES (1, 1), (2, NULL)";
+
+#[test]
+fn production_is_asked_which_rows_would_make_statements_fail() {
+    let folder = Folder::new(&[("m/1.sql", HISTORY.as_bytes()), ("m/2.sql", PENDING.as_bytes())]);
+    let Some(server) = server(18) else { return };
+    server.query("postgres", "CREATE DATABASE shop").unwrap();
+    server.query("shop", HISTORY).unwrap();
+    server.query("shop", ROWS).unwrap();
+    let address = format!("host={} user=postgres dbname=shop", server.socket().display());
+    let run = |more: &[&str]| folder.run(&[&["precheck", "m/2.sql", "--database", &address][..], more].concat());
+    let said = run(&[]);
+    insta::assert_snapshot!(without_times(&said));
+    let said = run(&["--format", "json"]);
+    assert!(said.starts_with("exit 1\n") && said.contains("\"rows\": 2"), "{said}");
+    server.query("shop", "DELETE FROM users WHERE id > 1; UPDATE users SET age = 18").unwrap();
+    let said = run(&[]);
+    assert!(said.starts_with("exit 0\n") && said.contains("0 with such rows, 4 without"), "{said}");
+    server.query("shop", "INSERT INTO users SELECT i + 10, i::text, 18, '' FROM generate_series(1, 200000) i").unwrap();
+    let said = run(&["--timeout", "1ms"]);
+    assert!(said.starts_with("exit 2\n") && said.contains("not counted within the time limit"), "{said}");
+}
+
+/// The transcript without what differs from run to run.
+fn without_times(said: &str) -> String {
+    let shown = |line: &str| match line.rsplit_once('(') {
+        Some((head, tail)) if tail.contains(" s)") => {
+            format!("{head}(… s){}", tail.rsplit(')').next().unwrap_or_default())
+        }
+        _ => line.to_owned(),
+    };
+    said.lines().map(shown).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn without_a_database_the_queries_are_a_script() {
+    let pending = "ALTER TABLE \"odd\nDROP TABLE users;--\" ALTER COLUMN a SET NOT NULL;\n";
+    let history = "CREATE TABLE \"odd\nDROP TABLE users;--\" (a int);\n";
+    let folder = Folder::new(&[("m/1.sql", history.as_bytes()), ("m/2.sql", pending.as_bytes())]);
+    let said = folder.run(&["precheck", "m/2.sql"]);
+    insta::assert_snapshot!(said);
+    let said = folder.run(&["precheck", "m/1.sql"]);
+    assert!(said.contains("-- 0 statements can fail because of existing rows."), "{said}");
+}
