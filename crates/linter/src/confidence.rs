@@ -123,6 +123,10 @@ pub enum Assumption {
     WritesNotCopied { table: SmolStr, because: CopyEvidence },
     /// Deployed code reads a table before later statements of the migration fill it.
     ReadBeforeFilled { table: SmolStr },
+    /// A table that no migration creates has no policy that no migration shows.
+    NoPolicyUnseen { table: SmolStr },
+    /// A partitioned table has partitions that no migration shows.
+    HasPartitions { table: SmolStr },
     /// Deployed code uses a table through policies that go, and not through those that are left.
     UsedThroughPolicy { table: SmolStr },
     /// Deployed code runs as a role, and has a privilege from no other GRANT.
@@ -280,6 +284,7 @@ impl Assumption {
             | Self::ManyRows { .. }
             | Self::KeyTaken { .. }
             | Self::RowsRefuse { .. }
+            | Self::HasPartitions { .. }
             | Self::LockTimeoutUnset
             | Self::TimeZoneNotUtc
             | Self::HiddenCodeIsHarmless
@@ -339,6 +344,7 @@ impl Assumption {
             | Self::KeyNotReplaced { .. }
             | Self::RowsViolate { .. }
             | Self::RowsRefuseThough { .. }
+            | Self::NoPolicyUnseen { .. }
             | Self::NeededThoughCopied { .. }
             | Self::WritesViolate { .. } => Confidence::Possible,
         }
@@ -354,6 +360,11 @@ impl fmt::Display for Assumption {
                 f,
                 "assumes that `{table}` is large, although adding `{column}` as NOT NULL without a value for old rows \
                  fails if there are any"
+            ),
+            Self::LargeThough { table, because: FewRows::MadeIfMissing } => write!(
+                f,
+                "assumes that `{table}` is large, although this migration creates it unless it exists, and only an \
+                 earlier use shows that it does"
             ),
             Self::LargeThough { table, because: FewRows::Listed { rows } } => write!(
                 f,
@@ -414,6 +425,12 @@ impl fmt::Display for Assumption {
             }
             Self::NeededThoughCopied { table } => {
                 write!(f, "assumes that the rows of `{table}` are still needed, although a statement has copied all of them")
+            }
+            Self::NoPolicyUnseen { table } => {
+                write!(f, "assumes that `{table}`, which no migration creates, has no policies already")
+            }
+            Self::HasPartitions { table } => {
+                write!(f, "assumes that `{table}` has partitions, which no migration shows")
             }
             Self::RowsRefuse { table } => {
                 write!(f, "assumes that `{table}` has such rows, which the schema has allowed so far")

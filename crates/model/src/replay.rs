@@ -360,6 +360,7 @@ impl Replay {
             filled_in: None,
             empty_in: None,
             changed_in: None,
+            made_if_missing_in: None,
         };
         let mut relation = Relation::new(catalog.new_oid(), schema, name, RelationKind::Table, birth);
         relation.known = false;

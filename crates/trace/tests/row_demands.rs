@@ -16,6 +16,7 @@ use pgvet_trace::server::testing::server;
 const SCHEMA: &str = "CREATE TABLE customers (id bigint PRIMARY KEY, region int, code text, UNIQUE (region, code));
     CREATE TABLE orders (id bigint PRIMARY KEY, total int, customer_id bigint, region int, code text,
         status text CONSTRAINT known CHECK (status IN ('new', 'paid')), level int CONSTRAINT low CHECK (level < 10));
+    CREATE UNIQUE INDEX low_code ON orders (code) WHERE total = -5;
     CREATE TABLE events (id bigint, at date) PARTITION BY RANGE (at);
     CREATE TABLE events_2025 PARTITION OF events FOR VALUES FROM ('2025-01-01') TO ('2026-01-01');
     CREATE TABLE \"Odd Names\" (\"Some Id\" int);
@@ -100,6 +101,14 @@ const NONE: &[(&str, &str)] = &[
     ("ALTER TABLE orders ADD COLUMN parent bigint REFERENCES orders", "INSERT INTO orders (id) VALUES (1), (2)"),
     ("ALTER TABLE orders ADD COLUMN token text UNIQUE", "INSERT INTO orders (id) VALUES (1), (2)"),
     ("ALTER TABLE orders ADD COLUMN euros int NOT NULL DEFAULT 0", "INSERT INTO orders (id) VALUES (1), (2)"),
+    (
+        "ALTER TABLE orders ADD COLUMN place text, ADD CONSTRAINT offsite CHECK (status = 'sent' OR place IS NULL)",
+        "INSERT INTO orders (id, status) VALUES (1, 'new'), (2, NULL)",
+    ),
+    (
+        "CREATE UNIQUE INDEX low_codes ON orders (code, total) WHERE total = -5",
+        "INSERT INTO orders (id) VALUES (1), (2)",
+    ),
     ("ALTER TABLE orders ADD CONSTRAINT later CHECK (total > 0) NOT VALID", "INSERT INTO orders VALUES (1, -1)"),
 ];
 

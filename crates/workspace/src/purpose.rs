@@ -138,7 +138,12 @@ pub(crate) fn exclude(loaded: Loaded, folders: &Folders) -> (Vec<ProjectFile>, E
     let groups = groups(&loaded);
     let migrations = || loaded.iter().filter(|(file, purpose)| is_ordered_migration(file, *purpose));
     let with_migrations: BTreeSet<u32> = migrations().map(|(file, _)| file.database).collect();
-    let of_migrations: BTreeSet<PathBuf> = migrations().map(|(file, _)| run_together(&file.path)).collect();
+    // A folder of scripts alone is one of migrations only where there is no other.
+    let are_known = migrations().any(|(file, _)| !is_script(file));
+    let of_migrations: BTreeSet<PathBuf> = migrations()
+        .filter(|(file, _)| !are_known || !is_script(file))
+        .map(|(file, _)| run_together(&file.path))
+        .collect();
     let (mut files, mut excluded) = (Vec::with_capacity(loaded.len()), Vec::new());
     for (file, purpose) in loaded {
         let reader = match purpose {

@@ -71,7 +71,7 @@ pub struct Relation {
     pub viewed_by: Vec<Oid>,
     /// The last copy from each table whose rows statements have inserted.
     pub copies: Vec<Copied>,
-    /// Constraints that the last deployment with such a change has dropped.
+    /// Constraints and unique indexes that the last deployment with such a change has dropped.
     pub dropped: Vec<Dropped>,
     pub detail: RelationDetail,
 }
@@ -86,11 +86,20 @@ pub enum RelationDetail {
     View(Arc<ViewDefinition>),
 }
 
-/// A constraint that a deployment has dropped.
+/// What a deployment has dropped, although the rows that are there still meet it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Dropped {
-    pub constraint: Arc<Constraint>,
+    pub rule: DroppedRule,
     pub deployment: Option<Deployment>,
+}
+
+/// What rows met.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub enum DroppedRule {
+    Constraint(Arc<Constraint>),
+    Index(Arc<Index>),
+    /// The name of a constraint that no migration shows, in DROP CONSTRAINT IF EXISTS.
+    Unseen(SmolStr),
 }
 
 /// When a relation came to be.
@@ -113,6 +122,8 @@ pub struct Birth {
     pub empty_in: Option<Deployment>,
     /// The last deployment that changed rows.
     pub changed_in: Option<Deployment>,
+    /// The deployment that creates it unless it exists, where an earlier use is all that shows that it does.
+    pub made_if_missing_in: Option<Deployment>,
 }
 
 impl Birth {

@@ -76,6 +76,8 @@ pub enum Met {
     Changed,
     /// The deployment added the columns and gave them values.
     NewColumns,
+    /// The deployment drops a constraint of this name first, which no migration shows.
+    Replaced,
     /// The statement only checks, or builds concurrently: if it fails, nobody was blocked, and it can be tried again.
     Retriable,
 }
@@ -131,6 +133,7 @@ impl fmt::Display for Met {
         f.write_str(match self {
             Self::Changed => "an earlier statement of this deployment changes its rows",
             Self::NewColumns => "this deployment adds the columns and fills them",
+            Self::Replaced => "an earlier statement of this deployment drops a constraint of the same name",
             Self::Retriable => "the statement blocks nobody and can be repeated",
         })
     }

@@ -60,7 +60,12 @@ impl Executor<'_> {
     pub(super) fn create_table(&mut self, statement: &CreateTable) -> Run {
         let name = &statement.name;
         let schema = self.schema_of_new_relation(name, statement.persistence)?;
-        if statement.if_not_exists && self.catalog.relation_named(&schema, &name.name.text).is_some() {
+        if let Some(existing) =
+            self.catalog.relation_named(&schema, &name.name.text).filter(|_| statement.if_not_exists)
+        {
+            if !self.catalog.relation(existing).known {
+                self.catalog.relation_mut(existing).birth.made_if_missing_in = self.deployment;
+            }
             return Ok(());
         }
         self.check_table_syntax(statement)?;

@@ -5,9 +5,9 @@
 
 use super::Executor;
 use crate::builtin::Volatility;
-use crate::catalog::{Catalog, Constraint, ConstraintKind, Held, Index, Oid, Relation};
+use crate::catalog::{Catalog, Column, Constraint, ConstraintKind, DroppedRule, Held, Index, Oid, Relation};
 use crate::effect::{Demand, KeyPart, Met, Reference, RelationName, RowDemand, ScanCause, UniqueKey, Visibility};
-use pgvet_syntax::ast::Expr;
+use pgvet_syntax::ast::{Expr, ExprKind, OperatorForm};
 use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
 use std::sync::Arc;
@@ -41,19 +41,19 @@ impl Executor<'_> {
                 .is_some_and(|other| implies(other, definition))
         });
         let columns: Vec<&SmolStr> = definition.elements.iter().filter_map(|part| part.key.as_column()).collect();
-        let is_kept = self.dropped_here(relation).any(|old| match &old.kind {
-            ConstraintKind::PrimaryKey { columns: old, .. } | ConstraintKind::Unique { columns: old, .. } => {
-                !old.is_empty() && old.iter().all(|column| columns.contains(&column))
-            }
+        let is_kept = self.dropped_here(relation).any(|rule| match rule {
+            DroppedRule::Index(old) => implies(old, definition),
             _ => false,
         });
         let all_null = |column: &&SmolStr| matches!(self.held_here(relation, column), Some(Held::Null));
         if is_implied || is_kept || !definition.nulls_not_distinct && columns.iter().any(all_null) {
             return;
         }
-        let same = |column: &&SmolStr| self.held_here(relation, column).is_some();
+        let is_same = |column: &SmolStr| self.held_here(relation, column).is_some();
         let demand = match columns.as_slice() {
-            [column] if definition.elements.len() == 1 && same(column) => Demand::OneRow { column: (*column).clone() },
+            [column] if definition.elements.len() == 1 && definition.predicate.is_none() && is_same(column) => {
+                Demand::OneRow { column: (*column).clone() }
+            }
             _ => Demand::Unique(UniqueKey {
                 index: built.name.clone(),
                 parts: definition.elements.iter().map(|part| key_part(&part.key)).collect(),
@@ -61,6 +61,8 @@ impl Executor<'_> {
                 nulls_distinct: !definition.nulls_not_distinct,
             }),
         };
+        let of_predicate = definition.predicate.as_ref().map(|predicate| self.columns_of(table, predicate));
+        let columns: Vec<&SmolStr> = columns.into_iter().chain(of_predicate.iter().flatten()).collect();
         let met = match demand {
             Demand::OneRow { .. } => None,
             _ => self.met(relation, &columns).or_else(|| concurrently.then_some(Met::Retriable)),
@@ -163,7 +165,7 @@ impl Executor<'_> {
                     })
                 };
                 let is_null = |column: &SmolStr| matches!(self.held_here(relation, column), Some(Held::Null));
-                if key.columns.iter().any(is_null) || self.dropped_here(relation).any(is_same) {
+                if key.columns.iter().any(is_null) || self.dropped_constraints(relation).any(is_same) {
                     return None;
                 }
                 let referenced = self.catalog.get_relation(key.referenced)?;
@@ -177,11 +179,15 @@ impl Executor<'_> {
             }
             _ => return None,
         };
+        let is_replaced = self.dropped_here(relation).any(|rule| match rule {
+            DroppedRule::Unseen(dropped) => dropped == name,
+            _ => false,
+        });
         let changes_referenced = constraint.foreign_key().is_some_and(|key| {
             self.catalog.get_relation(key.referenced).is_some_and(|referenced| self.is_changed_here(referenced))
         });
         let met = self.met(relation, &columns).or_else(|| changes_referenced.then_some(Met::Changed));
-        Some((demand, met))
+        Some((demand, met.or_else(|| is_replaced.then_some(Met::Replaced))))
     }
 
     /// Whether other constraints, or one that the deployment has dropped, leave no row that breaks a CHECK.
@@ -190,23 +196,48 @@ impl Executor<'_> {
             relation.constraints.iter().filter(|other| other.valid && other.enforced && other.name != constraint.name);
         let existing: Vec<&Expr> = valid
             .map(|other| &**other)
-            .chain(self.dropped_here(relation))
+            .chain(self.dropped_constraints(relation))
             .filter_map(|other| match &other.kind {
                 ConstraintKind::Check { expression, .. } => Some(&**expression),
                 _ => None,
             })
             .collect();
+        let held: Vec<Expr> =
+            relation.columns.iter().filter_map(|column| self.held_condition(relation, column)).collect();
+        let existing: Vec<&Expr> = existing.into_iter().chain(&held).collect();
         let not_null: Vec<&str> =
             relation.columns.iter().filter(|column| column.not_null).map(|column| column.name.as_str()).collect();
         let scope = self.scope_of(relation.oid);
         self.with_analyzer(|analyzer| analyzer.checks_imply(&scope, &existing, &not_null, required))
     }
 
-    /// The valid constraints that the deployment has dropped: existing rows still meet them.
-    fn dropped_here<'r>(&self, relation: &'r Relation) -> impl Iterator<Item = &'r Constraint> + use<'r> {
+    /// What is true of the value that all rows have in a new column.
+    fn held_condition(&self, relation: &Relation, column: &Column) -> Option<Expr> {
+        let made = |kind| Expr { kind, range: TextRange::default() };
+        let read = || made(ExprKind::Column(vec![column.name.clone()]));
+        Some(match self.held_here(relation, &column.name)? {
+            Held::Null => made(ExprKind::IsNull { operand: Box::new(read()), negated: false }),
+            Held::Value(value) => made(ExprKind::Operator {
+                schema: None,
+                operator: "=".into(),
+                form: OperatorForm::Plain,
+                operands: vec![read(), (**value).clone()],
+            }),
+        })
+    }
+
+    /// What the deployment has dropped: existing rows still meet it.
+    fn dropped_here<'r>(&self, relation: &'r Relation) -> impl Iterator<Item = &'r DroppedRule> + use<'r> {
         let deployment = self.deployment;
         let dropped = relation.dropped.iter().filter(move |dropped| dropped.deployment == deployment);
-        dropped.map(|dropped| &*dropped.constraint).filter(|constraint| constraint.valid && constraint.enforced)
+        dropped.map(|dropped| &dropped.rule)
+    }
+
+    fn dropped_constraints<'r>(&self, relation: &'r Relation) -> impl Iterator<Item = &'r Constraint> + use<'r> {
+        self.dropped_here(relation).filter_map(|rule| match rule {
+            DroppedRule::Constraint(constraint) if constraint.valid && constraint.enforced => Some(&**constraint),
+            _ => None,
+        })
     }
 
     /// The value that all rows have in a column that the deployment added or filled.
@@ -225,7 +256,7 @@ impl Executor<'_> {
         };
         if self.is_changed_here(relation) {
             Some(Met::Changed)
-        } else if !columns.is_empty() && columns.iter().all(is_new) {
+        } else if columns.iter().any(is_new) {
             Some(Met::NewColumns)
         } else {
             None
@@ -240,7 +271,12 @@ fn key_part(key: &Expr) -> KeyPart {
 /// Whether rows that differ for one unique index differ for another.
 fn implies(old: &Index, new: &Index) -> bool {
     let (Some(old_columns), Some(new_columns)) = (old.plain_columns(), new.plain_columns()) else { return false };
-    let is_total =
-        old.unique && old.valid && old.predicate.is_none() && (old.nulls_not_distinct || !new.nulls_not_distinct);
-    is_total && !old_columns.is_empty() && old_columns.iter().all(|column| new_columns.contains(column))
+    let is_wider = match (&old.predicate, &new.predicate) {
+        (None, _) => true,
+        (Some(old), Some(new)) => old.is_same(new),
+        (Some(_), None) => false,
+    };
+    let is_as_strict = old.unique && old.valid && (old.nulls_not_distinct || !new.nulls_not_distinct);
+    let is_part = !old_columns.is_empty() && old_columns.iter().all(|column| new_columns.contains(column));
+    is_wider && is_as_strict && is_part
 }

@@ -282,6 +282,7 @@ impl Executor<'_> {
             filled_in,
             empty_in: None,
             changed_in: None,
+            made_if_missing_in: None,
         }
     }
 

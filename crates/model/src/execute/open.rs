@@ -160,6 +160,7 @@ impl Executor<'_> {
             filled_in: None,
             empty_in: None,
             changed_in: None,
+            made_if_missing_in: None,
         };
         let mut relation = Relation::new(oid, schema, name.name.text.clone(), kind, birth);
         relation.known = false;

@@ -1,7 +1,7 @@
 //! Records effects, and keeps what follows from them: locks held by the transaction, tables that hold rows.
 
 use super::Executor;
-use crate::catalog::{Birth, Column, Constraint, ConstraintKind, Copied, Dropped, Oid, Relation, RelationKind};
+use crate::catalog::{Birth, Column, ConstraintKind, Copied, Dropped, DroppedRule, Oid, Relation, RelationKind};
 use crate::effect::{
     ChangeAction, ChangedObject, DataChange, DataChangeKind, FewRows, IndexBuild, IndexBuildCause, Lock, LockCause,
     ObjectChange, RelationName, Rewrite, RewriteCause, Rows, Scan, ScanCause, Visibility,
@@ -9,7 +9,6 @@ use crate::effect::{
 use crate::place::Place;
 use pgvet_syntax::ast::LockMode;
 use pgvet_syntax::source::TextRange;
-use std::sync::Arc;
 
 impl Executor<'_> {
     /// The relation as effects name it.
@@ -27,6 +26,9 @@ impl Executor<'_> {
                 |column: &&Column| column.not_null && column.added_in == birth.empty_in && column.default.is_none();
             let added = relation.columns.iter().find(is_cause);
             return added.map(|column| FewRows::NoneForNewColumn { column: column.name.clone() });
+        }
+        if birth.made_if_missing_in.is_some() && birth.made_if_missing_in == self.deployment {
+            return Some(FewRows::MadeIfMissing);
         }
         // One row may be the first of many, such as an administrator among users.
         let rows = birth.listed_rows().filter(|rows| *rows >= 3)?;
@@ -161,14 +163,14 @@ impl Executor<'_> {
         self.effects.data_changes.push(DataChange { relation, kind, rows, by_trigger: false, range });
     }
 
-    /// Notes that a constraint is gone: the rows that are there still meet it.
-    pub(crate) fn note_dropped(&mut self, table: Oid, constraint: Arc<Constraint>) {
+    /// Notes that a constraint or unique index is gone: the rows that are there still meet it.
+    pub(crate) fn note_dropped(&mut self, table: Oid, rule: DroppedRule) {
         let deployment = self.deployment;
         let dropped = &mut self.catalog.relation_mut(table).dropped;
         if dropped.first().is_some_and(|other| other.deployment != deployment) {
             dropped.clear();
         }
-        dropped.push(Dropped { constraint, deployment });
+        dropped.push(Dropped { rule, deployment });
     }
 
     /// Notes that a statement inserts rows of tables that it has read since `read_before`.

@@ -59,6 +59,7 @@ use runner_code::RunnerCode;
 use schemars::JsonSchema;
 pub use sequence::{Sequence, WrittenFile, newer, sequence};
 use serde::{Deserialize, Serialize};
+use std::ffi::OsStr;
 use std::path::Path;
 use stray::Marks;
 pub(crate) use transaction::opt_out;
@@ -354,7 +355,7 @@ pub(super) fn tool_by_name(path: &Path, name: &str, around: &Facts) -> Option<To
         "up.sql" | "down.sql" if around.has_down_files => return Some(Tool::Diesel),
         "up.sql" => return None,
         "migration.sql" if path.with_file_name("snapshot.json").exists() => return Some(Tool::Drizzle),
-        "migration.sql" => return Some(Tool::Prisma),
+        "migration.sql" if is_of_prisma(path) => return Some(Tool::Prisma),
         _ => {}
     }
     let stem = name.strip_suffix(".up.sql").or_else(|| name.strip_suffix(".down.sql"))?;
@@ -363,6 +364,13 @@ pub(super) fn tool_by_name(path: &Path, name: &str, around: &Facts) -> Option<To
     }
     let runner = around.rust_runner.filter(|tool| *tool == Tool::Sqlx).or(around.go_runner);
     Some(runner.unwrap_or(Tool::GolangMigrate))
+}
+
+/// Whether a `migration.sql` is where Prisma keeps one: in a folder with a version, or beside `migration_lock.toml`.
+fn is_of_prisma(path: &Path) -> bool {
+    let Some(folder) = path.parent() else { return false };
+    let begins_with_digit = |name: &OsStr| name.as_encoded_bytes().first().is_some_and(u8::is_ascii_digit);
+    folder.file_name().is_some_and(begins_with_digit) || folder.with_file_name("migration_lock.toml").is_file()
 }
 
 /// Down: rollback migrations by name ([`rollback_name::is_rollback_migration`]), Flyway's `U1__x.sql` and `B1__x.sql`, and files that the

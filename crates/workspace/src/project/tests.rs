@@ -1,11 +1,14 @@
 use super::*;
+use crate::skipped::SkipReason;
 use pgvet_model::migration::Direction;
 use std::fs;
 
 fn folder(files: &[(&str, &[u8])]) -> tempfile::TempDir {
     let root = tempfile::tempdir().unwrap();
     for (name, bytes) in files {
-        fs::write(root.path().join(name), bytes).unwrap();
+        let path = root.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
     }
     root
 }
@@ -160,4 +163,23 @@ fn tools_with_equally_many_files_have_no_order_unless_they_are_named_in_one() {
     fs::write(at("1_a.sql"), "").unwrap();
     let elsewhere = folder(&[("c.sql", b"")]);
     assert_eq!(unknown(vec![at("2_b.sql"), elsewhere.path().join("c.sql")]), [None, None]);
+}
+
+#[test]
+fn scripts_beside_the_migrations_of_a_tool_are_skipped_and_counted() {
+    let table = b"CREATE TABLE t (id int);";
+    let root = folder(&[
+        ("migrations/1_a/up.sql", table),
+        ("migrations/1_a/down.sql", table),
+        ("scripts/seed.sql", table),
+        ("api/migration.sql", table),
+    ]);
+    let project = load(&Request { paths: vec![root.path().to_owned()], ..Request::default() });
+    assert_eq!(project.migrations().len(), 2);
+    let skipped = project.skipped.iter().filter(|skipped| skipped.reason == SkipReason::NoMigration);
+    assert_eq!(skipped.count(), 2);
+    // Where there is nothing else, they are what there is to check.
+    let root = folder(&[("scripts/tables.sql", table), ("api/migration.sql", table)]);
+    let project = load(&Request { paths: vec![root.path().to_owned()], ..Request::default() });
+    assert_eq!(project.migrations().len(), 2);
 }

@@ -74,6 +74,8 @@ enum Lost<'c> {
     Function(&'c Arc<Function>),
     /// The function accepts the same values, but this parameter has another name.
     Parameter(&'c Arc<Function>, SmolStr),
+    /// Another function accepts the same values, and returns something else.
+    Result(&'c Arc<Function>),
     Type(&'c TypeDef),
     Sequence(&'c Relation),
 }
@@ -147,6 +149,10 @@ fn is_older_and_dropped(context: &MigrationContext<'_>, old: &Function) -> bool 
 fn loss_of_function<'c>(context: &MigrationContext<'c>, old: &'c Arc<Function>) -> Option<Lost<'c>> {
     let others = context.after.functions_named(&old.schema, &old.name);
     let takers: Vec<_> = others.filter(|new| takes_calls_of((context.before, old), (context.after, new))).collect();
+    let mut others = context.after.functions_named(&old.schema, &old.name);
+    if takers.is_empty() && others.any(|new| accepts_calls_of((context.before, old), (context.after, new))) {
+        return Some(Lost::Result(old));
+    }
     let renamed = takers.iter().map(|new| renamed_parameter(old, new)).collect::<Option<Vec<_>>>();
     match renamed?.into_iter().next() {
         None => Some(Lost::Function(old)),
@@ -166,7 +172,22 @@ fn renamed_parameter(old: &Function, new: &Function) -> Option<SmolStr> {
 
 /// Whether a new function accepts every call of the old one and returns the same type.
 fn takes_calls_of(old: (&Catalog, &Function), new: (&Catalog, &Function)) -> bool {
-    let ((before, old), (after, new)) = (old, new);
+    accepts_calls_of(old, new) && returns_the_same(old, new)
+}
+
+fn returns_the_same((before, old): (&Catalog, &Function), (after, new): (&Catalog, &Function)) -> bool {
+    let mut outputs = old.parameters.iter().filter(|parameter| !parameter.mode.is_input());
+    let same_outputs = outputs.all(|old| {
+        let mut new = new.parameters.iter().filter(|new| !new.mode.is_input());
+        new.any(|new| new.name == old.name && is_same_type((before, old.sql_type), (after, new.sql_type)))
+    });
+    same_outputs
+        && is_same_type((before, old.returns), (after, new.returns))
+        && (old.returns_set, old.procedure) == (new.returns_set, new.procedure)
+}
+
+/// Whether a new function accepts every call of the old one.
+fn accepts_calls_of((before, old): (&Catalog, &Function), (after, new): (&Catalog, &Function)) -> bool {
     let inputs = |function: &Function| -> Vec<_> {
         function.parameters.iter().filter(|parameter| parameter.mode.is_input()).cloned().collect()
     };
@@ -174,24 +195,15 @@ fn takes_calls_of(old: (&Catalog, &Function), new: (&Catalog, &Function)) -> boo
     let same_inputs = old_inputs.iter().zip(&new_inputs).all(|(old, new)| {
         takes_every_value((before, old.sql_type), (after, new.sql_type)) && (new.has_default || !old.has_default)
     });
-    let takes_them = old_inputs.len() <= new_inputs.len()
+    old_inputs.len() <= new_inputs.len()
         && same_inputs
-        && new_inputs[old_inputs.len()..].iter().all(|parameter| parameter.has_default);
-    let mut outputs = old.parameters.iter().filter(|parameter| !parameter.mode.is_input());
-    let returns_them = outputs.all(|old| {
-        let mut new = new.parameters.iter().filter(|new| !new.mode.is_input());
-        new.any(|new| new.name == old.name && is_same_type((before, old.sql_type), (after, new.sql_type)))
-    });
-    takes_them
-        && returns_them
-        && is_same_type((before, old.returns), (after, new.returns))
-        && (old.returns_set, old.procedure) == (new.returns_set, new.procedure)
+        && new_inputs[old_inputs.len()..].iter().all(|parameter| parameter.has_default)
 }
 
 impl Lost<'_> {
     fn oid(&self) -> Oid {
         match self {
-            Self::Function(function) | Self::Parameter(function, _) => function.oid,
+            Self::Function(function) | Self::Parameter(function, _) | Self::Result(function) => function.oid,
             Self::Type(definition) => definition.oid,
             Self::Sequence(relation) => relation.oid,
         }
@@ -201,7 +213,7 @@ impl Lost<'_> {
     fn kind(&self) -> &'static str {
         match self {
             Self::Function(function) if function.procedure => "procedure",
-            Self::Function(_) | Self::Parameter(..) => "function",
+            Self::Function(_) | Self::Parameter(..) | Self::Result(_) => "function",
             Self::Type(definition) if matches!(definition.kind, TypeKind::Domain(_)) => "domain",
             Self::Type(_) => "type",
             Self::Sequence(_) => "sequence",
@@ -210,7 +222,9 @@ impl Lost<'_> {
 
     fn name(&self) -> String {
         let (schema, name) = match self {
-            Self::Function(function) | Self::Parameter(function, _) => return function.display_name(),
+            Self::Function(function) | Self::Parameter(function, _) | Self::Result(function) => {
+                return function.display_name();
+            }
             Self::Type(definition) => (&definition.schema, &definition.name),
             Self::Sequence(relation) => (&relation.schema, &relation.name),
         };
@@ -219,7 +233,7 @@ impl Lost<'_> {
 
     fn used(&self) -> &'static str {
         match self {
-            Self::Function(_) | Self::Parameter(..) => "calls it",
+            Self::Function(_) | Self::Parameter(..) | Self::Result(_) => "calls it",
             Self::Type(_) => "casts to it",
             Self::Sequence(_) => "takes numbers from it",
         }
@@ -240,10 +254,16 @@ fn report<'c>(
         let help = "keep the names of the parameters, or create the function under another name";
         return reporter.report(range, message).assuming(assumption).help(help).emit();
     }
+    if matches!(lost, Lost::Result(_)) {
+        let message =
+            format!("`{name}` returns another type from here on, which deployed code that calls it may not expect");
+        let help = "create the function under another name, and drop the old one when no deployed code calls it";
+        return reporter.report(range, message).help(help).emit();
+    }
     let message = format!("dropping the {kind} `{name}` breaks deployed code that still {}", lost.used());
     let mut finding = reporter.report(range, message);
     let is_used_inside = match lost {
-        Lost::Type(_) | Lost::Parameter(..) => true,
+        Lost::Type(_) | Lost::Parameter(..) | Lost::Result(_) => true,
         Lost::Sequence(sequence) => is_used_by_defaults(context.before, sequence),
         Lost::Function(function) => {
             let routines = routines.get_or_init(|| {

@@ -8,7 +8,7 @@ use crate::rules::text::enumerate;
 use crate::rules::users;
 use pgvet_model::catalog::{Catalog, SqlType, TypeKind};
 use pgvet_model::effect::ChangedObject;
-use pgvet_syntax::ast::{AlterTableAction, Ast, CreateTypeKind, ObjectName};
+use pgvet_syntax::ast::{AlterTableAction, Ast, CreateTypeKind, ExprKind, ObjectName};
 use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
 
@@ -62,7 +62,9 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         }
         let names = enumerate(removed.iter().map(SmolStr::as_str));
         let (values, them) = if removed.len() == 1 { ("the value", "it") } else { ("the values", "them") };
-        let consequence = if change.updated {
+        let consequence = if is_converted(context, change.range) {
+            format!("deployed code that uses {them} fails")
+        } else if change.updated {
             format!("deployed code that uses {them} fails, and so does the migration if a row still has {them}")
         } else {
             format!(
@@ -73,12 +75,31 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             "the new type of `{}.{}` does not have {values} {names}: {consequence}",
             change.table.name, change.column
         );
-        let update = if change.updated { String::new() } else { format!(", and update the rows that have {them}") };
+        let update = if change.updated || is_converted(context, change.range) {
+            String::new()
+        } else {
+            format!(", and update the rows that have {them}")
+        };
         let help = format!(
             "first deploy code that no longer uses {names}; then keep {them} out with a CHECK ... NOT VALID{update}"
         );
         reporter.report(change.range, message).relation(change.table).help(help).emit();
     }
+}
+
+/// Whether USING computes the new values, and does not only cast the old ones.
+fn is_converted(context: &RuleContext<'_>, type_range: TextRange) -> bool {
+    let Ast::AlterTable(alter) = context.ast else { return false };
+    alter.commands.iter().any(|command| match &command.action {
+        AlterTableAction::AlterColumnType { type_name, using: Some(using), .. } if type_name.range == type_range => {
+            let mut value = using;
+            while let ExprKind::Cast { operand, .. } = &value.kind {
+                value = operand;
+            }
+            value.as_column().is_none()
+        }
+        _ => false,
+    })
 }
 
 /// Whether an earlier statement of the migration gave another column the same new type.

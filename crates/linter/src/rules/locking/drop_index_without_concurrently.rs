@@ -1,5 +1,6 @@
 //! DROP INDEX that blocks the table.
 
+use super::is_held;
 use crate::fix::{Applicability, Edit, Fix};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
@@ -79,11 +80,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     if !tables.is_empty() && tables.iter().all(|table| is_dropped_later(context, table)) {
         return;
     }
-    let holds = |table: &&RelationName| {
-        let mut held = context.session.block.iter().flat_map(|block| block.locks.of(table.oid));
-        held.any(|lock| lock.mode == LockMode::AccessExclusive)
-    };
-    if !tables.is_empty() && context.is_surely_in_block() && tables.iter().all(holds) {
+    if !tables.is_empty() && tables.iter().all(|table| is_held(context, table, LockMode::AccessExclusive)) {
         return;
     }
     // Partitions are locked with their parent, which stands for them.

@@ -1,6 +1,7 @@
 //! Adding or dropping a foreign key, and the table at its other end.
 
 use super::foreign_key_without_not_valid::checked_keys;
+use super::is_held;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::{Advice, constraint, one_line};
@@ -49,6 +50,7 @@ declare_rule! {
     ///
     /// - statements that name the other table
     /// - another table that the same migration drops
+    /// - another table on which the transaction already holds a lock at least as strong
     /// - another table that the same transaction created, or that the same migration created and left empty
     /// - reading the table while the foreign key is added, which `foreign-key-without-not-valid` reports
     ///
@@ -70,6 +72,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             && lock.relation.kind.is_table()
             && !effects.drops.iter().any(|dropped| dropped.oid == lock.relation.oid)
             && !is_dropped_later(context, &lock.relation)
+            && !is_held(context, &lock.relation, lock.mode)
             && !effects
                 .locks
                 .iter()

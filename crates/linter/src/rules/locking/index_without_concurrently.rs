@@ -1,5 +1,6 @@
 //! CREATE INDEX that blocks writes while it builds.
 
+use crate::confidence::Assumption;
 use crate::fix::{Applicability, Edit, Fix};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
@@ -77,9 +78,33 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             && build.table.visibility.is_exposed()
             && !new_view
     });
+    let mut is_built = false;
     for (range, builds) in by_range(builds, |build| build.range) {
+        is_built = true;
         report(context, reporter, range, &builds);
     }
+    if !is_built {
+        report_unseen_partitions(context, reporter);
+    }
+}
+
+/// The index of a partitioned table whose partitions no migration shows.
+fn report_unseen_partitions(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
+    let Ast::CreateIndex(statement) = context.ast else { return };
+    let named = context.effects.locks.iter().find(|lock| lock.range == statement.table.range());
+    let Some(table) = named.map(|lock| &lock.relation) else { return };
+    let is_parent = table.kind == RelationKind::PartitionedTable && table.visibility == Visibility::Existing;
+    let has_children = context.before.get_relation(table.oid).is_none_or(|table| !table.children.is_empty());
+    let creates = context.effects.creates.iter().any(|created| created.kind.is_index());
+    if !is_parent || has_children || statement.only || !creates {
+        return;
+    }
+    let name = &table.name;
+    let message =
+        format!("building this index blocks all writes to `{name}` and its partitions until all of them are done");
+    let help = "create the index ON ONLY the parent, build it concurrently on each partition, and attach each";
+    let finding = reporter.report(statement.index_keyword, message).relation(table).help(help);
+    finding.assuming(Assumption::HasPartitions { table: name.clone() }).emit();
 }
 
 fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRange, builds: &[&IndexBuild]) {

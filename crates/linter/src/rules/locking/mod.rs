@@ -26,3 +26,14 @@ pub mod trigger_blocks_writes;
 pub mod truncate_existing_table;
 pub mod type_change_rewrites_table;
 pub mod validate_with_stronger_subcommand;
+
+use crate::rule::RuleContext;
+use pgvet_model::effect::RelationName;
+use pgvet_syntax::ast::LockMode;
+
+/// Whether an earlier statement of the transaction holds a lock at least as strong, so that this one waits for nobody. The
+/// transaction must be more than assumed.
+fn is_held(context: &RuleContext<'_>, table: &RelationName, mode: LockMode) -> bool {
+    let mut held = context.session.block.iter().flat_map(|block| block.locks.of(table.oid));
+    context.is_surely_in_block() && held.any(|lock| lock.mode >= mode)
+}

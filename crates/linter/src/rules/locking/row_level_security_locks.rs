@@ -1,5 +1,6 @@
 //! Row-level security switched on or changed on a table in use.
 
+use crate::confidence::Assumption;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::around::{Until, means, rest_until};
@@ -64,7 +65,9 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
                      now on"
         );
         let help = "create its policies first, or in the same transaction";
-        reporter.report(change.range, message).relation(&lock.relation).help(help).emit();
+        let is_unseen = context.before.get_relation(lock.relation.oid).is_none_or(|relation| !relation.known);
+        let unseen = is_unseen.then(|| Assumption::NoPolicyUnseen { table: name.clone() });
+        reporter.report(change.range, message).relation(&lock.relation).assuming(unseen).help(help).emit();
     } else if !lock_timeout_in_effect(context) {
         let message = format!("this blocks all reads and writes of `{name}` until the transaction ends");
         let set = context.set_command();

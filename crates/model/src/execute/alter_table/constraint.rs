@@ -324,6 +324,9 @@ impl Executor<'_> {
     pub(super) fn missing_constraint(&mut self, altering: &Altering, name: &Name, if_exists: bool) -> Run {
         let relation = self.catalog.relation(altering.table);
         if if_exists {
+            if !relation.known {
+                self.note_dropped(altering.table, catalog::DroppedRule::Unseen(name.text.clone()));
+            }
             return Ok(());
         }
         if relation.known {

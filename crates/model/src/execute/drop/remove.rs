@@ -2,7 +2,7 @@
 
 use super::dependency::Object;
 use super::{Deletion, Executor};
-use crate::catalog::{Constraint, ConstraintKind, Oid, RelationDetail, RelationKind};
+use crate::catalog::{ConstraintKind, DroppedRule, Oid, RelationDetail, RelationKind};
 use crate::effect::LockCause;
 use pgvet_syntax::ast::LockMode;
 use pgvet_syntax::source::TextRange;
@@ -74,9 +74,11 @@ impl Executor<'_> {
             };
             self.lock(index.table, deletion.mode, cause, range);
             self.catalog.relation_mut(index.table).indexes.retain(|other| *other != oid);
-            if let Some(columns) = index.plain_columns().filter(|_| index.unique && index.predicate.is_none()) {
-                let kind = ConstraintKind::Unique { columns, index: oid };
-                self.note_dropped(index.table, Arc::new(Constraint::new(relation.name.clone(), kind)));
+            if let RelationDetail::Index(index) = &relation.detail
+                && index.unique
+                && index.valid
+            {
+                self.note_dropped(index.table, DroppedRule::Index(Arc::clone(index)));
             }
         }
         for parent in &relation.parents {
@@ -129,7 +131,7 @@ impl Executor<'_> {
         let Some(constraint) = self.catalog.remove_constraint(table, name) else { return };
         self.lock_dependent(table, range);
         if matches!(constraint.kind, ConstraintKind::Check { .. } | ConstraintKind::ForeignKey(_)) {
-            self.note_dropped(table, Arc::clone(&constraint));
+            self.note_dropped(table, DroppedRule::Constraint(Arc::clone(&constraint)));
         }
         let Some(key) = constraint.foreign_key() else { return };
         if constraint.inherited_from > 0 || self.catalog.get_relation(key.referenced).is_none() {
