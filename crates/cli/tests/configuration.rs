@@ -142,7 +142,8 @@ fn known_findings_are_held_back_until_they_are_fixed() {
     exit 1
     --- stdout
     db/migrations/3_c.sql:2:1: error[index-without-concurrently] building this index blocks all writes to `orders` until it is done
-    1 error in 1 of 3 files; 1 known finding not shown; 1 finding hidden by confidence (--confidence possible)
+    db/migrations/3_c.sql:2:1: warning[rows-may-violate-constraint] this fails if two existing rows of `orders` have the same `note`
+    1 error, 1 warning in 1 of 3 files; 1 known finding not shown; 1 finding hidden by confidence (--confidence possible)
     1 finding can be fixed with `pgvet check --unsafe-fixes`; review the result.
     `pgvet rewrite db/migrations/3_c.sql` writes a safe sequence for 1 finding.
     ");
@@ -207,8 +208,9 @@ fn only_changes_are_reported_and_all_is_replayed() {
     write(&folder, "db/migrations/3_c.sql", UNIQUE);
     git(&folder, &["add", "-A"]);
     let expected = "exit 1\n--- stdout\ndb/migrations/3_c.sql:2:1: error[index-without-concurrently] building this \
-                    index blocks all writes to `orders` until it is done\n1 error in 1 of 1 file, after 2 earlier \
-                    migrations; 1 finding hidden by confidence (--confidence possible)\n";
+                    index blocks all writes to `orders` until it is done\ndb/migrations/3_c.sql:2:1: warning\
+                    [rows-may-violate-constraint] this fails if two existing rows of `orders` have the same `note`\n1 \
+                    error, 1 warning in 1 of 1 file, after 2 earlier migrations; 1 finding hidden by confidence (--confidence possible)\n";
     for option in [&["--staged"][..], &["--changed"], &["--since", "main"]] {
         let said = concise(&folder, option);
         assert!(said.starts_with(expected), "{option:?}: {said}");

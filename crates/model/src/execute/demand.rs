@@ -1,6 +1,6 @@
 //! What statements demand of the rows that a table already holds.
 //!
-//! What cannot fail is left out: what other constraints imply, what a constraint demanded that the same deployment has
+//! What cannot fail is omitted: what other constraints imply, what a constraint demanded that the same deployment has
 //! dropped, and what holds for the value that all rows have in a new column.
 
 use super::Executor;
