@@ -123,7 +123,7 @@ pub(crate) struct BaselineArgs {
 
 /// Writes `pgvet.toml` for this repository.
 #[derive(Debug, Args)]
-#[command(after_help = "Exit status: 0 written, 2 it is there already, or something could not be read.")]
+#[command(after_help = "Exit status: 0 written, 2 the file already exists, or something could not be read.")]
 pub(crate) struct InitArgs {
     /// Print the file instead of writing it.
     #[arg(long)]

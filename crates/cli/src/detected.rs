@@ -157,7 +157,7 @@ pub(crate) fn sign(sign: Sign) -> &'static str {
         Sign::Folder => "from the folder and what lies beside the files",
         Sign::CargoToml => "from a dependency in Cargo.toml",
         Sign::RunnerCode => "run by code of the project",
-        Sign::None => "as nothing else was recognised",
+        Sign::None => "because no migration tool was recognized",
     }
 }
 

@@ -46,7 +46,7 @@ fn a_migration_that_got_another_version_is_checked() {
         "{said}"
     );
     git(&folder, &["mv", "m/V15__b.sql", "m/V15__a_better_name.sql"]);
-    // Only another name, and perhaps of a file that is on this branch alone.
+    // Only another name, and perhaps of a file that is only on this branch.
     let said = concise(&folder, &["--staged", "m"]);
     assert!(said.starts_with("exit 0") && said.contains("1 finding hidden by confidence"), "{said}");
 }

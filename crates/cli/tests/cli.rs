@@ -294,7 +294,7 @@ fn standard_input_goes_by_the_given_name() {
 }
 
 #[test]
-fn a_migration_tool_is_recognised_from_inside_its_folders() {
+fn a_migration_tool_is_recognized_from_inside_its_folders() {
     const CONCURRENTLY: &[u8] = b"CREATE INDEX CONCURRENTLY i ON t (a);\n";
     let folder = Folder::new(&[
         ("diesel/2024-01-01-000000_a/up.sql", CONCURRENTLY),

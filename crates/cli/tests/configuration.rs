@@ -152,9 +152,10 @@ fn known_findings_are_held_back_until_they_are_fixed() {
     exit 1
     --- stdout
     db/migrations/3_c.sql:2:1: error[index-without-concurrently] building this index blocks all writes to `orders` until it is done
+    db/migrations/3_c.sql:2:1: warning[rows-may-violate-constraint] this fails if two existing rows of `orders` have the same `note`
     fixed since pgvet-baseline.json was written (`pgvet baseline` forgets them):
       db/migrations/2_b.sql: index-without-concurrently building this index blocks all writes to `orders` until it is done
-    1 error in 1 of 3 files; 1 finding hidden by confidence (--confidence possible)
+    1 error, 1 warning in 1 of 3 files; 1 finding hidden by confidence (--confidence possible)
     1 finding can be fixed with `pgvet check --unsafe-fixes`; review the result.
     `pgvet rewrite db/migrations/3_c.sql` writes a safe sequence for 1 finding.
     ");
@@ -305,7 +306,7 @@ fn init_proposes_no_newest_migration_where_folders_follow_each_other() {
     Wrote pgvet.toml.
       db/migrations: plain SQL files, 3 files
     `pgvet config` shows their order and transactions.
-    No migration tool was recognised: set `transaction` in pgvet.toml to how the files are run.
+    No migration tool was recognized: set `transaction` in pgvet.toml to how the files are run.
 
     The present migrations have 1 error; they have run already. To report only what is new:
       - run `pgvet baseline`, which writes them down as known, or
@@ -319,12 +320,12 @@ fn init_proposes_no_newest_migration_where_folders_follow_each_other() {
     rules:         recommended
 
     db/migrations
-      tool:        plain SQL files, as nothing else was recognised
+      tool:        plain SQL files, because no migration tool was recognized
       files:       3 files
       order:       db/migrations/auth/1_users.sql is the first, db/migrations/billing/3_orders.sql the last
                    2 folders, one after the other; name them in [migrations] paths if they are different databases
       transaction: each in a transaction of the tool
-                   assumed, because no tool was recognised; set `transaction` under [migrations]
+                   assumed, because no tool was recognized; set `transaction` under [migrations]
     ");
 }
 
@@ -377,7 +378,7 @@ fn init_writes_a_configuration_that_works() {
     Wrote pgvet.toml.
       db/migrations: plain SQL files, 2 files
     `pgvet config` shows their order and transactions.
-    No migration tool was recognised: set `transaction` in pgvet.toml to how the files are run.
+    No migration tool was recognized: set `transaction` in pgvet.toml to how the files are run.
 
     The present migrations have 1 error; they have run already. To report only what is new:
       - set start-after to the newest migration in pgvet.toml (a line for it is there), or
@@ -401,9 +402,9 @@ fn init_writes_a_configuration_that_works() {
 
     [migrations]
     paths = ["db/migrations"]
-    # db/migrations: plain SQL files, as nothing else was recognised; each in a transaction of the tool.
+    # db/migrations: plain SQL files, because no migration tool was recognized; each in a transaction of the tool.
     # tool = "plain"
-    # No tool was recognised. How are the files run? "transaction": each in a transaction of the program that runs it;
+    # No tool was recognized. How are the files run? "transaction": each in a transaction of the program that runs it;
     # "autocommit": statement by statement, as by psql; "single-string": each sent as one string.
     # transaction = "transaction"
     # Report only what comes after the newest migration of today.
@@ -434,11 +435,11 @@ fn init_writes_a_configuration_that_works() {
     rules:         recommended
 
     db/migrations
-      tool:        plain SQL files, as nothing else was recognised
+      tool:        plain SQL files, because no migration tool was recognized
       files:       2 files
       order:       db/migrations/1_a.sql is the first, db/migrations/2_b.sql the last
       transaction: each in a transaction of the tool
-                   assumed, because no tool was recognised; set `transaction` under [migrations]
+                   assumed, because no tool was recognized; set `transaction` under [migrations]
     ");
     insta::assert_snapshot!(folder.run(&["init"]), @r"
     exit 2

@@ -24,7 +24,7 @@ fn the_demo_shows_what_is_bad_and_nothing_else() {
     fixtures/demo/0008_require_display_name.sql:5:45: error[set-not-null-scans-table] SET NOT NULL on `display_name` reads all of `users` under ACCESS EXCLUSIVE and blocks all reads and writes meanwhile
     fixtures/demo/0010_add_public_ids.sql:4:57: error[column-default-rewrites-table] the default calls `gen_random_uuid()`, which is volatile: this rewrites `products` under ACCESS EXCLUSIVE and blocks all reads and writes meanwhile
     fixtures/demo/0011_widen_columns.sql:8:38: error[type-change-rewrites-table] this type change does not rewrite the rows, but builds `users_email_key` again under ACCESS EXCLUSIVE on `users`
-    fixtures/demo/0011_widen_columns.sql:11:45: error[type-change-rewrites-table] this type change rewrites `orders` with all indexes under ACCESS EXCLUSIVE and blocks all reads and writes meanwhile
+    fixtures/demo/0011_widen_columns.sql:11:45: error[type-change-rewrites-table] this type change rewrites `orders`, including all indexes, under ACCESS EXCLUSIVE and blocks all reads and writes meanwhile
     fixtures/demo/0012_archive_products.sql:2:13: warning[missing-lock-timeout] without lock_timeout this can wait indefinitely for ACCESS EXCLUSIVE on `products`, and every later query queues behind it
     fixtures/demo/0012_archive_products.sql:6:1: error[concurrently-in-transaction] CREATE INDEX CONCURRENTLY cannot run inside a transaction block
     fixtures/demo/0014_add_event_partition.sql:4:42: warning[partition-of-locks-parent] creating this partition blocks all reads and writes of `events` while it scans the DEFAULT partition `events_default`

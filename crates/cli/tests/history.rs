@@ -123,8 +123,8 @@ fn what_is_committed_on_a_branch_alone_may_not_be_applied() {
 fn a_migration_that_sorts_before_applied_ones_is_judged_as_the_tool_judges_it() {
     for (tool, said) in [
         ("goose", "goose refuses to run (\"found 1 missing migrations\")"),
-        ("golang-migrate", "golang-migrate never runs it there"),
-        ("postgrator", "Postgrator never runs it there"),
+        ("golang-migrate", "golang-migrate never runs it on existing databases"),
+        ("postgrator", "Postgrator never runs it on existing databases"),
         ("flyway", "Flyway refuses to run"),
         ("node-pg-migrate", "node-pg-migrate refuses to run"),
         // They run it late, which matters only sometimes.
@@ -241,7 +241,7 @@ fn two_migrations_with_one_version_are_reported_without_a_base_revision() {
     }
     let folder = project("dbmate");
     write(&folder, "m/3_b.sql", migration("dbmate", "b"));
-    expect(&since_main(&folder), "m/3_b.sql", "dbmate runs only one of them, and reports no error", "applied");
+    expect(&since_main(&folder), "m/3_b.sql", "dbmate runs only one of the two, and reports no error", "applied");
 }
 
 #[test]

@@ -161,7 +161,7 @@ pub enum Assumption {
     TakesThePlace { old: SmolStr, new: SmolStr },
     /// A database has applied the migrations of the base revision.
     BaseIsApplied,
-    /// A database has applied what is committed, which may be on this branch alone.
+    /// A database has applied what is committed, which may be only on this branch.
     CommitIsApplied,
     /// The result depends on the order of the migrations.
     OrderMatters,
@@ -395,10 +395,10 @@ impl fmt::Display for Assumption {
                 )
             }
             Self::OrderOfNames => f.write_str("assumes that the files run in the order of their names"),
-            Self::OneHistory => {
-                f.write_str("assumes that the files are migrations of one database, although they drop more relations \
-                            than they leave")
-            }
+            Self::OneHistory => f.write_str(
+                "assumes that the files are migrations of one database, although they drop more relations \
+                            than they leave",
+            ),
             Self::AbsentThoughCodeMayCreate { table } => {
                 write!(f, "assumes that nothing creates `{table}`, although code of the project may")
             }
@@ -415,16 +415,16 @@ impl fmt::Display for Assumption {
                 write!(f, "assumes that deployed code cannot use the wider type of `{table}.{column}`")
             }
             Self::UsedOutside { object } => {
-                write!(
-                    f,
-                    "assumes that deployed code uses `{object}`, although every known use is inside the database"
-                )
+                write!(f, "assumes that deployed code uses `{object}`, although every known use is inside the database")
             }
             Self::HiddenCodeIsHarmless => {
-                f.write_str("assumes that code before it that was not analyzed changes nothing that it uses")
+                f.write_str("assumes that earlier code that was not analyzed changes nothing that this statement uses")
             }
             Self::NeededThoughCopied { table } => {
-                write!(f, "assumes that the rows of `{table}` are still needed, although a statement has copied all of them")
+                write!(
+                    f,
+                    "assumes that the rows of `{table}` are still needed, although a statement has copied all of them"
+                )
             }
             Self::NoPolicyUnseen { table } => {
                 write!(f, "assumes that `{table}`, which no migration creates, has no policies already")
@@ -451,10 +451,10 @@ impl fmt::Display for Assumption {
             Self::LongTransaction => f.write_str(
                 "assumes that the transaction takes long, although its statements so far change only the catalog",
             ),
-            Self::ManyObjects => {
-                f.write_str("assumes that the loop has many iterations, although it goes through objects of the \
-                            database")
-            }
+            Self::ManyObjects => f.write_str(
+                "assumes that the loop has many iterations, although it goes through objects of the \
+                            database",
+            ),
             Self::UnusedRows => {
                 f.write_str("assumes that most of the rows are unused, although the block keeps those that are used")
             }
@@ -474,21 +474,22 @@ impl fmt::Display for Assumption {
                 f.write_str("assumes that the program that runs this file opens a transaction for it")
             }
             Self::TransactionOfFileThoughNotOfOthers => f.write_str(
-                "assumes that the program that runs this file opens a transaction for it, although another migration cannot \
-                 run in one",
+                "assumes that the program that runs this file opens a transaction for it, although another migration \
+                 cannot run in one",
             ),
             Self::TransactionOfFileThoughUnfit => f.write_str(
-                "assumes that the program that runs this file opens a transaction for it, although no statement of the file \
-                 can run in one",
+                "assumes that the program that runs this file opens a transaction for it, although no statement of \
+                 the file can run in one",
             ),
             Self::SentAsString => f.write_str("assumes that the program that runs this file sends it as one string"),
             Self::RunByTool { tool } => write!(f, "assumes that {tool} itself runs this file"),
             Self::HistoryComplete => f.write_str(
-                "assumes that the migrations show every change of the schema, although later ones suggest that this one \
-                 has run",
+                "assumes that the migrations show every change of the schema, although later ones suggest that this \
+                 one has run",
             ),
             Self::EarlierRefusalCorrected => f.write_str(
-                "assumes that an earlier statement, which PostgreSQL refuses, is corrected without an effect on this one",
+                "assumes that an earlier statement, which PostgreSQL refuses, is corrected without an effect on this \
+                 one",
             ),
             Self::CopyNotRun => {
                 f.write_str("assumes that psql does not run the COPY, because it fails or is in a branch")
@@ -498,7 +499,8 @@ impl fmt::Display for Assumption {
                 f.write_str("assumes that a database has applied the migrations of the base revision")
             }
             Self::CommitIsApplied => f.write_str(
-                "assumes that a database has applied what is committed, although it may be on this branch alone",
+                "assumes that a database has applied the committed migration, although the commit may exist only on \
+                 this branch",
             ),
             Self::OrderMatters => f.write_str("assumes that the result depends on the order of the migrations"),
             Self::NotReplaced => f.write_str("assumes that the other changed migrations do not do what this one did"),
@@ -506,22 +508,32 @@ impl fmt::Display for Assumption {
             Self::NamesCompared => {
                 f.write_str("assumes that the migration tool identifies migrations by their whole names")
             }
-            Self::MayStop => f.write_str("assumes that this can fail because of a timeout, a deadlock or a lost \
-                                         connection"),
+            Self::MayStop => f.write_str(
+                "assumes that this can fail because of a timeout, a deadlock or a lost \
+                                         connection",
+            ),
             Self::MayStopThoughEmpty { table } => {
                 write!(f, "assumes that this can fail, although `{table}` has no rows yet")
             }
-            Self::NoTransactionAround => f.write_str(
-                "assumes that each statement commits on its own: nothing shows which program runs the file",
-            ),
+            Self::NoTransactionAround => {
+                f.write_str("assumes that each statement commits on its own: nothing shows which program runs the file")
+            }
             Self::WritesNotCopied { table, because } => {
-                write!(f, "assumes that others write to `{table}` and that no copy has these writes, although {because}")
+                write!(
+                    f,
+                    "assumes that others write to `{table}` and that no copy has these writes, although \
+                           {because}"
+                )
             }
             Self::ReadBeforeFilled { table } => {
                 write!(f, "assumes that deployed code reads `{table}` before later statements fill it")
             }
             Self::UsedThroughPolicy { table } => {
-                write!(f, "assumes that deployed code uses `{table}` through a policy that is gone, although others are left")
+                write!(
+                    f,
+                    "assumes that deployed code uses `{table}` through a policy that is gone, although other \
+                           policies are left"
+                )
             }
             Self::UsesPrivilege { role } if role == "public" => {
                 f.write_str("assumes that deployed code has the privilege only through PUBLIC")
@@ -553,7 +565,7 @@ impl fmt::Display for Assumption {
                 write!(f, "assumes that one of the few rows of this statement violates `{constraint}`")
             }
             Self::WritesViolate { table } => {
-                write!(f, "assumes that deployed code writes rows to `{table}` that it refuses")
+                write!(f, "assumes that deployed code writes rows to `{table}` that violate the constraint or index")
             }
         }
     }

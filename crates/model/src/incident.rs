@@ -76,7 +76,7 @@ pub enum Consequence {
 pub enum Applied {
     /// Those that the base revision has.
     InBase,
-    /// Those that are committed, although perhaps on this branch alone.
+    /// Those that are committed, although perhaps only on this branch.
     Committed,
     /// None need be: the harm is the same on every database.
     Any,

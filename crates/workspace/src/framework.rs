@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frameworks_are_recognised_by_the_files_of_their_projects() {
+    fn frameworks_are_recognized_by_the_files_of_their_projects() {
         for (file, text, framework) in [
             ("shop/manage.py", "", Some(Framework::Django)),
             ("alembic.ini", "", Some(Framework::Alembic)),

@@ -284,8 +284,8 @@ impl ProjectFile {
     /// Whether nothing shows which program runs the file and others with versions, and configuration does not say in
     /// which transaction.
     pub fn has_unknown_runner(&self) -> bool {
-        let is_recognised = self.layout.tool != Tool::Plain || self.layout.sign != Sign::None;
-        !is_recognised && self.config.migrations.transaction.is_none() && order::is_versioned(&self.path)
+        let is_recognized = self.layout.tool != Tool::Plain || self.layout.sign != Sign::None;
+        !is_recognized && self.config.migrations.transaction.is_none() && order::is_versioned(&self.path)
     }
 
     /// The file as it is on disk: findings are about this text.

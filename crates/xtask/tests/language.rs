@@ -75,6 +75,23 @@ const GLOSSARY: &[(&str, &str)] = &[
     ("is no migration", "is not a migration"),
     ("are no migrations", "are not migrations"),
     ("some day", "name the condition"),
+    ("hard to change", "name what the change does"),
+    ("protects nothing", "does not restrict the command"),
+    ("fails where it needs", "breaks code that needs it"),
+    ("with all indexes", "including all indexes"),
+    ("batches that commit", "batches, each in its own transaction"),
+    ("of which the migrations show nothing", "and no migration shows"),
+    ("what it does is not checked", "its effects are not checked"),
+    ("outside of a transaction", "outside a transaction"),
+    ("on this branch alone", "only on this branch"),
+    ("until all of them are done", "until the last ... is done"),
+    ("reads the file by", "splits the file at"),
+    ("satisfies it first", "first deploy code that satisfies ..."),
+    ("then add the rest", "name the steps"),
+    ("exchange the names", "swap the names"),
+    ("recognise", "recognize"),
+    ("recognised", "recognized"),
+    ("recognises", "recognizes"),
 ];
 
 /// Folders and files of data, other people's words, or this list.

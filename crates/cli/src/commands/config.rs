@@ -114,7 +114,7 @@ fn write_folder(detected: &Detected, out: &mut dyn Write) -> io::Result<()> {
     }
     writeln!(out, "  {:13}{}", "transaction:", detected.transactions.describe())?;
     if detected.transactions_assumed {
-        let ask = "assumed, because no tool was recognised; set `transaction` under [migrations]";
+        let ask = "assumed, because no tool was recognized; set `transaction` under [migrations]";
         writeln!(out, "  {:13}{ask}", "")?;
     }
     if detected.down > 0 {

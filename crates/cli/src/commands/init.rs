@@ -53,7 +53,7 @@ pub(crate) fn run(args: &InitArgs, out: &mut dyn Write) -> Result<ExitStatus, Fa
     }
     writeln!(out, "`pgvet config` shows their order and transactions.")?;
     if folders.iter().any(|folder| folder.transactions_assumed) {
-        writeln!(out, "No migration tool was recognised: set `transaction` in {FILE_NAME} to how the files are run.")?;
+        writeln!(out, "No migration tool was recognized: set `transaction` in {FILE_NAME} to how the files are run.")?;
     }
     advise(&project, &folders, out)?;
     Ok(ExitStatus::Clean)
@@ -168,7 +168,7 @@ fn write_folders(folders: &[Detected], text: &mut String) {
         let _ = writeln!(text, "# tool = \"{}\"", tool.as_str());
     }
     text.push_str(if folders.iter().any(|folder| folder.transactions_assumed) {
-        "# No tool was recognised. How are the files run? \"transaction\": each in a transaction of the program that runs it;\n\
+        "# No tool was recognized. How are the files run? \"transaction\": each in a transaction of the program that runs it;\n\
          # \"autocommit\": statement by statement, as by psql; \"single-string\": each sent as one string.\n\
          # transaction = \"transaction\"\n"
     } else {

@@ -24,7 +24,7 @@ pub(crate) fn run(args: &RewriteArgs, out: &mut dyn Write) -> Result<ExitStatus,
     if args.in_place
         && let Some(newer) = newer(&project.files[index])
     {
-        let message = format!("`{}` comes after it, and would come before the new files", newer.display());
+        let message = format!("`{}` is a later migration, and would come before the new files", newer.display());
         let help = "write the files to a folder of its own with `--out`, and number them as the project needs";
         return Err(Failure::new(message).help(help));
     }
@@ -76,7 +76,7 @@ pub(crate) fn run(args: &RewriteArgs, out: &mut dyn Write) -> Result<ExitStatus,
     deliver(args, &project.files[index].path.clone(), &original, &sequence, out)?;
     let mut stderr = io::stderr().lock();
     for (rule, message) in &unsolved {
-        writeln!(stderr, "warning: there is no recipe for what is left: [{rule}] {}", inert::line(message))?;
+        writeln!(stderr, "warning: no recipe for a remaining finding: [{rule}] {}", inert::line(message))?;
     }
     for note in &sequence.notes {
         writeln!(stderr, "note: {}", inert::line(note))?;
@@ -208,7 +208,7 @@ fn root(path: &Path, files: &[WrittenFile]) -> PathBuf {
 /// The plan where the tool has no form for it.
 fn show_plan(plan: &Plan, out: &mut dyn Write) -> io::Result<()> {
     for file in &plan.files {
-        let place = if file.transaction { "" } else { " (outside of a transaction)" };
+        let place = if file.transaction { "" } else { " (outside a transaction)" };
         writeln!(out, "-- ==> {}{place}\n{}", file.title, file.text())?;
     }
     Ok(())

@@ -37,8 +37,8 @@ pub(super) fn text(statistics: &Statistics) -> Result<String, Failure> {
 /// The measured throughput in the file that will be replaced.
 fn measured(path: &Path) -> Result<Option<Throughput>, Failure> {
     let lost = |error: &dyn Display| {
-        let message = format!("cannot read `{}`, so what it says of throughput would be lost: {error}", path.display());
-        Failure::new(message).help("mend or delete the file, or write to another one with --out")
+        let message = format!("cannot read `{}`, so its measured throughput would be lost: {error}", path.display());
+        Failure::new(message).help("correct or delete the file, or write to another file with --out")
     };
     match std::fs::read_to_string(path) {
         Ok(text) => Ok(Statistics::parse(&text).map_err(|error| lost(&error))?.throughput),

@@ -208,7 +208,7 @@ fn provider(args: &TraceArgs, settings: &Settings) -> Result<Box<dyn CloneProvid
         On::Template => Box::new(Template::new(address(args)?)),
         On::Url if !args.this_is_a_clone => {
             return Err(Failure::new("--on url runs the migrations on the database itself, and blocks and changes it")
-                .help("say --this-is-a-clone if that is what it is for"));
+                .help("add --this-is-a-clone if this database is a clone"));
         }
         On::Url => Box::new(Url::new(address(args)?)),
         On::Datadir => Box::new(data_directory(args)?),

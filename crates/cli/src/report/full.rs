@@ -127,7 +127,7 @@ impl<'a> Shown<'a> {
             }
         }
         if let more @ 1.. = found.labels.len().saturating_sub(LABELS) {
-            help.push(format!("{more} more places explain it (--format json lists them)"));
+            help.push(format!("{more} more related locations (--format json lists them)"));
         }
         help.extend(similar(report, entry));
         let message = wrap(&inert::line(&found.message), style.width.map(|width| width.saturating_sub(BEFORE_MESSAGE)));

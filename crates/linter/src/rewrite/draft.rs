@@ -219,7 +219,7 @@ impl Draft {
                     self.changed = true;
                 }
                 Action::SetLockTimeout => {
-                    // Statements before it, outside of a transaction, may have to be able to wait. With it, a string has
+                    // Statements before it, outside a transaction, may have to be able to wait. With it, a string has
                     // several statements.
                     let in_transaction = self.files[file].transaction || self.single_string;
                     let local = if in_transaction && !self.assumed_transaction { "LOCAL " } else { "" };
@@ -347,7 +347,7 @@ fn check_from(
     found
 }
 
-/// The settings that what follows needs; a timeout would stop what waits outside of a transaction.
+/// The settings that what follows needs; a timeout would stop what waits outside a transaction.
 fn carried(seen: &[PlannedStatement], transaction: bool) -> Vec<PlannedStatement> {
     settings(seen, |name| transaction || !name.ends_with("_timeout"))
 }
@@ -357,7 +357,7 @@ fn carried(seen: &[PlannedStatement], transaction: bool) -> Vec<PlannedStatement
 enum Kind {
     Begin,
     Commit,
-    /// Only outside of a transaction.
+    /// Only outside a transaction.
     Outside,
     /// VALIDATE CONSTRAINT and nothing else.
     Validate,

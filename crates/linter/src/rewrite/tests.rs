@@ -29,7 +29,7 @@ fn planned(texts: [&str; 2], transaction: TransactionMode, versions: &str) -> Re
     rewrite(&[migration(0), migration(1)], &Settings { versions, versions_configured: true, ..Settings::default() })
 }
 
-/// The files of a plan as text, `*` for those outside of a transaction.
+/// The files of a plan as text, `*` for those outside a transaction.
 fn shown(text: &str, transaction: TransactionMode, versions: &str) -> String {
     match plan(text, transaction, versions) {
         Ok(plan) => {

@@ -32,9 +32,9 @@ pub enum UnknownReason {
     Unparsed,
     /// A bound on the cost of the analysis was reached.
     Limit(Limit),
-    /// A function runs SQL that it is given as text, where the effects of a statement do not reach.
+    /// A function runs SQL that it receives as text, where the effects of a statement do not reach.
     TextFunction { function: String },
-    /// DROP OWNED: which objects a role owns is not known.
+    /// DROP OWNED: the objects that a role owns are not known.
     Owned,
     /// COPY runs a program on the server.
     Program,
@@ -120,22 +120,22 @@ impl fmt::Display for UnknownReason {
             Self::Unparsed => f.write_str("code that could not be parsed"),
             Self::Limit(Limit::CallDepth(limit)) => write!(f, "calls nested more than {limit} deep"),
             Self::Limit(Limit::Calls(limit)) => write!(f, "more than {limit} calls in one statement"),
-            Self::Limit(Limit::Rounds(limit)) => write!(f, "loops of more than {limit} rounds in one statement"),
+            Self::Limit(Limit::Rounds(limit)) => write!(f, "loops of more than {limit} iterations in one statement"),
             Self::Limit(Limit::CatalogRows(limit)) => {
                 write!(f, "conditions on more than {limit} rows of system catalogs in one statement")
             }
             Self::Limit(Limit::Statements(limit)) => write!(f, "code that runs more than {limit} statements"),
-            Self::TextFunction { function } => write!(f, "`{function}` runs SQL that it is given as text"),
-            Self::Owned => f.write_str("which objects a role owns is not known"),
+            Self::TextFunction { function } => write!(f, "`{function}` runs SQL that it receives as text"),
+            Self::Owned => f.write_str("the objects that a role owns are not known"),
             Self::Program => f.write_str("a program that the server runs"),
             Self::MissingFunction { function } => write!(f, "no statement defines `{function}`"),
             Self::Rules { relation } => write!(f, "the rules of `{relation}` are not followed"),
-            Self::PreparedStatement { name } => write!(f, "no statement before it prepares `{name}`"),
+            Self::PreparedStatement { name } => write!(f, "no earlier statement prepares `{name}`"),
             Self::ExtensionScript { extension } => write!(f, "the script of extension `{extension}` is not known"),
             Self::EventTrigger { trigger } => {
-                write!(f, "which later statements fire the event trigger `{trigger}` is not followed")
+                write!(f, "later statements that fire the event trigger `{trigger}` are not followed")
             }
-            Self::Doubt => f.write_str("dynamic SQL before it may have changed what it uses"),
+            Self::Doubt => f.write_str("earlier dynamic SQL may have changed objects that this statement uses"),
             Self::CatalogRows { relation } => {
                 write!(f, "the catalog rows of `{relation}` are not known, because its columns are not")
             }

@@ -2,7 +2,7 @@
 //!
 //! `ConstraintImpliedByRelConstraint` (src/backend/commands/tablecmds.c) asks `predicate_implied_by`
 //! (src/backend/optimizer/util/predtest.c) for weak implication: where the one is not false, the other is not false.
-//! So `a > 0` proves nothing about null, for it is null itself when `a` is. What is not recognised is not proved.
+//! So `a > 0` proves nothing about null, for it is null itself when `a` is. What is not recognized is not proved.
 
 use super::condition::{Comparison, Condition, is_same};
 use super::{Analyzer, Scope};

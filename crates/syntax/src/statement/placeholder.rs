@@ -134,7 +134,7 @@ pub(super) fn find(text: &str, tokens: &[Token], loose: bool) -> Vec<Hole> {
             TokenKind::Punctuation(b']') => brackets = brackets.saturating_sub(1),
             _ => {}
         }
-        let Some((kind, count)) = recognise(text, &tokens[at..], loose, brackets > 0) else {
+        let Some((kind, count)) = recognize(text, &tokens[at..], loose, brackets > 0) else {
             at += 1;
             continue;
         };
@@ -147,7 +147,7 @@ pub(super) fn find(text: &str, tokens: &[Token], loose: bool) -> Vec<Hole> {
 }
 
 /// The kind of the placeholder that `tokens` begin with, and the number of its tokens.
-fn recognise(text: &str, tokens: &[Token], loose: bool, in_brackets: bool) -> Option<(PlaceholderKind, usize)> {
+fn recognize(text: &str, tokens: &[Token], loose: bool, in_brackets: bool) -> Option<(PlaceholderKind, usize)> {
     let token = tokens[0];
     if token.kind == TokenKind::Placeholder {
         let control = is_control(token.text(text));

@@ -30,7 +30,7 @@ pub(crate) struct ExplicitOrder {
     places: BTreeMap<PathBuf, usize>,
     /// From this place on, the files are of lists other than the main one.
     secondary_from: usize,
-    /// Paths of files that run outside of a transaction.
+    /// Paths of files that run outside a transaction.
     autocommit: BTreeSet<PathBuf>,
     /// The number of the release of each path, where the list has releases.
     releases: BTreeMap<PathBuf, u32>,

@@ -91,7 +91,7 @@ impl Facts {
         self.order.as_ref().is_some_and(|order| !order.is_outside_sequence() && order.place(path).is_none())
     }
 
-    /// Whether the tool's own list says that the file runs outside of a transaction.
+    /// Whether the tool's own list says that the file runs outside a transaction.
     pub(super) fn is_autocommit(&self, path: &Path) -> bool {
         self.order.as_ref().is_some_and(|order| order.is_autocommit(path))
     }

@@ -1,4 +1,4 @@
-//! The code of a project that runs its SQL files, recognised by its words.
+//! The code of a project that runs its SQL files, recognized by its words.
 
 use crate::read;
 use pgvet_model::migration::TransactionMode;

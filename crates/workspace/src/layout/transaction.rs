@@ -22,7 +22,7 @@ pub(super) fn mode(tool: Tool, path: &Path, text: &str) -> TransactionMode {
     match tool {
         // CREATE EXTENSION and ALTER EXTENSION UPDATE: `src/backend/commands/extension.c`, `execute_extension_script`.
         Tool::Plain if is_of_extension(path) => Transaction,
-        // A tool that nobody has recognised: LOCK TABLE says that it opens a transaction.
+        // A tool that nobody has recognized: LOCK TABLE says that it opens a transaction.
         Tool::Plain if order::is_versioned(path) && locks_tables(text) => Transaction,
         // psql -f.
         Tool::Plain | Tool::Sqitch => Autocommit,
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn statements_that_refuse_a_transaction_are_recognised() {
+    fn statements_that_refuse_a_transaction_are_recognized() {
         for sql in [
             "create index concurrently i on t (a)",
             "SELECT 1; DROP INDEX CONCURRENTLY i;",

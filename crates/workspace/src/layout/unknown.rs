@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn files_whose_statements_cannot_run_in_a_transaction_are_recognised() {
+    fn files_whose_statements_cannot_run_in_a_transaction_are_recognized() {
         for (text, expected) in [
             ("CREATE INDEX CONCURRENTLY i ON t (a);", Some(Unfit::Lone)),
             (

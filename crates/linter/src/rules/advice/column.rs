@@ -154,7 +154,7 @@ fn with_sequence(
     let sequence = sql_name(context, &RelationName { name: chosen, ..table.clone() });
     let next = format!("nextval('{}')", literal(&sequence));
     let owned = if identity { String::new() } else { format!(" OWNED BY {sql_table}.{name}") };
-    let advice = Advice::new("add a plain column and a sequence, fill old rows in batches, then add the rest:")
+    let advice = Advice::new("add a plain column, set its default from a new sequence, and fill old rows in batches:")
         .sql(format!("ALTER TABLE {sql_table} ADD COLUMN {name} {integer}"))
         .sql(format!("CREATE SEQUENCE {sequence} AS {integer}{owned}"))
         .sql(format!("ALTER TABLE {sql_table} ALTER COLUMN {name} SET DEFAULT {next}"))
@@ -181,7 +181,7 @@ fn then_identity(context: &RuleContext<'_>, advice: Advice, column: &ColumnDef, 
     let always = column.constraints.iter().any(|one| matches!(one.kind, ConstraintKind::Identity { always: true, .. }));
     let kind = if always { "ALWAYS" } else { "BY DEFAULT" };
     let (table_text, column_text) = (literal(table), literal(&column.name.text));
-    advice.then("and make it an identity column that continues the sequence:").together(
+    advice.then("then make it an identity column that continues the sequence:").together(
         context,
         [
             format!("ALTER TABLE {table} ALTER COLUMN {name} DROP DEFAULT"),
@@ -204,7 +204,7 @@ fn generated(context: &RuleContext<'_>, table: &RelationName, column: &ColumnDef
     let (type_text, value) = (type_text(context, column)?, one_line(context, expression.range)?);
     if everywhere_at_least(context, 18) {
         return Some(
-            Advice::new("compute it when it is read, which needs no values in the rows:")
+            Advice::new("use a VIRTUAL generated column, which stores no values in the rows:")
                 .sql(format!(
                     "ALTER TABLE {sql_table} ADD COLUMN {name} {type_text} GENERATED ALWAYS AS ({value}) VIRTUAL"
                 ))

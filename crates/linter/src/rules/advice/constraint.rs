@@ -11,7 +11,7 @@ use pgvet_model::effect::RelationName;
 use pgvet_syntax::ast::{AlterTableAction, ConstraintKind};
 use pgvet_syntax::source::TextRange;
 
-const LATER: &str = "add it NOT VALID, and validate it in a later transaction:";
+const LATER: &str = "add the constraint NOT VALID, and validate it in a later transaction:";
 
 /// NOT VALID, then VALIDATE in another transaction.
 pub(crate) fn not_valid(
@@ -23,7 +23,9 @@ pub(crate) fn not_valid(
     let table = sql_name(context, altered.table);
     if let Some(attributes) = only_deferrability(context, altered, name) {
         let sql = format!("ALTER TABLE {table} ALTER CONSTRAINT {} {attributes}", identifier(name));
-        let advice = Advice::new("change only the time of the check, which reads no rows:").sql(sql);
+        let advice =
+            Advice::new("use ALTER CONSTRAINT to change when the foreign key is checked, which reads no rows:")
+                .sql(sql);
         return if altered.statement.commands.len() == 2 { advice.complete_pair() } else { advice };
     }
     let replaced = replaced_name(altered, name);
@@ -32,7 +34,7 @@ pub(crate) fn not_valid(
         None => name.into(),
     };
     let Some(text) = constraint_text(context, written, &new_name) else {
-        return Advice::new("add it NOT VALID, and validate it in a later transaction");
+        return Advice::new("add the constraint NOT VALID, and validate it in a later transaction");
     };
     let (new, old) = (identifier(&new_name), identifier(name));
     let mut advice = Advice::new(if replaced.is_some() {
@@ -143,7 +145,8 @@ pub(crate) fn foreign_key(
     // A partition that has an equal, valid foreign key is not checked again when its parent gets it.
     // Source: PostgreSQL 14, `src/backend/commands/tablecmds.c`, `tryAttachPartitionForeignKey`.
     let sentence = "before PostgreSQL 18 a foreign key of a partitioned table cannot be NOT VALID: add it NOT VALID to \
-                   each partition, validate each in a later transaction, then add it to the parent, which adopts them:";
+                   each partition, validate it there in a later transaction, then add it to the parent, which adopts \
+                   the foreign keys of the partitions:";
     let (Some(partition), Some(text)) = (partitions.first(), constraint_text(context, written, name)) else {
         return Advice::new(sentence.trim_end_matches(':'));
     };
@@ -217,6 +220,6 @@ pub(crate) fn drop_foreign_keys(
 
 /// Where nothing but a short wait helps.
 pub(crate) fn give_up_and_retry() -> Advice {
-    Advice::new("run it on its own with a short lock_timeout, and retry if that expires:")
+    Advice::new("run the statement in its own transaction with a short lock_timeout, and retry if the timeout expires:")
         .sql("SET lock_timeout = '2s'")
 }

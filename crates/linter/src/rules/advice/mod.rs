@@ -101,7 +101,7 @@ impl Advice {
         for statement in shown {
             advice.text = format!("{}\n    {statement};", advice.text);
         }
-        // Steps run outside of a transaction.
+        // Steps run outside a transaction.
         advice.sql.push("BEGIN".to_owned());
         advice.sql.extend(statements);
         advice.sql.push("COMMIT".to_owned());

@@ -39,11 +39,13 @@ fn all_steps(context: &RuleContext<'_>, table: &RelationName, columns: &[SmolStr
 
 fn sentence(context: &RuleContext<'_>) -> &'static str {
     if everywhere_at_least(context, 18) {
-        "add the constraint NOT VALID, and validate it in a later transaction, which blocks nobody:"
+        "add the NOT NULL constraint NOT VALID, and validate it in a later transaction, which blocks neither reads \
+         nor writes:"
     } else if everywhere_at_least(context, 12) {
-        "prove it first with a CHECK that is validated in a later transaction, which blocks nobody:"
+        "first add a CHECK (... IS NOT NULL) NOT VALID, and validate it in a later transaction, which blocks neither \
+         reads nor writes:"
     } else {
-        "use a CHECK that is validated in a later transaction, which blocks nobody:"
+        "use a CHECK that is validated in a later transaction, which blocks neither reads nor writes:"
     }
 }
 

@@ -65,7 +65,7 @@ fn indentation<'c>(context: &RuleContext<'c>) -> &'c str {
     if line.trim().is_empty() { line } else { "" }
 }
 
-/// What else has to be changed so that the statement runs outside of a transaction: nothing, or the comment that takes
+/// What else has to be changed so that the statement runs outside a transaction: nothing, or the comment that takes
 /// its migration out of the tool's. `None` where it has company in that transaction, or the tool knows no such comment, and
 /// in code, which always runs in one. A transaction that is only assumed does not count if nothing but settings would be
 /// left beside the statement: see [`KnownTransaction::Unlikely`].

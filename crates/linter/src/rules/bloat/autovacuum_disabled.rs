@@ -11,7 +11,7 @@ declare_rule! {
     ///
     /// Autovacuum is often disabled for a bulk load and then forgotten. Dead rows pile up, the table and its indexes
     /// grow with every update, and the planner works with old statistics. The anti-wraparound vacuum still runs, and
-    /// then has years of work to do at once.
+    /// then has all of the postponed work to do at once.
     ///
     /// ## Example
     ///
@@ -51,7 +51,7 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
                     table.name.text
                 ),
                 format!(
-                    "enable it again at the end of this migration:\n    ALTER TABLE {table} RESET ({});",
+                    "enable autovacuum again at the end of this migration:\n    ALTER TABLE {table} RESET ({});",
                     left.name
                 ),
             ),
@@ -59,7 +59,7 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
                 "autovacuum stays disabled for the whole server: dead rows pile up and the planner's statistics go \
                  stale"
                     .to_owned(),
-                "enable it again at the end of this migration:\n    ALTER SYSTEM RESET autovacuum;\n    SELECT \
+                "enable autovacuum again at the end of this migration:\n    ALTER SYSTEM RESET autovacuum;\n    SELECT \
                  pg_reload_conf();"
                     .to_owned(),
             ),

@@ -63,7 +63,10 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
                      ({default} by default): the vacuum that has to freeze them then comes later and takes longer",
                     table.name.text
                 ),
-                format!("reset it at the end of this migration:\n    ALTER TABLE {table} RESET ({});", left.name),
+                format!(
+                    "reset the setting at the end of this migration:\n    ALTER TABLE {table} RESET ({});",
+                    left.name
+                ),
             ),
             Some(table) => (
                 format!(
@@ -71,14 +74,17 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
                      freeze them comes later and takes longer",
                     table.name.text
                 ),
-                format!("reset it at the end of this migration:\n    ALTER TABLE {table} RESET ({});", left.name),
+                format!(
+                    "reset the setting at the end of this migration:\n    ALTER TABLE {table} RESET ({});",
+                    left.name
+                ),
             ),
             None => (
                 format!(
                     "all tables stay unfrozen for {value} transactions instead of {default}: the vacuum that has to \
                      freeze them comes later and takes longer"
                 ),
-                format!("reset it when the work is done:\n    ALTER SYSTEM RESET {};", left.name),
+                format!("reset the setting when the work is done:\n    ALTER SYSTEM RESET {};", left.name),
             ),
         };
         reporter.report(left.range, message).help(help).emit();

@@ -44,7 +44,7 @@ declare_rule! {
     /// - the migration calls `lo_unlink`
     /// - `DELETE` from a table with the trigger `lo_manage`, which removes the objects of deleted rows
     /// - tables that the same deployment created
-    /// - the migration undoes it with `ROLLBACK`
+    /// - the migration undoes the statement with `ROLLBACK`
     ///
     /// For a column of type `oid`, the confidence is `possible`, and the finding is shown only with `--confidence
     /// possible`, because an `oid` can refer to any system object.
@@ -157,15 +157,18 @@ fn report(
     let unlink = format!("SELECT lo_unlink({column}) FROM {name} WHERE {column} IS NOT NULL;");
     let help = match loss {
         Loss::Retyped => format!(
-            "copy the data to a new column instead, and remove the objects before you drop the old one, in batches if there \
-             are many:\n    {unlink}"
+            "copy the data to a new column instead, and delete the large objects, in batches if there are many, \
+             before you drop the old column:\n    {unlink}"
         ),
         Loss::Deleted => {
             format!(
-                "first, for the same rows:\n    SELECT lo_unlink({column}) FROM {name} WHERE {column} IS NOT NULL AND (...);"
+                "delete the large objects of the same rows first:\n    SELECT lo_unlink({column}) FROM {name} WHERE \
+                 {column} IS NOT NULL AND (...);"
             )
         }
-        Loss::Dropped | Loss::Emptied => format!("first, in batches if there are many:\n    {unlink}"),
+        Loss::Dropped | Loss::Emptied => {
+            format!("delete the large objects first, in batches if there are many:\n    {unlink}")
+        }
     };
     let finding = reporter.report(range, message).help(help);
     refers.assumption(first).into_iter().fold(finding, Finding::assuming).emit();

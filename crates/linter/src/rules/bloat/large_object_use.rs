@@ -121,8 +121,8 @@ fn check_routine(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
 
 fn report_call(call: &FunctionCall, range: TextRange, reporter: &mut Reporter<'_>) {
     let message = format!(
-        "{}() works on a large object, which no row owns: deleting the row that refers to it leaves it behind, pg_dump \
-         treats it separately, and logical replication skips it",
+        "{}() works on a large object, which no row owns: deleting the row that refers to the object leaves the \
+         object behind, pg_dump treats it separately, and logical replication skips it",
         call.name
     );
     reporter

@@ -45,7 +45,8 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
             "the savepoint `{}` is never released, so it stays open until the transaction ends",
             savepoint.name
         );
-        let help = format!("release it when it is no longer needed:\n    RELEASE SAVEPOINT {};", savepoint.name);
+        let help =
+            format!("release the savepoint when it is no longer needed:\n    RELEASE SAVEPOINT {};", savepoint.name);
         reporter.report(savepoint.range, message).help(help).emit();
     }
 }

@@ -41,7 +41,7 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - subtransactions that cannot write
-    /// - up to 64 of them
+    /// - up to 64 subtransactions in a transaction
     /// - loops without a constant bound, which `subtransaction-per-row` reports
     ///
     /// Constant loops multiply the count, the branch that starts most is counted, and `COMMIT` resets the count.

@@ -15,9 +15,9 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// Every such block is a subtransaction. One that writes takes its own transaction ID, so a load of a million rows
-    /// consumes a million of them and brings the next freeze closer. If one transaction has more than 64 of them, the
-    /// cache of its session overflows, and every session on the server and its standbys has to read `pg_subtrans` to
-    /// see whether a row version is visible.
+    /// consumes a million transaction IDs and brings the next freeze closer. If one transaction has more than 64 such
+    /// subtransactions, the cache of its session overflows, and every session on the server and its standbys has to
+    /// read `pg_subtrans` to see whether a row version is visible.
     ///
     /// ## Example
     ///
@@ -144,8 +144,8 @@ fn check_migration(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) 
         let name = context.after.get_function(callee).map(|function| function.display_name()).unwrap_or_default();
         let what = if source.by_trigger { "the trigger function " } else { "" };
         let message = format!(
-            "{what}{name} starts a subtransaction for every row: each takes a transaction ID, and with more than 64 \
-             visibility checks get slower in every session until this transaction ends"
+            "{what}{name} starts a subtransaction for every row: each takes a transaction ID, and with more than 64 in \
+             one transaction, visibility checks get slower in every session until this transaction ends"
         );
         label_callee(&routines, &source, reporter.report(source.range, message).help(fix_help())).emit();
     }

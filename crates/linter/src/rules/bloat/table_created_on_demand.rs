@@ -35,7 +35,7 @@ declare_rule! {
     ///
     /// - `DO` blocks, which run once
     /// - functions that create or attach partitions, or have the word `partition` in their name, unless they run often:
-    ///   they are usually scheduled maintenance
+    ///   such functions are usually scheduled maintenance
     /// - a table that the migrations have already created
     "table-created-on-demand", Bloat, Warning,
     {}
@@ -67,9 +67,9 @@ fn report(context: &RoutineContext<'_>, creation: &Creation, reporter: &mut Repo
         (false, true) => "a table whose name is only known at run time".to_owned(),
         (false, false) => format!("the permanent table `{name}`"),
     };
-    let mut message = format!("{} creates {what} when it is called", context.name());
+    let mut message = format!("when {} is called, it creates {what}", context.name());
     if let Some(rows) = creation.rows {
-        message = format!("{message}, which creates {}", shown(rows, "", context.settings.versions));
+        message = format!("{message}, which needs {}", shown(rows, "", context.settings.versions));
     }
     let help = match (creation.partition, name.contains(HOLE)) {
         (true, _) => "create partitions ahead of time, in a scheduled job",

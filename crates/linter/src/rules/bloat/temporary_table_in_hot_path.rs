@@ -1,6 +1,6 @@
 //! Temporary tables that code creates again and again.
 
-use super::catalog_rows::{per_hour, shown};
+use super::catalog_rows::{per_hour, shown, total};
 use crate::report::Reporter;
 use crate::rule::{RoutineContext, declare_rule};
 use crate::severity::Severity;
@@ -18,9 +18,9 @@ declare_rule! {
     ///
     /// A temporary table has rows in the system catalogs like any other table. Creating one writes a row for the table
     /// and for each column, default, index and dependency; dropping it leaves all of them dead. On a path that runs
-    /// often, `pg_attribute` and `pg_class` grow by gigabytes an hour, and every planned query reads them. When
-    /// autovacuum truncates them, it blocks all sessions. The message gives the rows for each call and, with a
-    /// configured call rate, the growth per hour.
+    /// often, `pg_attribute` and `pg_class` can grow by gigabytes an hour, and planning a query reads both. When
+    /// autovacuum truncates these catalogs, it blocks all sessions. The message gives the rows for each call and, with
+    /// a configured call rate, the growth per hour.
     ///
     /// ## Example
     ///
@@ -74,8 +74,8 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
     finding.runs_often(&context.hotness()).emit();
 }
 
-const HELP: &str = "use a CTE, a subquery or an array instead; or one permanent UNLOGGED table with a column for the \
-                    session";
+const HELP: &str = "use a CTE, a subquery or an array instead; or one permanent UNLOGGED table with a column that \
+                    identifies the session";
 
 /// When code creates a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -138,12 +138,14 @@ impl Group {
         };
         let mut message = format!("{when} creates {what}");
         if let Some(rows) = self.rows() {
-            let rows_shown = shown(rows, "dead ", context.settings.versions);
-            let _ = write!(message, ", which {leave} {most}{rows_shown}");
+            let versions = context.settings.versions;
             let rounds = self.creations[0].context.iterations.unwrap_or(1).max(1);
-            if let Some(calls) = context.hotness().calls_per_hour.filter(|_| self.often != Often::Session) {
-                message.push_str(&per_hour(rows * rounds, calls));
-            }
+            let calls = context.hotness().calls_per_hour.filter(|_| self.often != Often::Session);
+            let dead = match calls {
+                Some(calls) => total(rows, "dead ", versions) + &per_hour(rows * rounds, calls),
+                None => shown(rows, "dead ", versions),
+            };
+            let _ = write!(message, ", which {leave} {most}{dead}");
         }
         message
     }

@@ -16,9 +16,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// `INSERT ... ON CONFLICT (columns)` needs a unique index on exactly these columns. Without one, or with one that
-    /// has a `WHERE` which the statement does not repeat, every such `INSERT` of deployed code fails with "there is no
-    /// unique or exclusion constraint matching the ON CONFLICT specification".
+    /// `INSERT ... ON CONFLICT (columns)` needs a unique index on exactly these columns. Without such an index, or if
+    /// the statement does not repeat the `WHERE` of the index, every such `INSERT` of deployed code fails with "there
+    /// is no unique or exclusion constraint matching the ON CONFLICT specification".
     ///
     /// ## Example
     ///
@@ -32,7 +32,8 @@ declare_rule! {
     /// ```
     ///
     /// Use instead:
-    /// create the new index first, deploy code that writes `ON CONFLICT (email) WHERE deleted_at IS NULL`,
+    ///
+    /// Create the new index first, deploy code that writes `ON CONFLICT (email) WHERE deleted_at IS NULL`,
     /// then:
     ///
     /// ```sql,clean
@@ -93,13 +94,16 @@ fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRan
         return;
     }
     let list = columns.join(", ");
-    let message = format!("`INSERT INTO {known_as} ... ON CONFLICT ({list})` fails without `{}`", dropped.name);
+    let message =
+        format!("without `{}`, `INSERT INTO {known_as} ... ON CONFLICT ({list})` of deployed code fails", dropped.name);
     let partial = partial_indexes(&end, index.table, &columns);
     let help = if partial.is_empty() {
         "make sure that no deployed code uses these columns in ON CONFLICT, or keep a unique index on them".to_owned()
     } else {
         let names = enumerate(partial.iter().map(String::as_str));
-        format!("{names} covers only some of the rows: first deploy code whose ON CONFLICT repeats its WHERE")
+        format!(
+            "{names} covers only some of the rows: first deploy code whose ON CONFLICT repeats the WHERE of the index"
+        )
     };
     let finding = reporter.report(range, message).relation(&RelationName::existing(table));
     let (finding, _) = users::label(finding, context, &["conflict", &table.name], &[]);

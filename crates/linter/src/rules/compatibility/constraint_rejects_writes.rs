@@ -15,8 +15,8 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// `NOT VALID` skips the existing rows, and `CONCURRENTLY` does not block writes. Even so, every `INSERT` and `UPDATE` must satisfy the
-    /// constraint at once: code that was written without it fails.
+    /// `NOT VALID` skips the existing rows, and `CONCURRENTLY` does not block writes. Even so, every `INSERT` and
+    /// `UPDATE` must satisfy the constraint immediately: code that was written before the constraint existed can fail.
     ///
     /// ## Example
     ///
@@ -29,7 +29,8 @@ declare_rule! {
     /// ```
     ///
     /// Use instead:
-    /// first deploy code that satisfies the constraint, or add a default that does.
+    ///
+    /// First deploy code that satisfies the constraint, or add a default that does.
     ///
     /// ```sql,clean
     /// -- history:
@@ -44,13 +45,12 @@ declare_rule! {
     ///
     /// - tables that the same migration created
     /// - a constraint of the same kind over the same columns existed before
-    /// - the migration drops it again, as a proof for `SET NOT NULL`
-    /// - all its columns are new in this deployment, so that deployed code leaves them at their defaults; unless it is
-    ///   `CHECK (column IS NOT NULL)` and the column has no default
+    /// - the migration drops the constraint again, because it only proves `NOT NULL` for `SET NOT NULL`
+    /// - all its columns are new in this deployment, because deployed code does not set them. Exception: `CHECK (column
+    ///   IS NOT NULL)` on a column without a default.
     ///
-    /// Only for `CHECK (column IS NOT NULL)` on such a column is the confidence `likely`. Otherwise it is `possible`, because
-    /// no migration shows whether deployed code already satisfies the constraint, and the finding is shown only with
-    /// `--confidence possible`.
+    /// The confidence is `likely` for that exception. Otherwise it is `possible`, because no migration shows whether
+    /// deployed code already satisfies the constraint, and the finding is shown only with `--confidence possible`.
     ///
     /// ## Other linters
     ///
@@ -83,8 +83,8 @@ fn check_table(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, table: &R
         let is_meant = !matches!(constraint.kind, ConstraintKind::NotNull { .. }) && constraint.inherited_from == 0;
         let is_older = || before.constraints.iter().any(|old| is_as_strict(old, constraint));
         if is_meant && !is_older() && stays(context, table, &constraint.name) {
-            let what = format!("the constraint `{}`", constraint.name);
-            report(context, reporter, (table, range), after, &what, constraint.columns(), required(constraint));
+            let what = (format!("the constraint `{}`", constraint.name), "satisfies the constraint, then add it");
+            report(context, reporter, (table, range), after, what, constraint.columns(), required(constraint));
         }
     }
     for oid in after.indexes.iter().filter(|oid| !before.indexes.contains(oid)) {
@@ -93,8 +93,8 @@ fn check_table(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, table: &R
         let of_constraint = after.constraints.iter().any(|constraint| constraint.index() == Some(*oid));
         let columns = index.plain_columns().unwrap_or_default();
         if !of_constraint && !has_unique(context.before, before, &columns) {
-            let what = format!("the unique index `{}`", relation.name);
-            report(context, reporter, (table, range), after, &what, &columns, None);
+            let what = (format!("the unique index `{}`", relation.name), "writes no duplicates, then create the index");
+            report(context, reporter, (table, range), after, what, &columns, None);
         }
     }
 }
@@ -151,7 +151,7 @@ fn report(
     reporter: &mut Reporter<'_>,
     (table, range): (&RelationName, TextRange),
     after: &Relation,
-    what: &str,
+    (what, wanted): (String, &str),
     columns: &[SmolStr],
     required: Option<&SmolStr>,
 ) {
@@ -166,15 +166,20 @@ fn report(
     let name = &table.name;
     let message = match left_null {
         Some(column) => format!(
-            "deployed code does not set `{column}`, so {what} rejects its INSERTs into `{name}`, even if it is NOT VALID"
+            "deployed code does not set `{column}`: {what} rejects its INSERTs into `{name}`, even if the constraint \
+             is NOT VALID"
         ),
-        None => format!("{what} rejects INSERTs and UPDATEs by deployed code on `{name}` that violate it"),
+        None => format!("{what} on `{name}` rejects INSERTs and UPDATEs of deployed code if they violate it"),
     };
     let mut finding = reporter.report(range, message).relation(table);
     if left_null.is_none() {
         finding = finding.assuming(Assumption::WritesViolate { table: name.clone() });
     }
-    finding.help("deploy code that satisfies it first, and add it in the next release").emit();
+    let help = match left_null {
+        Some(column) => format!("first deploy code that sets `{column}`, then add the constraint in the next release"),
+        None => format!("first deploy code that {wanted} in the next release"),
+    };
+    finding.help(help).emit();
 }
 
 /// Whether an INSERT that leaves the column out stores NULL when the transaction has ended.

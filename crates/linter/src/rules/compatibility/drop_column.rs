@@ -19,8 +19,8 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// The deployed code, and the code that a rollback of the deployment restores, still names the column: in `SELECT`
-    /// lists of ORMs, in `INSERT` column lists, in database functions. All of these fail after the commit. PostgreSQL
-    /// silently drops an index or constraint over several columns together with any one of them.
+    /// lists of ORMs, in `INSERT` column lists, in database functions. All of these fail after the commit. If one
+    /// column of an index or constraint is dropped, PostgreSQL silently drops the whole index or constraint.
     ///
     /// ## Example
     ///
@@ -51,7 +51,7 @@ declare_rule! {
     /// - tables and columns that the same migration created, and temporary tables
     /// - a column that exists again when the transaction commits, as in the swap of a column with its replacement. A
     ///   plain column that is added again has lost its values, and is reported.
-    /// - a column of a partition or inheritance child, which is reported with that of the parent
+    /// - a column of a partition or inheritance child: the column of the parent is reported
     ///
     /// A column that exists again with another type is reported. If the new type accepts every value of the old one,
     /// the confidence is `possible`, and the finding is shown only with `--confidence possible`.
@@ -151,18 +151,17 @@ fn report(
     let triggers: Vec<_> =
         relation.iter().flat_map(|relation| &relation.triggers).map(|trigger| trigger.function).collect();
     if is_emptied {
-        let help = "change its type with ALTER COLUMN ... TYPE ... USING, or fill a column of another name before you drop this one";
+        let help = "change the type with ALTER COLUMN ... TYPE ... USING, or copy the values to a column of another \
+                    name before you drop this column";
         return reporter.report(place(context, range), message).relation(table).help(help).emit();
     }
     let finding = reporter.report(place(context, range), message).relation(table);
     let (finding, users) = users::label(finding, context, &[column, &table.name], &triggers);
-    let mut help =
-        "first deploy code that does not use it (with an ORM, code that ignores the column), then drop it with the \
-         next release"
-            .to_owned();
-    if users > 0 {
-        help.push_str("; before that, change the database functions that use it");
-    }
+    let functions = if users > 0 { "change the database functions that use the column, " } else { "first " };
+    let mut help = format!(
+        "{functions}deploy code that does not use `{column}` (with an ORM, code that ignores it), then drop the \
+         column with the next release"
+    );
     let published = publications(context.before, table);
     if !published.is_empty() {
         let names = enumerate(published.iter().map(String::as_str));

@@ -18,9 +18,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The deployed code, and the code that a rollback of the deployment restores, may
-    /// still call it. Every such call fails after the commit. PostgreSQL refuses to drop what a view, a default or a
-    /// constraint uses, but it does not look into the code of functions, and knows nothing of the application.
+    /// The deployed code, and the code that a rollback of the deployment restores, may still use the object. Every such
+    /// use fails after the commit. PostgreSQL refuses to drop what a view, a default or a constraint uses, but it does
+    /// not look into the code of functions, and knows nothing of the application.
     ///
     /// ## Example
     ///
@@ -33,8 +33,8 @@ declare_rule! {
     ///
     /// Use instead:
     ///
-    /// First deploy code that no longer calls it, then run this migration with the next release. A function that is
-    /// created again with the same arguments and result breaks nothing:
+    /// First deploy code that no longer uses the object, then run this migration with the next release. A function that
+    /// is created again with the same arguments and result breaks nothing:
     ///
     /// ```sql,clean
     /// -- history:
@@ -249,7 +249,10 @@ fn report<'c>(
 ) {
     let (kind, name) = (lost.kind(), lost.name());
     if let Lost::Parameter(_, parameter) = lost {
-        let message = format!("calls of `{name}` that name the parameter `{parameter}` fail: it has another name now");
+        let message = format!(
+            "calls of `{name}` that name the parameter `{parameter}` fail, because the new function calls it \
+             differently"
+        );
         let assumption = Assumption::CalledByName { function: name.into(), parameter: parameter.clone() };
         let help = "keep the names of the parameters, or create the function under another name";
         return reporter.report(range, message).assuming(assumption).help(help).emit();

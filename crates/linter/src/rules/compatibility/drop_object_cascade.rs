@@ -18,9 +18,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Without `CASCADE` PostgreSQL refuses to drop an object on which others depend, and lists these. With it, views,
-    /// foreign keys of other tables, defaults, triggers and policies disappear, and nothing in the statement shows it.
-    /// A missing foreign key is noticed only when the data is already wrong.
+    /// Without `CASCADE` PostgreSQL refuses to drop an object on which others depend, and lists the dependent objects.
+    /// With `CASCADE`, views, foreign keys of other tables, defaults, triggers and policies disappear, and nothing in
+    /// the statement shows it. A missing foreign key is noticed only when the data is already wrong.
     ///
     /// ## Example
     ///
@@ -33,7 +33,8 @@ declare_rule! {
     /// ```
     ///
     /// Use instead:
-    /// drop the dependent objects by name, so that a review shows them.
+    ///
+    /// Drop the dependent objects by name, so that a reviewer sees each of them.
     ///
     /// ```sql,clean
     /// -- history:
@@ -46,8 +47,8 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - `CASCADE` drops nothing else, as far as the migrations show; a schema that they do not show at all is reported, with
-    ///   `IF EXISTS` as only possible
+    /// - `CASCADE` drops nothing else, as far as the migrations show; a schema that no migration shows is reported,
+    ///   with the confidence `possible` if the statement has `IF EXISTS`
     /// - the migration creates all of it again
     /// - objects that the same migration created
     /// - defaults that use a dropped sequence
@@ -55,7 +56,8 @@ declare_rule! {
     ///
     /// ## Other linters
     ///
-    /// Other linters report the word `CASCADE`. pgvet reports what it drops, and nothing if it drops nothing.
+    /// Other linters report the word `CASCADE`. pgvet reports the dropped objects, and nothing if `CASCADE` drops
+    /// nothing else.
     "drop-object-cascade", Compatibility, Warning,
     { sources: &["pg-migration-lint/PGM202", "pg-migration-lint/PGM205", "migrationpilot/MP022"] }
     statement = check,
@@ -95,7 +97,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     }
 }
 
-/// Schemas that are dropped with everything in them, and of which the migrations show nothing.
+/// Schemas that are dropped with everything in them, and whose contents no migration shows.
 fn unseen_schemas(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let Ast::Drop(drop) = context.ast else { return };
     if drop.kind != ObjectKind::Schema || drop.behavior != DropBehavior::Cascade {
@@ -106,9 +108,11 @@ fn unseen_schemas(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         if context.before.has_schema(&name.text) || earlier(context).any(|ast| drops_schema(ast, &name.text)) {
             continue;
         }
-        let message =
-            format!("this also drops everything in the schema `{}`, of which the migrations show nothing", name.text);
-        let help = "list what is in the schema, and drop its objects by name: without CASCADE PostgreSQL then refuses to \
+        let message = format!(
+            "this also drops everything in the schema `{}`, and no migration shows what the schema contains",
+            name.text
+        );
+        let help = "list the objects of the schema, and drop them by name: without CASCADE PostgreSQL then refuses to \
                     drop anything else";
         let mut finding = reporter.report(name.range, message).help(help);
         if drop.if_exists {

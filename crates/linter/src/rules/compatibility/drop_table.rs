@@ -20,9 +20,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The deployed code, and the code that a rollback of the deployment restores, fails
-    /// with every query that still uses it. The rows of a table are lost: only a backup can restore them. Objects that
-    /// `CASCADE` also drops are listed.
+    /// Every query of the deployed code, and of the code that a rollback of the deployment restores, fails if it still
+    /// uses the table or view. The rows of a table are lost: only a backup can restore them. Objects that `CASCADE`
+    /// also drops are listed.
     ///
     /// ## Example
     ///
@@ -34,6 +34,7 @@ declare_rule! {
     /// ```
     ///
     /// Use instead:
+    ///
     /// First deploy code that no longer uses the table, then run this migration with the next release. A
     /// table that is replaced in the same transaction by a relation with all of its columns breaks nothing:
     ///
@@ -177,7 +178,10 @@ fn report(
             format!("the relation that replaces {kind} `{name}` has no column `{column}`, which deployed code may use")
         }
         Loss::Emptied => format!("dropping {kind} `{name}` and creating it again loses its rows"),
-        Loss::Missing => format!("deployed code that reads `{name}` fails until the query that fills it again has run"),
+        Loss::Missing => format!(
+            "dropping {kind} `{name}` breaks deployed code that reads it until a later statement has created and \
+             filled the view again"
+        ),
     };
     if let Some(along) = listed(cascaded(context.effects, removal.range).into_iter().map(described).collect()) {
         message = format!("{message}, and also drops {along}");
@@ -189,16 +193,20 @@ fn report(
     let (finding, users) = users::label(finding, context, &[name.as_str()], &[]);
     let mut help = match loss {
         Loss::Gone if is_renamed && has_rows => "keep the table until the copy is known to be complete".to_owned(),
-        Loss::Gone => "first deploy code that does not use it, then drop it with the next release".to_owned(),
+        Loss::Gone => {
+            let first = if users > 0 {
+                format!("change the database functions that use the {kind}, deploy code that does not use it")
+            } else {
+                format!("first deploy code that does not use the {kind}")
+            };
+            format!("{first}, then drop it with the next release")
+        }
         Loss::Lacks(column) => format!("keep `{column}` until no deployed code uses it"),
         Loss::Missing => {
-            "create the new one under another name, and exchange the names in one short transaction".to_owned()
+            "create the new view under another name, then swap the names in one short transaction".to_owned()
         }
         Loss::Emptied => "change the table with ALTER TABLE, or copy the rows before you drop it".to_owned(),
     };
-    if users > 0 {
-        help.push_str("; before that, change the database functions that use it");
-    }
     let published = publications(context.before, relation);
     if !published.is_empty() && relation.kind.is_table() {
         let names = enumerate(published.iter().map(String::as_str));

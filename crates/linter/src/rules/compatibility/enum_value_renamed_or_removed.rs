@@ -30,6 +30,7 @@ declare_rule! {
     /// ```
     ///
     /// Use instead:
+    ///
     /// Add a second label, and update the rows in batches when all deployed code knows both.
     ///
     /// ```sql,clean
@@ -138,7 +139,9 @@ fn renamed(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let finding = reporter.report(range, message);
     let (finding, _) = users::label(finding, context, &[name], &[]);
     finding
-        .help(format!("add `{label}` as a new value, deploy code that knows both, then update the rows in batches"))
+        .help(format!(
+            "add `{label}` as a new value, deploy code that knows both values, then update the rows in batches"
+        ))
         .emit();
 }
 

@@ -20,8 +20,8 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// PostgreSQL compares names only. The statement only raises a notice, the migration is recorded as applied, and
-    /// the code that relies on it fails later: a column of another type, a table without the new column, an index on
-    /// another table, or one that a failed `CREATE INDEX CONCURRENTLY` left invalid.
+    /// the code that relies on it fails later: the column has another type, the table lacks the new column, the index
+    /// is on another table, or a failed `CREATE INDEX CONCURRENTLY` has left it invalid.
     ///
     /// ## Example
     ///
@@ -103,12 +103,15 @@ fn labels(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, create: &Creat
         return;
     }
     let name = &create.name.name.text;
+    let values = if missing.len() == 1 { "value" } else { "values" };
     let message = format!(
-        "the enum `{name}` exists without {}: the handler hides the error, and nothing is added",
+        "the enum `{name}` already exists without the {values} {}: the EXCEPTION block hides the error of CREATE TYPE, \
+         and PostgreSQL adds no value",
         enumerate(missing)
     );
     let help = format!(
-        "add each label, outside of a transaction before PostgreSQL 12:\n    ALTER TYPE {} ADD VALUE '...';",
+        "add each value with ALTER TYPE (on PostgreSQL 11 and older, outside a transaction):\n    ALTER TYPE {} ADD \
+         VALUE '...';",
         context.text(create.name.range())
     );
     reporter.report(create.name.range(), message).help(help).emit();
@@ -132,16 +135,13 @@ fn constraint(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, alter: &Al
         if says_the_same(&existing.kind, &wanted.kind) {
             continue;
         }
-        let cut = if name.range.end - name.range.start > LONGEST_NAME {
-            " after PostgreSQL truncates it to 63 bytes"
+        let other = format!("`{}` already has another constraint named `{}`", table.name, name.text);
+        let other = if name.range.end - name.range.start > LONGEST_NAME {
+            format!("PostgreSQL truncates the name of this constraint to 63 bytes, and {other}")
         } else {
-            ""
+            other
         };
-        let message = format!(
-            "`{}` already has another constraint with the name `{}`{cut}: the handler hides the error, and this \
-             constraint is never added",
-            table.name, name.text
-        );
+        let message = format!("{other}: the EXCEPTION block hides the error, and this constraint is never added");
         reporter.report(name.range, message).help("give the constraint another name").emit();
     }
 }

@@ -11,14 +11,15 @@ use pgvet_model::effect::{ChangedObject, RelationName};
 use pgvet_syntax::ast::{Ast, Expr, ExprKind, FunctionBody, ObjectKind, ReindexTarget};
 
 declare_rule! {
-    /// A function is replaced on whose results an index, a generated column or a `CHECK` relies.
+    /// A function is replaced that an index, a generated column or a `CHECK` uses.
     ///
     /// ## Why it matters
     ///
-    /// PostgreSQL computes an index or a stored column once, with the function as it was, and trusts `IMMUTABLE`. When
-    /// the code changes, old entries stay as they are: queries that use the index miss rows, a unique index lets
-    /// duplicates in, stored columns mix old and new results, and rows that a `CHECK` would now refuse make a dump that
-    /// cannot be restored.
+    /// PostgreSQL trusts `IMMUTABLE`: it computes an index entry or a stored column once, with the code of that time.
+    /// When the code changes, old entries stay as they are: queries that use the index miss rows, a unique index lets
+    /// duplicates in, and stored columns mix old and new results. A `CHECK` calls the new code at once, but the
+    /// existing rows are not checked again, not even by `VALIDATE CONSTRAINT`. If one of them violates the new code,
+    /// any `UPDATE` of that row fails, and so does the restore of a dump.
     ///
     /// ## Example
     ///
@@ -32,6 +33,7 @@ declare_rule! {
     /// ```
     ///
     /// Use instead:
+    ///
     /// Create a new function with a new index, and drop the old ones when nothing uses them.
     ///
     /// ```sql,clean
@@ -82,9 +84,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     if uses.is_empty() {
         return;
     }
-    let reflect = if uses.len() == 1 { "reflects" } else { "reflect" };
-    let list = listed(uses.clone()).unwrap_or_default();
-    let message = format!("{} changes, but {list} still {reflect} the old code", function.display_name());
+    let message = message(function, &uses);
     let mut finding = reporter.report(range, message);
     for table in &tables {
         finding = finding.relation(table);
@@ -92,27 +92,49 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     finding.help(help(context, &uses, tables.first())).emit();
 }
 
+/// A CHECK calls the new code at once, but PostgreSQL does not check the existing rows again, not even with VALIDATE
+/// CONSTRAINT, which skips a valid constraint (PostgreSQL 14 and 18, measured).
+fn message(function: &Function, uses: &[String]) -> String {
+    let (checks, stored): (Vec<String>, Vec<String>) =
+        uses.iter().cloned().partition(|one| one.starts_with("the constraint"));
+    let reflect = if stored.len() == 1 { "reflects" } else { "reflect" };
+    let stored = listed(stored).map(|list| format!("{list} still {reflect} the old code"));
+    let checks = listed(checks).map(|list| format!("PostgreSQL does not check the existing rows against {list} again"));
+    let effects: Vec<String> = stored.into_iter().chain(checks).collect();
+    format!("{} changes, but {}", function.display_name(), effects.join(", and "))
+}
+
 fn help(context: &RuleContext<'_>, uses: &[String], table: Option<&RelationName>) -> String {
     let has = |word: &str| uses.iter().any(|one| one.starts_with(word));
-    let mut help =
-        "create a new function, and a new index, column or constraint that uses it; or rebuild the existing ones"
-            .to_owned();
-    let Some(table) = table else { return help };
-    let name = sql_name(context, table);
-    if has("the index") {
-        // Source: release notes of PostgreSQL 12, and of 14 for partitioned tables.
-        help = if table.kind == RelationKind::PartitionedTable && !everywhere_at_least(context, 14) {
-            format!("{help} (before PostgreSQL 14: REINDEX each partition of `{}`)", table.name)
+    let new = "create a new function, and use it in a new";
+    let Some(table) = table.filter(|_| has("the index")) else {
+        return if has("the column") {
+            format!(
+                "{new} column; or compute the stored values again: UPDATE a column that the expression uses to its \
+                 own value"
+            )
         } else {
-            let concurrently = if everywhere_at_least(context, 12) { " CONCURRENTLY" } else { "" };
-            format!("{help}:\n    REINDEX TABLE{concurrently} {name};")
+            format!(
+                "{new} constraint; or drop the constraint, add it again NOT VALID, and validate it in a later \
+                 transaction"
+            )
         };
-    }
+    };
+    let name = sql_name(context, table);
+    // Source: release notes of PostgreSQL 12, and of 14 for partitioned tables.
+    let mut help = if table.kind == RelationKind::PartitionedTable && !everywhere_at_least(context, 14) {
+        format!("{new} index; or rebuild the index (before PostgreSQL 14: REINDEX each partition of `{}`)", table.name)
+    } else {
+        let concurrently = if everywhere_at_least(context, 12) { " CONCURRENTLY" } else { "" };
+        format!("{new} index; or rebuild the existing index:\n    REINDEX TABLE{concurrently} {name};")
+    };
     if has("the column") {
-        help.push_str("\nto compute a stored column again, UPDATE a column that it uses to its own value");
+        help.push_str(
+            "\nto compute the stored values again, UPDATE a column that the expression uses to its own value",
+        );
     }
     if has("the constraint") {
-        help.push_str("\nto check the rows again, drop the CHECK, add it NOT VALID and validate it");
+        help.push_str("\nto check the rows again, drop the constraint, add it again NOT VALID, and validate it");
     }
     help
 }

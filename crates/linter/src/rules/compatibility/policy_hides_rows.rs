@@ -16,9 +16,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// With row-level security a command reaches the rows that a permissive policy allows, and without such a policy none.
-    /// A restrictive policy excludes more of them. `SELECT`, `UPDATE` and `DELETE` of deployed code do not fail: they
-    /// find no rows. Only the owner of the table, superusers and roles with `BYPASSRLS` see all of them.
+    /// With row-level security a command reaches the rows that a permissive policy allows, and none without such a
+    /// policy. A restrictive policy excludes more rows. `SELECT`, `UPDATE` and `DELETE` of deployed code do not fail:
+    /// they find no rows. Only the owner of the table, superusers and roles with `BYPASSRLS` see all rows.
     ///
     /// ## Example
     ///
@@ -157,7 +157,7 @@ fn report_lost(reporter: &mut Reporter<'_>, changed: &Changed<'_>, before: &Rela
     } else {
         let mut commands: Vec<String> = lost.into_iter().map(|(command, _)| command).collect();
         commands.dedup();
-        format!("no policy on `{name}` now allows {} for every role that could use it before", join(&commands))
+        format!("for some roles, no policy on `{name}` allows {} any more", join(&commands))
     };
     let help =
         "create the new policy in the same transaction, or first deploy code that does not depend on the old one";
@@ -183,6 +183,7 @@ fn report_restrictive(
         "the restrictive policy `{}` hides rows of `{name}` that other policies show to deployed code",
         policy.name
     );
-    let help = "first deploy code that satisfies its condition, for example by setting the value that it reads with current_setting()";
+    let help = "first deploy code that satisfies the condition of the policy, for example by setting the value that \
+                the policy reads with current_setting()";
     reporter.report(range, message).relation(table).help(help).emit();
 }

@@ -14,9 +14,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// From then on the table accepts rows with the same key, and with `NULL` where another statement drops `NOT NULL`.
-    /// `INSERT ... ON CONFLICT` on these columns fails, lookups by key read the whole table, and `UPDATE` and `DELETE` fail
-    /// if a publication includes the table.
+    /// From then on the table accepts rows with the same key, and also nulls if another statement drops `NOT NULL`.
+    /// `INSERT ... ON CONFLICT` on these columns fails, lookups by key read the whole table, and `UPDATE` and `DELETE`
+    /// fail if a publication includes the table.
     ///
     /// ## Example
     ///
@@ -28,7 +28,8 @@ declare_rule! {
     /// ```
     ///
     /// Use instead:
-    /// build the new key first, and replace the old one in one short transaction.
+    ///
+    /// Build the new key first, and replace the old one in one short transaction.
     ///
     /// ```sql,clean
     /// -- history:
@@ -92,7 +93,7 @@ fn report(
     let name = &table.name;
     let message = format!("without its primary key, `{name}` accepts rows with the same {}", join_quoted(columns));
     let help = if table.kind == RelationKind::PartitionedTable {
-        "drop it together with the key that replaces it, in one ALTER TABLE"
+        "drop the old key and add the new one in one ALTER TABLE"
     } else {
         "build a unique index on the columns of the new key with CREATE UNIQUE INDEX CONCURRENTLY, then drop the old key and \
          add the new one with USING INDEX, in one ALTER TABLE"

@@ -12,11 +12,12 @@ use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
 
 declare_rule! {
-    /// A privilege on an existing object is revoked, and the role does not have it again when the migration ends.
+    /// A privilege on an existing object is revoked, and not granted again before the migration ends.
     ///
     /// ## Why it matters
     ///
-    /// Deployed code that runs as this role, or as a member of it, fails with "permission denied" after the commit.
+    /// Deployed code that runs as the role that loses the privilege, or as a member of that role, fails with
+    /// "permission denied" after the commit.
     ///
     /// ## Example
     ///
@@ -29,7 +30,9 @@ declare_rule! {
     /// ```
     ///
     /// Use instead:
-    /// first a release whose code does not use the privilege. A privilege that is granted again breaks nothing:
+    ///
+    /// First deploy code that does not use the privilege, and revoke the privilege in the next release. A
+    /// privilege that the same migration grants again breaks nothing:
     ///
     /// ```sql,clean
     /// -- history:
@@ -50,7 +53,7 @@ declare_rule! {
     /// The confidence is `possible`, and the finding is shown only with `--confidence possible`:
     ///
     /// - if no migration granted the privilege to the role
-    /// - if it is revoked from `PUBLIC`, because roles may have it by another `GRANT`
+    /// - if the privilege is revoked from `PUBLIC`, because roles may have it by another `GRANT`
     /// - for objects other than relations and functions
     ///
     /// ## Other linters
@@ -75,7 +78,7 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
                     None => lost_of_other_kind(context, grant, role),
                 };
                 if let Some(lost) = lost {
-                    report(reporter, run.in_file(change.range), role, &lost);
+                    report(reporter, run.in_file(change.range), (role, grant.kind), &lost);
                 }
             }
         }
@@ -90,10 +93,25 @@ struct Lost {
     is_known: bool,
 }
 
-fn report(reporter: &mut Reporter<'_>, range: TextRange, role: &SmolStr, lost: &Lost) {
+fn report(reporter: &mut Reporter<'_>, range: TextRange, (role, kind): (&SmolStr, ObjectKind), lost: &Lost) {
     let (privileges, objects) = (join(&lost.privileges), enumerate(lost.objects.iter().map(SmolStr::as_str)));
-    let who = if role == "public" { "as any role".to_owned() } else { format!("as `{role}`") };
-    let message = format!("deployed code that runs {who} fails where it needs {privileges} on {objects}");
+    let objects = match (noun(kind), lost.objects.len()) {
+        (Some(noun), 1) => format!("{noun} {objects}"),
+        (Some(noun), _) => format!("the {noun}s {objects}"),
+        (None, _) => objects,
+    };
+    let needed = if lost.privileges.len() == 1 { "the privilege" } else { "one of these privileges" };
+    let message = if role == "public" {
+        format!(
+            "revoking {privileges} on {objects} from PUBLIC breaks deployed code that needs {needed} and runs as a \
+             role without its own GRANT"
+        )
+    } else {
+        format!(
+            "revoking {privileges} on {objects} from `{role}` breaks deployed code that runs as `{role}` and needs \
+             {needed}"
+        )
+    };
     let mut finding = reporter.report(range, message);
     if !lost.is_known || role == "public" {
         finding = finding.assuming(Assumption::UsesPrivilege { role: role.clone() });
@@ -176,6 +194,20 @@ fn lost_of_other_kind(context: &MigrationContext<'_>, grant: &Grant, role: &Smol
         privileges.push("a privilege".to_owned());
     }
     (!objects.is_empty()).then_some(Lost { privileges, objects, is_known: false })
+}
+
+/// Returns the word for an object that is not a table.
+fn noun(kind: ObjectKind) -> Option<&'static str> {
+    Some(match kind {
+        ObjectKind::Sequence => "sequence",
+        ObjectKind::Function => "function",
+        ObjectKind::Procedure => "procedure",
+        ObjectKind::Routine => "routine",
+        ObjectKind::Schema => "schema",
+        ObjectKind::Type => "type",
+        ObjectKind::Domain => "domain",
+        _ => return None,
+    })
 }
 
 fn kind(kind: ObjectKind) -> Option<PrivilegeKind> {

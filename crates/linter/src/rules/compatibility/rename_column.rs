@@ -117,14 +117,14 @@ fn report(
 
 fn help(context: &RuleContext<'_>, table: &RelationName, old: &str, new: &str) -> String {
     if !table.kind.is_table() {
-        return format!("keep `{old}` beside `{new}` as long as deployed code uses it");
+        return format!("keep `{old}` beside `{new}` until no deployed code uses `{old}`");
     }
     let (sql_table, old, new) = (sql_name(context, table), identifier(old), identifier(new));
     let moved = format!("{}_base", table.name);
     let qualified = sql_name(context, &RelationName { name: moved.as_str().into(), ..table.clone() });
     let beside = format!(
-        "keep the name, or add `{new}` beside it: copy every write with a trigger, fill old rows in batches, deploy \
-         code that uses the new column, then drop `{old}`"
+        "keep the name; or add `{new}` instead, copy every write to it with a trigger, fill old rows in batches, and \
+         drop `{old}` when no deployed code uses it"
     );
     let Some(view) = view_in_place(context, table, &format!("*, {new} AS {old}"), &qualified) else { return beside };
     let renames = [
@@ -133,7 +133,8 @@ fn help(context: &RuleContext<'_>, table: &RelationName, old: &str, new: &str) -
     ];
     let statements: Vec<String> = renames.into_iter().chain(view).collect();
     format!(
-        "{beside}; or create a view with both names, through which code can write either, in one transaction:\n    {};",
+        "keep the name; or rename the table and, in the same transaction, create a view under the old name of the \
+         table that has the column under both names:\n    {};",
         together(context, &statements).join(";\n    ")
     )
 }

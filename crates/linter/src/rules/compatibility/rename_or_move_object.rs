@@ -35,6 +35,7 @@ declare_rule! {
     /// ```
     ///
     /// Use instead:
+    ///
     /// Keep the old name beside the new one until nothing uses it any more.
     ///
     /// ```sql,clean
@@ -97,14 +98,14 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
                     format!("renaming {kind} `{old}` breaks deployed code that still uses the old name")
                 } else {
                     format!(
-                        "moving {kind} `{old}` to `{schema}` breaks deployed code that names its schema, or does not have \
-                         `{schema}` in its search_path"
+                        "moving {kind} `{old}` to `{schema}` breaks deployed code that names the old schema, or does \
+                         not have `{schema}` in its search_path"
                     )
                 };
                 let finding = reporter.report(renaming.range, message).relation(before);
                 let (finding, _) = users::label(finding, context, &[old.as_str()], &[]);
                 finding.help(match before.kind {
-                    RelationKind::Sequence => "keep the name, or first deploy code that does not use it",
+                    RelationKind::Sequence => "keep the name, or first deploy code that does not use the old name",
                     _ if before.schema == *schema => {
                         "create a view with the old name in the same transaction, and keep it until no deployed code \
                          uses it"
@@ -142,7 +143,12 @@ fn constraint(
     if users == 0 {
         finding = finding.assuming(Assumption::NamesConstraint { constraint: old.clone() });
     }
-    finding.help("keep the name, or first release code that names columns in ON CONFLICT and no constraint in its error handling").emit();
+    finding
+        .help(
+            "keep the name, or first deploy code that names columns in ON CONFLICT and does not look for the \
+                  constraint's name in errors",
+        )
+        .emit();
 }
 
 /// Whether queries name it. Sequences of columns and indexes are found without their names.
@@ -176,7 +182,8 @@ fn schema(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRan
     if is_new || rest(context).iter().any(|ast| is_made(ast) || takes(ast, None, Some(old))) {
         return;
     }
-    let message = format!("renaming schema `{old}` breaks deployed code that uses it, or has it in its search_path");
+    let message =
+        format!("renaming schema `{old}` breaks deployed code that uses the old name, or has it in its search_path");
     let help = format!(
         "set the search_path of the application's role to both `{new}` and `{old}` first, and deploy code that names \
          no schema"
@@ -231,7 +238,7 @@ fn other(
             "create the new function beside the old one, and drop the old one when nothing calls it any \
                          more",
         ),
-        _ => ("casts to it", "keep the name, or rename it when no deployed code casts to the old one"),
+        _ => ("casts to it", "keep the name, or wait until no deployed code casts to the old name"),
     };
     let message = format!("renaming {kind} `{old}` to `{new}` breaks deployed code that still {use_of_name}");
     let (mut finding, users) = users::label(reporter.report(range, message), context, &[before.1.as_str()], &[]);

@@ -36,6 +36,7 @@ declare_rule! {
     /// ```
     ///
     /// Use instead:
+    ///
     /// Create a view with the old name in the same transaction. PostgreSQL can write through a simple
     /// view, including `ON CONFLICT (columns)`; only `ON CONFLICT ON CONSTRAINT` fails, because a view has no
     /// constraints.
@@ -91,7 +92,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
                         table.name
                     ),
                     format!(
-                        "copy the rows of `{name}` in the same transaction, or attach `{name}` to it as a partition"
+                        "copy the rows of `{name}` in the same transaction, or attach `{name}` to the new table as a \
+                         partition"
                     ),
                 )
             }
@@ -105,7 +107,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
                     "the relation that replaces `{}` has no column `{column}`, which deployed code may use",
                     table.name
                 ),
-                format!("keep `{column}` in it until no deployed code uses it"),
+                format!("keep `{column}` in the new relation until no deployed code uses it"),
             ),
         };
         let range = match context.ast {

@@ -18,9 +18,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// `CREATE OR REPLACE` keeps owner, privileges and comment, and resets the attributes that it does not repeat. A
-    /// function that ran with the privileges of its owner (`SECURITY DEFINER`) fails with "permission denied" for every
-    /// other role. Without its `SET search_path`, a function may find other tables. A view without its
+    /// `CREATE OR REPLACE` keeps owner, privileges and comment, and resets the attributes that the statement does not
+    /// repeat. A function that ran with the privileges of its owner (`SECURITY DEFINER`) fails with "permission denied"
+    /// for every other role. Without its `SET search_path`, a function may find other tables. A view without its
     /// `security_invoker` shows rows that policies hide. `DROP` and `CREATE` lose the privileges. If a second function
     /// has the same parameters and one more with a default, every call that matches both fails as ambiguous.
     ///
@@ -136,14 +136,14 @@ fn ambiguous(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: Text
     let stays = |old: &&Arc<Function>| ahead(context, &new.name, Until::EndOfMigration).get_function(old.oid).is_some();
     let Some(old) = old.filter(stays) else { return };
     let message = format!(
-        "an older {} with other parameters remains, and calls that match both fail because the function is not unique",
+        "an older {} with other parameters remains, and calls that match both functions fail as ambiguous",
         new.display_name()
     );
     let mut finding = reporter.report(range, message);
     if let Some(at) = &old.defined_at {
         finding = finding.label_in(at.file, at.name, "the other function");
     }
-    finding.help("drop the old one in the same transaction, or give the new parameter no default").emit();
+    finding.help("drop the old function in the same transaction, or give the new parameter no default").emit();
 }
 
 fn view(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, create: &CreateView) {
@@ -185,10 +185,12 @@ fn privileges(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let relation = |catalog: &Catalog, name: &ObjectName| catalog.find_relation(name, &path);
     let function = |catalog: &Catalog, name: &ObjectName| function_named(catalog, name, &path);
     let (find, help): (&Find<'_>, &str) = match statement.kind {
-        ObjectKind::View => (&relation, "use CREATE OR REPLACE VIEW if the columns allow it, or grant them again"),
-        ObjectKind::MaterializedView | ObjectKind::Table => (&relation, "grant them again"),
+        ObjectKind::View => {
+            (&relation, "use CREATE OR REPLACE VIEW if the columns allow it, or grant the privileges again")
+        }
+        ObjectKind::MaterializedView | ObjectKind::Table => (&relation, "grant the privileges again"),
         ObjectKind::Function | ObjectKind::Procedure | ObjectKind::Routine => {
-            (&function, "use CREATE OR REPLACE if the types allow it, or grant them again")
+            (&function, "use CREATE OR REPLACE if the types allow it, or grant the privileges again")
         }
         _ => return,
     };

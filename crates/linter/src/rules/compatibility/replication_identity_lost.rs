@@ -16,9 +16,10 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Logical replication identifies the changed row by the primary key. If a published table has neither a primary
-    /// key nor another replica identity, every `UPDATE` and `DELETE` on it fails on the publisher: "cannot update table
-    /// because it does not have a replica identity and publishes updates".
+    /// Logical replication identifies the changed row by the replica identity of its table, which is the primary key by
+    /// default. If a published table has neither a primary key nor another replica identity, every `UPDATE` and
+    /// `DELETE` on it fails on the publisher: "cannot update table because it does not have a replica identity and
+    /// publishes updates".
     ///
     /// ## Example
     ///
@@ -146,8 +147,8 @@ fn place(context: &RuleContext<'_>, range: TextRange) -> TextRange {
 
 fn help(context: &RuleContext<'_>, table: &RelationName) -> String {
     format!(
-        "give it a primary key; or, if it has few rows or changes rarely, use the whole row as identity:\n    ALTER \
-         TABLE {} REPLICA IDENTITY FULL;",
+        "add a primary key; or, for a table with few rows or few changes, use the whole row as its replica \
+         identity:\n    ALTER TABLE {} REPLICA IDENTITY FULL;",
         sql_name(context, table)
     )
 }

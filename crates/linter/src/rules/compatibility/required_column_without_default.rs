@@ -50,8 +50,8 @@ declare_rule! {
     ///
     /// `SET NOT NULL` and `DROP DEFAULT` are reported for a column that the same deployment added. For an older column,
     /// which deployed code may well set, the confidence is `possible`, and the finding is shown only with `--confidence
-    /// possible`. The same is true if the migration replaces a function that names table and column, because the
-    /// database itself may insert the rows.
+    /// possible`. The confidence is also `possible` if the migration replaces a function that names table and column,
+    /// because the database itself may insert the rows.
     ///
     /// ## Other linters
     ///
@@ -192,7 +192,7 @@ fn report(
              from here on"
         ),
         Change::OlderRequiredNow => {
-            format!("INSERTs of deployed code into `{name}` that do not set `{column}` fail from here on")
+            format!("deployed code that inserts into `{name}` without setting `{column}` fails from here on")
         }
     };
     let help = help(context, table, column, change == Change::Added);
@@ -206,12 +206,14 @@ fn report(
 fn help(context: &RuleContext<'_>, table: &RelationName, column: &str, is_added: bool) -> String {
     match (is_added, is_unique(context.after, table.oid, column)) {
         // Every row would get the same value.
-        (true, true) => "add it without NOT NULL and key, deploy code that sets it, and add both in the next release".to_owned(),
+        (true, true) => "add the column without NOT NULL and key, deploy code that sets it, and add both in the next \
+                         release"
+            .to_owned(),
         (true, false) => {
-            "give it a constant DEFAULT; or add it without NOT NULL, deploy code that sets it, and add NOT NULL in the next \
-             release"
+            "give the column a constant DEFAULT; or add it without NOT NULL, deploy code that sets it, and add NOT \
+             NULL in the next release"
                 .to_owned()
-        },
+        }
         (false, is_unique) => {
             let cost = if scan_of(context, column).is_some() {
                 " (adding it reads the whole table under ACCESS EXCLUSIVE)"

@@ -12,10 +12,10 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// With `DO INSTEAD NOTHING` PostgreSQL accepts a write, reports that it changed no row, and discards it. With
-    /// `DO INSTEAD` and other statements the row goes elsewhere. With either, `RETURNING` fails unless the rule has it. A
-    /// rule for `INSERT` that runs other statements, and any rule for `UPDATE`, makes `INSERT ... ON CONFLICT` on the table
-    /// fail.
+    /// With `DO INSTEAD NOTHING` PostgreSQL accepts a write, reports that it changed no row, and discards it. With `DO
+    /// INSTEAD` and other statements the row goes elsewhere. With either, `RETURNING` fails unless the rule has a
+    /// `RETURNING` clause. A rule for `INSERT` that runs other statements, and any rule for `UPDATE`, makes `INSERT ...
+    /// ON CONFLICT` on the table fail.
     ///
     /// ## Example
     ///
@@ -27,7 +27,8 @@ declare_rule! {
     /// ```
     ///
     /// Use instead:
-    /// a trigger that raises an error, so that code which still writes fails and is noticed.
+    ///
+    /// Use a trigger that raises an error, so that code which still writes fails and is noticed.
     ///
     /// ```sql,clean
     /// -- history:

@@ -16,7 +16,7 @@ declare_rule! {
     ///
     /// The migration fails on the first value that does not fit, or silently changes it: fractions are rounded, and the
     /// time of day and the time zone are dropped. `USING` can convert existing values, but deployed code continues to
-    /// write such values, and its statements fail after the commit.
+    /// write values of the old type, and its statements fail after the commit if such a value does not fit.
     ///
     /// ## Example
     ///
@@ -28,6 +28,7 @@ declare_rule! {
     /// ```
     ///
     /// Use instead:
+    ///
     /// First deploy code that no longer writes such values, and look for existing ones before you change
     /// the type.
     ///

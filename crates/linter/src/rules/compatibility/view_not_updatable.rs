@@ -33,7 +33,8 @@ declare_rule! {
     /// ```
     ///
     /// Use instead:
-    /// another view for reading, or an `INSTEAD OF` trigger in the same transaction.
+    ///
+    /// Create another view for reading, or an `INSTEAD OF` trigger in the same transaction.
     ///
     /// ```sql,clean
     /// -- history:

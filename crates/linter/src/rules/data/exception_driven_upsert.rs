@@ -21,9 +21,10 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Each duplicate leaves a dead row behind, and dead entries in the indexes that are older than the unique index
-    /// that rejects it. Each run of the block is a subtransaction with its own transaction ID, duplicate or not. More
-    /// than 64 of them in one transaction slow down every session of the server. `ON CONFLICT` has none of these costs.
+    /// Each duplicate leaves a dead row behind, and a dead entry in every index that is older than the unique index
+    /// that rejects the row. Each run of the block is a subtransaction with its own transaction ID, duplicate or not.
+    /// More than 64 of them in one transaction slow down every session of the server. `ON CONFLICT` has none of these
+    /// costs.
     ///
     /// ## Example
     ///

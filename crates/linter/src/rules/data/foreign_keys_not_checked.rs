@@ -31,7 +31,8 @@ declare_rule! {
     /// ```
     ///
     /// Use instead:
-    /// `DISABLE TRIGGER USER`, which leaves foreign keys alone.
+    ///
+    /// Use `DISABLE TRIGGER USER`, which does not disable foreign keys.
     ///
     /// ```sql,clean
     /// -- history:
@@ -131,7 +132,7 @@ fn report(
     );
     let relation = pgvet_model::effect::RelationName::existing(context.after.relation(referencing));
     let help = format!(
-        "leave the triggers enabled, or check the rows afterwards: drop the foreign key, add it again with NOT VALID, and then\n    \
+        "leave the triggers enabled; or drop the foreign key afterwards, add it again NOT VALID, and validate it:\n    \
          ALTER TABLE {} VALIDATE CONSTRAINT {};",
         sql_name(context, &relation),
         identifier(constraint)

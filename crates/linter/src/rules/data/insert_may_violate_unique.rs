@@ -26,9 +26,9 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// PostgreSQL writes the row, and an entry into every index that is older than the unique index, before it finds
-    /// the duplicate. Each failed `INSERT` leaves all of that behind as bloat, consumes a transaction ID and writes WAL
-    /// for nothing. In a migration it is worse: if the row exists, the deployment stops. `ON CONFLICT` checks first and
-    /// leaves nothing behind.
+    /// the duplicate. Each failed `INSERT` leaves the row and these entries behind as bloat, consumes a transaction ID
+    /// and writes WAL for nothing. In a migration it is worse: if the row exists, the deployment stops. `ON CONFLICT`
+    /// checks first and leaves nothing behind.
     ///
     /// ## Example
     ///
@@ -137,9 +137,9 @@ pub(super) fn advise<'r, 'f>(
     let Some(clause) = clause else {
         return finding.help("check for the row in the statement itself: INSERT ... SELECT ... WHERE NOT EXISTS (...)");
     };
-    let mut help = format!("to keep an existing row:\n    INSERT ... {clause};");
+    let mut help = format!("use ON CONFLICT to keep an existing row:\n    INSERT ... {clause};");
     if let Some(update) = do_update(&clause, insert, refusals) {
-        let _ = write!(help, "\nto update it with the new values:\n    INSERT ... {update};");
+        let _ = write!(help, "\nor to update it with the new values:\n    INSERT ... {update};");
     }
     let finding = finding.help(help);
     let Some(end) = end.filter(|_| insert.returning.is_empty() && insert.with.is_none()) else { return finding };
@@ -208,7 +208,7 @@ impl Found<'_, '_> {
         let Inserted { insert, table, .. } = self.inserted;
         let left = left_behind(table, &indexes(refusals));
         let message = format!(
-            "`{1}` fails here with a duplicate key error on {0} if such a row exists, and leaves {left}",
+            "`{1}` fails here with a duplicate key error on {0} if a row with the same key exists, and leaves {left}",
             names(refusals),
             context.name()
         );

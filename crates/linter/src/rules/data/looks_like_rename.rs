@@ -14,7 +14,7 @@ use smol_str::SmolStr;
 use std::sync::Arc;
 
 declare_rule! {
-    /// A column that is dropped while the same deployment adds one of its type, or a table likewise.
+    /// A column or table that is dropped while the same deployment adds one with the same type or columns.
     ///
     /// ## Why it matters
     ///
@@ -40,7 +40,7 @@ declare_rule! {
     /// ALTER TABLE users RENAME COLUMN name TO full_name;
     /// ```
     ///
-    /// A rename keeps the values. It still breaks deployed code, as `rename-column` says.
+    /// A rename keeps the values. It still breaks deployed code: see `rename-column`.
     ///
     /// ## When it is not reported
     ///

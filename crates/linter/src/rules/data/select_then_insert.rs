@@ -110,7 +110,8 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
                         "if two sessions run this at once, both insert, and `{}` contains the row twice",
                         table.name
                     ),
-                    "create a unique index on these columns, and use INSERT ... ON CONFLICT".to_owned(),
+                    "create a unique index on the columns that identify the row, and use INSERT ... ON CONFLICT"
+                        .to_owned(),
                 ),
             };
             let asked =

@@ -15,8 +15,8 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// PostgreSQL does not check such a change, does not invalidate the caches of other sessions, and takes none of the
-    /// locks of DDL. The damage shows later: an index that does not match its table, a dump that cannot be restored, a
-    /// crash. Managed services refuse such a change, and only superusers may make it.
+    /// locks that DDL takes. The damage shows later: an index that does not match its table, a dump that cannot be
+    /// restored, a crash. Managed services refuse such a change, and only superusers may make it.
     ///
     /// ## Example
     ///
@@ -46,7 +46,7 @@ declare_rule! {
 /// The tables of comments.
 const COMMENTS: [&str; 2] = ["pg_description", "pg_shdescription"];
 
-const HELP: &str = "use the DDL that does it; if there is none, do not change it";
+const HELP: &str = "use the DDL statement for this change; if there is none, do not change the catalog";
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let path = context.session.settings.search_path();

@@ -32,7 +32,7 @@ declare_rule! {
     ///
     /// - a table that the same migration creates
     /// - the migration updates the column afterwards
-    /// - a `ROLLBACK` of the migration undoes it
+    /// - a `ROLLBACK` of the migration undoes the statement
     "toast-compression-not-applied", Data, Info,
     { recommended: false, needs_commit: true }
     statement = check,
@@ -46,7 +46,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         }
         let message = format!("values already stored in `{column}` keep their compression");
         let help = format!(
-            "to compress them again, update them in batches:\n    \
+            "update the rows in batches to compress the values again:\n    \
              UPDATE {} SET {column} = {column} || '' WHERE pg_column_compression({column}) <> '{method}' AND ...;",
             table.name
         );

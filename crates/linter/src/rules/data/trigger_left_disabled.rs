@@ -42,8 +42,8 @@ declare_rule! {
     /// - tables that the same migration creates
     /// - `SET LOCAL`, which ends with the transaction
     /// - a statement that a `ROLLBACK` of the migration undoes
-    /// - row-level security of a table whose policies the migration drops, so that none is known to be left: it is
-    ///   given up on purpose
+    /// - row-level security of a table whose policies the migration drops, so that no known policy is left: row-level
+    ///   security is then disabled on purpose
     "trigger-left-disabled", Data, Warning,
     {}
     migration = check,
@@ -107,18 +107,21 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
             Off::UserTriggers => format!("all triggers on `{name}` stay disabled"),
             Off::Rule(rule) => format!("the rule `{rule}` on `{name}` stays disabled"),
             Off::RowSecurity => format!("row-level security on `{name}` stays disabled"),
-            Off::SessionTriggers => "triggers and foreign key checks stay disabled for this session".to_owned(),
+            Off::SessionTriggers => {
+                "triggers and foreign key checks stay disabled for the rest of the session".to_owned()
+            }
         };
         let twice = if times > 1 { ": this migration disables it more than once" } else { "" };
         let help = match off {
             Off::SessionTriggers => {
-                "use SET LOCAL in a transaction, or at the end:\n    RESET session_replication_role;"
+                "use SET LOCAL in a transaction, or reset the setting at the end:\n    RESET session_replication_role;"
             }
             _ if times > 1 => "did you mean ENABLE here?",
             Off::RowSecurity => {
-                "enable it again at the end of the migration; if the table no longer needs it, drop its policies"
+                "enable row-level security again at the end of the migration; if the table no longer needs it, drop \
+                 the policies"
             }
-            Off::AllTriggers | Off::UserTriggers => "enable them again at the end of the migration",
+            Off::AllTriggers | Off::UserTriggers => "enable the triggers again at the end of the migration",
             Off::Trigger(_) | Off::Rule(_) => {
                 "enable it again at the end of the migration, or drop it if it is not needed any more"
             }

@@ -41,8 +41,8 @@ declare_rule! {
     ///
     /// ## Confidence
     ///
-    /// A finding is `likely` if all or most rows are locked, or a part that nothing bounds. It is only `possible` if a
-    /// condition compares a column with constants or with values that only run time knows.
+    /// The confidence is `likely` if all or most rows are locked, or a part that nothing bounds. It is only `possible`
+    /// if a condition compares a column with constants or with values that only run time knows.
     "unbounded-row-lock", Data, Warning,
     {}
     statement = check,
@@ -62,7 +62,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             table.name,
             if *strength >= RowLockStrength::NoKeyUpdate { "change or lock" } else { "change" },
         );
-        let help = "lock the rows that are needed, by key, in batches that commit";
+        let help = "lock only the rows that you need, by key, in batches, each in its own transaction";
         let finding = reporter.report(read.range, message).relation(table).grows().help(help);
         if size == TableSize::Large && rows.is_whole() {
             finding.emit();

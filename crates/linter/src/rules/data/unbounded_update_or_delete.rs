@@ -50,8 +50,7 @@ declare_rule! {
     ///   a loop without `COMMIT`, which `bulk-change-in-loop` reports
     /// - statements in trigger functions, which run at any change of their table
     ///
-    /// A function is reported where it is defined, unless a migration
-    /// calls it and it is reported there.
+    /// A function is reported where it is defined, unless a migration calls it: then the call is reported.
     ///
     /// ## Confidence
     ///
@@ -67,7 +66,7 @@ declare_rule! {
     /// - a foreign key with `ON DELETE CASCADE`, `SET NULL` or `SET DEFAULT` changes the rows that refer to a few deleted rows
     /// - code reads all rows into one variable (`SELECT version INTO current FROM schema_version`)
     /// - all rows get the same total of another table
-    /// - a function that runs repeatedly reaches an unknown part of them
+    /// - a function that runs repeatedly reaches an unknown part of the rows
     ///
     /// Statistics or `[tables]` in the configuration state the size of a table: a large one makes the finding an error,
     /// and certain if all rows are written.
@@ -89,7 +88,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         }
         said.push(change.range);
         let relation = context.after.get_relation(table.oid).map(|relation| &**relation);
-        let (message, help) = (message(change, context.ast), help(change, context.ast, relation));
+        let (message, help) = (message(change, context.ast), help(change, context.ast, relation, false));
         let is_refilled = change.kind == DataChangeKind::Delete && is_refilled(context, table);
         let name = table.name.clone();
         let against = match () {
@@ -199,34 +198,42 @@ fn message(change: &DataChange, ast: &Ast) -> String {
     }
 }
 
-/// The next step.
-fn help(change: &DataChange, ast: &Ast, relation: Option<&Relation>) -> String {
+/// The next step. A function cannot commit between batches.
+fn help(change: &DataChange, ast: &Ast, relation: Option<&Relation>, in_function: bool) -> String {
+    let how =
+        if in_function { "from a procedure that commits after each batch" } else { "each in its own transaction" };
+    let one = if in_function && !is_conditional(ast) {
+        "if this is meant for one row, add a WHERE clause; otherwise "
+    } else {
+        ""
+    };
     let mut batch = batch(change, relation, is_conditional(ast));
     if is_conditional(ast) {
         batch.push_str("\nreplace (...) with the condition of the statement");
     }
     match change.kind {
         _ if is_cascade(change) => format!(
-            "first delete or change these rows of `{}` in batches, each in its own transaction: a foreign key with ON DELETE \
+            "first delete or change these rows of `{}` in batches, {how}: a foreign key with ON DELETE \
              CASCADE, SET NULL or SET DEFAULT changes all of them at once",
             change.relation.name
         ),
-        _ if matches!(ast, Ast::Merge(_)) => "merge a part of the source at a time, each in a transaction of its own, \
-             and give WHEN MATCHED a condition that excludes rows that are the same"
-            .to_owned(),
+        _ if matches!(ast, Ast::Merge(_)) => format!(
+            "merge a part of the source at a time, {how}, and give WHEN MATCHED a condition that excludes unchanged \
+             rows"
+        ),
         DataChangeKind::Update if is_upsert(ast) => {
-            "insert a part of the source at a time, each in a transaction of its own, and give DO UPDATE a WHERE that \
-             excludes rows that are the same"
-                .to_owned()
+            format!(
+                "insert a part of the source at a time, {how}, and give DO UPDATE a WHERE that excludes unchanged rows"
+            )
         }
         DataChangeKind::Delete if change.rows.extent == Extent::All => format!(
-            "delete in batches of a few thousand rows, each in its own transaction:\n    {batch}\n\
+            "{one}delete in batches of a few thousand rows, {how}:\n    {batch}\n\
              TRUNCATE is fast if nobody needs the table meanwhile"
         ),
         DataChangeKind::Delete => {
-            format!("delete in batches of a few thousand rows, each in its own transaction:\n    {batch}")
+            format!("{one}delete in batches of a few thousand rows, {how}:\n    {batch}")
         }
-        _ => format!("update in batches of a few thousand rows, each in its own transaction:\n    {batch}"),
+        _ => format!("{one}update in batches of a few thousand rows, {how}:\n    {batch}"),
     }
 }
 
@@ -313,7 +320,7 @@ fn check_change(context: &RoutineContext<'_>, sql: &Sql<'_>, change: &DataChange
         () => None,
     };
     let finding =
-        reporter.report(sql.place(change.range), message).relation(table).help(help(change, sql.ast, relation));
+        reporter.report(sql.place(change.range), message).relation(table).help(help(change, sql.ast, relation, true));
     assume(finding, change, context.settings, against).emit();
 }
 

@@ -19,7 +19,8 @@ declare_rule! {
     ///
     /// The copy holds the rows that existed when its statement began. Everything that others insert, update or delete
     /// before the swap is committed to the old table only. Nobody gets an error, and after the swap these writes are
-    /// gone. A transaction around all of it does not help, because it does not lock a table that it only reads.
+    /// gone. A transaction around the copy and the swap does not help, because reading a table does not block writes to
+    /// it.
     ///
     /// ## Example
     ///
@@ -36,7 +37,9 @@ declare_rule! {
     /// ```
     ///
     /// Use instead:
-    /// a trigger on the old table that copies every later write, then batches, then the swap in a short transaction. For
+    ///
+    /// Create a trigger on the old table that copies every later write, copy the rows in batches, then swap the names in a
+    /// short transaction. For
     /// a small table, a lock that blocks writes is enough:
     ///
     /// ```sql,clean
@@ -146,10 +149,11 @@ fn report(
     let moment = match going {
         Going::Renamed => "rename",
         Going::Dropped => "DROP",
-        Going::Emptied => "removal of its rows",
+        Going::Emptied => "removal of the rows",
     };
     let message = format!(
-        "writes of others to `{name}` between its copy to `{new}` and this {moment} are lost, because nothing blocks them"
+        "writes to `{name}` by other sessions between the copy to `{new}` and this {moment} are lost, because \
+         nothing blocks them"
     );
     let help = format!(
         "let a trigger on `{name}` copy every later write to `{new}` before the rows are copied; or, if the table is small, \

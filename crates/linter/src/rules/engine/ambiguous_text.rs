@@ -12,7 +12,7 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// The end of a string depends on settings. With `standard_conforming_strings` off, a backslash escapes the quote
-    /// after it. In some client encodings a backslash or quote can be part of another character. If such a setting is
+    /// after it. In some client encodings, a backslash or quote can be part of another character. If such a setting is
     /// not known, a statement that looks like part of a string may run unchecked.
     ///
     /// Reported are:
@@ -86,7 +86,7 @@ fn report(doubt: Doubt, reporter: &mut Reporter<'_>) {
         DoubtKind::Encoding => reporter
             .report(
                 doubt.range,
-                "the client encoding may treat the quote or backslash after this character as a part of the character: \
+                "in client encodings such as SJIS and GBK, this character can include the quote or backslash after it: \
                  PostgreSQL may run statements that pgvet did not check",
             )
             .help("leave `client_encoding` at UTF8, or write the file in ASCII with Unicode escapes"),
@@ -107,7 +107,7 @@ fn report(doubt: Doubt, reporter: &mut Reporter<'_>) {
         DoubtKind::SingleLine => reporter
             .report(
                 doubt.range,
-                "psql sends each line as a statement from here on, but pgvet reads the file by semicolons",
+                "psql sends each line as a statement from here on, but pgvet splits the file at semicolons",
             )
             .help("remove this command, and end each statement with a semicolon"),
         _ => return,

@@ -11,11 +11,11 @@ declare_rule! {
     ///
     /// ## Example
     ///
-    /// No statement is known for which it happens.
+    /// No statement is known that causes such a defect.
     ///
     /// Use instead:
     ///
-    /// Suppress the rule for the file until it is fixed, and report the statement:
+    /// Suppress the rule for the file until the rule is fixed, and report the statement:
     ///
     /// ```sql
     /// -- pgvet:ignore-file name-of-the-rule: it stops here

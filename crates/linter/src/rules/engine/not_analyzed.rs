@@ -14,7 +14,7 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Code that is not analyzed is not checked. It may lock or rewrite a table or delete its rows, and no other
+    /// Code that is not analyzed is not checked. Such code may lock or rewrite a table or delete its rows, and no other
     /// finding reports that.
     ///
     /// ## Example
@@ -45,16 +45,16 @@ declare_rule! {
     /// - calls that nest more than 8 deep, more than 500 calls and, with dynamic SQL, more than 1000 iterations of loops in one
     ///   statement
     /// - loops over queries of system catalogs whose conditions would be compared with more than 100,000 rows
-    /// - the code that one statement runs, beyond its first 200 statements: of the others only the combined effects are
-    ///   checked
+    /// - the code that one statement runs, beyond its first 200 statements: only the combined effects of the later
+    ///   statements are checked
     /// - SQL that `dblink`, `pg_cron` and Citus run on other connections
-    /// - `DROP OWNED`: which objects a role owns is not known
+    /// - `DROP OWNED`: the objects that a role owns are not known
     /// - programs that `COPY ... PROGRAM` runs on the server
     /// - functions that no migration defines, if `SELECT`, `PERFORM` or `CALL` runs them for their effects
     /// - rules of tables and views (`CREATE RULE`)
     /// - prepared statements that the migration did not prepare
     /// - scripts of extensions that are not part of PostgreSQL (`CREATE EXTENSION`)
-    /// - functions of event triggers: the finding is at `CREATE EVENT TRIGGER`, and none is at the statements that fire it
+    /// - functions of event triggers: the finding is at `CREATE EVENT TRIGGER`, not at the statements that fire it
     ///
     /// ## Severity
     ///
@@ -67,7 +67,7 @@ declare_rule! {
     /// - The text of `EXECUTE` is constant except for values and for names of new objects.
     /// - A loop over constants or a variable with a constant value gives the text.
     /// - An earlier statement of the migration fires the same trigger, whose finding names the later statements.
-    /// - A trigger runs it, and the text of `EXECUTE` can only be a query.
+    /// - A trigger runs the code, and the text of `EXECUTE` can only be a query.
     /// - `dynamic-ddl-on-unknown-object` reports the same `EXECUTE`.
     "not-analyzed", Engine, Warning,
     {
@@ -79,7 +79,7 @@ declare_rule! {
 }
 
 /// Help that always applies.
-const READ_IT: &str = "read it yourself or run the migration on a copy (pgvet trace), and add a comment: \
+const READ_IT: &str = "read the code yourself or run the migration on a copy (pgvet trace), and add a comment: \
                        -- pgvet: ignore[not-analyzed] reason";
 
 /// The next step for code that the migration runs.
@@ -108,7 +108,8 @@ fn check_statement(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             && !["sql", "plpgsql", "internal"].contains(&function.language.as_str())
         {
             let (language, name) = (&function.language, context.text(change.range));
-            let message = format!("pgvet does not analyze functions in {language}: what `{name}` does is unknown");
+            let message =
+                format!("pgvet does not analyze functions in {language}: the effects of `{name}` are unknown");
             reporter.report(change.range, message).severity(Severity::Info).emit();
         }
     }
@@ -164,7 +165,8 @@ fn message(context: &RuleContext<'_>, reason: &UnknownReason) -> String {
         }
         UnknownReason::Limit(Limit::Statements(limit)) => {
             return format!(
-                "this statement runs code of more than {limit} statements, and the others are not checked one by one"
+                "this statement runs more than {limit} statements, and those after the first {limit} are not checked \
+                 one by one"
             );
         }
         UnknownReason::Owned => "this drops the objects of a role, which no migration lists".to_owned(),
@@ -184,13 +186,13 @@ fn message(context: &RuleContext<'_>, reason: &UnknownReason) -> String {
         }
         UnknownReason::EventTrigger { trigger } => {
             return format!(
-                "`{trigger}` runs a function at later statements that change definitions, and what it does there is not \
-                 checked"
+                "the event trigger `{trigger}` runs a function at later DDL statements, and the effects of that \
+                 function are not checked"
             );
         }
         other => other.to_string(),
     };
-    format!("{what}, so what it does is not checked")
+    format!("{what}, so its effects are not checked")
 }
 
 /// A function that no migration calls.
@@ -201,7 +203,7 @@ fn check_definition(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
     let name = context.name();
     let mut gap = |ranges: Vec<TextRange>, what: &str| {
         let Some((first, others)) = ranges.split_first() else { return };
-        let message = format!("{what}, so what `{name}` does is not checked");
+        let message = format!("{what}, so the effects of `{name}` are not checked");
         let mut finding = reporter.report(*first, message).severity(Severity::Info).help(DEFINITION_HELP);
         for other in others {
             finding = finding.label(*other, "this is not analyzed either");
@@ -212,4 +214,4 @@ fn check_definition(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
     gap(context.routine.unread_dynamic(), "this executes SQL that is only known at run time");
 }
 
-const DEFINITION_HELP: &str = "read it yourself, or run it on a copy: pgvet trace";
+const DEFINITION_HELP: &str = "read the code yourself, or run it on a copy with `pgvet trace`";

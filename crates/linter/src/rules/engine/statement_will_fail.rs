@@ -44,15 +44,16 @@ declare_rule! {
     /// - An earlier migration already lacked the table or column: pgvet then assumes that it exists.
     ///
     /// Refusals by the migration tool itself are reported as well, such as a text that goose cannot split, or a
-    /// statement that Flyway runs without a transaction beside others. They are likely if only comments in the file
-    /// suggest the tool, and certain if the configuration or a manifest of the project names it.
+    /// statement that Flyway runs without a transaction beside others. The confidence is `likely` if only comments in
+    /// the file suggest the tool, and `certain` if the configuration or a manifest of the project names it.
     ///
-    /// Migrations that have run cannot fail. If many files have findings, they do not run in the order that `pgvet
-    /// config` shows, or not in one database: exclude duplicates with `exclude`, and list each database in `paths`.
+    /// Migrations that have run cannot fail. If many files have findings, pgvet replays them in a wrong order (`pgvet
+    /// config` shows it), or they belong to several databases: exclude duplicates with `exclude`, and list each
+    /// database in `paths`.
     ///
     /// ## Confidence
     ///
-    /// The confidence is `certain`, but `likely`:
+    /// The confidence is `certain`. It is only `likely`:
     ///
     /// - after code that was not analyzed and may have changed something
     /// - if a name without a schema may mean another schema, because no statement sets `search_path`
@@ -85,7 +86,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     }
     let range = if failure.range.is_empty() { context.statement.range } else { failure.range };
     let message = if is_caught {
-        format!("PostgreSQL always refuses this, and the handler hides it: {}", failure.reason)
+        format!("PostgreSQL always refuses this, and the EXCEPTION block hides the error: {}", failure.reason)
     } else {
         format!("PostgreSQL refuses this: {}", failure.reason)
     };

@@ -7,8 +7,8 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The next reader cannot know whether the finding was examined or only silenced, or whether the reason still
-    /// holds.
+    /// The next reader cannot know whether the finding was examined or only hidden, or whether the reason still
+    /// applies.
     ///
     /// ## Example
     ///

@@ -6,7 +6,7 @@ use pgvet_syntax::source::TextRange;
 use pgvet_syntax::statement::{self, DoubtKind};
 
 declare_rule! {
-    /// A psql command that runs statements or programs that pgvet does not see.
+    /// A psql command whose statements or programs pgvet does not see.
     ///
     /// ## Why it matters
     ///
@@ -56,7 +56,7 @@ fn described(kind: DoubtKind) -> Option<(&'static str, &'static str)> {
             "write the statements out, or use a DO block with EXECUTE format(...)",
         ),
         DoubtKind::Program => {
-            ("psql runs a program here, and what it does is not checked", "run the program outside the migration")
+            ("psql runs a program here, and its effects are not checked", "run the program outside the migration")
         }
         DoubtKind::RunsAgain => (
             "psql has no new statement here, so it runs the previous one again",
@@ -67,7 +67,7 @@ fn described(kind: DoubtKind) -> Option<(&'static str, &'static str)> {
             "correct the name of the command, or remove the backslash",
         ),
         DoubtKind::Variable => (
-            "the value of this variable is read as SQL, and it is not checked",
+            "psql inserts the value of this variable as SQL, which is not checked",
             "write `:'name'` for a string and `:\"name\"` for a name",
         ),
         _ => return None,

@@ -15,8 +15,8 @@ declare_rule! {
     /// A migration runs once on each database. Databases that have applied it never get the edit, and new databases, such
     /// as those of tests, never had the old text. Both then have different schemas, and nothing says so.
     ///
-    /// Some tools store a checksum of the file and refuse to run any migration after an edit, even one of a comment. This
-    /// has stopped deployments because of a spelling correction:
+    /// Some tools store a checksum of the file and refuse to run any migration after an edit, even an edit of a
+    /// comment:
     ///
     /// - Flyway, sqlx, refinery, Postgrator and graphile-migrate refuse to run.
     /// - goose, golang-migrate, dbmate, sql-migrate, Diesel, pop, Supabase, Drizzle, node-pg-migrate and Sqitch ignore the
@@ -46,8 +46,9 @@ declare_rule! {
     ///
     /// The confidence is `possible`, and the finding is shown only with `--confidence possible`:
     ///
-    /// - with `--staged` and `--changed`, because the migration may be committed on this branch alone
-    /// - if only such details have changed, and no tool is known
+    /// - with `--staged` and `--changed`, because the migration may be committed only on this branch, and not yet
+    ///   applied
+    /// - if only comments, white space, guards or similar details have changed, and no tool is known
     "applied-migration-edited", History, Error,
     {}
     migration = check,

@@ -12,16 +12,16 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Databases that have applied the migration keep its changes, and new databases never get them. What the tool does on a
-    /// database that has applied a migration without a file:
+    /// Databases that have applied the migration keep its changes, and new databases never get them. If a database has
+    /// applied a migration whose file no longer exists, the result depends on the tool:
     ///
     /// - Flyway, sqlx, refinery, Supabase, sql-migrate, node-pg-migrate and Sqitch refuse to run.
-    /// - golang-migrate refuses to run if it is the newest applied migration, and ignores it otherwise.
+    /// - golang-migrate refuses to run if the migration is the newest applied one, and ignores it otherwise.
     /// - goose, dbmate, Diesel, pop, Drizzle and Postgrator ignore it.
     ///
-    /// A migration with another version is a new one for all of them: its statements run again on the same database, and
-    /// most fail because the objects exist. Another name with the same version matters to Flyway, refinery, sql-migrate,
-    /// node-pg-migrate, Prisma and Sqitch.
+    /// All of these tools treat a migration with another version as a new one: its statements run again on the same
+    /// database, and most fail because the objects exist. Another name with the same version matters to Flyway,
+    /// refinery, sql-migrate, node-pg-migrate, Prisma and Sqitch.
     ///
     /// ## Example
     ///
@@ -42,7 +42,8 @@ declare_rule! {
     ///
     /// The confidence is `possible`, and the finding is shown only with `--confidence possible`:
     ///
-    /// - with `--staged` and `--changed`, because the migration may be committed on this branch alone
+    /// - with `--staged` and `--changed`, because the migration may be committed only on this branch, and not yet
+    ///   applied
     /// - if the tool ignores it, and the same change adds or edits other migrations, which may do what it did
     "applied-migration-removed", History, Error,
     {}

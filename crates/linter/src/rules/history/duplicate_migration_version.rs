@@ -11,7 +11,7 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Most tools record which versions are applied, so that two migrations with one version cannot both be:
+    /// Most tools record which versions are applied, so two migrations with the same version cannot both be recorded:
     ///
     /// - goose, golang-migrate, Flyway, refinery and Postgrator refuse to run anything, on every database.
     /// - sqlx and Supabase fail, because the version is already recorded.
@@ -46,7 +46,7 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
         let tool = tool(incident);
         let (then, severity) = match incident.consequence {
             Consequence::Refuses { saying, .. } => (format!("{tool} fails (\"{saying}\")"), Severity::Error),
-            Consequence::Skips => (format!("{tool} runs only one of them, and reports no error"), Severity::Error),
+            Consequence::Skips => (format!("{tool} runs only one of the two, and reports no error"), Severity::Error),
             Consequence::Ignores | Consequence::Runs | Consequence::Unknown => continue,
         };
         let message = format!("`{other}` has the same version {version} as this migration: {then}");

@@ -11,12 +11,12 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Some tools go by a list that is kept beside the migrations, and not by the files. A file that is written by hand, or
+    /// Some tools run the migrations that a list names, and ignore other files. A file that is written by hand, or
     /// whose line was lost in a merge, is in the repository and not in the list:
     ///
     /// - Drizzle runs what `meta/_journal.json` names, and Sqitch what `sqitch.plan` names. They never run another file, and
     ///   report no error.
-    /// - Atlas compares the files with `atlas.sum`, and refuses to run if one is missing there.
+    /// - Atlas compares the files with `atlas.sum`, and refuses to run if `atlas.sum` lacks one.
     ///
     /// ## Example
     ///

@@ -12,12 +12,12 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Two branches each add a migration, and the one with the earlier version is merged last. A new database, such as that
-    /// of the tests, runs both in order, so nothing fails there. On a database that has applied the later one it depends on
-    /// the migration tool:
+    /// Two branches each add a migration, and the one with the earlier version is merged last. A new database, for
+    /// example in CI, runs both in order, so nothing fails there. On a database that has already applied the later
+    /// migration, the result depends on the migration tool:
     ///
-    /// - golang-migrate and Postgrator never run the earlier one, and report no error. Nor does Drizzle run an entry of its
-    ///   journal whose `when` is not later than that of the newest applied one.
+    /// - golang-migrate and Postgrator never run the earlier one, and report no error. Drizzle skips a journal entry
+    ///   unless its `when` is later than that of the newest applied entry.
     /// - goose, Flyway, Atlas, Supabase, refinery and node-pg-migrate refuse to run.
     /// - dbmate, sqlx, sql-migrate, Diesel, pop and Prisma run it after the later one.
     ///
@@ -32,16 +32,17 @@ declare_rule! {
     ///
     /// Use instead:
     ///
-    /// The next version, `000006_add_note.up.sql`.
+    /// Give the new migration the next version, `000006_add_note.up.sql`.
     ///
     /// ## When it is not reported
     ///
     /// - Without `--since`, `--staged` or `--changed`, because nothing shows which migrations are new.
-    /// - If a list of the tool decides about the order: Sqitch, Liquibase, graphile-migrate.
+    /// - If the tool takes the order from a list: Sqitch, Liquibase, graphile-migrate.
     ///
     /// The confidence is `possible`, and the finding is shown only with `--confidence possible`:
     ///
-    /// - with `--staged` and `--changed`, because the later migration may be committed on this branch alone
+    /// - with `--staged` and `--changed`, because the later migration may be committed only on this branch, and not yet
+    ///   applied
     /// - if the tool runs the new migration after the others, or no tool is known
     "migration-out-of-order", History, Error,
     {}
@@ -77,13 +78,16 @@ fn consequence(incident: &Incident) -> Option<(String, Severity)> {
     let tool = tool(incident);
     Some(match incident.consequence {
         Consequence::Refuses { saying, .. } => (format!("{tool} refuses to run (\"{saying}\")"), Severity::Error),
-        Consequence::Skips => (format!("{tool} never runs it there, and reports no error"), Severity::Error),
+        Consequence::Skips => {
+            (format!("{tool} never runs it on existing databases, and reports no error"), Severity::Error)
+        }
         Consequence::Runs => {
-            (format!("{tool} runs it there in another order than on a new database"), Severity::Warning)
+            (format!("{tool} runs it on existing databases in another order than on a new one"), Severity::Warning)
         }
-        Consequence::Unknown => {
-            ("migration tools skip it there, refuse to run, or run it in another order".to_owned(), Severity::Warning)
-        }
+        Consequence::Unknown => (
+            "on existing databases, migration tools skip it, refuse to run, or run it in another order".to_owned(),
+            Severity::Warning,
+        ),
         Consequence::Ignores => return None,
     })
 }

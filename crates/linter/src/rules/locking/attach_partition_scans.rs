@@ -14,10 +14,12 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The table that is attached, and the DEFAULT partition, are locked ACCESS EXCLUSIVE. Under that lock PostgreSQL
-    /// reads all rows of the table unless a valid CHECK proves that they belong there, reads all rows of the DEFAULT
-    /// partition unless a CHECK proves that none belongs to the new one, builds every index of the parent that the
-    /// table lacks, and checks the parent's foreign keys.
+    /// The table that is attached, and the DEFAULT partition, are locked ACCESS EXCLUSIVE. Under that lock PostgreSQL:
+    ///
+    /// - reads the whole table, unless a valid CHECK proves the partition bound,
+    /// - reads the whole DEFAULT partition, unless a valid CHECK excludes the rows of the new partition,
+    /// - builds every index of the parent that the table lacks,
+    /// - checks the foreign keys of the parent.
     ///
     /// ## Example
     ///
@@ -33,12 +35,12 @@ declare_rule! {
     /// ALTER TABLE events_2025 VALIDATE CONSTRAINT bound;
     /// ```
     ///
-    /// and attach it in a later migration, when all indexes of the parent are there.
+    /// Attach the table in a later migration, after you have built all indexes of the parent on it.
     ///
     /// ## When it is not reported
     ///
     /// - a table that the same transaction created, or that the same migration created and left empty
-    /// - valid constraints and indexes from earlier migrations that leave nothing to scan or build
+    /// - a table to which earlier migrations added a valid CHECK on the partition bound and every index of the parent
     "attach-partition-scans", Locking, Warning,
     {
         sources: &["pgls/avoidAttachingPartition", "pg-migration-lint/PGM005"],
@@ -96,7 +98,7 @@ impl<'a> Work<'a> {
             let part = match &scan.cause {
                 ScanCause::PartitionBound => {
                     work.bound = work.bound.or(Some(&scan.relation));
-                    format!("reads all rows of `{}` to check the bound", scan.relation.name)
+                    format!("reads all rows of `{}` to check the partition bound", scan.relation.name)
                 }
                 ScanCause::DefaultPartition => {
                     work.default = work.default.or(Some(&scan.relation));
@@ -156,10 +158,7 @@ impl<'a> Work<'a> {
             lines.push(format!("first build the parent's indexes on the partition, outside a transaction{colon}{sql}"));
         }
         if self.foreign_key {
-            lines.push(
-                "first add the parent's foreign keys to the partition's tables, NOT VALID, and validate them"
-                    .to_owned(),
-            );
+            lines.push("first add the parent's foreign keys to the partition, NOT VALID, and validate them".to_owned());
         }
         lines.join("\n")
     }
@@ -195,11 +194,17 @@ impl<'a> Work<'a> {
 fn bound_help(context: &RuleContext<'_>, parent: &Relation, partition: &ObjectName, bound: &PartitionBound) -> String {
     match Proof::of_bound(context, parent, partition, bound) {
         Some(proof) => {
-            format!("a valid CHECK avoids the scan; first add and validate it, in two transactions:{}", proof.lines())
+            format!(
+                "to avoid the scan, first add a CHECK that proves the partition bound, and validate it in another \
+                 transaction:{}",
+                proof.lines()
+            )
         }
-        None => "a CHECK on the table that proves the bound, with IS NOT NULL for the key, avoids the scan: first add \
-                it NOT VALID and validate it, in two transactions"
-            .to_owned(),
+        None => {
+            "to avoid the scan, first add a CHECK that proves the partition bound, with IS NOT NULL for the key: add \
+                it NOT VALID, and validate it in another transaction"
+                .to_owned()
+        }
     }
 }
 

@@ -33,12 +33,15 @@ declare_rule! {
     ///
     /// For a primary key the columns must already be NOT NULL (see `set-not-null-scans-table`). PostgreSQL refuses
     /// `USING INDEX` for partitioned tables: add the constraint to each partition this way, then to the parent with
-    /// `ALTER TABLE ONLY`. `EXCLUDE` and `WITHOUT OVERLAPS` have no equivalent.
+    /// `ALTER TABLE ONLY`, and attach the index of each partition with `ALTER INDEX ... ATTACH PARTITION`. Until then
+    /// the index of the parent is invalid, and `ON CONFLICT` on the parent fails. For `EXCLUDE` and `WITHOUT OVERLAPS`
+    /// there is no such way.
     ///
     /// ## When it is not reported
     ///
     /// - `USING INDEX`
-    /// - the constraint of a new column that rewrites the table, which `column-default-rewrites-table` reports
+    /// - a constraint on a new column, if adding the column rewrites the table: `column-default-rewrites-table` reports
+    ///   that
     /// - a table that the same transaction created, or that the same migration created and left empty
     ///
     /// ## Fix safety

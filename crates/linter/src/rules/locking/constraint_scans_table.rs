@@ -38,7 +38,7 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - `NOT VALID` and `NOT ENFORCED`
+    /// - `NOT VALID` and `NOT ENFORCED` constraints
     /// - statements that rewrite the table anyway, which other rules report
     /// - a table that the same transaction created, or that the same migration created and left empty
     ///
@@ -112,7 +112,7 @@ fn report(
         (Some((altered, written)), Some(name)) => {
             offer(context, finding, constraint::not_valid(context, altered, written, &name))
         }
-        _ => finding.help("add it NOT VALID, and validate it in a later transaction"),
+        _ => finding.help("add the constraint NOT VALID, and validate it in a later transaction"),
     };
     finding.fix(written.and_then(|(altered, written)| without_check(context, altered, written))).emit();
 }

@@ -138,6 +138,7 @@ pub(super) fn help(context: &RuleContext<'_>, parent: Oid, parent_name: &str, pa
     let unknown = context.before.get_relation(parent).is_none_or(|relation| !relation.known);
     let unless = if unknown { ", unless the table has a DEFAULT partition" } else { "" };
     format!(
-        "detach it concurrently, {place}{unless}:\n    ALTER TABLE {parent_name} DETACH PARTITION {partition} CONCURRENTLY;{after}"
+        "detach the partition concurrently, {place}{unless}:\n    ALTER TABLE {parent_name} DETACH PARTITION \
+         {partition} CONCURRENTLY;{after}"
     )
 }

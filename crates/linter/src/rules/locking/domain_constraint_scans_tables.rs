@@ -101,7 +101,8 @@ fn help(context: &RuleContext<'_>) -> String {
         && matches!(constraint.kind, ConstraintKind::Check(_))
     {
         return format!(
-            "add it NOT VALID, which checks new values only and reads no table:\n    ALTER DOMAIN {} ADD {} NOT VALID;\n{tables}",
+            "add the constraint NOT VALID, which checks new values only and reads no table:\n    ALTER DOMAIN {} ADD \
+             {} NOT VALID;\n{tables}",
             context.text(statement.name.range()),
             context.text(constraint.range)
         );

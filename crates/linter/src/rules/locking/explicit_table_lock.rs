@@ -12,9 +12,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Without a mode it takes ACCESS EXCLUSIVE, which also blocks reads. A weaker mode is usually enough. While it
-    /// waits for the transactions that use the table, later conflicting queries queue behind it. Without `NOWAIT` or a
-    /// `lock_timeout`, that wait lasts until the longest of those transactions ends.
+    /// Without a mode the statement takes ACCESS EXCLUSIVE, which also blocks reads. A weaker mode is usually enough.
+    /// While the statement waits for the transactions that use the table, later conflicting queries queue behind it.
+    /// Without `NOWAIT` or a `lock_timeout`, that wait lasts until the longest of those transactions ends.
     ///
     /// ## Example
     ///
@@ -76,7 +76,8 @@ fn help(context: &RuleContext<'_>, statement: &LockTable) -> String {
     let tables: Vec<String> = statement.tables.iter().map(name).collect();
     let mode = if statement.explicit_mode { statement.mode } else { LockMode::ShareRowExclusive };
     format!(
-        "name the weakest mode that is enough, and fail rather than wait:\n    LOCK TABLE {} IN {} MODE NOWAIT;",
+        "name the weakest lock mode that is enough, and add NOWAIT to fail instead of waiting:\n    LOCK TABLE {} IN \
+         {} MODE NOWAIT;",
         tables.join(", "),
         mode.sql()
     )

@@ -50,7 +50,7 @@ declare_rule! {
     /// - another table that the same transaction created, or that the same migration created and left empty
     /// - a foreign key that no migration shows
     ///
-    /// The effect on the table itself is `type-change-rewrites-table`.
+    /// `type-change-rewrites-table` reports the effect on the table itself.
     "foreign-key-column-type-change", Locking, Warning,
     {}
     statement = check,

@@ -34,7 +34,7 @@ declare_rule! {
     ///
     /// `NOT VALID` checks new rows only. `VALIDATE` reads the table under a lock that allows reads and writes, unless
     /// both statements run in one transaction. Before PostgreSQL 18 a foreign key of a partitioned table cannot be `NOT
-    /// VALID`: add it to each partition first, then to the parent, which adopts them.
+    /// VALID`: add it to each partition first, then to the parent, which adopts the foreign keys of the partitions.
     ///
     /// ## When it is not reported
     ///
@@ -128,7 +128,7 @@ fn report(
         (Some((altered, written)), Some(name)) => {
             offer(context, finding, constraint::foreign_key(context, altered, written, name, &tables))
         }
-        _ => finding.help("add it NOT VALID, and validate it in a later transaction"),
+        _ => finding.help("add the foreign key NOT VALID, and validate it in a later transaction"),
     };
     finding.fix(written.and_then(|(altered, written)| without_check(context, altered, written))).emit();
 }

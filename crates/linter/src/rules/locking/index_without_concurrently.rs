@@ -119,7 +119,8 @@ fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRan
     let table = named.unwrap_or(&first.table);
     let message = match (table.kind, builds.len()) {
         (RelationKind::PartitionedTable, 2..) => format!(
-            "building this index blocks all writes to `{}` and its {} partitions until all of them are done",
+            "building this index blocks all writes to `{}` and its {} partitions until the index of the last \
+             partition is built",
             table.name,
             builds.len()
         ),
@@ -138,7 +139,9 @@ fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRan
             offer(context, finding, advice)
         }
         Some(statement) => offer(context, finding, index::create_concurrently(context, statement)),
-        None => finding.help("build it with CREATE INDEX CONCURRENTLY, which functions and DO blocks cannot run"),
+        None => {
+            finding.help("build the index with CREATE INDEX CONCURRENTLY, which functions and DO blocks cannot run")
+        }
     };
     let unpartitioned = statement.filter(|_| table.kind != RelationKind::PartitionedTable);
     finding.fix(unpartitioned.and_then(|statement| concurrently(context, statement))).emit();

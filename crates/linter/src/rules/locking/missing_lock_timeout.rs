@@ -45,7 +45,7 @@ declare_rule! {
     /// - for `LOCK TABLE`, which `explicit-table-lock` reports
     /// - if the migration sets a timeout that has no effect, which `timeout-not-in-effect` reports
     /// - for statements such as `CREATE INDEX CONCURRENTLY`, which a timeout would harm
-    /// - for a table that the same transaction created, or the same deployment while it is empty
+    /// - for a table that the same transaction created, or that the same deployment created and left empty
     ///
     /// ## Fix safety
     ///
@@ -63,11 +63,12 @@ declare_rule! {
     statement = check,
 }
 
-const INSIDE: &str = "set it at the start of the transaction:\n    SET LOCAL lock_timeout = '2s';";
-const OUTSIDE: &str = "set it at the start of the file:\n    SET lock_timeout = '2s';";
+const INSIDE: &str = "set lock_timeout at the start of the transaction:\n    SET LOCAL lock_timeout = '2s';";
+const OUTSIDE: &str = "set lock_timeout at the start of the file:\n    SET lock_timeout = '2s';";
 /// For a file with an up and a down section.
-const OUTSIDE_OF_PART: &str = "set it at the start of the up section:\n    SET lock_timeout = '2s';";
-const ELSEWHERE: &str = "if the role, database or connection sets it, say so in pgvet.toml: lock-timeout = \"runner\"";
+const OUTSIDE_OF_PART: &str = "set lock_timeout at the start of the up section:\n    SET lock_timeout = '2s';";
+const ELSEWHERE: &str =
+    "if the role, database or connection sets lock_timeout, say so in pgvet.toml: lock-timeout = \"runner\"";
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let settled = context.settings.lock_timeout == LockTimeout::Runner || lock_timeout_in_effect(context);
@@ -144,7 +145,7 @@ mod tests {
             let settings = Settings { only: vec!["missing-lock-timeout".to_owned()], ..Settings::default() };
             check(&[migration], &settings)[0].help.clone().unwrap_or_default()
         };
-        assert!(help(None).starts_with("set it at the start of the file:"));
-        assert!(help(Some(TextRange::new(14, 48))).starts_with("set it at the start of the up section:"));
+        assert!(help(None).starts_with("set lock_timeout at the start of the file:"));
+        assert!(help(Some(TextRange::new(14, 48))).starts_with("set lock_timeout at the start of the up section:"));
     }
 }

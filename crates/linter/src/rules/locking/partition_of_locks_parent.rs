@@ -14,9 +14,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The parent is locked ACCESS EXCLUSIVE until the transaction ends: nobody can read or write the table through it.
-    /// The lock waits for every running query, and all later queries queue behind it. A DEFAULT partition is read in
-    /// full under that lock, to find rows that belong to the new partition.
+    /// The parent is locked ACCESS EXCLUSIVE until the transaction ends: nobody can read or write the table through the
+    /// parent. The lock waits for every running query, and all later queries queue behind it. A DEFAULT partition is
+    /// read in full under that lock, to find rows that belong to the new partition.
     ///
     /// `ATTACH PARTITION` only needs SHARE UPDATE EXCLUSIVE on the parent, which blocks neither reads nor writes
     /// (PostgreSQL 12 and later). It still locks a DEFAULT partition ACCESS EXCLUSIVE, and reads it unless a valid
@@ -98,11 +98,12 @@ fn default_help(context: &RuleContext<'_>, statement: &CreateTable, lock: &Lock,
 /// Attaching also locks the DEFAULT partition. Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`,
 /// `ATExecAttachPartition`.
 fn advice(context: &RuleContext<'_>, parent: Oid) -> String {
-    let advice = "create it as a separate table and attach it, which blocks neither reads nor writes of the parent";
+    let advice =
+        "create the partition as a separate table and attach it, which blocks neither reads nor writes of the parent";
     match default_partition(context, parent) {
         Some(default) => format!(
-            "create it as a separate table and attach it, which takes only SHARE UPDATE EXCLUSIVE on the parent, but still \
-             ACCESS EXCLUSIVE on the DEFAULT partition `{}`",
+            "create the partition as a separate table and attach it, which takes only SHARE UPDATE EXCLUSIVE on the \
+             parent, but still ACCESS EXCLUSIVE on the DEFAULT partition `{}`",
             default.name
         ),
         None => advice.to_owned(),

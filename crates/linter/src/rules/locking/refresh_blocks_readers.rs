@@ -89,15 +89,15 @@ fn help(context: &RuleContext<'_>, name: &str, view: Option<&Relation>) -> Strin
     let concurrently = format!("REFRESH MATERIALIZED VIEW CONCURRENTLY {name};");
     match view.filter(|view| view.view().is_some()) {
         Some(view) if has_usable_index(context.before, view) => {
-            format!("refresh it without blocking readers:\n    {concurrently}")
+            format!("refresh the view without blocking readers:\n    {concurrently}")
         }
         Some(_) => format!(
             "CONCURRENTLY is refused because `{name}` has no unique index over plain columns without WHERE: create one \
              first, outside a transaction:\n    CREATE UNIQUE INDEX CONCURRENTLY ON {name} (...);\n    {concurrently}"
         ),
         None => format!(
-            "refresh it concurrently if `{name}` was filled before and has a unique index over plain columns without \
-             WHERE (create one first if it has none):\n    {concurrently}"
+            "refresh the view concurrently if `{name}` was filled before and has a unique index over plain columns \
+             without WHERE (create one first if it has none):\n    {concurrently}"
         ),
     }
 }

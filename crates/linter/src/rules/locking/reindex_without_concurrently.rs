@@ -16,8 +16,8 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// The rebuild holds a SHARE lock on the table, which blocks all writes, and an ACCESS EXCLUSIVE lock on the index.
-    /// The planner looks at every index of a table, so even queries that would not use this index wait until it is
-    /// built.
+    /// The planner looks at every index of a table, so even queries that would not use this index wait until the
+    /// rebuild is done.
     ///
     /// ## Example
     ///

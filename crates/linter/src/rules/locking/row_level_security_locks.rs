@@ -10,14 +10,15 @@ use pgvet_model::effect::{ChangeAction, ChangedObject, Lock, ObjectChange, Relat
 use pgvet_syntax::ast::{Ast, LockMode, Transaction};
 
 declare_rule! {
-    /// Row-level security of a table in use that is enabled without a policy, or changed without a `lock_timeout`.
+    /// `ENABLE ROW LEVEL SECURITY` on a table in use that has no policy, or a change of row-level security or of a
+    /// policy while no `lock_timeout` is in effect.
     ///
     /// ## Why it matters
     ///
-    /// Without a policy, access is denied: after the commit every role except the owner and superusers sees an empty
-    /// table and cannot write to it. In addition, every change of row-level security and policies takes an ACCESS
-    /// EXCLUSIVE lock. The work is short, but the lock waits for every running query, and all later queries queue
-    /// behind it.
+    /// Without a policy, access is denied: after the commit every role sees an empty table and cannot write to it,
+    /// except the owner, superusers and roles with `BYPASSRLS`. In addition, every change of row-level security and
+    /// policies takes an ACCESS EXCLUSIVE lock. The work is short, but the lock waits for every running query, and all
+    /// later queries queue behind it.
     ///
     /// ## Example
     ///
@@ -35,9 +36,10 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - a policy exists, or follows in the same transaction, and a `lock_timeout` is in effect; without the timeout
-    ///   the severity is `info`
+    /// - a `lock_timeout` is in effect, and a policy exists or is created in the same transaction
     /// - a table that the same transaction created, or that the same migration created and left empty
+    ///
+    /// If only the `lock_timeout` is missing, the severity is `info`.
     "row-level-security-locks", Locking, Warning,
     {
         sources: &["squawk/ban-alter-row-level-security", "squawk/ban-create-policy"],
@@ -64,7 +66,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             "`{name}` has no policy: only its owner and roles that bypass row-level security can read or write its rows from \
                      now on"
         );
-        let help = "create its policies first, or in the same transaction";
+        let help = "create the policies of the table first, or in the same transaction";
         let is_unseen = context.before.get_relation(lock.relation.oid).is_none_or(|relation| !relation.known);
         let unseen = is_unseen.then(|| Assumption::NoPolicyUnseen { table: name.clone() });
         reporter.report(change.range, message).relation(&lock.relation).assuming(unseen).help(help).emit();
@@ -72,7 +74,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         let message = format!("this blocks all reads and writes of `{name}` until the transaction ends");
         let set = context.set_command();
         let help = format!(
-            "set a lock_timeout before it, so that queries do not queue behind it for long:\n    {set} \
+            "set a lock_timeout first, so that queries do not queue behind this statement for long:\n    {set} \
                     lock_timeout = '2s';"
         );
         reporter.report(change.range, message).relation(&lock.relation).severity(Severity::Info).help(help).emit();

@@ -41,7 +41,7 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - a valid CHECK that proves it by PostgreSQL's own rules: `note IS NOT NULL`, alone or joined with AND
+    /// - a column that a valid CHECK proves by PostgreSQL's own rules: `note IS NOT NULL`, alone or joined with AND
     /// - a column that is NOT NULL already
     /// - `ADD COLUMN ... NOT NULL` without a default, and `SET NOT NULL` of a column that the same migration adds,
     ///   which `required-column-without-default` reports

@@ -69,9 +69,11 @@ fn report(context: &RuleContext<'_>, range: TextRange, rewrites: &[&Rewrite], re
     let what = match (index, more.len()) {
         (true, 0) => format!("index `{}`: every query on its table waits", relation.name),
         (true, more) => format!("index `{}` and {more} more: every query on their tables waits", relation.name),
-        (false, 1) => format!("`{}` and 1 more table and blocks all reads and writes of them", relation.name),
-        (false, 0) => format!("`{}` and blocks all reads and writes of it", relation.name),
-        (false, more) => format!("`{}` and {more} more tables and blocks all reads and writes of them", relation.name),
+        (false, 1) => format!("`{}` and 1 more table and blocks all reads and writes of these tables", relation.name),
+        (false, 0) => format!("`{}` and blocks all reads and writes of the table", relation.name),
+        (false, more) => {
+            format!("`{}` and {more} more tables and blocks all reads and writes of these tables", relation.name)
+        }
     };
     let message = format!("{action} {what} until it is done");
     let obstacle = no_statement(&first.cause).map(str::to_owned);
@@ -119,22 +121,23 @@ fn help(context: &RuleContext<'_>, relation: &RelationName, cause: &RewriteCause
     let tables = if everything { String::new() } else { format!(" {name}") };
     match cause {
         RewriteCause::VacuumFull => format!(
-            "plain VACUUM makes the space reusable without such a lock; the extensions pg_repack and pg_squeeze return \
-             it to the operating system while the table is in use:\n    VACUUM{tables};"
+            "use plain VACUUM, which makes the space reusable without such a lock; or the extension pg_repack or \
+             pg_squeeze, which returns the space to the operating system while the table is in use:\n    \
+             VACUUM{tables};"
         ),
         RewriteCause::Cluster => {
-            "the extensions pg_repack and pg_squeeze put rows in order while the table is in use".to_owned()
+            "use the extension pg_repack or pg_squeeze, which puts rows in order while the table is in use".to_owned()
         }
         RewriteCause::Tablespace if relation.kind.is_index() => move_index(context, relation, &name),
         RewriteCause::Tablespace => {
-            "the extension pg_repack moves a table (`--tablespace`) while it is in use".to_owned()
+            "use the extension pg_repack, which moves a table (`--tablespace`) while the table is in use".to_owned()
         }
         RewriteCause::SetExpression { column } => format!(
             "add a plain column, keep it up to date with a trigger, fill it in batches, and replace `{column}` with it"
         ),
-        _ => {
-            "fill a new table of that kind in batches, keep it up to date with a trigger, and swap the names".to_owned()
-        }
+        _ => "create a new table with the new setting, fill it in batches, keep it up to date with a trigger, and \
+             swap the names"
+            .to_owned(),
     }
 }
 
@@ -152,17 +155,16 @@ fn move_index(context: &RuleContext<'_>, index: &RelationName, name: &str) -> St
     };
     match tablespace {
         Some(tablespace) if !exclusion && context.target.at_least(14) => format!(
-            "rebuild it there, outside a transaction{unless}:\n    \
+            "rebuild the index in the new tablespace, outside a transaction{unless}:\n    \
              REINDEX (TABLESPACE {tablespace}) INDEX CONCURRENTLY {name};"
         ),
         _ if exclusion => {
-            "the index of an exclusion constraint cannot be built concurrently: move it while the table is \
+            "the index of an exclusion constraint cannot be built concurrently: move the index while the table is \
                            not in use"
                 .to_owned()
         }
-        _ => {
-            "create another index there with CREATE INDEX CONCURRENTLY, then drop this one with DROP INDEX CONCURRENTLY"
-                .to_owned()
-        }
+        _ => "create another index in the new tablespace with CREATE INDEX CONCURRENTLY, then drop this one with DROP \
+             INDEX CONCURRENTLY"
+            .to_owned(),
     }
 }

@@ -16,8 +16,8 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// `CONCURRENTLY` waits for every transaction that may still use the old state. If a `lock_timeout` cancels that
-    /// wait, or a `statement_timeout` cancels the work, an invalid index remains, which slows down every write and
-    /// serves no query. `DETACH PARTITION CONCURRENTLY` leaves the detach pending.
+    /// wait, or a `statement_timeout` cancels the work, an invalid index can remain, which slows down every write and
+    /// serves no query. `DETACH PARTITION CONCURRENTLY` can leave the detach pending.
     ///
     /// ## Example
     ///
@@ -60,9 +60,13 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let message = format!("if {} expires during this statement, {left}", names.join(" or "));
     let zeros: Vec<String> = active.iter().map(|name| format!("\n    SET {name} = 0;")).collect();
     let help = if context.migration.runner.keeps_apart {
-        format!("{} at the end of an earlier migration: this one must hold nothing else", zeros.concat().trim_start())
+        format!(
+            "{} at the end of an earlier migration: this migration must contain nothing else",
+            zeros.concat().trim_start()
+        )
     } else {
-        format!("turn it off before this statement:{}", zeros.concat())
+        let which = if active.len() == 1 { "the timeout" } else { "both timeouts" };
+        format!("turn off {which} before this statement:{}", zeros.concat())
     };
     let mut finding = reporter.report(range, message).help(help);
     let doubtful = active.iter().find(|name| settings.is_doubtful(name));
@@ -86,7 +90,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
 
 /// The words of the statement that do it, and what remains if it is cancelled.
 fn place(ast: &Ast, statement: TextRange) -> Option<(TextRange, &'static str)> {
-    let invalid = "it leaves an invalid index";
+    let invalid = "it can leave an invalid index";
     match ast {
         Ast::CreateIndex(create) => Some((create.keyword, invalid)),
         Ast::Reindex(reindex) => Some((reindex.keyword, invalid)),
@@ -94,7 +98,7 @@ fn place(ast: &Ast, statement: TextRange) -> Option<(TextRange, &'static str)> {
         Ast::AlterTable(alter) => {
             let detach = |action: &AlterTableAction| matches!(action, AlterTableAction::DetachPartition { .. });
             let command = alter.commands.iter().find(|command| detach(&command.action));
-            Some((command.map_or(statement, |command| command.keyword), "it leaves the detach pending"))
+            Some((command.map_or(statement, |command| command.keyword), "it can leave the detach pending"))
         }
         _ => None,
     }

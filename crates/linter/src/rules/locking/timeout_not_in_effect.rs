@@ -15,9 +15,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The migration looks safe and is not. `SET LOCAL` outside a transaction block only raises a warning. The value 0
-    /// turns a timeout off, and `RESET` restores the server's default, which is 0. `SET LOCAL` ends with COMMIT, and
-    /// ROLLBACK undoes every SET of the transaction.
+    /// The migration only looks safe. `SET LOCAL` outside a transaction block only raises a warning. The value 0 turns
+    /// a timeout off, and `RESET` restores the server's default, which is 0. `SET LOCAL` ends with COMMIT, and ROLLBACK
+    /// undoes every SET of the transaction.
     ///
     /// ## Example
     ///
@@ -37,7 +37,7 @@ declare_rule! {
     ///
     /// - no later statement takes a lock that blocks reads or writes of a table in use (`SET LOCAL` outside a
     ///   transaction is always reported)
-    /// - `lock_timeout = 0` before `CREATE INDEX CONCURRENTLY`, where it is right
+    /// - `lock_timeout = 0` before `CREATE INDEX CONCURRENTLY`, which must be able to wait
     ///
     /// ## Fix safety
     ///
@@ -65,7 +65,7 @@ fn check_local(context: &RuleContext<'_>, change: &ObjectChange, reporter: &mut 
         return;
     }
     let message = format!("SET LOCAL has no effect outside a transaction block: {name} is not set");
-    let help = format!("set it for the session:\n    SET {};", without_local(context));
+    let help = format!("set {name} for the session:\n    SET {};", without_local(context));
     let local = context.statement.tokens.get(1).map(|token| token.range);
     let mut finding = reporter.report(change.range, message).help(help);
     if let Some(range) = local.filter(|range| context.text(*range).eq_ignore_ascii_case("local")) {
@@ -104,7 +104,7 @@ fn check_lost(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         lock.relation.name
     );
     let set = context.set_command();
-    let help = format!("set it again before this statement:\n    {set} lock_timeout = '2s';");
+    let help = format!("set lock_timeout again before this statement:\n    {set} lock_timeout = '2s';");
     let finding = reporter.report(lock.range, message).relation(&lock.relation).label(place, label).help(help);
     let edit = line_before(context, &format!("{set} lock_timeout = '2s'"));
     let title = "Set lock_timeout again before it".to_owned();

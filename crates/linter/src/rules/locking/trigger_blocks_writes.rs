@@ -13,8 +13,8 @@ declare_rule! {
     ///
     /// Creating, enabling and disabling a trigger takes a SHARE ROW EXCLUSIVE lock, which blocks writes. Dropping one,
     /// and any change of rules, takes ACCESS EXCLUSIVE, which also blocks reads. The work is short, but the lock waits
-    /// for the transactions that use the table, later queries queue behind it, and it is held until the transaction
-    /// ends.
+    /// for the transactions that use the table, later queries queue behind it, and PostgreSQL holds it until the
+    /// transaction ends.
     ///
     /// ## Example
     ///
@@ -61,7 +61,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         );
         let set = context.set_command();
         let help = format!(
-            "set a lock_timeout before it, so that queries do not queue behind it for long:\n    {set} \
+            "set a lock_timeout first, so that queries do not queue behind this statement for long:\n    {set} \
                     lock_timeout = '2s';"
         );
         reporter.report(change.range, message).relation(&lock.relation).help(help).emit();

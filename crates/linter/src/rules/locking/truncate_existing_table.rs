@@ -13,7 +13,7 @@ declare_rule! {
     ///
     /// All rows are lost, and the table is locked ACCESS EXCLUSIVE until the transaction ends: nobody can read or write
     /// it. The lock waits for every running query, and all later queries queue behind it. `CASCADE` does the same to
-    /// every table that references it, directly or indirectly.
+    /// every table that references the table, directly or indirectly.
     ///
     /// ## Example
     ///
@@ -81,9 +81,9 @@ fn is_any_unknown(context: &RuleContext<'_>, relations: &[&RelationName]) -> boo
 
 fn help(context: &RuleContext<'_>, table: &RelationName, alone: bool) -> String {
     let name = sql_name(context, table);
-    let order = if alone { "" } else { ", those that reference others first" };
+    let order = if alone { "" } else { ", referencing tables first" };
     format!(
-        "if the table is in use, delete in batches{order}, each in a transaction of its own, until nothing is left:\n    \
-         DELETE FROM {name} WHERE ctid = ANY (ARRAY(SELECT ctid FROM {name} LIMIT 10000));"
+        "if the table is in use, delete in batches{order}, each batch in its own transaction, until nothing is \
+         left:\n    DELETE FROM {name} WHERE ctid = ANY (ARRAY(SELECT ctid FROM {name} LIMIT 10000));"
     )
 }

@@ -21,7 +21,7 @@ declare_rule! {
     /// the last index is built. It also needs twice the space of the table.
     ///
     /// A change that leaves the rows alone can be expensive, too: indexes with expressions or a predicate over the
-    /// column are built again, and a CHECK that uses it is checked again for every row.
+    /// column are built again, and a CHECK that uses the column is checked again for every row.
     ///
     /// ## Example
     ///
@@ -41,8 +41,9 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - changes that PostgreSQL makes only in its catalog: `varchar(n)` to a wider one or to `text`, `numeric` to more
-    ///   digits of the same scale, `cidr` to `inet`, a domain without constraints to its base type and back,
-    ///   `timestamp` to `timestamptz` if the migration sets the time zone to UTC
+    ///   digits of the same scale, `cidr` to `inet`, a domain without constraints to its base type and back, and, from
+    ///   PostgreSQL 12 on, `timestamp` to `timestamptz` if the migration sets the time zone to UTC and no index uses
+    ///   the column
     /// - a table that the same transaction created, or that the same migration created and left empty
     ///
     /// If no migration shows the current type of the column, pgvet assumes that the change rewrites the table.
@@ -125,8 +126,8 @@ fn report_time_zone(reporter: &mut Reporter<'_>, rewrite: &Rewrite) {
          zone of the session is UTC",
         rewrite.relation.name
     );
-    let help = "if the values are in UTC, run this first, so that PostgreSQL changes only its catalog:\n    SET timezone = \
-         'UTC';";
+    let help = "if the values are in UTC, set the time zone first, so that PostgreSQL keeps the rows and rebuilds \
+                only the indexes on the column:\n    SET timezone = 'UTC';";
     let finding = reporter.report(rewrite.range, message).relation(&rewrite.relation);
     finding.help(help).assuming(Assumption::TimeZoneNotUtc).emit();
 }
@@ -154,8 +155,8 @@ impl Work<'_> {
                 )
             } else {
                 format!(
-                    "this type change rewrites {subject} with all indexes under ACCESS EXCLUSIVE and blocks all reads and \
-                     writes meanwhile"
+                    "this type change rewrites {subject}, including all indexes, under ACCESS EXCLUSIVE and blocks \
+                     all reads and writes meanwhile"
                 )
             };
             (message, *first)
@@ -214,7 +215,7 @@ impl Work<'_> {
             let command = crate::rules::advice::one_line(context, altered.command(range)?.range)?;
             return Some(
                 Advice::new(format!(
-                    "drop the affected indexes {}, change the type, then build them again:",
+                    "drop the affected indexes {}, change the type, then build the indexes again:",
                     outside_transaction(context)
                 ))
                 .all(indexes.iter().map(|index| format!("DROP INDEX CONCURRENTLY {index}")))

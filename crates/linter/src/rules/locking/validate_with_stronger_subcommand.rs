@@ -18,7 +18,7 @@ declare_rule! {
     /// On its own, VALIDATE reads the table under a lock that allows reads and writes. ALTER TABLE takes the strongest
     /// lock that any of its commands needs and holds it to the end. Together with ADD COLUMN, or with the ADD
     /// CONSTRAINT being validated, VALIDATE reads the whole table while writes, and often reads too, are blocked.
-    /// Merging the ALTER TABLE statements of a table, as some linters advise, causes this.
+    /// Merging the ALTER TABLE statements of a table, as some linters advise, can cause this.
     ///
     /// ## Example
     ///
@@ -72,8 +72,8 @@ fn report(
     let tables: Vec<&RelationName> = scans.iter().map(|scan| &scan.relation).collect();
     let subject = subject(Some(altered), &tables);
     let effect = match mode {
-        LockMode::AccessExclusive => "nobody can read or write",
-        _ => "nobody can write",
+        LockMode::AccessExclusive => "nobody can read or write the table",
+        _ => "nobody can write to the table",
     };
     let mode_name = mode.sql();
     let message = format!(

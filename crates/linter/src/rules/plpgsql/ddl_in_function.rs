@@ -14,8 +14,8 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// In a migration such a lock is planned and visible. A function takes it whenever application code calls it, even
-    /// at the busiest time of day, and holds it until the caller's transaction ends.
+    /// In a migration such a lock is planned and visible. In a function it is taken whenever application code calls the
+    /// function, even at the busiest time of day, and held until the caller's transaction ends.
     ///
     /// ## Example
     ///
@@ -99,7 +99,7 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
             "use CONCURRENTLY, which does not block readers but needs a unique index on the \
                                        view"
         }
-        _ => "do it in a migration; if it must be a function, set a short lock_timeout for it",
+        _ => "run the statement in a migration; if a function must run it, set a short lock_timeout for that function",
     };
     if let Some(relation) = context.relation(target.name) {
         finding = finding.relation(&context.relation_name(relation));

@@ -15,8 +15,8 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// Every role that may call the function can run any SQL with the privileges of the function: those of its owner,
-    /// if it is `SECURITY DEFINER`. For honest callers it fails as soon as a name is in mixed case or a text contains a
-    /// quote.
+    /// if it is `SECURITY DEFINER`. Even for honest callers the function fails if a name is in mixed case or a text
+    /// contains a quote.
     ///
     /// ## Example
     ///

@@ -40,8 +40,8 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - the handler names the errors that it expects, or does anything with the error: a message, a row in a log, its
-    ///   own result
+    /// - the handler names the errors that it expects, or does something with the error: a message, a row in a log, a
+    ///   result of its own
     /// - the block only evaluates expressions, as functions do that try to convert a value
     /// - a `DO` block that only runs statements such as `DROP FUNCTION` and `DROP TRIGGER`, to clean up if possible
     /// - blocks that `exception-driven-upsert` reports

@@ -12,8 +12,8 @@ pub(super) struct Target<'a> {
     pub(super) blocks: &'static str,
 }
 
-const EVERYTHING: &str = "every query on it waits";
-const WRITES: &str = "every write to it waits";
+const EVERYTHING: &str = "queries on it wait";
+const WRITES: &str = "writes to it wait";
 
 /// The relation that a statement locks strongly; `None` for statements that do not, and for those that only create
 /// an object.

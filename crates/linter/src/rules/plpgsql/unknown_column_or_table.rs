@@ -19,8 +19,8 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// PostgreSQL does not look into the body of a PL/pgSQL function before it runs, and a change of the table does not
-    /// change the function. The first call that reaches the statement fails, and with it whatever called the function:
-    /// for a trigger that is every write to its table.
+    /// change the function. The first call that reaches the statement fails, and so does the statement that called the
+    /// function: for a trigger function, every write to the table of the trigger.
     ///
     /// ## Example
     ///
@@ -45,7 +45,7 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - The migrations do not show the whole table.
-    /// - No migration has ever had the table: it may be created elsewhere.
+    /// - No migration has ever created the table: it may be created elsewhere.
     /// - The code is a `DO` block, which `statement-will-fail` runs.
     ///
     /// The schema after the last migration is used, and each function has one finding. If code of the project may
@@ -277,7 +277,7 @@ impl<'f> Finder<'f> {
     fn drop_left_over(&self) -> Option<String> {
         let own = self.context.function()?;
         let why = if self.has_lost_its_triggers() {
-            "no trigger calls it any more, so drop it".to_owned()
+            "no trigger calls the function any more, so drop it".to_owned()
         } else if self.is_superseded() && own.input_types().all(SqlType::is_known) {
             // The name alone would mean both.
             let name = self.context.name();

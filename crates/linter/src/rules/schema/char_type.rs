@@ -36,8 +36,8 @@ declare_rule! {
     ///
     /// ## Other linters
     ///
-    /// squawk and pgls report every `char(n)`. pgvet does not report lengths up to three, for codes that always have
-    /// this length.
+    /// squawk and pgls report every `char(n)`. pgvet does not report lengths up to three, which are usual for
+    /// fixed-length codes.
     "char-type", Schema, Warning,
     {
         recommended: false,

@@ -15,8 +15,8 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The object gets a shorter name than the one in the statement, with a notice that nobody reads. Two names with
-    /// the same beginning become one, so that the second definition fails or, with `IF NOT EXISTS`, is silently
+    /// The object gets a shorter name than the one in the statement, with a notice that is easily missed. Two names
+    /// with the same beginning become one, so that the second definition fails or, with `IF NOT EXISTS`, is silently
     /// skipped. Tools that look for the full name in the catalog do not find it.
     ///
     /// ## Example

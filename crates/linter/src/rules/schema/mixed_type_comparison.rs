@@ -16,8 +16,8 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// PostgreSQL accepts an `integer` column that refers to a `bigint` column. The narrower column cannot hold all
-    /// keys of the other: once the key exceeds it, every new reference fails. In every join, values of different types
-    /// are compared, and a conversion may prevent the use of an index.
+    /// keys of the other: once the keys exceed the range of that column, every new reference fails. In every join,
+    /// values of different types are compared, and a conversion may prevent the use of an index.
     ///
     /// ## Example
     ///

@@ -9,7 +9,7 @@ use pgvet_model::effect::RelationName;
 use pgvet_syntax::ast::IndexElement;
 
 declare_rule! {
-    /// An index is a prefix of another one of the same table, or equal to it.
+    /// An index of a table is a prefix of another index of the same table, or equal to it.
     ///
     /// ## Why it matters
     ///
@@ -70,15 +70,16 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
     let message = format!("`{}` is redundant: `{}` serves the same queries", redundant.name, kept.name);
     let name = qualified(&redundant.schema, &redundant.name);
     let help = if redundant.oid == context.relation.oid {
-        "remove it".to_owned()
+        "remove this index".to_owned()
     } else if redundant.kind == RelationKind::PartitionedIndex {
         format!(
-            "drop the older one after creating the new one, with a lock_timeout, because CONCURRENTLY is refused for the index of a \
-             partitioned table:\n    DROP INDEX {name};"
+            "drop the older index after creating the new one, with a lock_timeout, because PostgreSQL refuses \
+             CONCURRENTLY for the index of a partitioned table:\n    DROP INDEX {name};"
         )
     } else {
         format!(
-            "drop the older one after creating the new one, outside a transaction:\n    DROP INDEX CONCURRENTLY {name};"
+            "drop the older index after creating the new one, outside a transaction:\n    DROP INDEX CONCURRENTLY \
+             {name};"
         )
     };
     reporter.report(range, message).relation(&RelationName::existing(table)).help(help).emit();

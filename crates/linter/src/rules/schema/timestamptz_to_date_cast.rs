@@ -16,8 +16,8 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// Which day a moment belongs to depends on the `TimeZone` of the session, which is why PostgreSQL refuses the cast
-    /// itself in an index. A function around it that claims to be `IMMUTABLE` only hides that: each session writes
-    /// entries for its own day, which queries of other sessions do not find.
+    /// itself in an index. A function around the cast that claims to be `IMMUTABLE` only hides this: each session
+    /// writes entries for its own day, which queries of other sessions do not find.
     ///
     /// ## Example
     ///

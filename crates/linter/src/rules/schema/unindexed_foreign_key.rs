@@ -5,7 +5,7 @@ use crate::declared::DeclarationContext;
 use crate::report::Reporter;
 use crate::rule::declare_rule;
 use crate::rules::advice::list;
-use crate::rules::text::{identifier, qualified};
+use crate::rules::text::{enumerate, identifier, qualified};
 use pgvet_model::catalog::{Catalog, Relation, RelationKind, index_name_addition};
 use pgvet_model::effect::RelationName;
 use pgvet_syntax::ast::{Persistence, ReferentialAction};
@@ -69,9 +69,9 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
         _ => "rows that refer to it",
     };
     let message = format!(
-        "each DELETE from `{referenced}` reads all of `{}` to find {what}, because no index begins with {}",
+        "deleting a row of `{referenced}` reads all of `{0}` to find {what}, because no index on `{0}` begins with {1}",
         table.name,
-        columns.join(", ")
+        enumerate(columns.iter().map(SmolStr::as_str))
     );
     let help = help(context.catalog, table, columns);
     reporter.report(written.keyword, message).relation(&RelationName::existing(table)).help(help).emit();
@@ -94,8 +94,8 @@ fn help(catalog: &Catalog, table: &Relation, columns: &[SmolStr]) -> String {
             };
             format!(
                 "create the index on `{}` alone, then build the index of each partition outside a transaction, and \
-                 attach it:\n    CREATE INDEX {} ON ONLY {name} ({list});\n    CREATE INDEX CONCURRENTLY {} ON \
-                 {partition} ({list});\n    ALTER INDEX {} ATTACH PARTITION {};{more}",
+                 attach these indexes:\n    CREATE INDEX {} ON ONLY {name} ({list});\n    CREATE INDEX CONCURRENTLY \
+                 {} ON {partition} ({list});\n    ALTER INDEX {} ATTACH PARTITION {};{more}",
                 table.name,
                 identifier(&upper),
                 identifier(&lower),

@@ -52,7 +52,8 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
     }
     let message = format!("`{}` is empty after a crash or a failover, and cannot be read on a standby", table.name);
     let help = format!(
-        "keep it UNLOGGED only if its rows may be lost; otherwise:\n    ALTER TABLE {} SET LOGGED;",
+        "keep the table UNLOGGED only if its rows may be lost; otherwise make it LOGGED:\n    ALTER TABLE {} SET \
+         LOGGED;",
         qualified(&table.schema, &table.name)
     );
     reporter.report(range, message).relation(&RelationName::existing(table)).help(help).emit();

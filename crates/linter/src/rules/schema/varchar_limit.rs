@@ -11,9 +11,10 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The limit is part of the type: to lower it, or to change it on a column of a view or with an index on an
-    /// expression, means work under an ACCESS EXCLUSIVE lock. A `CHECK` does the same and can be changed without
-    /// blocking (`NOT VALID`, then `VALIDATE`). `text` is not slower.
+    /// The limit is part of the type. Raising it changes only the catalog, unless an index uses the column in an
+    /// expression or predicate. Lowering it rewrites the table under an ACCESS EXCLUSIVE lock, and no change is
+    /// possible while a view uses the column. A `CHECK` also limits the length, and can be replaced without blocking
+    /// anybody for long (`NOT VALID`, then `VALIDATE`). `text` is not slower.
     ///
     /// ## Example
     ///
@@ -47,7 +48,11 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
     else {
         return;
     };
-    let message = format!("the limit of `{}` is part of its type, and hard to change", column.name);
+    let message = format!(
+        "the limit of `{}` is part of its type: lowering it rewrites the table, and no change is possible while a \
+         view uses the column",
+        column.name
+    );
     reporter
         .report(range, message)
         .relation(&RelationName::existing(context.relation))

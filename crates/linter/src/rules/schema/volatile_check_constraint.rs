@@ -14,8 +14,8 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// PostgreSQL checks a row when it is written, and never again. If the constraint depends on the time, a setting or
-    /// the rows of another table, rows that passed can later violate it unnoticed. The next restore of a dump then
-    /// fails on these rows, or because the other table is not filled yet.
+    /// the rows of another table, rows that passed can later violate it unnoticed. Restoring a dump then fails, because
+    /// of these rows or because the other table is still empty.
     ///
     /// ## Example
     ///
@@ -33,7 +33,7 @@ declare_rule! {
     ///
     /// - functions that are `IMMUTABLE` or `STABLE` and read no table, except those that return the time or session
     ///   state
-    /// - constraints that a later migration drops, also together with their column or table
+    /// - constraints that a later migration drops, or whose column or table it drops
     /// - casts and functions of text search and formatting, which depend on settings that hardly ever change
     ///
     /// ## Other linters

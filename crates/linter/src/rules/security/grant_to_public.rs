@@ -13,9 +13,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// From then on every role that can connect has it, including those of reporting tools and other applications.
-    /// Revoking it from a single role has no effect. `CREATE` on a schema lets every role create functions and tables
-    /// that others then find through their `search_path`.
+    /// From then on every role that can connect has the privilege, including the roles of reporting tools and other
+    /// applications. Revoking the privilege from a single role has no effect. `CREATE` on a schema lets every role
+    /// create functions and tables that others then find through their `search_path`.
     ///
     /// ## Example
     ///
@@ -76,13 +76,16 @@ fn report(context: &RuleContext<'_>, grant: &Grant, scope: Scope<'_>, reporter: 
             let schema = if grant.kind == ObjectKind::Schema { "schema " } else { "" };
             format!("{schema}`{name}`")
         }
-        (Scope::Objects, Some(name)) => format!("`{name}` and {} more", grant.objects.len() - 1),
+        (Scope::Objects, Some(name)) => match grant.objects.len() - 1 {
+            1 => format!("`{name}` and 1 more object"),
+            more => format!("`{name}` and {more} more objects"),
+        },
         (Scope::Objects, None) => "it".to_owned(),
     };
     let message = format!("every current and future role gets {} on {on}", join(&privileges));
     reporter
         .report(grant.keyword, message)
-        .help("grant it to the roles that need it, or to a group role of which they are members")
+        .help("grant the privilege to the roles that need it, or to a group role of which they are members")
         .emit();
 }
 

@@ -15,9 +15,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// With `USING (true)` or `WITH CHECK (true)` row-level security is enabled and protects nothing: every role with
-    /// privileges on the table may change, delete or insert any row, including rows of other users. Permissive policies
-    /// are combined with OR, so that stricter ones have no effect.
+    /// With `USING (true)` or `WITH CHECK (true)`, row-level security does not restrict the command of the policy:
+    /// every role that the policy names, and that has the privilege, can write any row, including rows of other users.
+    /// Permissive policies are combined with OR, so a stricter permissive policy for the same command has no effect.
     ///
     /// ## Example
     ///
@@ -37,13 +37,13 @@ declare_rule! {
     ///
     /// - policies for `SELECT` alone, which publish rows on purpose
     /// - restrictive policies
-    /// - policies only for roles of the application itself (`service_role` and others that are not `PUBLIC` or roles of
-    ///   users)
+    /// - policies only for roles other than `PUBLIC`, `anon`, `authenticated`, `web_anon`, `anonymous` and `webuser`:
+    ///   pgvet treats these as the roles of users, and others, such as `service_role`, as roles of the application
     /// - a policy that the migration drops, or alters so that it is no longer open
     ///
-    /// Either condition of a policy for `UPDATE` or for all commands is checked: `USING` says which rows may be
-    /// changed, `WITH CHECK` which values they may get. Constants and comparisons of constants are recognized as always
-    /// true.
+    /// Both conditions of a policy for `UPDATE` or for all commands are checked: `USING` selects the rows that may be
+    /// changed, and `WITH CHECK` limits their new values. Constants and comparisons of constants are recognized as
+    /// always true.
     ///
     /// ## Other linters
     ///
@@ -95,13 +95,13 @@ fn report(
     let range = if is_written { condition.range } else { name_range };
     let (privilege, what) = match (policy.command.as_str(), open) {
         ("insert", _) | ("all", Open::Check) => ("INSERT", "insert any row"),
-        ("update", Open::Using) => ("UPDATE", "change all of its rows"),
-        ("update", Open::Check) => ("UPDATE", "write any values into its rows"),
-        ("delete", _) => ("DELETE", "delete all of its rows"),
-        _ => ("privileges", "read and write all of its rows"),
+        ("update", Open::Using) => ("UPDATE", "change any row"),
+        ("update", Open::Check) => ("UPDATE", "write any values into the rows that they can change"),
+        ("delete", _) => ("DELETE", "delete any row"),
+        _ => ("privileges", "read and write any row"),
     };
     let users = users(&policy.roles);
-    let message = format!("policy `{}` lets {users} that has {privilege} on `{}` {what}", policy.name, table.name);
+    let message = format!("policy `{}` lets {users} with {privilege} on `{}` {what}", policy.name, table.name);
     let help = "compare a column with the user, such as `author = auth.uid()` or `owner = current_user`; if everybody \
                may read the rows but not change them, a policy FOR SELECT is enough";
     reporter.report(range, message).help(help).emit();

@@ -35,7 +35,7 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - a later migration enables it, or drops the table
+    /// - a later migration enables row-level security, or drops the table
     /// - partitions, because queries use their parent
     /// - `DISABLE ROW LEVEL SECURITY`, which `trigger-left-disabled` reports
     ///
@@ -71,7 +71,7 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
     let message = format!("`{}` has no row-level security, and {who} can reach every row", table.name);
     let name = qualified(&table.schema, &table.name);
     let help = format!(
-        "enable it, with policies for what users may see, in the same migration:\n    \
+        "enable row-level security in the same migration, with policies for the rows that users may see:\n    \
          ALTER TABLE {name} ENABLE ROW LEVEL SECURITY;"
     );
     reporter.report(create.name.range(), message).relation(&RelationName::existing(table)).help(help).emit();

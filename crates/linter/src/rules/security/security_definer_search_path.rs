@@ -37,11 +37,12 @@ declare_rule! {
     /// END $$;
     /// ```
     ///
-    /// `pg_temp` at the end makes PostgreSQL look for temporary tables last. If it is not named, they are found first.
+    /// `pg_temp` at the end makes PostgreSQL look for temporary tables last. If `pg_temp` is not named, PostgreSQL
+    /// looks for them first.
     ///
     /// ## When it is not reported
     ///
-    /// - `ALTER FUNCTION ... SET search_path` sets it: only the function after the last migration counts
+    /// - a later `ALTER FUNCTION ... SET search_path` sets it: pgvet looks at the function after the last migration
     /// - code that qualifies every table and function that it uses; if it uses unqualified operators or functions of
     ///   PostgreSQL, the severity is `info`
     /// - functions in C and other languages that pgvet does not read
@@ -64,7 +65,8 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
     let exposed = exposed(context);
     let Some((_, path)) = function.settings.iter().find(|(name, _)| name == "search_path") else {
         let message = format!(
-            "{} runs with its owner's privileges, but resolves names through its caller's search_path",
+            "{} runs with its owner's privileges, but resolves names through its caller's search_path: the caller can \
+                     substitute other objects",
             function.display_name()
         );
         let help = format!(
@@ -84,11 +86,12 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
     let has_temporary_last = schemas.last().is_some_and(|last| last == "pg_temp");
     if !schemas.is_empty() && !has_temporary_last && exposed == Exposed::Names {
         let message = format!(
-            "{} runs with its owner's privileges, and finds its caller's temporary tables first",
+            "{} runs with its owner's privileges, and finds its caller's temporary tables first: the caller can \
+             substitute other tables",
             function.display_name()
         );
         let help = format!(
-            "put pg_temp last in its search_path:\n    ALTER ROUTINE {signature} SET search_path = {};",
+            "put pg_temp last in the search_path of the function:\n    ALTER ROUTINE {signature} SET search_path = {};",
             with_temporary_last(path)
         );
         reporter.report(range, message).severity(Severity::Info).help(help).emit();

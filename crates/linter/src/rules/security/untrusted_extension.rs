@@ -9,9 +9,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// PostgreSQL marks extensions that any user may safely have as trusted. These are not: a role that may use them
-    /// can read and write files, run programs or open connections as the operating-system user of the server. A hole in
-    /// the application then becomes a hole in the machine.
+    /// PostgreSQL marks extensions that any user may safely create as trusted. The extensions that this rule reports
+    /// are not trusted: a role that may use them can read and write files, run programs or open connections as the
+    /// operating-system user of the server. A hole in the application then becomes a hole in the machine.
     ///
     /// ## Example
     ///
@@ -20,6 +20,7 @@ declare_rule! {
     /// ```
     ///
     /// Use instead:
+    ///
     /// Use a trusted extension, or do the work outside the database.
     ///
     /// ```sql,clean
@@ -66,8 +67,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         let ChangedObject::Extension { name } = &change.object else { continue };
         let Some((name, power)) = UNTRUSTED.iter().find(|(known, _)| known == name) else { continue };
         let message = format!("`{name}` lets SQL {power}");
-        let help = "do this in the application; or allow it only to a NOLOGIN role that owns the SECURITY DEFINER \
-                   functions which need it";
+        let help = "do this work in the application; or let only a NOLOGIN role use the extension, and let that role \
+                    own the SECURITY DEFINER functions that need it";
         reporter.report(change.range, message).help(help).emit();
     }
 }

@@ -84,7 +84,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let first = if everywhere_at_least(context, 15) {
         "let the view use the privileges of the querying role"
     } else {
-        "on PostgreSQL 15 and later"
+        "on PostgreSQL 15 and later, let the view use the privileges of the querying role"
     };
     let name = sql_name(context, &RelationName::existing(view));
     let help = format!("{first}:\n    ALTER VIEW {name} SET (security_invoker = true);");

@@ -43,7 +43,7 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - the statements of an exception handler: its subtransaction has ended by then
+    /// - the statements of an exception handler: the subtransaction of the block has ended by then
     "commit-in-subtransaction", Transaction, Error,
     {}
     statement = check,
@@ -59,8 +59,11 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     match context.ast {
         Ast::Do(statement) if statement.language == "plpgsql" => {
             let in_transaction = context.in_block();
-            let why = "a DO block cannot end the transaction block that it runs in";
-            report(context, &statement.body, statement.keyword, in_transaction.then_some(why), reporter);
+            let refusal = Refusal {
+                reason: "a DO block cannot end the transaction block that it runs in",
+                help: "run the DO block outside a transaction, or remove COMMIT and ROLLBACK from it",
+            };
+            report(context, &statement.body, statement.keyword, in_transaction.then_some(refusal), reporter);
         }
         Ast::CreateFunction(function) if function.language == "plpgsql" => {
             report(context, &function.body, function.name.range(), refusal(function), reporter);
@@ -82,19 +85,36 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     }
 }
 
-/// Why a function or procedure can never end a transaction.
+/// Why code can never end a transaction, and the next step.
+struct Refusal {
+    reason: &'static str,
+    help: &'static str,
+}
+
+/// Returns why a function or procedure can never end a transaction.
 ///
 /// Source: PostgreSQL 18, `src/backend/commands/functioncmds.c`, `ExecuteCallStmt`.
-fn refusal(function: &CreateFunction) -> Option<&'static str> {
+fn refusal(function: &CreateFunction) -> Option<Refusal> {
     let has = |name: &str, wanted: fn(&DefElem) -> bool| {
         function.options.iter().any(|option| option.name == name && wanted(option))
     };
     if !function.procedure {
-        Some("a function cannot end the transaction; a procedure can")
+        Some(Refusal {
+            reason: "a function cannot end the transaction; a procedure can",
+            help: "use a procedure, and call it outside a transaction; or let the caller end the transaction",
+        })
     } else if has("set", |_| true) {
-        Some("a procedure with a SET clause cannot end the transaction")
+        Some(Refusal {
+            reason: "a procedure with a SET clause cannot end the transaction",
+            help: "remove the SET clause (qualify names in the body instead of setting search_path), or let the \
+                   caller end the transaction",
+        })
     } else if has("security", |option| option.as_bool() == Some(true)) {
-        Some("a SECURITY DEFINER procedure cannot end the transaction")
+        Some(Refusal {
+            reason: "a SECURITY DEFINER procedure cannot end the transaction",
+            help: "use SECURITY INVOKER, and call the procedure outside a transaction; or let the caller end the \
+                   transaction",
+        })
     } else {
         None
     }
@@ -104,14 +124,13 @@ fn report(
     context: &RuleContext<'_>,
     body: &FunctionBody,
     fallback: TextRange,
-    refusal: Option<&str>,
+    refusal: Option<Refusal>,
     reporter: &mut Reporter<'_>,
 ) {
     for ending in endings(context.source(), body, true) {
         let range = if ending.range.is_empty() { fallback } else { ending.range };
-        if let Some(refusal) = refusal {
-            let help = "let the caller end the transaction, or use a procedure that is called outside a transaction";
-            reporter.report(range, format!("PostgreSQL refuses this: {refusal}")).help(help).emit();
+        if let Some(Refusal { reason, help }) = &refusal {
+            reporter.report(range, format!("PostgreSQL refuses this: {reason}")).help(*help).emit();
         } else if ending.in_subtransaction {
             let message =
                 "PostgreSQL refuses to end the transaction here: a block with an EXCEPTION clause is a subtransaction";

@@ -42,12 +42,13 @@ declare_rule! {
     ///
     /// ## Confidence
     ///
-    /// A finding is certain. If no migration tool is recognised and the configuration has no `transaction`, pgvet assumes
-    /// that the program opens a transaction for each file with a version:
+    /// The confidence is `certain`. If no migration tool is recognized and the configuration has no `transaction`,
+    /// pgvet assumes that the program opens a transaction for each file with a version:
     ///
-    /// - the finding is likely if other statements of the file can run in a transaction
-    /// - the confidence is `possible`, and the finding is shown only with `--confidence possible`, if no statement of the
-    ///   file can, apart from settings, or if another file beside it also has statements of both sorts
+    /// - the confidence is `likely` if other statements of the file can run in a transaction
+    /// - the confidence is `possible`, and the finding is shown only with `--confidence possible`, if the file contains
+    ///   only settings and statements that cannot run in a transaction, or if another file in the folder also mixes
+    ///   statements that can and cannot run in one
     ///
     /// ## Fix safety
     ///
@@ -75,7 +76,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let range = if failure.range.is_empty() { first_words(context) } else { failure.range };
     let is_code = context.code.is_some() || matches!(context.ast, Ast::Do(_) | Ast::Call(_) | Ast::Select(_));
     let Some(block) = context.session.block.as_ref().filter(|_| !is_code) else {
-        let help = "code in DO blocks and functions always runs in a transaction: make it a separate statement";
+        let help = "code in DO blocks and functions always runs in a transaction: make this a separate statement";
         reporter.report(range, failure.reason.clone()).help(help).emit();
         return;
     };
@@ -86,14 +87,15 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             UNKNOWN_RUNNER_HELP
         }
         TransactionMode::Transaction => {
-            "put it into a separate migration, and have the migration tool run that without a transaction"
+            "put the statement into a separate migration, and have the migration tool run that without a transaction"
         }
-        _ if block.explicit => "move it after COMMIT, or before BEGIN",
+        _ if block.explicit => "move the statement after COMMIT, or before BEGIN",
         TransactionMode::Autocommit => {
-            "give it its own StatementBegin and StatementEnd, or none: everything between them is one transaction"
+            "give the statement its own StatementBegin and StatementEnd, or none: everything between them is one \
+             transaction"
         }
         TransactionMode::SingleString => {
-            "put it into a separate file: a single statement is not wrapped in a transaction"
+            "put the statement into a separate file: a single statement is not wrapped in a transaction"
         }
     };
     let began = match context.migration.transaction {
@@ -116,9 +118,9 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     finding.emit();
 }
 
-const UNKNOWN_RUNNER_HELP: &str = "move it to a migration of its own, and run that without a transaction; if the program that \
-                                   runs the migrations opens none, set `transaction = \"autocommit\"` under [migrations] \
-                                   in pgvet.toml";
+const UNKNOWN_RUNNER_HELP: &str = "move the statement to a separate migration, and run that without a transaction; \
+                                   if the program that runs the migrations opens none, set `transaction = \
+                                   \"autocommit\"` under [migrations] in pgvet.toml";
 
 const UNLIKELY_TRANSACTION_HELP: &str = "make sure that the program that runs the migrations opens no transaction for this one; \
                                          if it opens none at all, set `transaction = \"autocommit\"` under [migrations] \

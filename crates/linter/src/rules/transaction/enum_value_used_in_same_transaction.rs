@@ -16,7 +16,7 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// PostgreSQL refuses it: `unsafe use of new value of enum type`. Until the transaction commits, no row and no
+    /// PostgreSQL refuses the use: `unsafe use of new value of enum type`. Until the transaction commits, no row and no
     /// default may contain the label.
     ///
     /// ## Example
@@ -76,7 +76,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let may_be_here = |definition: &TypeDef, added: u32| {
         block.may_be_since.is_some_and(|since| definition.transaction < since && since <= added)
     };
-    let help = split_help(context, "what uses it");
+    let help = split_help(context, "the statements that use the new value");
     let assumption = assumed_transaction(context, block.started);
     if let Some(failure) = context.effects.fails.as_ref().filter(|failure| failure.sqlstate == SQLSTATE) {
         let message = format!("PostgreSQL refuses this: {}", failure.reason);
@@ -94,8 +94,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             reporter.report(used.range, message).help(help.clone()).assuming(assumption.clone()).emit();
         } else if may_be_here(definition, added) {
             let message = format!(
-                "`{}` was added to `{}` in an earlier migration, and the migration tool runs all pending migrations in one \
-                 transaction: PostgreSQL refuses it until that is committed",
+                "`{}` was added to `{}` in an earlier migration, and the migration tool runs all pending migrations \
+                 in one transaction: PostgreSQL refuses to use the value until that transaction commits",
                 used.label, definition.name
             );
             let help = "deploy the two migrations one after the other";

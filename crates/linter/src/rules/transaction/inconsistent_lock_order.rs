@@ -28,7 +28,7 @@ declare_rule! {
     /// migration, or a customer's order.
     ///
     /// The same happens within one table: a session that waits for a row that the migration changed holds a lock on the
-    /// table. The migration waits for that lock when it alters the table later.
+    /// table, and the migration waits for that lock when it alters the table later.
     ///
     /// ## Example
     ///
@@ -122,8 +122,8 @@ fn report_upgrades(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         }
         let name = &lock.relation.name;
         let message = format!(
-            "this waits for every session that uses `{name}`, where the transaction has already changed rows: a session that \
-             waits for one of these rows deadlocks with it"
+            "this waits for every session that uses `{name}`, and the transaction has already changed rows of that \
+             table: a session that waits for one of these rows deadlocks with the migration"
         );
         let help = format!(
             "begin the transaction with LOCK TABLE {} IN {} MODE, or change the rows in a separate transaction",
@@ -182,9 +182,10 @@ fn report(locked: &[Locked], catalog: &Catalog, routines: &Routines<'_>, reporte
         let (first, second) = (locked[crossing.first], locked[second]);
         let name = |locked: Locked| catalog.relation(locked.table).name.clone();
         let message = format!(
-            "this locks `{}` while `{}` is locked, and {} writes them in the opposite order: the two can deadlock",
-            name(second),
+            "this transaction locks `{}` and then `{}`, but {} writes them in the opposite order: the migration and \
+             the function can deadlock",
             name(first),
+            name(second),
             crossing.routine.name()
         );
         let help = if first.statement == second.statement {
@@ -193,7 +194,10 @@ fn report(locked: &[Locked], catalog: &Catalog, routines: &Routines<'_>, reporte
                 name(second)
             )
         } else {
-            "lock the tables in the order of the function, or use a transaction for each".to_owned()
+            format!(
+                "lock the tables in the order in which {} writes them, or use a separate transaction for each table",
+                crossing.routine.name()
+            )
         };
         let finding = reporter.report(second.range, message);
         let finding = if first.range == second.range { finding } else { finding.label(first.range, "locked here") };

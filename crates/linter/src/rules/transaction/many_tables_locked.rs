@@ -48,8 +48,8 @@ declare_rule! {
     /// - statements after the one that exceeds the limit
     /// - a second foreign key that reads its table, which `foreign-key-without-not-valid` reports
     ///
-    /// If the statements up to there change only the catalog, so that the locks are held for a moment, the confidence
-    /// is `possible`, and the finding is shown only with `--confidence possible`.
+    /// If the statements up to that one change only the catalog, so that the locks are held for a moment, the
+    /// confidence is `possible`, and the finding is shown only with `--confidence possible`.
     "many-tables-locked", Transaction, Warning,
     {
         sources: &["pgls/multipleAlterTable", "gitlab/multiple_tables_locked"],
@@ -100,7 +100,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             .help(if earlier.is_empty() {
                 "change one table at a time, each in its own transaction".to_owned()
             } else {
-                split_help(context, "the statements on other tables")
+                split_help(context, "this statement")
             })
             .emit();
     } else {

@@ -9,14 +9,15 @@ use pgvet_model::session::Change;
 use pgvet_syntax::ast::Ast;
 
 declare_rule! {
-    /// A transaction changes all rows of a table and then alters the table, or alters it while deferred foreign keys
-    /// are still to be checked.
+    /// A transaction changes all rows of a table and then alters the table, or alters a table while a deferred foreign
+    /// key check of its rows is pending.
     ///
     /// ## Why it matters
     ///
-    /// After it has changed the rows, the transaction needs a stronger lock on the table. It waits for every
-    /// transaction that began to use the table meanwhile, and two such transactions deadlock. Hours of work are then
-    /// lost. With a deferred foreign key, PostgreSQL refuses `ALTER TABLE`: the table has pending trigger events.
+    /// After it has changed the rows, the transaction needs a stronger lock on the table. It waits for every other
+    /// transaction that has used the table meanwhile. If one of those waits for a changed row, the two deadlock, and
+    /// hours of work can be lost. With a deferred foreign key, PostgreSQL refuses `ALTER TABLE`: the table has pending
+    /// trigger events.
     ///
     /// ## Example
     ///
@@ -65,7 +66,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         let name = &lock.relation.name;
         if let Some(change) = block.changes.of(lock.relation.oid).find(|change| is_pending(context, change)) {
             let message = format!(
-                "PostgreSQL refuses this while rows of `{name}` that the transaction wrote await a deferred foreign key check"
+                "PostgreSQL refuses this while a deferred foreign key check of rows that the transaction wrote to \
+                 `{name}` is pending"
             );
             let help = format!("run SET CONSTRAINTS ALL IMMEDIATE first, or {}", split_help(context, "this statement"));
             let finding = reporter.report(first_words(context), message).relation(&lock.relation).help(help);
@@ -77,8 +79,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         let bulk = |change: &&Change| !change.rows.is_few() && !change.rows.are_referring();
         if let Some(change) = block.changes.of(lock.relation.oid).find(bulk).filter(|_| is_upgrade(context, lock)) {
             let message = format!(
-                "after changing the rows of `{name}` the transaction has to wait for {} on the table, and a deadlock \
-                 would undo the change",
+                "the transaction has changed the rows of `{name}` and now waits for {} on the table: a deadlock would \
+                 undo the change",
                 lock.mode.sql()
             );
             let finding = reporter.report(first_words(context), message).relation(&lock.relation);

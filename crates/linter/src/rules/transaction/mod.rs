@@ -34,11 +34,11 @@ fn assumed_transaction(context: &RuleContext<'_>, earlier: Place) -> Option<Assu
 /// How to leave a transaction before a statement, for the tool and the file at hand.
 fn split_help(context: &RuleContext<'_>, what: &str) -> String {
     if context.code.is_some() {
-        return format!("move {what} out of this code, to a later migration");
+        return format!("move {what} out of this function or DO block, and run it in its own transaction");
     }
     match (context.migration.transaction, &context.session.block) {
         (TransactionMode::Transaction, _) => format!("move {what} to a later migration"),
-        (_, None) => format!("move {what} out of this code, to a later migration"),
+        (_, None) => format!("move {what} out of this function or DO block, and run it in its own transaction"),
         (_, Some(block)) if block.explicit => format!("COMMIT before {what}"),
         (TransactionMode::Autocommit, Some(_)) => format!(
             "give {what} its own StatementBegin and StatementEnd: everything between them is sent as one string, \

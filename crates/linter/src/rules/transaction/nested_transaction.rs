@@ -121,8 +121,8 @@ fn check_end(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
 fn check_missed(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
     let Some((last, control)) = missed(context.migration) else { return };
     let message = format!(
-        "this {} ends the transaction in which the migration tool runs the file: its own COMMIT fails, and with it the \
-         run, although the migration has been applied",
+        "this {} ends the transaction in which the migration tool runs the file: the COMMIT of the tool then fails, \
+         and so does the run, although the migration has been applied",
         verb(control)
     );
     let help = "delete BEGIN and COMMIT, or have the tool run this migration without a transaction";

@@ -34,7 +34,7 @@ declare_rule! {
     /// - statements in a transaction, which is rolled back as a whole
     /// - the last statement of the file, unless it is `CREATE INDEX CONCURRENTLY`, which leaves an invalid index behind
     ///   when it fails
-    /// - if `IF NOT EXISTS` would keep that invalid index: `invalid-index-kept` reports it
+    /// - if `IF NOT EXISTS` would keep that invalid index: `invalid-index-kept` reports the statement
     /// - if a later statement is likely to fail: `retry-blocked` reports that statement
     "not-rerunnable", Transaction, Info,
     {
@@ -58,9 +58,9 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let message = match concurrent {
         Some(index) if is_dropped_before(context, index) => return,
         Some(index) if index.if_not_exists => "a failed build leaves an invalid index, which the next run keeps",
-        Some(_) => "a failed build leaves an invalid index, on which the next run fails",
+        Some(_) => "a failed build leaves an invalid index, and the next run fails because that name is taken",
         None if is_last => return,
-        None => "this fails when the migration is run again after a later statement failed",
+        None => "if a later statement fails, the next run of the migration fails at this statement",
     };
     reporter.report(first_words(context), message).help(help).emit();
 }
@@ -72,7 +72,9 @@ pub(super) fn missing_guard(ast: &Ast) -> Option<&'static str> {
     const REPLACE: &str = "add OR REPLACE, or run the file in a transaction";
     const TRANSACTION: &str = "run the file in a transaction";
     match ast {
-        Ast::CreateIndex(index) if index.concurrently => Some("add DROP INDEX CONCURRENTLY IF EXISTS before it"),
+        Ast::CreateIndex(index) if index.concurrently => {
+            Some("add DROP INDEX CONCURRENTLY IF EXISTS before this statement")
+        }
         Ast::CreateIndex(index) if !index.if_not_exists => Some(CREATE),
         Ast::CreateTable(table) if !table.if_not_exists => Some(CREATE),
         Ast::CreateSequence(sequence) if !sequence.if_not_exists => Some(CREATE),
@@ -88,7 +90,7 @@ pub(super) fn missing_guard(ast: &Ast) -> Option<&'static str> {
             AlterTableAction::DropColumn { if_exists: false, .. }
             | AlterTableAction::DropConstraint { if_exists: false, .. } => Some(DROP),
             AlterTableAction::AddConstraint(constraint) if constraint.name.is_some() => {
-                Some("add DROP CONSTRAINT IF EXISTS before it, or run the file in a transaction")
+                Some("add DROP CONSTRAINT IF EXISTS before this statement, or run the file in a transaction")
             }
             _ => None,
         }),

@@ -1,7 +1,6 @@
 //! A migration that stops half way outside a transaction, and cannot be run again.
 
 use super::first_words;
-use super::not_rerunnable::missing_guard;
 use super::retry::run_again;
 use crate::confidence::Assumption;
 use crate::report::Reporter;
@@ -19,7 +18,7 @@ use pgvet_syntax::statement::Statement;
 use std::collections::HashSet;
 
 declare_rule! {
-    /// A statement that may well fail, outside a transaction and after statements that cannot run a second time.
+    /// A statement outside a transaction that may well fail, after statements that cannot run a second time.
     ///
     /// ## Why it matters
     ///
@@ -28,8 +27,8 @@ declare_rule! {
     /// run, such as `ALTER TABLE ... ADD COLUMN`, and so does each later deployment until somebody repairs the database
     /// by hand.
     ///
-    /// Such statements are concurrent builds (timeouts, deadlocks, duplicate keys), checks of existing rows, changes of
-    /// all rows of a table, and waits for a strong lock under `lock_timeout`.
+    /// Statements that may well fail are concurrent builds (timeouts, deadlocks, duplicate keys), checks of existing
+    /// rows, changes of all rows of a table, and waits for a strong lock under `lock_timeout`.
     ///
     /// ## Example
     ///
@@ -44,7 +43,7 @@ declare_rule! {
     /// CREATE INDEX CONCURRENTLY orders_customer_idx ON orders (customer_id);
     /// ```
     ///
-    /// Add the column in a separate migration before this one, which can run in a transaction.
+    /// Add the column in an earlier, separate migration, which can run in a transaction.
     ///
     /// ## When it is not reported
     ///
@@ -163,11 +162,11 @@ fn message(context: &RuleContext<'_>, blocker: &Blocker<'_>) -> String {
 }
 
 fn help(context: &RuleContext<'_>, blocker: &Blocker<'_>) -> String {
-    let guard = match blocker.statement.ast().and_then(missing_guard) {
-        Some(guard) if !guard.contains("transaction") => {
-            format!("; or, at the statement where the next run fails, {guard}")
+    let guard = match blocker.statement.ast() {
+        Some(Ast::CreateIndex(index)) if index.concurrently => {
+            "; or add DROP INDEX CONCURRENTLY IF EXISTS before the statement where the next run fails"
         }
-        _ => String::new(),
+        _ => "",
     };
     let left = match context.ast {
         Ast::CreateIndex(_) => context.effects.index_builds.iter().find(|build| build.concurrently),
@@ -176,11 +175,11 @@ fn help(context: &RuleContext<'_>, blocker: &Blocker<'_>) -> String {
     let again = run_again(context);
     let recovery = match left {
         Some(build) => format!(
-            "drop the invalid index, delete from the file the statements that have already run, and {again}:\n    \
+            "drop the invalid index, undo by hand what the earlier statements have committed, and {again}:\n    \
              DROP INDEX CONCURRENTLY IF EXISTS {};",
             sql_name(context, &build.index)
         ),
-        None => format!("delete from the file the statements that have already run, and {again}"),
+        None => format!("undo by hand what the earlier statements have committed, and {again}"),
     };
     format!("move this statement to a separate migration{guard}. If it has already failed, {recovery}")
 }

@@ -55,7 +55,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         };
         let access = if lock.mode.blocks_reads() { "read or write" } else { "write to" };
         let message = format!(
-            "validating `{constraint}` here extends the {} lock of adding it: nobody can {access} `{}` until all rows are read",
+            "validating `{constraint}` here extends the {} lock of ADD CONSTRAINT: nobody can {access} `{}` until \
+             all rows are read",
             lock.mode.sql(),
             table.name
         );

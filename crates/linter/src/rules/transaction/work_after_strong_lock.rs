@@ -50,12 +50,12 @@ declare_rule! {
     /// - slow statements that block writes to their table themselves, such as a plain `CREATE INDEX` or `SET NOT NULL`:
     ///   the rule about that statement says how to run it outside the transaction
     ///
-    /// It is reported once for each transaction, at the first slow statement.
+    /// Each transaction is reported once, at the first slow statement.
     ///
     /// ## Confidence
     ///
-    /// A finding is `likely`. It is only `possible` if the statement changes rows that an index selects by constants,
-    /// or by values that are known only at run time.
+    /// The confidence is `likely`. It is only `possible` if the statement changes rows that an index selects by
+    /// constants, or by values that are known only at run time.
     "work-after-strong-lock", Transaction, Error,
     {
         sources: &["eugene/E4", "pgls/runningStatementWhileHoldingAccessExclusive", "gitlab/with_lock_retries"],

@@ -60,8 +60,7 @@ impl Executor<'_> {
             return fail("42701", format!("column name \"{}\" conflicts with a system column", new.text), new.range);
         }
         if column.is_none() && relation.known {
-            let reason = format!("column \"{}\" does not exist in \"{}\"", old.text, relation.name);
-            return fail("42703", reason, old.range);
+            return fail("42703", format!("column \"{}\" does not exist", old.text), old.range);
         }
         if column.is_some_and(|column| column.inherited_from > 0) {
             return fail("42P16", format!("cannot rename inherited column \"{}\"", old.text), old.range);

@@ -26,7 +26,7 @@ pub struct Step {
 /// The predicted observation of a run.
 #[derive(Debug)]
 pub struct Prediction {
-    /// The tools that pgvet recognised.
+    /// The tools that pgvet recognized.
     pub tools: Vec<Tool>,
     pub steps: Vec<Step>,
     /// The SQLSTATE of the statement that fails; empty where the tool refuses a file.
