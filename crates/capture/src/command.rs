@@ -45,7 +45,7 @@ impl Place {
     }
 
     /// The variables that programs of PostgreSQL and most frameworks read.
-    fn variables(&self) -> [(&'static str, String); 7] {
+    pub fn variables(&self) -> [(&'static str, String); 7] {
         [
             ("DATABASE_URL", self.url()),
             ("PGHOST", self.host.clone()),

@@ -103,6 +103,8 @@ pub struct Counts {
     pub bookkeeping: usize,
     /// Queries to the system catalogs, and settings of the client.
     pub questions: usize,
+    /// Settings of sessions, which are written where a migration runs under them.
+    pub settings: usize,
     /// BEGIN, COMMIT, savepoints and so on.
     pub transactions: usize,
     /// Statements that differ from another one of the same migration in values alone.
@@ -111,6 +113,8 @@ pub struct Counts {
     pub tolerated: usize,
     /// Statements that a rollback to a savepoint took back.
     pub undone: usize,
+    /// Statements of transactions that were rolled back although the migration went on.
+    pub attempts: usize,
     /// Requests that the server did not run because one before them failed.
     pub skipped: usize,
 }
@@ -192,6 +196,10 @@ impl<'a> Cutter<'a> {
             self.counts.skipped += 1;
             return;
         }
+        if statements.is_empty() {
+            // A comment alone, with which drivers try a connection.
+            self.counts.questions += 1;
+        }
         let controls = statements.iter().any(|one| matches!(one.ast(), Some(Ast::Transaction(_))));
         let transaction = match sent.transaction {
             Some(number) => Some(TransactionId::Explicit(sent.session, number)),
@@ -225,8 +233,14 @@ impl<'a> Cutter<'a> {
             Role::Rows(_) | Role::Bookkeeping => self.counts.bookkeeping += 1,
             Role::Question | Role::ClientSetting => self.counts.questions += 1,
             Role::Setting { .. } | Role::ResetAll if seen.error.is_some() => self.counts.questions += 1,
-            Role::Setting { name, sql } => Rc::make_mut(&mut state.settings).set(name, sql),
-            Role::ResetAll => Rc::make_mut(&mut state.settings).reset(),
+            Role::Setting { name, sql } => {
+                self.counts.settings += 1;
+                Rc::make_mut(&mut state.settings).set(name, sql);
+            }
+            Role::ResetAll => {
+                self.counts.settings += 1;
+                Rc::make_mut(&mut state.settings).reset();
+            }
             Role::Transaction(control) => {
                 self.counts.transactions += 1;
                 self.control(&control, &seen);
@@ -315,10 +329,14 @@ impl<'a> Cutter<'a> {
     }
 
     fn finish(mut self, tool: Option<SmolStr>) -> Capture {
+        for (_, work) in &mut self.work {
+            work.is_rolled_back = work.transaction.is_some_and(|id| self.rolled_back.contains(&id));
+        }
         let pending = std::mem::take(&mut self.pending);
         let is_open = self.migrations.last().is_some_and(|(row, _)| row.order == tools::Row::Before);
         let has_failed = |indexes: &[usize]| {
-            indexes.iter().any(|at| self.work[*at].1.error.is_some() && !self.work[*at].1.is_undone)
+            let mut pending = indexes.iter().map(|at| &self.work[*at].1);
+            pending.any(|work| work.error.is_some() && (!work.is_undone || work.is_rolled_back))
         };
         let mut after = Vec::new();
         let mut unfinished = Vec::new();
@@ -328,9 +346,6 @@ impl<'a> Cutter<'a> {
             unfinished = pending;
         } else {
             after = pending;
-        }
-        for (_, work) in &mut self.work {
-            work.is_rolled_back = work.transaction.is_some_and(|id| self.rolled_back.contains(&id));
         }
         let mut owners: HashMap<TransactionId, Vec<usize>> = HashMap::new();
         let by_work = self.migrations.iter().enumerate().flat_map(|(migration, (_, indexes))| {
@@ -346,6 +361,12 @@ impl<'a> Cutter<'a> {
         let mut migrations = Vec::new();
         for (row, indexes) in std::mem::take(&mut self.migrations) {
             let work: Vec<Work> = indexes.iter().map(|at| self.work[*at].1.clone()).collect();
+            // A transaction that was rolled back without the row is an attempt of the tool.
+            let own = self.rows.iter().filter(|(_, migration)| *migration == migrations.len()).map(|(id, _)| *id);
+            let own: Vec<TransactionId> = own.collect();
+            let is_attempt = |work: &Work| work.is_rolled_back && work.transaction.is_some_and(|id| !own.contains(&id));
+            let (attempts, work): (Vec<Work>, Vec<Work>) = work.into_iter().partition(is_attempt);
+            self.counts.attempts += attempts.len();
             let transaction = kind(&work, |id| owners.get(&id).is_some_and(|own| own.len() > 1));
             self.counts.tolerated += work.iter().filter(|work| work.error.is_some()).count();
             self.counts.undone += work.iter().filter(|work| work.is_undone && work.error.is_none()).count();

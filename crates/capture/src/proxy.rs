@@ -207,7 +207,8 @@ async fn forward(
     let mut messages = Messages::new(is_wanted);
     let mut buffer = vec![0; BUFFER];
     loop {
-        let count = from.read(&mut buffer).await?;
+        // A connection that breaks ends like one that is closed: the other side must learn of it.
+        let count = from.read(&mut buffer).await.unwrap_or(0);
         if count == 0 {
             return to.shutdown().await;
         }

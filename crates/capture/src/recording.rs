@@ -65,6 +65,9 @@ pub struct Refused {
     /// SQLSTATE.
     pub code: String,
     pub message: String,
+    /// Whether it was refused when it was prepared, so that nothing of it ran.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub when_prepared: bool,
 }
 
 /// A value that was sent apart from the statement.

@@ -3,6 +3,7 @@
 use crate::cut::{Capture, Migration};
 use crate::source::{Source, Sources};
 use crate::text::text;
+use crate::tools::Naming;
 use pgvet_workspace::captured::{MANIFEST, Manifest};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -45,12 +46,8 @@ pub fn files(capture: &Capture, sources: &Sources, root: PathBuf) -> Files {
 /// A name for the file, of which nothing but letters, digits and a few signs is taken from the wire.
 fn file_name(migration: &Migration, source: Option<&Source>, taken: &mut BTreeSet<String>) -> String {
     let name = match source {
-        Some(source) if migration.name.len() < LONGEST_NAME && !migration.name.contains('.') => {
-            // A revision alone says nothing to a reader.
-            let file = source.path.rsplit('/').next().unwrap_or(&source.path);
-            let stem = file.split('.').next().unwrap_or(file);
-            if stem.contains(&migration.name) { stem.to_owned() } else { migration.name.clone() }
-        }
+        // A number or revision alone says nothing to a reader, and an extension of a program is misleading.
+        Some(source) if migration.naming != Some(Naming::Django) => source.stem().to_owned(),
         _ if migration.name.is_empty() => "unfinished".to_owned(),
         _ => migration.name.clone(),
     };

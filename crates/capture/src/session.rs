@@ -77,7 +77,7 @@ pub(crate) struct SessionLog {
     /// The number of the transaction that is open, and of the last one.
     transaction: Option<u32>,
     transactions: u32,
-    /// Records since the last ReadyForQuery.
+    /// Records that were answered since the last ReadyForQuery.
     batch: Vec<usize>,
 }
 
@@ -184,7 +184,6 @@ impl SessionLog {
             started: log.started.elapsed(),
             ..Recorded::default()
         });
-        self.batch.push(at);
         at
     }
 
@@ -218,6 +217,7 @@ impl SessionLog {
             Some(Request::Execute(at)) => {
                 let at = *at;
                 self.requests.pop_front();
+                self.batch.extend(at);
                 at
             }
             Some(Request::Query(at)) => Some(*at),
@@ -253,6 +253,8 @@ impl SessionLog {
 
     /// The first of the requests before the next Sync has failed, so the others are not run.
     fn fail_batch(&mut self, log: &mut Log, refused: Refused) {
+        let when_prepared = !matches!(self.requests.front(), Some(Request::Execute(_)));
+        let refused = Refused { when_prepared, ..refused };
         let mut refused = Some(refused);
         let mut unparsed = None;
         while let Some(request) = self.requests.front() {
@@ -260,6 +262,7 @@ impl SessionLog {
                 Request::Sync | Request::Query(_) => break,
                 Request::Execute(Some(at)) => {
                     let at = *at;
+                    self.batch.push(at);
                     match refused.take() {
                         Some(refused) => self.fail(log, at, refused),
                         None => finish(log, at, Outcome::Skipped),
@@ -290,6 +293,7 @@ impl SessionLog {
         while let Some(request) = self.requests.pop_front() {
             match request {
                 Request::Query(at) => {
+                    self.batch.push(at);
                     if log.recording.statements[at].outcome == Outcome::Unanswered {
                         finish(log, at, Outcome::Done);
                     }
@@ -354,3 +358,6 @@ fn refused(message: Message<'_>) -> Refused {
     }
     found
 }
+
+#[cfg(test)]
+mod tests;

@@ -37,7 +37,12 @@ impl Source {
     fn read(root: &Path, path: &Path) -> Option<Self> {
         let text = fs::read_to_string(path).ok()?;
         let shown = path.strip_prefix(root).ok()?.to_string_lossy().replace('\\', "/");
-        Some(Self { path: shown, digest: digest(&text), text: SourceText::new(text) })
+        Some(Self { path: shown, digest: digest(&text), text: SourceText::new(&text) })
+    }
+
+    /// The name of the file without its extension.
+    pub(crate) fn stem(&self) -> &str {
+        stem(Path::new(&self.path))
     }
 
     /// Finds the lines that statements come from, which are asked for in order.

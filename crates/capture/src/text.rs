@@ -129,14 +129,14 @@ fn comment(text: &str) -> String {
 /// `$1 integer, $2 text (12 bytes)`.
 fn parameters(work: &Work) -> String {
     let shown = work.parameters.iter().enumerate().map(|(at, parameter)| {
-        let name = builtin::type_by_oid(parameter.oid).map_or("unknown", |found| found.name);
+        let name = builtin::type_by_oid(parameter.oid).map_or(String::new(), |found| format!("{} ", found.name));
         let value = match (&parameter.value, parameter.length) {
             (Some(value), _) => format!("'{}'", value.replace('\'', "''")),
             (None, None) => "NULL".to_owned(),
             (None, Some(1)) => "1 byte".to_owned(),
             (None, Some(length)) => format!("{length} bytes"),
         };
-        format!("${} {name} ({value})", at + 1)
+        format!("${} {name}({value})", at + 1)
     });
     format!("parameters: {}", shown.collect::<Vec<_>>().join(", "))
 }

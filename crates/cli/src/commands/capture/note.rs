@@ -71,6 +71,7 @@ fn summary(capture: &Capture) -> String {
     let apart = [
         (counts.bookkeeping, "about the tool's own tables"),
         (counts.questions, "queries to the system catalogs and settings of the client"),
+        (counts.settings, "settings of sessions"),
         (counts.transactions, "BEGIN, COMMIT and savepoints"),
         (counts.skipped, "never run"),
     ];
@@ -106,10 +107,10 @@ fn about_statements(args: &CaptureArgs, capture: &Capture) {
         );
     }
     let counts = &capture.counts;
-    if counts.tolerated + counts.undone > 0 {
+    if counts.tolerated + counts.undone + counts.attempts > 0 {
         let refused = plural(counts.tolerated, "refused statement");
-        let undone = plural(counts.undone, "statement");
-        let said = format!("{refused}, and {undone} that a savepoint took back, had no effect and are not checked");
+        let undone = plural(counts.undone + counts.attempts, "statement");
+        let said = format!("{refused} and {undone} that the tool rolled back had no effect and are not checked");
         note(args, &Failure::new(said));
     }
     let loops = loops(capture);
