@@ -80,6 +80,8 @@ pub struct Work {
     pub settings: Rc<SessionSettings>,
     /// How often it was sent, with the same or other values.
     pub times: usize,
+    /// The length of a text that was too long to be kept; 0 for one that is whole.
+    pub cut_from: u64,
     /// All of them together.
     pub took: Duration,
     pub copied: u64,
@@ -200,6 +202,11 @@ impl<'a> Cutter<'a> {
             // A comment alone, with which drivers try a connection.
             self.counts.questions += 1;
         }
+        if sent.cut_from > 0 {
+            let transaction = sent.transaction.map(|number| TransactionId::Explicit(sent.session, number));
+            let seen = Seen { at, sent, text: "", error: sent.error(), transaction, is_only: true };
+            return self.statement(seen, Role::Work);
+        }
         let controls = statements.iter().any(|one| matches!(one.ast(), Some(Ast::Transaction(_))));
         let transaction = match sent.transaction {
             Some(number) => Some(TransactionId::Explicit(sent.session, number)),
@@ -256,6 +263,7 @@ impl<'a> Cutter<'a> {
                     error: seen.error.cloned(),
                     settings: Rc::clone(&state.settings),
                     times: 1,
+                    cut_from: seen.sent.cut_from,
                     took: if seen.is_only { seen.sent.took } else { Duration::ZERO },
                     copied: seen.sent.copied,
                 };
@@ -319,13 +327,11 @@ impl<'a> Cutter<'a> {
 
     /// The migration of a row: some tools write it before and after.
     fn migration(&mut self, row: Row) -> usize {
-        match self.migrations.iter().position(|(known, _)| known.name == row.name) {
-            Some(at) => at,
-            None => {
-                self.migrations.push((row, Vec::new()));
-                self.migrations.len() - 1
-            }
-        }
+        let known = self.migrations.iter().position(|(known, _)| known.name == row.name);
+        known.unwrap_or_else(|| {
+            self.migrations.push((row, Vec::new()));
+            self.migrations.len() - 1
+        })
     }
 
     fn finish(mut self, tool: Option<SmolStr>) -> Capture {
@@ -348,11 +354,11 @@ impl<'a> Cutter<'a> {
             after = pending;
         }
         let mut owners: HashMap<TransactionId, Vec<usize>> = HashMap::new();
-        let by_work = self.migrations.iter().enumerate().flat_map(|(migration, (_, indexes))| {
-            indexes.iter().filter_map(move |at| Some((*at, migration))).collect::<Vec<_>>()
-        });
-        let by_work = by_work.filter_map(|(at, migration)| Some((self.work[at].1.transaction?, migration)));
-        for (id, migration) in by_work.chain(self.rows.iter().copied()) {
+        let owned = |(migration, (_, indexes)): (usize, &(Row, Vec<usize>))| -> Vec<(TransactionId, usize)> {
+            indexes.iter().filter_map(|at| Some((self.work[*at].1.transaction?, migration))).collect()
+        };
+        let by_work: Vec<_> = self.migrations.iter().enumerate().flat_map(owned).collect();
+        for (id, migration) in by_work.into_iter().chain(self.rows.iter().copied()) {
             let own = owners.entry(id).or_default();
             if !own.contains(&migration) {
                 own.push(migration);

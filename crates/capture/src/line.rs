@@ -83,7 +83,8 @@ impl SourceText {
     /// The lines of a word, and what it counts for: one that stands everywhere says little.
     fn weighed(&self, word: &str, weight: f64) -> Option<(&[usize], f64)> {
         let lines = self.words.get(word)?;
-        Some((lines, weight / lines.len() as f64))
+        let count = u32::try_from(lines.len()).map_or(f64::INFINITY, f64::from);
+        Some((lines, weight / count))
     }
 }
 

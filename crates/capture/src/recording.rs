@@ -41,6 +41,9 @@ pub struct Recorded {
     /// How many of the statements of the text were completed.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub completed: u64,
+    /// The length of a text that was too long to be kept whole; 0 for one that is whole.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cut_from: u64,
     /// Bytes of COPY data that the client sent; the data themselves are not recorded.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub copied: u64,

@@ -7,6 +7,8 @@ use crate::recording::{Outcome, Parameter, Recorded, Recording, Refused, Session
 use crate::value::{self, Format};
 use crate::wire::{Message, long, short, string};
 use bytes::BytesMut;
+use pgvet_syntax::statement::parse;
+use pgvet_trace::masked;
 use postgres_protocol::message::backend;
 use std::collections::{HashMap, VecDeque};
 use std::time::Instant;
@@ -55,12 +57,14 @@ struct Text {
     name: String,
     sql: String,
     types: Vec<u32>,
+    cut_from: u64,
 }
 
 /// A prepared statement with values.
 #[derive(Debug, Clone, Default)]
 struct Portal {
     sql: String,
+    cut_from: u64,
     parameters: Vec<Parameter>,
     was_executed: bool,
 }
@@ -77,7 +81,7 @@ pub(crate) struct SessionLog {
     /// The number of the transaction that is open, and of the last one.
     transaction: Option<u32>,
     transactions: u32,
-    /// Records that were answered since the last ReadyForQuery.
+    /// Records that were answered since the last `ReadyForQuery`.
     batch: Vec<usize>,
 }
 
@@ -99,13 +103,14 @@ impl SessionLog {
             b'Q' => {
                 let sql = string(&mut body);
                 let at = self.record(log, sql, Vec::new());
+                log.recording.statements[at].cut_from = message.cut_from();
                 self.requests.push_back(Request::Query(at));
             }
             b'P' => {
                 let (name, sql) = (string(&mut body), string(&mut body));
                 let count = short(&mut body);
-                let types = (0..count).map_while(|_| long(&mut body)).map(|oid| oid as u32).collect();
-                let text = Text { name: name.clone(), sql, types };
+                let types = (0..count).map_while(|_| long(&mut body)).map(i32::cast_unsigned).collect();
+                let text = Text { name: name.clone(), sql, types, cut_from: message.cut_from() };
                 self.prepared.insert(name, text.clone());
                 self.requests.push_back(Request::Parse(text));
             }
@@ -162,16 +167,21 @@ impl SessionLog {
             let value = length.filter(|_| keep).and_then(|_| value::shown(value, oid, format));
             parameters.push(Parameter { oid, length, value });
         }
-        self.portals.insert(portal, Portal { sql: text.sql.clone(), parameters, was_executed: false });
+        self.portals
+            .insert(portal, Portal { sql: text.sql.clone(), cut_from: text.cut_from, parameters, was_executed: false });
     }
 
     fn execute(&mut self, log: &mut Log, portal: &str) {
         let known = self.portals.get_mut(portal).filter(|portal| !portal.was_executed);
         let at = known.map(|portal| {
             portal.was_executed = true;
-            (portal.sql.clone(), portal.parameters.clone())
+            (portal.sql.clone(), portal.parameters.clone(), portal.cut_from)
         });
-        let at = at.map(|(sql, parameters)| self.record(log, sql, parameters));
+        let at = at.map(|(sql, parameters, cut_from)| {
+            let at = self.record(log, sql, parameters);
+            log.recording.statements[at].cut_from = cut_from;
+            at
+        });
         self.requests.push_back(Request::Execute(at));
     }
 
@@ -179,7 +189,7 @@ impl SessionLog {
         let at = log.recording.statements.len();
         log.recording.statements.push(Recorded {
             session: self.number,
-            sql,
+            sql: without_secrets(sql),
             parameters,
             started: log.started.elapsed(),
             ..Recorded::default()
@@ -209,7 +219,7 @@ impl SessionLog {
         let text = self.described.as_ref().and_then(|name| self.prepared.get_mut(name));
         let Some(text) = text else { return };
         let count = short(&mut body);
-        text.types = (0..count).map_while(|_| long(&mut body)).map(|oid| oid as u32).collect();
+        text.types = (0..count).map_while(|_| long(&mut body)).map(i32::cast_unsigned).collect();
     }
 
     fn completed(&mut self, log: &mut Log, message: Message<'_>) {
@@ -335,6 +345,14 @@ fn finish(log: &mut Log, at: usize, outcome: Outcome) {
     if statement.error().is_none() {
         statement.outcome = outcome;
     }
+}
+
+/// The statement without its passwords. Words that only look like one stay, where the statement would be broken without
+/// them: `SET password = other`.
+fn without_secrets(sql: String) -> String {
+    let masked = masked(&sql);
+    let is_whole = |text: &str| parse(text).iter().all(|statement| statement.ast().is_some());
+    if masked != sql && (is_whole(&masked) || !is_whole(&sql)) { masked } else { sql }
 }
 
 /// The error that a message holds.

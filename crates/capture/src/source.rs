@@ -4,7 +4,7 @@ use crate::cut::{Capture, Migration};
 use crate::line::{Lines, SourceText};
 use crate::tools::Naming;
 use ignore::WalkBuilder;
-use pgvet_workspace::captured::digest;
+use pgvet_workspace::captured::{MANIFEST, digest};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ const PACKAGES: &[&str] = &["node_modules", "site-packages", "dist-packages", "v
 /// Larger files are no migrations.
 const MAX_BYTES: u64 = 4 << 20;
 
-/// Files that are looked at; a project with more names its folder.
+/// Maximum number of files that are looked at.
 const MAX_FILES: usize = 100_000;
 
 /// A file that a migration comes from.
@@ -59,12 +59,13 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// Lists the files below a folder; what git ignores and what packages bring along is left aside.
+    /// Lists the files below a folder, except what git ignores, what packages bring along, and earlier captures.
     pub fn of(root: &Path) -> Self {
         let is_own = |entry: &ignore::DirEntry| {
             let name = entry.file_name().to_string_lossy();
+            let has = |name: &str| entry.path().join(name).exists();
             !(entry.file_type().is_some_and(|kind| kind.is_dir()) && PACKAGES.contains(&&*name))
-                && !(entry.depth() > 0 && entry.path().join("pyvenv.cfg").exists())
+                && !(entry.depth() > 0 && (has("pyvenv.cfg") || has(MANIFEST)))
         };
         let walk = WalkBuilder::new(root).require_git(false).filter_entry(is_own).sort_by_file_path(Path::cmp).build();
         let is_source = |path: &Path| {
@@ -228,6 +229,7 @@ mod tests {
     fn packages_and_other_files_are_no_sources() {
         for (path, text, name, naming) in [
             (".venv/pyvenv.cfg", "", "auth.0001_initial", Naming::Django),
+            ("captured/pgvet-capture.json", "", "pgvet-capture.json", Naming::File),
             ("node_modules/x/migrations/2_note.js", "", "2_note.js", Naming::File),
             ("alembic/versions/x.py", "down_revision = 'ab12'", "ab12", Naming::Revision),
             ("src/note.ts", "new Note1700000000000()", "Note1700000000000", Naming::Class),

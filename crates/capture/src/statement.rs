@@ -139,7 +139,7 @@ fn named(table: &MigrationTable, value: impl Fn(&SmolStr) -> Option<String>) -> 
     let parts: Option<Vec<String>> = table.columns.iter().map(value).collect();
     let name = parts?.join(".");
     // goose notes that its table exists.
-    let is_migration = !name.is_empty() && !(table.naming == Naming::Version && name == "0");
+    let is_migration = !name.is_empty() && (table.naming != Naming::Version || name != "0");
     is_migration.then(|| Row { tool: table.tool.clone(), name, naming: table.naming, order: table.row })
 }
 
@@ -167,7 +167,7 @@ fn concerns_only_own(ast: &Ast, tables: &Tables) -> bool {
         Ast::Comment(comment) => is_own(&comment.object),
         Ast::Drop(drop) => drop.objects.iter().all(|object| is_own(object.on.as_ref().unwrap_or(&object.name))),
         Ast::Delete(delete) => is_own(&delete.table.name),
-        Ast::Copy(copy) => copy.table.as_ref().is_some_and(|table| is_own(table)),
+        Ast::Copy(copy) => copy.table.as_ref().is_some_and(is_own),
         _ => false,
     }
 }

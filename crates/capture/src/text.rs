@@ -44,8 +44,8 @@ impl Writer<'_> {
             self.close(text);
         }
         let settings = work.settings.after(&self.settings);
-        for setting in &settings {
-            *text += &format!("{setting};\n");
+        for setting in settings {
+            text.extend([setting.as_str(), ";\n"]);
         }
         self.settings.clone_from(&work.settings);
         if self.session.is_some_and(|session| session != work.session) {
@@ -81,6 +81,10 @@ fn statement(work: &Work, is_complete: bool) -> String {
     }
     if !work.parameters.is_empty() {
         note(&parameters(work));
+    }
+    if work.cut_from > 0 {
+        note(&format!("a statement of {} bytes, which is too long to be recorded", work.cut_from));
+        return text;
     }
     if work.copied > 0 {
         note(&format!("{} bytes of data are not recorded", work.copied));

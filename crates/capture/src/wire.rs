@@ -20,6 +20,13 @@ pub(crate) struct Message<'a> {
     pub(crate) length: usize,
 }
 
+impl Message<'_> {
+    /// The length of the body if it is not kept whole; 0 if it is.
+    pub(crate) fn cut_from(&self) -> u64 {
+        if self.body.len() < self.length { self.length as u64 } else { 0 }
+    }
+}
+
 /// Cuts a stream into messages. What is forwarded does not wait for it.
 #[derive(Debug)]
 pub(crate) struct Messages {
@@ -121,7 +128,10 @@ mod tests {
     #[test]
     fn strings_end_with_nul_or_with_the_message() {
         let mut bytes = &b"a\0b"[..];
-        assert_eq!((string(&mut bytes), string(&mut bytes), string(&mut bytes)), ("a".into(), "b".into(), "".into()));
+        assert_eq!(
+            (string(&mut bytes), string(&mut bytes), string(&mut bytes)),
+            ("a".into(), "b".into(), String::new())
+        );
         assert_eq!((short(&mut bytes), long(&mut bytes)), (0, None));
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! `INSTA_UPDATE=always` writes `captured` and `findings.txt` again.
 
+#![expect(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]
+
 use pgvet_capture::{Capture, Recording, Sources, Tables, cut, files};
 use pgvet_linter::diagnostic::Diagnostic;
 use pgvet_workspace::captured::{self, MANIFEST};

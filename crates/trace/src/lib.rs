@@ -50,6 +50,7 @@ pub use resources::Limits;
 pub use rows::RowTarget;
 pub use runtime::{block_on, unless_interrupted};
 pub use script::Variables;
+pub use secret::masked;
 pub use settings::Settings;
 pub use snapshot::snapshot;
 pub use trace::{Event, run};

@@ -49,7 +49,7 @@ fn bind(name: &str, values: &[Option<&str>]) -> Vec<u8> {
     let mut body = [b"\0", name.as_bytes(), b"\0\0\0"].concat();
     body.extend((values.len() as u16).to_be_bytes());
     for value in values {
-        body.extend(value.map_or(-1, |value| value.len() as i32).to_be_bytes());
+        body.extend(value.map_or(-1, |value| i32::try_from(value.len()).unwrap()).to_be_bytes());
         body.extend(value.unwrap_or_default().as_bytes());
     }
     body.extend([0, 0]);
@@ -203,6 +203,19 @@ fn copied_data_are_counted_and_not_kept() {
     let statement = &played.log.recording.statements[0];
     assert_eq!((statement.copied, &statement.outcome), (12, &Outcome::Done));
     assert!(!played.log.recording.to_lines().contains("secret"));
+}
+
+#[test]
+fn passwords_are_not_recorded() {
+    for (sql, expected) in [
+        ("CREATE ROLE app PASSWORD 'hunter2'", "CREATE ROLE app PASSWORD '***'"),
+        ("UPDATE users SET password = old_password", "UPDATE users SET password = old_password"),
+        ("SELECT dblink_connect('host=h password=hunter2')", "SELECT dblink_connect('host=h password=***')"),
+    ] {
+        let mut played = Played::new();
+        played.client(&[query(sql)]).server(&[complete("CREATE ROLE"), ready(b'I')]);
+        assert_eq!(played.seen()[0].0, expected);
+    }
 }
 
 #[test]

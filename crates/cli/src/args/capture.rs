@@ -22,7 +22,7 @@ const AFTER: &str = "Exit status: that of the command if it fails; else 0 no fin
 
 /// Runs the migrations of a framework on a private server, and checks the SQL that they send.
 ///
-/// The command finds the database in DATABASE_URL, PGHOST, PGPORT, PGUSER, PGPASSWORD and PGDATABASE. Where it reads other
+/// The command finds the database in `DATABASE_URL`, PGHOST, PGPORT, PGUSER, PGPASSWORD and PGDATABASE. Where it reads other
 /// variables, give them with --env. A command that ignores all of them migrates the database of its own settings: pgvet
 /// cannot keep it from doing so.
 #[derive(Debug, Args)]

@@ -97,11 +97,12 @@ const TITLE: &str =
 impl Header {
     /// The comments as text.
     pub fn to_text(&self) -> String {
-        let mut text = format!("{TITLE}\n-- name: {}\n", one_line(&self.name));
-        if let Some((source, digest)) = &self.source {
-            text += &format!("-- source: {}\n-- digest: {digest}\n", one_line(source));
-        }
-        text + &format!("-- transaction: {}\n\n", self.transaction.name())
+        let source = self.source.as_ref().map(|(source, digest)| {
+            let source = one_line(source);
+            format!("-- source: {source}\n-- digest: {digest}\n")
+        });
+        let (name, source) = (one_line(&self.name), source.unwrap_or_default());
+        format!("{TITLE}\n-- name: {name}\n{source}-- transaction: {}\n\n", self.transaction.name())
     }
 
     fn of(text: &str) -> Self {
@@ -284,7 +285,11 @@ mod tests {
             assert_eq!(Header::of(&header.to_text()), header);
         }
         let hostile = Header { name: "a\n; DROP TABLE t; --\u{1b}[2J".to_owned(), ..Header::default() };
-        assert!(hostile.to_text().lines().all(|line| line.starts_with("-- ")), "{}", hostile.to_text());
+        let text = hostile.to_text();
+        assert!(
+            text.lines().all(|line| line.is_empty() || line.starts_with("-- ")) && !text.contains('\u{1b}'),
+            "{text}"
+        );
     }
 
     #[test]

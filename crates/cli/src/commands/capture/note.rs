@@ -106,6 +106,13 @@ fn about_statements(args: &CaptureArgs, capture: &Capture) {
             &Failure::new(format!("{count} after the last migration belong to none and are not checked: {first}")),
         );
     }
+    let too_long =
+        capture.migrations.iter().flat_map(|migration| &migration.work).filter(|work| work.cut_from > 0).count();
+    if too_long > 0 {
+        let said =
+            format!("{} longer than 16 MiB, which are not recorded and not checked", plural(too_long, "statement"));
+        note(args, &Failure::new(said));
+    }
     let counts = &capture.counts;
     if counts.tolerated + counts.undone + counts.attempts > 0 {
         let refused = plural(counts.tolerated, "refused statement");

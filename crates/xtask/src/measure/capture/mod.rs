@@ -82,11 +82,10 @@ fn measure(sample: &Sample, server: &mut Logged, arguments: &Arguments) -> Resul
         alone,
         proxied
     );
-    for text in only_recorded.iter().map(|text| format!("  only recorded: {text}")) {
-        line += &format!("{text}\n");
-    }
-    for text in only_logged.iter().map(|text| format!("  only in the log: {text}")) {
-        line += &format!("{text}\n");
+    for (list, texts) in [("only recorded", only_recorded), ("only in the log", only_logged)] {
+        for text in texts {
+            let _ = writeln!(line, "  {list}: {text}");
+        }
     }
     Ok(line)
 }
