@@ -1,4 +1,4 @@
-//! The command: where it is told that the database is.
+//! The command, and how it learns where the database is.
 
 use pgvet_trace::Error;
 use std::ffi::{OsStr, OsString};

@@ -5,7 +5,7 @@ use pgvet_model::builtin::{self, Volatility};
 use pgvet_syntax::ast::{Ast, ExprKind, FunctionCall, Part, QueryBody, RelationRef};
 use std::collections::BTreeSet;
 
-/// Functions of PostgreSQL that count as volatile although they leave everything as it is, and locks by which tools keep
+/// Functions of PostgreSQL that are volatile although they leave everything as it is, and locks by which tools keep
 /// each other out.
 const HARMLESS: &[&str] = &[
     "pg_advisory_lock",

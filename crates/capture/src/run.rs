@@ -21,7 +21,7 @@ pub struct Request<'a> {
     pub command: &'a [OsString],
     /// Further variables of its environment, as templates.
     pub variables: &'a [(String, String)],
-    /// The password that the command is told.
+    /// The password in the address that the command gets.
     pub password: &'a str,
     /// For which statements the values of parameters are kept.
     pub keep_values: Box<dyn Fn(&str) -> bool>,

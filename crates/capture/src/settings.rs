@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reset_leads_back_to_the_settings_of_the_connection() {
+    fn a_reset_restores_the_settings_of_the_connection() {
         let mut settings = SessionSettings::at_start(&parameters(&[("lock_timeout", "5s")]));
         let start = settings.clone();
         settings.set("lock_timeout".into(), Some("SET lock_timeout = 0".to_owned()));

@@ -18,7 +18,7 @@ const EXTENSIONS: &[&str] = &[
 /// Folders in which packages lie that are not the project's own.
 const PACKAGES: &[&str] = &["node_modules", "site-packages", "dist-packages", "vendor", "target", "__pycache__"];
 
-/// Larger files are no migrations.
+/// Maximum size of a file that can be a migration.
 const MAX_BYTES: u64 = 4 << 20;
 
 /// Maximum number of files that are looked at.

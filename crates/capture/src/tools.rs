@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn tools_that_share_a_table_are_told_apart_by_columns() {
+    fn columns_distinguish_tools_that_share_a_table() {
         for (table, columns, expected) in [
             ("migrations", &["timestamp", "name"][..], Some("typeorm")),
             ("migrations", &["migration", "batch"], Some("laravel")),

@@ -145,7 +145,7 @@ fn a_command_that_fails_half_way_is_checked_as_far_as_it_came() {
 }
 
 #[test]
-fn a_command_that_connects_elsewhere_is_told_so() {
+fn a_command_that_connects_elsewhere_is_reported() {
     let Some(folder) = folder(&FILES) else { return };
     let said = folder.run(&["capture", "--", "true"]);
     assert!(said.starts_with("exit 2\n"), "{said}");

@@ -13,7 +13,7 @@ use pgvet_workspace::create_report;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// The password that the command is told; the private server asks for none.
+/// The password in the address that the command gets; the private server asks for none.
 const PASSWORD: &str = "pgvet";
 
 pub(crate) fn run(args: &CaptureArgs, out: &mut dyn Write) -> Result<ExitStatus, Failure> {
