@@ -1,11 +1,13 @@
 //! The arguments of every command.
 
+mod capture;
 mod check;
 mod input;
 pub(crate) mod names;
 mod output;
 mod rules;
 
+pub(crate) use capture::CaptureArgs;
 pub(crate) use check::{BaselineFileArgs, CacheArgs, CheckArgs, FailOn};
 pub(crate) use input::InputArgs;
 pub(crate) use output::{Format, Output};
@@ -51,6 +53,8 @@ pub(crate) enum Command {
     Config(ConfigArgs),
     /// Run migrations on a real server and measure what they lock, rewrite and write.
     Trace(Box<TraceArgs>),
+    /// Run the migrations of a framework on a private server, and check the SQL that they send.
+    Capture(Box<CaptureArgs>),
     /// Serve an editor: findings while the migration is being written.
     Lsp(LspArgs),
     /// Serve a coding assistant: the Model Context Protocol on standard input and output.

@@ -12,18 +12,38 @@ use std::process::ExitCode;
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ExitStatus {
-    Clean = 0,
+    Clean,
     /// There is a finding at or above `--fail-on`.
-    Findings = 1,
+    Findings,
     /// Something that was asked for was not checked.
-    NotChecked = 2,
+    NotChecked,
     /// `trace --strict-model`: a statement behaves differently from the prediction.
-    ModelDiffers = 3,
+    ModelDiffers,
+    /// `capture`: the command failed with this status.
+    OfCommand(u8),
+}
+
+impl ExitStatus {
+    /// The status of a command that failed; as in shells, 128 and the signal that ended it.
+    pub(crate) fn of_command(status: std::process::ExitStatus) -> Option<Self> {
+        use std::os::unix::process::ExitStatusExt;
+        if status.success() {
+            return None;
+        }
+        let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
+        Some(Self::OfCommand(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)))
+    }
 }
 
 impl From<ExitStatus> for ExitCode {
     fn from(status: ExitStatus) -> Self {
-        Self::from(status as u8)
+        Self::from(match status {
+            ExitStatus::Clean => 0,
+            ExitStatus::Findings => 1,
+            ExitStatus::NotChecked => 2,
+            ExitStatus::ModelDiffers => 3,
+            ExitStatus::OfCommand(status) => status,
+        })
     }
 }
 

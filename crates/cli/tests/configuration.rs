@@ -355,7 +355,7 @@ fn init_says_what_to_do_without_migrations_in_sql() {
     Wrote pgvet.toml.
     No migrations in SQL were found below this folder.
       - If they are in a folder with another name, name it in [migrations] paths.
-      - If a framework generates the SQL, check what it prints: `COMMAND | pgvet check -`.
+      - If migrations are programs, check what they send: `pgvet capture -- COMMAND`.
       - A dump of the current schema, such as db/structure.sql, goes into [migrations] schema.
     ");
     let text = fs::read_to_string(folder.path().join("pgvet.toml")).unwrap();
@@ -504,7 +504,7 @@ fn a_program_is_not_read_as_sql() {
     let folder = folder(&[("manage.py", ""), ("shop/migrations/0001_initial.py", "import x  # y\n")]);
     let said = folder.run(&["check", "shop/migrations/0001_initial.py"]);
     assert!(said.starts_with("exit 2") && said.contains("is a program in Python and not SQL"), "{said}");
-    assert!(said.contains("| pgvet check -`"), "{said}");
+    assert!(said.contains("`pgvet capture -- python manage.py migrate`"), "{said}");
 }
 
 #[test]

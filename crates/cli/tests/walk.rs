@@ -170,10 +170,10 @@ fn in_a_project_without_sql_files_the_error_says_how_to_print_them() {
     exit 2
     --- stderr
     error: `.` has no SQL files to check
-      help: this is a Django project, whose migrations are not SQL files; check the SQL that they run: `python manage.py sqlmigrate APP MIGRATION | pgvet check -` (names one migration)
+      help: this is a Django project, whose migrations are not SQL files; run them on a private server and check the SQL that they send: `pgvet capture -- python manage.py migrate` (the settings must read DATABASE_URL or PGHOST and PGPORT; --env sets other variables)
     ");
     assert!(folder.run(&["init", "--print"]).starts_with("exit 0"));
-    assert!(folder.run(&["init"]).contains("sqlmigrate APP MIGRATION | pgvet check -"));
+    assert!(folder.run(&["init"]).contains("pgvet capture -- python manage.py migrate"));
 }
 
 #[test]

@@ -55,6 +55,11 @@ impl Address {
         address
     }
 
+    /// Where the server is, and who asks.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
     pub fn database_name(&self) -> &str {
         self.config.get_dbname().unwrap_or_default()
     }

@@ -10,14 +10,22 @@ pub struct Error {
 }
 
 impl Error {
-    pub(crate) fn new(message: impl Into<String>) -> Self {
+    /// A message without a next step.
+    pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), help: None }
     }
 
+    /// Adds the next step.
     #[must_use]
-    pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
+    pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
+    }
+
+    /// Adds what else went wrong, which explains it.
+    #[must_use]
+    pub fn with(self, trouble: &str) -> Self {
+        Self::new(format!("{}; {trouble}", self.message))
     }
 
     /// Whether a connection fails because no password is given.

@@ -1,6 +1,6 @@
 //! Runs migrations on real servers and measures what they do.
 //!
-//! The only crate that talks to PostgreSQL. [`server`] also serves the tests of other crates.
+//! The crate that talks to PostgreSQL. [`server`] also serves the tests of other crates.
 
 mod address;
 mod calibrate;
@@ -50,7 +50,9 @@ pub use precheck::{Answer, precheck};
 pub use progress::Progress;
 pub use resources::Limits;
 pub use rows::RowTarget;
+pub use runtime::{block_on, unless_interrupted};
 pub use script::Variables;
+pub use secret::masked;
 pub use settings::Settings;
 pub use snapshot::snapshot;
 pub use trace::{Event, run};

@@ -5,12 +5,12 @@ use std::future::Future;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Runs work to its end.
-pub(crate) fn block_on<T>(work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+pub fn block_on<T>(work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
     tokio::task::LocalSet::new().block_on(&runtime()?, work)
 }
 
 /// The outcome of work, or an error as soon as the user interrupts it.
-pub(crate) async fn unless_interrupted<T>(work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+pub async fn unless_interrupted<T>(work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
     let mut interruption = Interruption::listen()?;
     tokio::select! {
         biased;

@@ -5,7 +5,7 @@ const MASK: &str = "***";
 
 /// The statement without its passwords: `PASSWORD 'x'`, `OPTIONS (password 'x')`, `password=x` of a connection string and
 /// `postgres://user:x@host`. Code in strings is searched as well, so that too much is masked rather than too little.
-pub(crate) fn masked(sql: &str) -> String {
+pub fn masked(sql: &str) -> String {
     let mut shown = String::with_capacity(sql.len());
     let mut rest = sql;
     while let Some((start, end)) = next(rest) {

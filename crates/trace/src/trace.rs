@@ -49,7 +49,7 @@ pub fn run(
         let work = unless_interrupted(Box::pin(trace(migrations, provider, settings, tell)));
         let result = settings.limits.hold(work).await;
         let result = result.map_err(|error| match provider.trouble() {
-            Some(trouble) => Error::new(format!("{}; {trouble}", error.message)),
+            Some(trouble) => error.with(&trouble),
             None => error,
         });
         let destroyed = provider.destroy().await;

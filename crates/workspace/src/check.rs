@@ -248,6 +248,10 @@ fn put_on_disk(diagnostic: &mut Diagnostic, files: &[&ProjectFile]) {
     let file = files[diagnostic.file as usize];
     diagnostic.range = file.on_disk(diagnostic.range);
     diagnostic.statement = file.on_disk(diagnostic.statement);
+    if file.origin.is_some() {
+        // The source would have to be changed.
+        diagnostic.fixes.clear();
+    }
     // A change of a value would have to be made in the configuration.
     let holds_value = |range| file.original.as_ref().is_some_and(|original| original.substitution.holds_value(range));
     // Nor may a fix write a value where the file has the placeholder.

@@ -1,4 +1,4 @@
-//! Frameworks whose migrations are programs: how their SQL is printed, so that it can be checked.
+//! Frameworks whose migrations are programs: how their SQL is captured, so that it can be checked.
 
 use crate::config::absolute;
 use crate::read;
@@ -121,52 +121,44 @@ impl Framework {
         }
     }
 
-    /// Returns the command that prints or captures the SQL of its migrations.
+    /// Returns the command that captures what its migrations send.
     ///
-    /// Sources: Django 5.2, `sqlmigrate`; Alembic 1.16, "Generating SQL Scripts"; Rails 8.0, `DatabaseTasks.migrate`
-    /// and "Active Support Instrumentation"; `TypeORM` 0.3, "Using CLI"; Knex 3.1, "Debugging"; sequelize-cli 6.6,
-    /// `src/core/migrator.js`; EF Core 9, "Applying Migrations"; `ecto_sql` 3.12, `mix ecto.migrate`; Laravel 12,
-    /// "Migrations".
+    /// Sources: Django 5.2, `migrate`; Alembic 1.16, "Multiple Heads"; Rails 8.0, "Configuring a Database"; `TypeORM` 0.3,
+    /// "Using CLI"; Knex 3.1, "Migration CLI"; sequelize-cli 6.6, `src/helpers/config-helper.js`; EF Core 9,
+    /// `dotnet ef database update`; `ecto_sql` 3.12, `mix ecto.migrate`; Laravel 12, "Configuration Using URLs".
     pub fn command(self) -> &'static str {
         match self {
-            Self::Django => "python manage.py sqlmigrate APP MIGRATION | pgvet check -",
-            Self::Alembic => "alembic upgrade head --sql | pgvet check -",
-            Self::Rails => {
-                "VERBOSE=false bin/rails runner 'ActiveSupport::Notifications.subscribe(\"sql.active_record\") { |event| \
-                 puts event.payload[:sql] + \";\" unless event.payload[:name] == \"SCHEMA\" }; \
-                 ActiveRecord::Tasks::DatabaseTasks.migrate' | pgvet check -"
+            Self::Django => "pgvet capture -- python manage.py migrate",
+            Self::Alembic => "pgvet capture -- alembic upgrade heads",
+            Self::Rails => "pgvet capture -- bin/rails db:migrate",
+            Self::TypeOrm => "pgvet capture -- npx typeorm migration:run -d src/data-source.js",
+            Self::Knex => "pgvet capture -- npx knex migrate:latest",
+            Self::Sequelize => "pgvet capture -- npx sequelize-cli db:migrate --url {url}",
+            Self::EfCore => {
+                "pgvet capture -- dotnet ef database update --connection \
+                 'Host={host};Port={port};Username={user};Password={password};Database={database}'"
             }
-            Self::TypeOrm => "npx typeorm schema:log --dataSource src/data-source.ts",
-            Self::Knex => "DEBUG=knex:query npx knex migrate:latest",
-            Self::Sequelize => "npx sequelize-cli db:migrate",
-            Self::EfCore => "dotnet ef migrations script --output migrations.sql && pgvet check migrations.sql",
-            Self::Ecto => "mix ecto.migrate --log-migrations-sql",
-            Self::Laravel => "php artisan migrate --pretend",
+            Self::Ecto => "pgvet capture -- mix ecto.migrate",
+            Self::Laravel => "pgvet capture --env DB_CONNECTION=pgsql --env DB_URL={url} -- php artisan migrate",
         }
     }
 
-    /// A note about the command, as the end of a sentence.
+    /// How the command finds the private server, as the end of a sentence.
     fn note(self) -> &'static str {
         match self {
-            Self::Django => "names one migration",
-            Self::Alembic => "prints all migrations; `BASE:HEAD` in place of `head` prints those after BASE",
-            Self::Rails => "runs the pending migrations on the development database",
-            Self::TypeOrm => "prints what the entities change; save the statements as a .sql file",
-            Self::Knex | Self::Ecto => {
-                "runs the pending migrations and prints each statement; save them as a .sql file"
+            Self::Sequelize | Self::EfCore | Self::Laravel => "pgvet replaces the words in braces",
+            Self::Rails => "Rails reads DATABASE_URL",
+            Self::Django | Self::Alembic | Self::TypeOrm | Self::Knex | Self::Ecto => {
+                "the settings must read DATABASE_URL or PGHOST and PGPORT; --env sets other variables"
             }
-            Self::Sequelize => {
-                "prints each statement if the configuration sets `logging: console.log`; save them as a .sql file"
-            }
-            Self::EfCore => "writes all migrations; `FROM` after `script` starts after that one",
-            Self::Laravel => "prints the pending migrations without running them; save them as a .sql file",
         }
     }
 
     /// Returns the next step for a project without migrations in SQL.
     pub fn help(self) -> String {
         format!(
-            "this is {} {} project, whose migrations are not SQL files; check the SQL that they run: `{}` ({})",
+            "this is {} {} project, whose migrations are not SQL files; run them on a private server and check the SQL that \
+             they send: `{}` ({})",
             if self.name().starts_with(['A', 'E']) { "an" } else { "a" },
             self.name(),
             self.command(),

@@ -45,6 +45,7 @@ pub use check::Observe;
 pub use fingerprint::fingerprints;
 pub use git::ChangeSelection;
 pub use known_order::UnknownOrder;
+pub use layout::captured;
 pub use layout::{Layout, Section, Sequence, Sign, Tool, WrittenFile, newer, sequence};
 pub use open::{Histories, OpenFile, OpenStatement};
 pub use plan::{Database, skipped_by_reason};

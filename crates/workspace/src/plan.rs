@@ -394,7 +394,7 @@ fn say_who_named(problem: &mut Problem) {
 }
 
 /// Help for a migration that is a program.
-const SQL_OF_PROGRAM: &str = "check the SQL that it runs: `COMMAND | pgvet check -`";
+const SQL_OF_PROGRAM: &str = "check the SQL that it sends: `pgvet capture -- COMMAND`";
 
 /// The files of one path of the request.
 #[derive(Default)]

@@ -5,6 +5,7 @@ use crate::config::{Config, ConfigError, ConfigSource, Patterns, absolute};
 use crate::git::ChangeSelection;
 use crate::history::{self, Past};
 use crate::known_order::{self, UnknownOrder};
+use crate::layout::captured::Origin;
 use crate::layout::{self, Folders, Layout, Section, Sign, Tool};
 use crate::placeholders::{Substitution, substitute};
 use crate::plan::{Database, Plan, Source, nothing_found};
@@ -20,7 +21,7 @@ use pgvet_model::incident::Incident;
 use pgvet_model::migration::{Direction, Migration};
 use pgvet_model::predict::{self, StatementEffects};
 use pgvet_model::runner::Runner;
-use pgvet_syntax::source::{SourceFile, TextRange};
+use pgvet_syntax::source::{Position, SourceFile, TextRange};
 use pgvet_syntax::statement::{self, ParsedFile};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -89,6 +90,8 @@ pub struct ProjectFile {
     /// What git says about it, and what has happened to it since databases have applied migrations.
     pub(crate) past: Past,
     pub(crate) incidents: Vec<Incident>,
+    /// Where a captured migration comes from.
+    pub origin: Option<Origin>,
     /// The original text, if placeholders were replaced before it was parsed.
     pub(crate) original: Option<Box<Original>>,
 }
@@ -143,7 +146,7 @@ impl Project {
             let found = source.found;
             let file = load_file(source, folders, texts, request.allow_empty, parse);
             let file = file.map(|file| {
-                let purpose = found.then(|| Purpose::of(&file));
+                let purpose = (found && file.origin.is_none()).then(|| Purpose::of(&file));
                 (file, purpose)
             });
             progress(done.fetch_add(1, Ordering::Relaxed) + 1, all);
@@ -157,6 +160,7 @@ impl Project {
             }
         }
         let (mut files, foreign) = purpose::exclude(files, folders);
+        problems.extend(files.iter().filter_map(|file| file.origin.as_ref()?.stale.clone()));
         known_order::compare_tools(&mut files, &databases);
         history::compare_versions(&mut files);
         // A hook gets notes about the files that it names only.
@@ -276,6 +280,13 @@ impl ProjectFile {
         self.layout.sections.iter().any(|section| section.direction == Direction::Up)
     }
 
+    /// How the program that runs it goes on.
+    fn runner(&self) -> Runner {
+        let runner = self.layout.runner();
+        let is_shared = self.origin.as_ref().is_some_and(|origin| origin.is_shared);
+        Runner { one_transaction: runner.one_transaction || is_shared, ..runner }
+    }
+
     /// Whether it only stands for a migration whose file is gone.
     pub fn is_removed(&self) -> bool {
         self.past.removed.is_some()
@@ -291,6 +302,29 @@ impl ProjectFile {
     /// The file as it is on disk: findings are about this text.
     pub fn shown(&self) -> &SourceFile {
         self.original.as_ref().map_or(&self.parsed.source, |original| &original.file)
+    }
+
+    /// The path to name to a person: of a captured migration, that of its source.
+    pub fn named(&self) -> &str {
+        let source = self.origin.as_ref().and_then(|origin| origin.source.as_deref());
+        source.unwrap_or(&self.shown().path)
+    }
+
+    /// Where a range begins and ends in the file of [`Self::named`].
+    pub fn positions(&self, range: TextRange) -> (Position, Position) {
+        match self.origin.as_ref().filter(|origin| origin.source.is_some()) {
+            Some(origin) => {
+                let start = Position { line: origin.line(range) as u32, column: 1, offset: 0 };
+                (start, start)
+            }
+            None => (self.shown().position(range.start), self.shown().position(range.end)),
+        }
+    }
+
+    /// The file that a person changes: of a captured migration, its source.
+    fn own_path(&self) -> PathBuf {
+        let source = self.origin.as_ref().and_then(|origin| origin.source.as_ref());
+        absolute(source.map_or(self.path.as_path(), Path::new))
     }
 
     /// Whether placeholders were replaced by the values of the configuration.
@@ -315,14 +349,14 @@ impl ProjectFile {
 
     /// Its path from the top of its repository; `None` if it is in none.
     pub fn repository_path(&self) -> Option<String> {
-        let path = absolute(&self.path);
+        let path = self.own_path();
         let mut repositories = Repositories::default();
         let root = repositories.around(path.parent()?)?;
         path.strip_prefix(root).ok().map(display)
     }
 
     pub(crate) fn stable_path_in(&self, repositories: &mut Repositories) -> String {
-        let path = absolute(&self.path);
+        let path = self.own_path();
         let repository = || repositories.around(path.parent()?);
         let root = self.config.root().filter(|root| path.starts_with(root)).or_else(repository);
         match root.and_then(|root| path.strip_prefix(root).ok()) {
@@ -347,7 +381,7 @@ impl ProjectFile {
             transaction: section.transaction,
             strings: &self.layout.strings,
             // psql runs a dump.
-            runner: if is_baseline { Runner::default() } else { self.layout.runner() },
+            runner: if is_baseline { Runner::default() } else { self.runner() },
             refusals: if Some(at) == first_up { &self.layout.refusals } else { &[] },
             incidents: if at == first { &self.incidents } else { &[] },
             report: self.role == Role::Reported,
@@ -399,6 +433,10 @@ fn project_file(
     // The layout of a deleted file is that of the text that it had.
     let shown = past.before.as_deref().filter(|_| past.removed.is_some()).unwrap_or(&text.text);
     let mut layout = layout::detect(&path, shown, folders, &config);
+    let origin = Origin::of(&path, shown, layout.tool);
+    // Migrations of packages are not the project's to change.
+    let is_foreign = origin.as_ref().is_some_and(|origin| origin.source.is_none() && origin.is_complete);
+    let role = if role == Role::Reported && is_foreign { Role::History } else { role };
     let on_disk = original.as_ref().map_or(&text, |original| &original.file);
     let is_judged = role == Role::Reported && encoding.is_none();
     let incidents =
@@ -411,7 +449,20 @@ fn project_file(
     }
     let unknown_order = known_order::of_file(unknown_order, &path, &layout);
     let parsed = parse(&path, text);
-    ProjectFile { parsed, layout, role, encoding, database, unknown_order, path, config, past, incidents, original }
+    ProjectFile {
+        parsed,
+        layout,
+        role,
+        encoding,
+        database,
+        unknown_order,
+        path,
+        config,
+        past,
+        incidents,
+        origin,
+        original,
+    }
 }
 
 /// The text with the values of placeholders, and the file as it was where there are any.

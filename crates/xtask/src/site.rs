@@ -12,7 +12,7 @@ use std::path::{Component, Path, PathBuf};
 
 /// Pages of the guide, in the order in which a reader needs them. Others in `docs` follow.
 const GUIDE: &[&str] =
-    &["check", "fixing", "precheck", "trace", "adopting", "ci", "pre-commit", "editors", "statistics"];
+    &["check", "fixing", "precheck", "trace", "capture", "adopting", "ci", "pre-commit", "editors", "statistics"];
 
 /// Pages to look things up in. They come after the guide.
 const REFERENCE: &[&str] = &["configuration", "formats", "comparison"];

@@ -73,7 +73,7 @@ pub(crate) struct CheckArgs {
 }
 
 /// Use of the cache of earlier runs.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub(crate) struct CacheArgs {
     /// Neither use nor write the cache of earlier runs (its folder: `PGVET_CACHE_DIR`).
     #[arg(long, help_heading = OUTPUT)]
@@ -87,7 +87,7 @@ impl CacheArgs {
 }
 
 /// Which fixes are made.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub(crate) struct FixArgs {
     /// Apply the fixes that do not change what a migration does.
     #[arg(long, help_heading = FIXES)]
@@ -116,7 +116,7 @@ impl FixArgs {
 }
 
 /// Which findings are known.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[group(multiple = false)]
 pub(crate) struct BaselineFileArgs {
     /// The file with known findings [default: pgvet-baseline.json, if it is there].

@@ -62,7 +62,7 @@ pub(crate) struct InputArgs {
 }
 
 /// How much is said besides findings.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Default, Args)]
 #[group(multiple = false)]
 pub(crate) struct LoudnessArgs {
     /// Print findings and errors, without notes, hints and the summary.
@@ -74,7 +74,7 @@ pub(crate) struct LoudnessArgs {
 }
 
 /// Which changes are reported.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Default, Args)]
 #[group(multiple = false)]
 pub(crate) struct ChangeArgs {
     /// Report only files that changed since this branch left REV, committed or not.
@@ -89,7 +89,7 @@ pub(crate) struct ChangeArgs {
 }
 
 /// Where configuration comes from.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Default, Args)]
 #[group(multiple = false)]
 pub(crate) struct ConfigSourceArgs {
     /// The configuration file [default: the nearest pgvet.toml in or above the migrations].
@@ -98,6 +98,9 @@ pub(crate) struct ConfigSourceArgs {
     /// Read no configuration file.
     #[arg(long, help_heading = CONFIGURATION)]
     pub(crate) no_config: bool,
+    /// The folder whose nearest configuration counts although the files are elsewhere.
+    #[arg(skip)]
+    pub(crate) nearest_to: Option<PathBuf>,
 }
 
 /// Checks a pattern of paths.
@@ -113,7 +116,7 @@ impl ConfigSourceArgs {
         match &self.config {
             Some(file) => ConfigSource::File(file.clone()),
             None if self.no_config => ConfigSource::None,
-            None => ConfigSource::Nearest,
+            None => self.nearest_to.clone().map_or(ConfigSource::Nearest, ConfigSource::NearestTo),
         }
     }
 }

@@ -12,7 +12,7 @@ use pgvet_workspace::config::Config;
 const RULES: &str = "Rules";
 
 /// Which rules run, and what is shown of their findings.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct RuleArgs {
     /// Lowest severity that is shown [default: warning, or that of --fail-on if it is lower], or NAME=SEVERITY (`off`,
     /// too) for a rule or a category; may be repeated.

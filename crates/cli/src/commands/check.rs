@@ -47,6 +47,16 @@ pub(crate) fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<ExitStatus, F
     show(args, &project, &outcome, &outputs, out)
 }
 
+/// Checks captured migrations.
+pub(super) fn run_captured(args: &CheckArgs, out: &mut dyn Write) -> Result<ExitStatus, Failure> {
+    rule_names::check(&args.rules)?;
+    let outputs = outputs(args)?;
+    let settings = |config: &Config| args.settings(config);
+    let project = load_to_check(&args.input, &args.cache, &settings)?;
+    let outcome = super::check(&project, &settings);
+    show(args, &project, &outcome, &outputs, out)
+}
+
 /// Checks again and again.
 fn watch(args: &CheckArgs, outputs: &[Output], out: &mut dyn Write) -> Result<ExitStatus, Failure> {
     if args.input.paths.iter().any(|path| path.as_os_str() == "-") {

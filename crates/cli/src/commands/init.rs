@@ -45,7 +45,7 @@ pub(crate) fn run(args: &InitArgs, out: &mut dyn Write) -> Result<ExitStatus, Fa
             None => writeln!(
                 out,
                 "  - If they are in a folder with another name, name it in [migrations] paths.\n\
-                 \x20 - If a framework generates the SQL, check what it prints: `COMMAND | pgvet check -`."
+                 \x20 - If migrations are programs, check what they send: `pgvet capture -- COMMAND`."
             )?,
         }
         writeln!(out, "  - A dump of the current schema, such as db/structure.sql, goes into [migrations] schema.")?;

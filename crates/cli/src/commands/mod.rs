@@ -2,6 +2,7 @@
 
 pub(crate) mod baseline;
 mod calibrate;
+pub(crate) mod capture;
 pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod config;

@@ -113,7 +113,7 @@ impl<'a> Shown<'a> {
     fn new(report: &Report<'a>, entry: &Entry<'_, 'a>, style: Style) -> Self {
         let width = Some(style.width.map_or(WIDTH, |width| width.saturating_sub(BEFORE_HELP)));
         let found = entry.finding.diagnostic;
-        let source = Source { file: report.file(found.file), path: inert::line(report.path(found.file)).into_owned() };
+        let source = Source { file: report.file(found.file), path: name(report, found) };
         let mut labels = vec![LabeledSpan::new_primary_with_span(None, span(found.range))];
         let mut help: Vec<String> = found.help.iter().map(|help| wrap(help, width)).collect();
         let doubts = found.assumptions.iter().filter(|assumption| !assumption.is_usual());
@@ -138,6 +138,18 @@ impl<'a> Shown<'a> {
     fn code_text(&self) -> String {
         format!("{}[{}]", self.found.severity.as_str(), self.found.rule)
     }
+}
+
+/// The file of a finding, above its text. Lines are those of the captured SQL where that is what is shown.
+fn name(report: &Report<'_>, found: &Diagnostic) -> String {
+    let name = match report.project_file(found.file).origin.as_ref().and_then(|origin| origin.source.as_ref()) {
+        Some(source) => {
+            let (start, _) = report.project_file(found.file).positions(found.range);
+            format!("{source}:{}, SQL as captured", start.line)
+        }
+        None => report.path(found.file).to_owned(),
+    };
+    inert::line(&name).into_owned()
 }
 
 /// A line for each similar finding that is shown, between their number and that of the rest.

@@ -147,7 +147,7 @@ fn diagnostic<'a>(report: &Report<'a>, finding: &'a Finding<'a>) -> JsonDiagnost
     let file = report.file(found.file);
     let labels = found.labels.iter().map(|label| JsonLabel {
         path: report.path(label.file),
-        range: JsonRange::new(report.file(label.file), label.range),
+        range: JsonRange::of(report.project_file(label.file), label.range),
         message: &label.message,
     });
     let edits = |fix: &'a Fix| {
@@ -166,7 +166,7 @@ fn diagnostic<'a>(report: &Report<'a>, finding: &'a Finding<'a>) -> JsonDiagnost
         message: &found.message,
         help: found.help.as_deref(),
         path: finding.path,
-        range: JsonRange::new(file, found.range),
+        range: JsonRange::of(finding.file, found.range),
         labels: labels.collect(),
         relations: &found.relations,
         pg_versions: &found.pg_versions,

@@ -11,14 +11,13 @@ use std::io::{self, Write};
 pub(crate) fn write(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> {
     let reported: Vec<_> = report.project.files.iter().filter(|file| file.role == Role::Reported).collect();
     let of_file = |path: &str| report.findings.iter().filter(|found| found.path == path).collect::<Vec<_>>();
-    let clean = reported.iter().filter(|file| of_file(&file.shown().path).is_empty()).count();
+    let clean = reported.iter().filter(|file| of_file(file.named()).is_empty()).count();
     let problems = report.project.problems.len();
     let failures = report.findings.iter().filter(|finding| finding.fails).count();
     let tests = report.findings.len() + clean + problems;
     writeln!(out, r#"<?xml version="1.0" encoding="UTF-8"?>"#)?;
     writeln!(out, r#"<testsuites name="pgvet" tests="{tests}" failures="{failures}" errors="{problems}">"#)?;
-    for file in reported {
-        let path = &file.shown().path;
+    for path in reported.iter().map(|file| file.named()) {
         suite(path, &of_file(path), out)?;
     }
     for problem in &report.project.problems {

@@ -153,9 +153,8 @@ impl<'a> Report<'a> {
         let count = |severity| self.findings.iter().filter(|finding| finding.diagnostic.severity == severity).count();
         let paths: BTreeSet<&str> = self.findings.iter().map(|finding| finding.path).collect();
         // Unlisted files must parse, and are judged with `--down`.
-        let is_judged = |file: &&ProjectFile| {
-            file.role == Role::Reported && file.layout.unlisted && paths.contains(file.shown().path.as_str())
-        };
+        let is_judged =
+            |file: &&ProjectFile| file.role == Role::Reported && file.layout.unlisted && paths.contains(file.named());
         let judged = self.project.files.iter().filter(is_judged).count();
         self.summary = Summary {
             errors: count(Severity::Error),
@@ -194,12 +193,12 @@ impl<'a> Report<'a> {
     }
 
     pub(crate) fn path(&self, index: u32) -> &'a str {
-        &self.file(index).path
+        self.project_file(index).named()
     }
 
     /// `path:line:col`.
     pub(crate) fn place(&self, file: u32, range: TextRange) -> String {
-        let start = self.file(file).position(range.start);
+        let (start, _) = self.project_file(file).positions(range);
         format!("{}:{}:{}", self.path(file), start.line, start.column)
     }
 }
@@ -212,16 +211,8 @@ impl<'a> Finding<'a> {
         fingerprint: String,
     ) -> Self {
         let file = files[diagnostic.file as usize];
-        Self {
-            diagnostic,
-            file,
-            path: &file.shown().path,
-            start: file.shown().position(diagnostic.range.start),
-            end: file.shown().position(diagnostic.range.end),
-            fingerprint,
-            reason,
-            fails: false,
-        }
+        let (start, end) = file.positions(diagnostic.range);
+        Self { diagnostic, file, path: file.named(), start, end, fingerprint, reason, fails: false }
     }
 
     pub(crate) fn rule(&self) -> Option<&'static RuleMeta> {
@@ -351,6 +342,12 @@ pub(crate) struct JsonRange {
 impl JsonRange {
     pub(crate) fn new(file: &SourceFile, range: TextRange) -> Self {
         Self { start: file.position(range.start), end: file.position(range.end) }
+    }
+
+    /// The same in the file that a person changes.
+    pub(crate) fn of(file: &ProjectFile, range: TextRange) -> Self {
+        let (start, end) = file.positions(range);
+        Self { start, end }
     }
 }
 

@@ -41,7 +41,9 @@ impl Report<'_> {
     }
 
     fn rewrites(&self) -> Option<String> {
-        let with_steps: Vec<_> = self.findings.iter().filter(|finding| !finding.diagnostic.steps.is_empty()).collect();
+        // A captured migration is changed in its source.
+        let own = self.findings.iter().filter(|finding| finding.file.origin.is_none());
+        let with_steps: Vec<_> = own.filter(|finding| !finding.diagnostic.steps.is_empty()).collect();
         let paths: BTreeSet<&str> = with_steps.iter().map(|finding| finding.path).collect();
         // Standard input may have no name.
         let is_file = |path: &str| Path::new(path).exists();

@@ -12,12 +12,12 @@ pub(super) struct RepositoryPaths(RefCell<HashMap<String, String>>);
 impl RepositoryPaths {
     /// Returns the path from the top of the repository; from the current folder if there is no repository.
     pub(super) fn of(&self, file: &ProjectFile) -> String {
-        let named = &file.shown().path;
+        let named = file.named();
         if let Some(known) = self.0.borrow().get(named) {
             return known.clone();
         }
         let path = file.repository_path().unwrap_or_else(|| relative_path(named));
-        self.0.borrow_mut().insert(named.clone(), path.clone());
+        self.0.borrow_mut().insert(named.to_owned(), path.clone());
         path
     }
 }

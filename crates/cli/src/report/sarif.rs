@@ -92,7 +92,7 @@ fn describe(rule: &RuleMeta) -> Value {
 }
 
 fn result(report: &Report<'_>, finding: &Finding<'_>, rules: &BTreeMap<&str, usize>, paths: &RepositoryPaths) -> Value {
-    let location = |file: &ProjectFile, range| location(file.shown(), &paths.of(file), range);
+    let location = |file: &ProjectFile, range| location(file, &paths.of(file), range);
     let found = finding.diagnostic;
     let file = finding.file.shown();
     let mut result = json!({
@@ -143,8 +143,13 @@ fn rank(confidence: Confidence) -> f64 {
     }
 }
 
-fn location(file: &SourceFile, path: &str, range: TextRange) -> Value {
-    json!({ "physicalLocation": { "artifactLocation": artifact(path), "region": region(file, range) } })
+fn location(file: &ProjectFile, path: &str, range: TextRange) -> Value {
+    let region = match file.origin.as_ref().filter(|origin| origin.source.is_some()) {
+        // Bytes and columns are those of the captured SQL.
+        Some(origin) => json!({ "startLine": origin.line(range) }),
+        None => region(file.shown(), range),
+    };
+    json!({ "physicalLocation": { "artifactLocation": artifact(path), "region": region } })
 }
 
 fn artifact(path: &str) -> Value {

@@ -13,6 +13,7 @@ const LAYERS: &[&[&str]] = &[
     &["linter"],
     &["workspace"],
     &["trace", "lsp", "mcp"],
+    &["capture"],
     &["cli"],
     // The tasks of the project may use everything.
     &["xtask"],

@@ -36,6 +36,8 @@ pub enum ConfigSource {
     /// The nearest `pgvet.toml` in or above the migrations.
     #[default]
     Nearest,
+    /// The nearest one in or above this folder, for everything.
+    NearestTo(PathBuf),
     /// This file, for everything.
     File(PathBuf),
     /// Defaults only.
@@ -222,6 +224,7 @@ impl Configs {
             ConfigSource::None => Ok(Arc::default()),
             ConfigSource::File(path) => self.read(Nearest { config: Some(path.clone()), statistics: None }),
             ConfigSource::Nearest => self.read(self.nearest(&absolute(folder))),
+            ConfigSource::NearestTo(folder) => self.read(self.nearest(&absolute(folder))),
         }
     }
 

@@ -1,6 +1,7 @@
 //! The order of migrations that a tool keeps in a file of its own.
 
 use super::Tool;
+use super::captured::Manifest;
 use super::liquibase::{Changelogs, Included};
 use crate::config::absolute;
 use crate::read;
@@ -55,6 +56,9 @@ impl Orders {
 
 impl ExplicitOrder {
     fn of(parent: &Path, changelogs: &mut Changelogs) -> Option<Self> {
+        if let Some(manifest) = Manifest::of(parent) {
+            return Some(Self::new(Tool::Captured, parent, manifest.names()));
+        }
         if let Ok(journal) = read::text(&parent.join("meta/_journal.json")) {
             return Some(Self::new(Tool::Drizzle, parent, drizzle_order(&journal)?));
         }

@@ -18,12 +18,14 @@
 //! | Atlas | one per file | `-- atlas:txmode none` |
 //! | Supabase | one pipeline per file | chosen by itself (CLI 2.110 and later) |
 //! | node-pg-migrate | one for all files | |
+//! | captured | as it was seen | |
 //! | graphile-migrate | one per file | `--! no-transaction`, then one string |
 //!
 //! Several statements in one string are one implicit transaction (PostgreSQL 18 documentation, 54.2.2.1). Orders, sessions
 //! and what follows a COMMIT are in `model.rs`.
 
 mod annotations;
+pub mod captured;
 pub(crate) mod explicit_order;
 mod flyway;
 mod folder;
@@ -93,11 +95,13 @@ pub enum Tool {
     Yoyo,
     PostgresMigrations,
     Mybatis,
+    /// A program, whose SQL `pgvet capture` has written down.
+    Captured,
 }
 
 impl Tool {
     /// Every tool with its name in configuration.
-    const NAMES: [(Self, &str); 23] = [
+    const NAMES: [(Self, &str); 24] = [
         (Self::Plain, "plain"),
         (Self::Flyway, "flyway"),
         (Self::Liquibase, "liquibase"),
@@ -121,6 +125,7 @@ impl Tool {
         (Self::Yoyo, "yoyo"),
         (Self::PostgresMigrations, "postgres-migrations"),
         (Self::Mybatis, "mybatis"),
+        (Self::Captured, "captured"),
     ];
 
     pub fn all() -> impl Iterator<Item = Self> {
@@ -209,6 +214,10 @@ impl Layout {
 /// Configuration takes precedence over all of them.
 pub(crate) fn detect(path: &Path, text: &str, folders: &Folders, config: &Config) -> Layout {
     let around = folders.around(path);
+    if around.tool_of_list(path) == Some(Tool::Captured) && !around.is_unlisted(path) {
+        // The configuration is about the tool that ran the sources.
+        return whole(path, text, &around, Some((Tool::Captured, Sign::Folder)), |_| false);
+    }
     let configured = config.migrations.tool;
     let owner = configured.map(|tool| (tool, Sign::Configuration)).or_else(|| owner::of(path, &around));
     let is_read = |tool: Tool| owner.is_none_or(|(owner, _)| owner == tool || owner::may_read(tool, &around));

@@ -96,6 +96,8 @@ impl Tool {
             Self::Yoyo => (Name, any, APART),
             Self::PostgresMigrations => (NUMBER, number, STRING),
             Self::Mybatis => (NUMBER, number_and_name, STRING),
+            // Settings of the session are in each file.
+            Self::Captured => (List, any, APART),
         };
         Model { order, runs, runner }
     }

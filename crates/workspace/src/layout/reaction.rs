@@ -59,6 +59,9 @@ const BY_VERSION: Reactions = Reactions {
 /// A tool that identifies migrations by their whole names, and takes no offence at equal versions.
 const BY_NAME: Reactions = Reactions { same_as_applied: Ignores, same_version: Ignores, ..BY_VERSION };
 
+/// Nothing is to be said about the files themselves, which are written again whenever their sources change.
+const BY_NAME_IGNORED: Reactions = Reactions { renumbered: Ignores, late: Ignores, ..BY_NAME };
+
 const fn refuses(saying: &'static str) -> Consequence {
     Refuses { saying, unless: None }
 }
@@ -100,6 +103,8 @@ impl Tool {
             Self::Plain | Self::Liquibase | Self::Tern | Self::Yoyo | Self::PostgresMigrations | Self::Mybatis => {
                 UNKNOWN
             }
+            // What happens to sources is not seen in what they sent.
+            Self::Captured => BY_NAME_IGNORED,
             Self::Goose => unique(
                 refuses("panic: goose: duplicate version … detected"),
                 &Reactions {
@@ -196,13 +201,13 @@ impl Tool {
 
     /// Returns whether the order of files shows which of them run, and not a list of the tool.
     pub(crate) const fn runs_by_order(self) -> bool {
-        !matches!(self, Self::Liquibase | Self::Sqitch | Self::Drizzle | Self::GraphileMigrate)
+        !matches!(self, Self::Liquibase | Self::Sqitch | Self::Drizzle | Self::GraphileMigrate | Self::Captured)
     }
 
     /// Returns its name in a sentence; `None` if no tool is known.
     pub(crate) const fn title(self) -> Option<&'static str> {
         Some(match self {
-            Self::Plain => return None,
+            Self::Plain | Self::Captured => return None,
             Self::Flyway => "Flyway",
             Self::Liquibase => "Liquibase",
             Self::Sqitch => "Sqitch",

@@ -1,5 +1,6 @@
 //! Measurements of pgvet's quality and speed. Each submodule with a `run` is one measurement.
 
+mod capture;
 mod danger;
 mod estimates;
 mod findings;
@@ -69,6 +70,8 @@ enum Measurement {
     Scripts(scripts::Arguments),
     /// Compare the model with what real migration tools do.
     Tools(tools::Arguments),
+    /// Capture the migrations of real frameworks, and compare what was recorded with the log of the server.
+    Capture(capture::Arguments),
 }
 
 /// Runs one measurement and prints its report.
@@ -92,6 +95,7 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
         Measurement::Offers(arguments) => offers::run(arguments),
         Measurement::Scripts(arguments) => scripts::run(arguments),
         Measurement::Tools(arguments) => tools::run(arguments),
+        Measurement::Capture(arguments) => capture::run(arguments),
     }?;
     print(&report);
     Ok(())

@@ -1,6 +1,6 @@
 //! Installs a tool from its package registry, through the registry's own client, into a folder of its own.
 
-use super::declaration::{Declaration, Registry};
+use super::declaration::{Declaration, Install, Registry};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,34 +13,53 @@ const MARK: &str = ".installed";
 /// # Errors
 /// Returns the message of the client.
 pub(super) fn install(declaration: &Declaration, version: &str) -> Result<PathBuf, String> {
+    let title = format!("{} {version}", declaration.title);
+    install_at(
+        &Path::new(&declaration.name).join(version),
+        &title,
+        &declaration.install,
+        &declaration.folder(),
+        version,
+    )
+}
+
+/// Installs packages into a folder below `target/tools`; `own` is the folder with the files that belong to them.
+///
+/// # Errors
+/// Returns the message of the client.
+pub(in crate::measure) fn install_at(
+    place: &Path,
+    title: &str,
+    install: &Install,
+    own: &Path,
+    version: &str,
+) -> Result<PathBuf, String> {
     let base = std::path::absolute(Path::new("target/tools")).map_err(|error| error.to_string())?;
-    let folder = base.join(&declaration.name).join(version);
-    let install = &declaration.install;
+    let folder = base.join(place);
     let wanted = format!("{:?}", (install.packages(version), &install.options));
     std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
     for file in &install.files {
-        let copied = std::fs::copy(declaration.folder().join(file), folder.join(file));
-        copied.map_err(|error| format!("{}: {file}: {error}", declaration.name))?;
+        let copied = std::fs::copy(own.join(file), folder.join(file));
+        copied.map_err(|error| format!("{title}: {file}: {error}"))?;
     }
     if std::fs::read_to_string(folder.join(MARK)).is_ok_and(|known| known == wanted) {
         return Ok(folder);
     }
-    for mut command in commands(declaration, version, &folder, &base)? {
+    for mut command in commands(install, version, &folder, &base)? {
         command.current_dir(&folder);
         let output = command.output().map_err(|error| format!("{}: {error}", command.get_program().display()))?;
         if !output.status.success() {
             let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
             let lines: Vec<&str> = said.lines().collect();
             let end = lines[lines.len().saturating_sub(15)..].join("\n");
-            return Err(format!("{} {version} cannot be installed: {command:?}\n{end}", declaration.title));
+            return Err(format!("{title} cannot be installed: {command:?}\n{end}"));
         }
     }
     std::fs::write(folder.join(MARK), wanted).map_err(|error| error.to_string())?;
     Ok(folder)
 }
 
-fn commands(declaration: &Declaration, version: &str, folder: &Path, base: &Path) -> Result<Vec<Command>, String> {
-    let install = &declaration.install;
+fn commands(install: &Install, version: &str, folder: &Path, base: &Path) -> Result<Vec<Command>, String> {
     let packages = install.packages(version);
     let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).map_err(|error| error.to_string());
     let command = |program: &str, arguments: &[&str]| {
@@ -49,6 +68,8 @@ fn commands(declaration: &Declaration, version: &str, folder: &Path, base: &Path
         command
     };
     Ok(match install.registry {
+        // The project names them itself.
+        _ if packages.is_empty() => Vec::new(),
         Registry::Go if install.files.is_empty() => {
             let mut go = command("go", &["install"]);
             go.args(&install.options).args(&packages).env("GOBIN", folder.join("bin")).env("CGO_ENABLED", "0");

@@ -4,11 +4,11 @@ use super::observation::{Numbers, Protocol, Step};
 use std::collections::BTreeMap;
 
 /// Begins each record; no message holds it.
-const RECORD: char = '\u{1e}';
-const FIELD: char = '\u{1f}';
+pub(in crate::measure) const RECORD: char = '\u{1e}';
+pub(in crate::measure) const FIELD: char = '\u{1f}';
 
 /// Settings with which the log can be read.
-pub(super) fn settings() -> Vec<(String, String)> {
+pub(in crate::measure) fn settings() -> Vec<(String, String)> {
     let prefix = format!("{RECORD}%c{FIELD}%d{FIELD}%e{FIELD}");
     [
         ("log_statement", "all"),

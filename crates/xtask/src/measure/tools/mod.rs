@@ -5,15 +5,15 @@
 
 mod compare;
 mod declaration;
-mod install;
-mod log;
+pub(super) mod install;
+pub(super) mod log;
 mod observation;
 mod predicted;
 mod project;
 mod server;
 
 pub use compare::{Difference, PARTS, differences};
-pub use declaration::{Declaration, folder};
+pub use declaration::{Declaration, Install, folder};
 pub use observation::{End, Observation, Protocol, Recorded, Step};
 pub use predicted::{Prediction, predict};
 pub use project::{Address, Case, cases};

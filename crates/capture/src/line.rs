@@ -1,0 +1,222 @@
+//! The line of a source that sends a statement.
+
+use pgvet_syntax::lexer::{TokenKind, identifier, quote_identifier, tokenize};
+use pgvet_syntax::source::TextRange;
+use std::collections::{BTreeSet, HashMap};
+
+/// The text of a source, by the words that stand in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SourceText {
+    /// The lines on which each word stands, from 1.
+    words: HashMap<String, Vec<usize>>,
+}
+
+/// Finds lines for statements in their order.
+#[derive(Debug)]
+pub(crate) struct Lines<'a> {
+    source: &'a SourceText,
+    /// The line that was last found.
+    last: usize,
+}
+
+/// How much names on the lines before count: arguments of a call often stand on lines of their own.
+const BEFORE: [f64; 2] = [0.5, 0.25];
+
+/// How much a word counts that says what is done, and not with what.
+const VERB: f64 = 0.05;
+
+/// Words that say what is done. They stand in the names of functions, too: `alter_column`, `AddField`.
+const VERBS: &[&str] = &[
+    "add",
+    "alter",
+    "check",
+    "column",
+    "constraint",
+    "create",
+    "default",
+    "delete",
+    "drop",
+    "foreign",
+    "index",
+    "insert",
+    "null",
+    "rename",
+    "select",
+    "set",
+    "table",
+    "unique",
+    "update",
+];
+
+/// Names of functions that take a migration back; what follows them was not sent.
+const BACK: [&str; 3] = ["down", "downgrade", "rollback"];
+
+impl SourceText {
+    pub(crate) fn new(text: &str) -> Self {
+        let mut found: HashMap<String, Vec<usize>> = HashMap::new();
+        let is_back = |line: &str| {
+            let has =
+                |words: &[&str]| words_of(line).any(|word| words.iter().any(|one| word.eq_ignore_ascii_case(one)));
+            has(&BACK) && !has(&["up"])
+        };
+        for (at, line) in text.lines().take_while(|line| !is_back(line)).enumerate() {
+            for word in words_of(line).map(str::to_ascii_lowercase).chain(words_of(line).flat_map(parts_of)) {
+                let lines = found.entry(word).or_default();
+                if lines.last() != Some(&(at + 1)) {
+                    lines.push(at + 1);
+                }
+            }
+        }
+        Self { words: found }
+    }
+
+    /// How many names of statements stand in the source.
+    pub(crate) fn names_of(&self, sql: &[&str]) -> usize {
+        let all: BTreeSet<String> = sql.iter().flat_map(|sql| Names::of(sql).names).collect();
+        all.iter().filter(|name| self.words.contains_key(*name)).count()
+    }
+
+    pub(crate) fn lines(&self) -> Lines<'_> {
+        Lines { source: self, last: 1 }
+    }
+
+    /// The lines of a word, and what it counts for: one that stands everywhere says little.
+    fn weighed(&self, word: &str, weight: f64) -> Option<(&[usize], f64)> {
+        let lines = self.words.get(word)?;
+        let count = u32::try_from(lines.len()).map_or(f64::INFINITY, f64::from);
+        Some((lines, weight / count))
+    }
+}
+
+impl Lines<'_> {
+    /// Returns the line on which most names of a statement come together or, of equal ones, the next in order. `None` if
+    /// the source has none of its names.
+    pub(crate) fn of(&mut self, sql: &str) -> Option<usize> {
+        let Names { names, verbs } = Names::of(sql);
+        let weighed = |words: &BTreeSet<String>, weight: f64| -> Vec<(&[usize], f64)> {
+            words.iter().filter_map(|word| self.source.weighed(word, weight)).collect()
+        };
+        let (names, verbs) = (weighed(&names, 1.0), weighed(&verbs, VERB));
+        let share = |lines: &[usize], line: usize| {
+            let before = BEFORE.iter().enumerate().find(|(at, _)| lines.contains(&line.wrapping_sub(at + 1)));
+            if lines.contains(&line) { 1.0 } else { before.map_or(0.0, |(_, share)| *share) }
+        };
+        let score = |line: usize| {
+            let of_names: f64 = names.iter().map(|(lines, weight)| weight * share(lines, line)).sum();
+            let of_verbs: f64 = verbs.iter().filter(|(lines, _)| lines.contains(&line)).map(|(_, weight)| weight).sum();
+            of_names + of_verbs
+        };
+        let last = self.last;
+        let order = |line: usize| if line >= last { line - last } else { usize::MAX / 2 + (last - line) };
+        let candidates: BTreeSet<usize> = names.iter().flat_map(|(lines, _)| lines.iter().copied()).collect();
+        let scored = candidates.into_iter().map(|line| (score(line), line));
+        let (_, line) = scored.min_by(|(score, line), (other_score, other)| {
+            other_score.total_cmp(score).then_with(|| order(*line).cmp(&order(*other)))
+        })?;
+        self.last = line;
+        Some(line)
+    }
+}
+
+/// Names that stand everywhere, and words of SQL that are not reserved.
+const COMMON: &[&str] =
+    &["by", "cascade", "concurrently", "exists", "id", "if", "key", "name", "of", "public", "restrict"];
+
+/// The words of a statement.
+struct Names {
+    /// Names, words of strings, and the ends of names after an underscore: Django's table `shop_order` is `order` of the
+    /// app `shop` in the source.
+    names: BTreeSet<String>,
+    verbs: BTreeSet<String>,
+}
+
+impl Names {
+    fn of(sql: &str) -> Self {
+        let whole = TextRange::new(0, u32::try_from(sql.len()).unwrap_or(u32::MAX));
+        let (mut names, mut verbs) = (BTreeSet::new(), BTreeSet::new());
+        for token in tokenize(sql, whole) {
+            let text = token.text(sql);
+            match token.kind {
+                TokenKind::QuotedIdentifier => {
+                    let name = identifier(text).to_ascii_lowercase();
+                    names.extend(name.split_once('_').map(|(_, end)| end.to_owned()));
+                    names.insert(name);
+                }
+                TokenKind::Word => {
+                    let word = text.to_ascii_lowercase();
+                    if VERBS.contains(&word.as_str()) {
+                        verbs.insert(word);
+                    } else if quote_identifier(&word) == word {
+                        names.insert(word);
+                    }
+                }
+                TokenKind::String => names.extend(words_of(text).map(str::to_ascii_lowercase)),
+                _ => {}
+            }
+        }
+        names.retain(|name| name.len() > 1 && !COMMON.contains(&name.as_str()));
+        Self { names, verbs }
+    }
+}
+
+fn words_of(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|one: char| !(one.is_alphanumeric() || one == '_')).filter(|word| !word.is_empty())
+}
+
+/// The words that a name is made of, as far as they are verbs: `AddField`, `alterTable` and `create_index`.
+fn parts_of(word: &str) -> Vec<String> {
+    let mut parts = vec![String::new()];
+    for one in word.chars() {
+        if one == '_' || one.is_uppercase() {
+            parts.push(String::new());
+        }
+        if one != '_' {
+            parts.last_mut().expect("there is always a part").push(one.to_ascii_lowercase());
+        }
+    }
+    parts.retain(|part| VERBS.contains(&part.as_str()));
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statements_are_found_where_their_names_come_together() {
+        let source = SourceText::new(
+            "class Migration(migrations.Migration):\n    operations = [\n        \
+             migrations.AddField('order', 'note', models.TextField(null=True)),\n        \
+             migrations.AddField('order', 'rank', models.IntegerField(default=0)),\n        \
+             migrations.AddIndex('order', models.Index(fields=['rank'], name='order_rank_idx')),\n    ]\n",
+        );
+        let mut lines = source.lines();
+        assert_eq!(lines.of("ALTER TABLE \"shop_order\" ADD COLUMN \"note\" text NULL"), Some(3));
+        assert_eq!(lines.of("ALTER TABLE \"shop_order\" ADD COLUMN \"rank\" integer DEFAULT 0 NOT NULL"), Some(4));
+        assert_eq!(lines.of("CREATE INDEX \"order_rank_idx\" ON \"shop_order\" (\"rank\")"), Some(5));
+        assert_eq!(lines.of("VACUUM"), None);
+    }
+
+    #[test]
+    fn arguments_may_stand_on_lines_of_their_own() {
+        let source = SourceText::new(
+            "exports.up = (knex) =>\n  knex.schema.alterTable('users', (table) => {\n    \
+             table.text('state').notNullable().alter();\n    table.integer('logins');\n  });\n\n\
+             exports.down = (knex) =>\n  knex.schema.alterTable('users', (table) => {\n    table.dropColumn('logins');\n  });\n",
+        );
+        let mut lines = source.lines();
+        assert_eq!(lines.of("alter table \"users\" alter column \"state\" set not null"), Some(3));
+        assert_eq!(lines.of("alter table \"users\" add column \"logins\" integer"), Some(4));
+    }
+
+    #[test]
+    fn verbs_tell_equal_names_apart() {
+        let source = SourceText::new(
+            "query('SELECT id FROM project WHERE owner IS NULL')\nfor project in projects:\n    \
+             query('UPDATE project SET owner = ?')\n",
+        );
+        let mut lines = source.lines();
+        assert_eq!(lines.of("SELECT id FROM project WHERE owner IS NULL"), Some(1));
+        assert_eq!(lines.of("UPDATE project SET owner = $1 WHERE id = $2"), Some(3));
+    }
+}

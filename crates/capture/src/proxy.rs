@@ -1,0 +1,218 @@
+//! The address that the command connects to: everything goes on to one database, and is noted on the way.
+
+use crate::session::{Log, is_wanted_from_client, is_wanted_from_server};
+use crate::wire::{Messages, string};
+use bytes::{Buf, BufMut};
+use pgvet_trace::{Address, Error};
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+use std::rc::Rc;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream, UnixStream};
+use tokio_postgres::config::Host;
+
+/// Requests before the start of a session. Source: PostgreSQL 18, `src/include/libpq/pqcomm.h`.
+const CANCEL: u32 = 80_877_102;
+const SSL: u32 = 80_877_103;
+const GSS: u32 = 80_877_104;
+/// The only major version of the protocol.
+const PROTOCOL: u32 = 3;
+
+/// Source: PostgreSQL 18, `src/include/libpq/pqcomm.h`, `MAX_STARTUP_PACKET_LENGTH`.
+const LONGEST_START: usize = 10_000;
+
+const BUFFER: usize = 64 << 10;
+
+/// Where the server is.
+#[derive(Debug, Clone)]
+pub(crate) enum Upstream {
+    Unix(PathBuf),
+    Tcp(String, u16),
+}
+
+/// The database that every connection is led to, whatever the client asks for.
+#[derive(Debug, Clone)]
+pub(crate) struct Target {
+    upstream: Upstream,
+    pub(crate) user: String,
+    pub(crate) database: String,
+}
+
+impl Target {
+    pub(crate) fn new(address: &Address) -> Result<Self, Error> {
+        let config = address.config();
+        let port = config.get_ports().first().copied().unwrap_or(5432);
+        let upstream = match config.get_hosts().first() {
+            Some(Host::Unix(folder)) => Upstream::Unix(folder.join(format!(".s.PGSQL.{port}"))),
+            Some(Host::Tcp(name)) => Upstream::Tcp(name.clone(), port),
+            None => return Err(Error::new("the address of the server has no host")),
+        };
+        let user = config.get_user().unwrap_or("postgres").to_owned();
+        Ok(Self { upstream, user, database: address.database_name().to_owned() })
+    }
+}
+
+/// The listener, and what its connections share.
+pub(crate) struct Proxy {
+    listener: TcpListener,
+    pub(crate) port: u16,
+    shared: Rc<Shared>,
+}
+
+pub(crate) struct Shared {
+    target: Target,
+    pub(crate) log: RefCell<Log>,
+    /// Connections that are open.
+    pub(crate) open: Cell<usize>,
+    /// Connections that were accepted, whether or not a session came of them.
+    pub(crate) accepted: Cell<usize>,
+}
+
+impl Proxy {
+    /// Listens on a port that is free, for this machine only.
+    pub(crate) async fn listen(target: Target, log: Log) -> Result<Self, Error> {
+        let cannot = |error: io::Error| Error::new(format!("cannot listen on a port of this machine: {error}"));
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(cannot)?;
+        let port = listener.local_addr().map_err(cannot)?.port();
+        let shared = Shared { target, log: RefCell::new(log), open: Cell::new(0), accepted: Cell::new(0) };
+        Ok(Self { listener, port, shared: Rc::new(shared) })
+    }
+
+    pub(crate) fn shared(&self) -> Rc<Shared> {
+        Rc::clone(&self.shared)
+    }
+
+    /// Serves connections until it is dropped.
+    pub(crate) async fn serve(self) {
+        loop {
+            let Ok((client, _)) = self.listener.accept().await else { continue };
+            let shared = Rc::clone(&self.shared);
+            shared.accepted.set(shared.accepted.get() + 1);
+            shared.open.set(shared.open.get() + 1);
+            tokio::task::spawn_local(async move {
+                // A connection that breaks is the command's to report.
+                let _ = connection(client, &shared).await;
+                shared.open.set(shared.open.get() - 1);
+            });
+        }
+    }
+}
+
+/// The beginning of a connection.
+enum Start {
+    Cancel(Vec<u8>),
+    Session { packet: Vec<u8>, parameters: Vec<(String, String)> },
+}
+
+async fn connection(mut client: TcpStream, shared: &Shared) -> io::Result<()> {
+    client.set_nodelay(true)?;
+    let start = start(&mut client, &shared.target).await?;
+    match &shared.target.upstream {
+        Upstream::Unix(path) => relay(start, client, UnixStream::connect(path).await?, shared).await,
+        Upstream::Tcp(host, port) => {
+            let server = TcpStream::connect((host.as_str(), *port)).await?;
+            server.set_nodelay(true)?;
+            relay(start, client, server, shared).await
+        }
+    }
+}
+
+/// Reads the first packets. Encryption is refused, because the connection does not leave the machine.
+async fn start(client: &mut TcpStream, target: &Target) -> io::Result<Start> {
+    loop {
+        let length = client.read_u32().await? as usize;
+        if !(8..=LONGEST_START).contains(&length) {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        let mut body = vec![0; length - 4];
+        client.read_exact(&mut body).await?;
+        let mut rest = &body[..];
+        match rest.get_u32() {
+            SSL | GSS => client.write_all(b"N").await?,
+            CANCEL => return Ok(Start::Cancel(packet(&body))),
+            version if version >> 16 == PROTOCOL => {
+                let mut parameters = Vec::new();
+                while rest.first().is_some_and(|byte| *byte != 0) {
+                    parameters.push((string(&mut rest), string(&mut rest)));
+                }
+                parameters.retain(|(name, _)| !matches!(&**name, "user" | "database"));
+                let packet = session_packet(version, target, &parameters);
+                return Ok(Start::Session { packet, parameters });
+            }
+            _ => return Err(io::ErrorKind::InvalidData.into()),
+        }
+    }
+}
+
+/// The start of a session as the database of the run.
+fn session_packet(version: u32, target: &Target, parameters: &[(String, String)]) -> Vec<u8> {
+    let own = [("user", &target.user), ("database", &target.database)];
+    let given = parameters.iter().map(|(name, value)| (name.as_str(), value));
+    let mut body = Vec::new();
+    body.put_u32(version);
+    for (name, value) in own.into_iter().chain(given) {
+        for text in [name, value.as_str()] {
+            body.put_slice(text.as_bytes());
+            body.put_u8(0);
+        }
+    }
+    body.put_u8(0);
+    packet(&body)
+}
+
+fn packet(body: &[u8]) -> Vec<u8> {
+    let mut packet = Vec::with_capacity(body.len() + 4);
+    packet.put_u32(body.len() as u32 + 4);
+    packet.put_slice(body);
+    packet
+}
+
+async fn relay<S: AsyncRead + AsyncWrite + Unpin>(
+    start: Start,
+    client: TcpStream,
+    mut server: S,
+    shared: &Shared,
+) -> io::Result<()> {
+    let (packet, parameters) = match start {
+        Start::Cancel(packet) => {
+            server.write_all(&packet).await?;
+            return server.shutdown().await;
+        }
+        Start::Session { packet, parameters } => (packet, parameters),
+    };
+    server.write_all(&packet).await?;
+    let session = RefCell::new(shared.log.borrow_mut().session(parameters));
+    let (from_client, to_client) = client.into_split();
+    let (from_server, to_server) = tokio::io::split(server);
+    // The record is made before the bytes go on: no answer can come before its request is known.
+    let requests = forward(from_client, to_server, is_wanted_from_client, |message| {
+        session.borrow_mut().sent(&mut shared.log.borrow_mut(), message);
+    });
+    let answers = forward(from_server, to_client, is_wanted_from_server, |message| {
+        session.borrow_mut().answered(&mut shared.log.borrow_mut(), message);
+    });
+    let (requests, answers) = tokio::join!(requests, answers);
+    requests.and(answers)
+}
+
+/// Forwards bytes until their end, after each message that they complete is noted.
+async fn forward(
+    mut from: impl AsyncRead + Unpin,
+    mut to: impl AsyncWrite + Unpin,
+    is_wanted: fn(u8) -> bool,
+    mut note: impl FnMut(crate::wire::Message<'_>),
+) -> io::Result<()> {
+    let mut messages = Messages::new(is_wanted);
+    let mut buffer = vec![0; BUFFER];
+    loop {
+        // A connection that breaks ends like one that is closed: the other side must learn of it.
+        let count = from.read(&mut buffer).await.unwrap_or(0);
+        if count == 0 {
+            return to.shutdown().await;
+        }
+        messages.read(&buffer[..count], &mut note);
+        to.write_all(&buffer[..count]).await?;
+    }
+}

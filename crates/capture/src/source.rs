@@ -1,0 +1,241 @@
+//! The files of a project that migrations come from.
+
+use crate::cut::{Capture, Migration};
+use crate::line::{Lines, SourceText};
+use crate::tools::Naming;
+use ignore::WalkBuilder;
+use pgvet_workspace::captured::{MANIFEST, digest};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Extensions of migrations.
+const EXTENSIONS: &[&str] = &[
+    "py", "rb", "js", "cjs", "mjs", "ts", "cts", "mts", "go", "java", "kt", "groovy", "cs", "fs", "php", "ex", "exs",
+    "rs", "scala", "clj", "sql", "xml", "yaml", "yml", "json",
+];
+
+/// Folders in which packages lie that are not the project's own.
+const PACKAGES: &[&str] = &["node_modules", "site-packages", "dist-packages", "vendor", "target", "__pycache__"];
+
+/// Maximum size of a file that can be a migration.
+const MAX_BYTES: u64 = 4 << 20;
+
+/// Maximum number of files that are looked at.
+const MAX_FILES: usize = 100_000;
+
+/// A file that a migration comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Source {
+    /// From the root of the project, with slashes.
+    pub path: String,
+    pub digest: String,
+    text: SourceText,
+}
+
+impl Source {
+    fn read(root: &Path, path: &Path) -> Option<Self> {
+        let text = fs::read_to_string(path).ok()?;
+        let shown = path.strip_prefix(root).ok()?.to_string_lossy().replace('\\', "/");
+        Some(Self { path: shown, digest: digest(&text), text: SourceText::new(&text) })
+    }
+
+    /// The name of the file without its extension.
+    pub(crate) fn stem(&self) -> &str {
+        stem(Path::new(&self.path))
+    }
+
+    /// Finds the lines that statements come from, which are asked for in order.
+    pub(crate) fn lines(&self) -> Lines<'_> {
+        self.text.lines()
+    }
+}
+
+/// The files of a project that can be migrations.
+#[derive(Debug)]
+pub struct Sources {
+    root: PathBuf,
+    files: Vec<PathBuf>,
+}
+
+impl Sources {
+    /// Lists the files below a folder, except what git ignores, what packages bring along, and earlier captures.
+    pub fn of(root: &Path) -> Self {
+        let is_own = |entry: &ignore::DirEntry| {
+            let name = entry.file_name().to_string_lossy();
+            let has = |name: &str| entry.path().join(name).exists();
+            !(entry.file_type().is_some_and(|kind| kind.is_dir()) && PACKAGES.contains(&&*name))
+                && !(entry.depth() > 0 && (has("pyvenv.cfg") || has(MANIFEST)))
+        };
+        let walk = WalkBuilder::new(root).require_git(false).filter_entry(is_own).sort_by_file_path(Path::cmp).build();
+        let is_source = |path: &Path| {
+            let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+            EXTENSIONS.contains(&extension)
+                && fs::symlink_metadata(path).is_ok_and(|file| file.is_file() && file.len() <= MAX_BYTES)
+        };
+        let files = walk.filter_map(Result::ok).map(ignore::DirEntry::into_path).filter(|path| is_source(path));
+        Self { root: root.to_owned(), files: files.take(MAX_FILES).collect() }
+    }
+
+    /// Finds the file of a migration. Where several fit, it is the one whose path is the shortest.
+    pub fn find(&self, migration: &Migration) -> Option<Source> {
+        let name = migration.name.as_str();
+        let found = match migration.naming? {
+            Naming::Django => self.django(name),
+            Naming::Revision => self.with_text(|text| has_revision(text, name)),
+            Naming::File => self.named(|path| is_named(path, name)),
+            Naming::Version => self.named(|path| has_version(path, name)),
+            Naming::Class => {
+                let class = name.rsplit('\\').next().unwrap_or(name);
+                self.named(|path| stem(path) == class).or_else(|| self.with_text(|text| has_class(text, class)))
+            }
+            Naming::None => None,
+        }?;
+        Source::read(&self.root, found)
+    }
+
+    /// The likely file of a migration that did not come to its row: one beside the others of the tool that none of them
+    /// comes from, with most of the names that were sent. It is the first of those that are equally likely.
+    pub(crate) fn unfinished(&self, capture: &Capture, migration: &Migration) -> Option<Source> {
+        let known: Vec<Source> = capture.migrations.iter().filter_map(|migration| self.find(migration)).collect();
+        let paths: BTreeSet<PathBuf> = known.iter().map(|source| self.root.join(&source.path)).collect();
+        let folders: BTreeSet<&Path> = paths.iter().filter_map(|path| path.parent()).collect();
+        let is_beside = |path: &&PathBuf| path.parent().is_some_and(|folder| folders.contains(folder));
+        let candidates = self.files.iter().filter(is_beside).filter(|path| !paths.contains(*path));
+        let sql: Vec<&str> = migration.work.iter().map(|work| work.sql.as_str()).collect();
+        let scored = candidates.filter_map(|path| {
+            let source = Source::read(&self.root, path)?;
+            let score = source.text.names_of(&sql);
+            (score > 0).then_some((score, source))
+        });
+        scored.reduce(|best, other| if other.0 > best.0 { other } else { best }).map(|(_, source)| source)
+    }
+
+    fn named(&self, fits: impl Fn(&Path) -> bool) -> Option<&Path> {
+        let found = self.files.iter().map(PathBuf::as_path).filter(|path| fits(path));
+        found.min_by_key(|path| (path.components().count(), path.as_os_str().len()))
+    }
+
+    fn with_text(&self, fits: impl Fn(&str) -> bool) -> Option<&Path> {
+        self.named(|path| fs::read_to_string(path).is_ok_and(|text| fits(&text)))
+    }
+
+    /// `app.0001_initial`: the folder of migrations is that of the app, unless a setting names another.
+    fn django(&self, name: &str) -> Option<&Path> {
+        let (app, name) = name.split_once('.')?;
+        let is_it = |path: &Path| stem(path) == name && path.extension().is_some_and(|extension| extension == "py");
+        let of_app = |path: &Path| {
+            let mut folders = path.ancestors().skip(1).filter_map(|folder| folder.file_name());
+            folders.next().is_some_and(|folder| folder == "migrations")
+                && folders.next().is_some_and(|folder| folder == app)
+        };
+        let in_module = |path: &Path| path.components().any(|part| part.as_os_str() == app);
+        self.named(|path| is_it(path) && of_app(path)).or_else(|| self.named(|path| is_it(path) && in_module(path)))
+    }
+}
+
+fn stem(path: &Path) -> &str {
+    path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default()
+}
+
+/// The name of a file, with or without its extension; some tools keep the path.
+fn is_named(path: &Path, name: &str) -> bool {
+    let name = name.rsplit('/').next().unwrap_or(name);
+    let file = path.file_name().and_then(|file| file.to_str()).unwrap_or_default();
+    file == name || stem(path) == name || without_extension(name).is_some_and(|name| stem(path) == name)
+}
+
+/// A name that was noted with the extension of what it was compiled to.
+fn without_extension(name: &str) -> Option<&str> {
+    let (stem, extension) = name.rsplit_once('.')?;
+    EXTENSIONS.contains(&extension).then_some(stem)
+}
+
+/// `20240102_note.rb` for `20240102`, `00005_note.go` for `5`, `2024-01-02-000000_note/up.sql` for `20240102000000`.
+fn has_version(path: &Path, version: &str) -> bool {
+    let is_it = |name: &str| {
+        let digits: String =
+            name.split('_').next().unwrap_or_default().chars().filter(|one| *one != '-' && *one != 'V').collect();
+        let number = digits.trim_start_matches('0');
+        !number.is_empty()
+            && digits.chars().all(|one| one.is_ascii_digit())
+            && number == version.trim_start_matches('0')
+    };
+    let folder = || path.parent().and_then(Path::file_name).and_then(|folder| folder.to_str()).is_some_and(is_it);
+    is_it(stem(path)) || (matches!(stem(path), "up" | "migration") && folder())
+}
+
+/// `revision = "ab12"` and `revision: str = 'ab12'`.
+fn has_revision(text: &str, revision: &str) -> bool {
+    text.lines().any(|line| {
+        let Some((name, value)) = line.split_once('=') else { return false };
+        let name = name.split(':').next().unwrap_or_default().trim();
+        let value = value.split('#').next().unwrap_or_default().trim();
+        name == "revision" && value.len() == revision.len() + 2 && value[1..].starts_with(revision)
+    })
+}
+
+/// `class AddNote1700000000000` and `name = 'AddNote1700000000000'`.
+fn has_class(text: &str, class: &str) -> bool {
+    let is_whole = |at: usize| {
+        let is_part = |one: char| one.is_alphanumeric() || one == '_';
+        let before = text[..at].chars().next_back();
+        let after = text[at + class.len()..].chars().next();
+        !before.is_some_and(is_part) && !after.is_some_and(is_part)
+    };
+    let is_declared = |at: usize| {
+        let before = text[..at].trim_end_matches(['\'', '"', ' ', '=']);
+        before.ends_with("class") || before.ends_with("name")
+    };
+    text.match_indices(class).any(|(at, _)| is_whole(at) && is_declared(at))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn find(files: &[(&str, &str)], name: &str, naming: Naming) -> Option<String> {
+        let root = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        let migration = Migration { name: name.to_owned(), naming: Some(naming), ..Migration::default() };
+        Sources::of(root.path()).find(&migration).map(|source| source.path)
+    }
+
+    #[test]
+    fn names_in_tables_lead_to_files() {
+        for (path, text, name, naming) in [
+            ("shop/migrations/0002_note.py", "", "shop.0002_note", Naming::Django),
+            ("migrations/shop/0002_note.py", "", "shop.0002_note", Naming::Django),
+            ("alembic/versions/x_note.py", "down_revision = 'a'\nrevision: str = \"ab12\"\n", "ab12", Naming::Revision),
+            ("migrations/2_note.js", "", "2_note.js", Naming::File),
+            ("src/migrations/2_note.ts", "", "2_note.js", Naming::File),
+            ("Migrations/20240102_Note.cs", "", "20240102_Note", Naming::File),
+            ("db/migrate/20240102030405_note.rb", "", "20240102030405", Naming::Version),
+            ("migrations/00005_note.go", "", "5", Naming::Version),
+            ("migrations/2024-01-02-000000_note/up.sql", "", "20240102000000", Naming::Version),
+            ("src/Version20240102.php", "", r"DoctrineMigrations\Version20240102", Naming::Class),
+            ("src/note.ts", "export class Note1700000000000 implements", "Note1700000000000", Naming::Class),
+            ("src/note.js", "name = 'Note1700000000000'", "Note1700000000000", Naming::Class),
+        ] {
+            assert_eq!(find(&[(path, text)], name, naming).as_deref(), Some(path), "{name}");
+        }
+    }
+
+    #[test]
+    fn packages_and_other_files_are_no_sources() {
+        for (path, text, name, naming) in [
+            (".venv/pyvenv.cfg", "", "auth.0001_initial", Naming::Django),
+            ("captured/pgvet-capture.json", "", "pgvet-capture.json", Naming::File),
+            ("node_modules/x/migrations/2_note.js", "", "2_note.js", Naming::File),
+            ("alembic/versions/x.py", "down_revision = 'ab12'", "ab12", Naming::Revision),
+            ("src/note.ts", "new Note1700000000000()", "Note1700000000000", Naming::Class),
+            ("other/migrations/0002_note.py", "", "shop.0002_note", Naming::Django),
+        ] {
+            assert_eq!(find(&[(path, text)], name, naming), None, "{path}");
+        }
+    }
+}

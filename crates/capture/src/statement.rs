@@ -1,0 +1,173 @@
+//! What a statement is to a capture: work of a migration, a row of the tool's own table, or the tool's own business.
+
+use crate::question::is_question;
+use crate::recording::Parameter;
+use crate::tools::{MigrationTable, Naming, Tables};
+use pgvet_syntax::ast::{
+    Assignment, Ast, Discard, Expr, ExprKind, FunctionCall, Insert, InsertSource, Literal, QueryBody, Setting,
+    Transaction,
+};
+use smol_str::SmolStr;
+
+/// The part that a statement plays.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Role {
+    /// Names of migrations enter the table of a tool.
+    Rows(Vec<Row>),
+    /// It concerns the tool's own tables alone.
+    Bookkeeping,
+    /// It asks for what the server or its catalogs say, and changes nothing.
+    Question,
+    Transaction(Transaction),
+    /// A setting for the rest of the session, in SQL; `None`: its default.
+    Setting {
+        name: SmolStr,
+        sql: Option<String>,
+    },
+    /// All settings get their defaults.
+    ResetAll,
+    /// A setting of the client, which no migration depends on.
+    ClientSetting,
+    /// The migration itself.
+    Work,
+}
+
+/// A migration that the tool has noted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Row {
+    pub(crate) tool: SmolStr,
+    pub(crate) name: String,
+    pub(crate) naming: Naming,
+    pub(crate) order: crate::tools::Row,
+}
+
+/// Settings that drivers and tools make for themselves. They change neither locks nor what is found under a name.
+const CLIENT_SETTINGS: &[&str] = &[
+    "application_name",
+    "bytea_output",
+    "client_encoding",
+    "client_min_messages",
+    "datestyle",
+    "extra_float_digits",
+    "intervalstyle",
+    "jit",
+    "log_min_messages",
+    "log_statement",
+    "standard_conforming_strings",
+    "timezone",
+    "transaction_isolation",
+    "xmloption",
+];
+
+/// Whether a setting changes nothing that a migration does.
+pub(crate) fn is_of_client(name: &str) -> bool {
+    CLIENT_SETTINGS.iter().any(|known| known.eq_ignore_ascii_case(name))
+}
+
+/// Returns the role of a statement. `text` is its text, `parameters` what was sent with it.
+pub(crate) fn role(ast: &Ast, text: &str, parameters: &[Parameter], tables: &Tables) -> Role {
+    match ast {
+        Ast::Transaction(transaction) => Role::Transaction(transaction.clone()),
+        Ast::Set(set) => match &set.setting {
+            Setting::Transaction => Role::ClientSetting,
+            Setting::ResetAll => Role::ResetAll,
+            Setting::Value { name, .. } | Setting::Default { name } if is_of_client(name) => Role::ClientSetting,
+            // It belongs to the transaction that it stands in.
+            _ if set.local => Role::Work,
+            Setting::Value { name, .. } => Role::Setting { name: name.clone(), sql: Some(text.to_owned()) },
+            Setting::Default { name } => Role::Setting { name: name.clone(), sql: None },
+        },
+        Ast::Discard(Discard::All) => Role::ResetAll,
+        Ast::Discard(_) | Ast::Deallocate(_) => Role::ClientSetting,
+        Ast::Insert(insert) if tables.is_own(&insert.table.name.name.text) => rows(insert, parameters, tables),
+        Ast::Update(update) if tables.is_own(&update.table.name.name.text) => {
+            changed_row(&update.table.name.name.text, &update.assignments, parameters, tables)
+        }
+        _ if concerns_only_own(ast, tables) => Role::Bookkeeping,
+        Ast::Select(query) => match client_setting(query) {
+            true => Role::ClientSetting,
+            false if is_question(ast, tables) => Role::Question,
+            false => Role::Work,
+        },
+        Ast::Other(node) if &**node == "VariableShowStmt" => Role::Question,
+        _ => Role::Work,
+    }
+}
+
+/// `SELECT set_config('TimeZone', 'UTC', false)`.
+fn client_setting(query: &pgvet_syntax::ast::Query) -> bool {
+    let QueryBody::Select(select) = &query.body else { return false };
+    let [target] = &*select.targets else { return false };
+    let ExprKind::Call(call) = &target.value.kind else { return false };
+    let FunctionCall { name, arguments, .. } = &**call;
+    let is_harmless =
+        |value: &Expr| matches!(&value.kind, ExprKind::Literal(Literal::String(name)) if is_of_client(name));
+    select.from.is_empty() && name == "set_config" && arguments.first().is_some_and(|one| is_harmless(&one.value))
+}
+
+/// The rows that an INSERT writes to the table of a tool.
+fn rows(insert: &Insert, parameters: &[Parameter], tables: &Tables) -> Role {
+    let gives = |column: &str| insert.columns.iter().any(|own| own.text == column);
+    let Some(table) = tables.of_row(&insert.table.name.name.text, gives) else { return Role::Bookkeeping };
+    let InsertSource::Query(query) = &insert.source else { return Role::Bookkeeping };
+    let row = |values: &[&Expr]| {
+        let value = |column: &SmolStr| {
+            let at = insert.columns.iter().position(|own| own.text == *column)?;
+            constant(values.get(at)?, parameters)
+        };
+        named(table, value)
+    };
+    let found: Vec<Row> = match &query.body {
+        QueryBody::Values(rows) => rows.iter().filter_map(|values| row(&values.iter().collect::<Vec<_>>())).collect(),
+        QueryBody::Select(select) => {
+            row(&select.targets.iter().map(|target| &target.value).collect::<Vec<_>>()).into_iter().collect()
+        }
+        QueryBody::SetOperation { .. } => Vec::new(),
+    };
+    if found.is_empty() { Role::Bookkeeping } else { Role::Rows(found) }
+}
+
+/// The row that an UPDATE leaves, as Alembic has one for each head.
+fn changed_row(name: &str, assignments: &[Assignment], parameters: &[Parameter], tables: &Tables) -> Role {
+    let assignment = |column: &str| assignments.iter().find(|assignment| assignment.column.text == column);
+    let table = tables.of_change(name, |column| assignment(column).is_some());
+    let row = table.and_then(|table| named(table, |column| constant(&assignment(column)?.value, parameters)));
+    row.map_or(Role::Bookkeeping, |row| Role::Rows(vec![row]))
+}
+
+fn named(table: &MigrationTable, value: impl Fn(&SmolStr) -> Option<String>) -> Option<Row> {
+    let parts: Option<Vec<String>> = table.columns.iter().map(value).collect();
+    let name = parts?.join(".");
+    // goose notes that its table exists.
+    let is_migration = !name.is_empty() && (table.naming != Naming::Version || name != "0");
+    is_migration.then(|| Row { tool: table.tool.clone(), name, naming: table.naming, order: table.row })
+}
+
+/// A value that was written or sent.
+fn constant(value: &Expr, parameters: &[Parameter]) -> Option<String> {
+    match &value.kind {
+        ExprKind::Literal(Literal::String(text) | Literal::Numeric(text)) => Some(text.to_string()),
+        ExprKind::Literal(Literal::Integer(number)) => Some(number.to_string()),
+        ExprKind::Cast { operand, .. } => constant(operand, parameters),
+        ExprKind::Parameter(number) => parameters.get((*number as usize).checked_sub(1)?)?.value.clone(),
+        _ => None,
+    }
+}
+
+/// Whether all relations that a statement names are tables of the tool.
+fn concerns_only_own(ast: &Ast, tables: &Tables) -> bool {
+    let is_own = |name: &pgvet_syntax::ast::ObjectName| tables.is_own(&name.name.text);
+    let all = |names: &[(pgvet_syntax::ast::ObjectName, bool)]| names.iter().all(|(name, _)| is_own(name));
+    match ast {
+        Ast::CreateTable(create) => is_own(&create.name),
+        Ast::AlterTable(alter) => is_own(&alter.name),
+        Ast::CreateIndex(create) => is_own(&create.table),
+        Ast::Truncate(truncate) => all(&truncate.tables),
+        Ast::LockTable(lock) => all(&lock.tables),
+        Ast::Comment(comment) => is_own(&comment.object),
+        Ast::Drop(drop) => drop.objects.iter().all(|object| is_own(object.on.as_ref().unwrap_or(&object.name))),
+        Ast::Delete(delete) => is_own(&delete.table.name),
+        Ast::Copy(copy) => copy.table.as_ref().is_some_and(is_own),
+        _ => false,
+    }
+}

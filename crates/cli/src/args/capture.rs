@@ -1,0 +1,120 @@
+//! The arguments of `pgvet capture`.
+
+use super::check::{BaselineFileArgs, CacheArgs, CheckArgs, FailOn, FixArgs};
+use super::input::{ChangeArgs, ConfigSourceArgs, InputArgs, LoudnessArgs, OUTPUT};
+use super::output::Output;
+use super::rules::RuleArgs;
+use super::{ColorChoice, names};
+use clap::Args;
+use pgvet_model::version::VersionRange;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// Heading of the options about the command and its server.
+const RUN: &str = "Run";
+
+const AFTER: &str = "Exit status: that of the command if it fails; else 0 no finding at or above --fail-on, \
+    1 a finding, 2 something could not be captured or checked.\n\n\
+    Examples:\n  \
+    pgvet capture -- python manage.py migrate\n  \
+    pgvet capture --save db/captured -- alembic upgrade head\n  \
+    pgvet capture --env DATABASE_URL={url} -- npx knex migrate:latest";
+
+/// Runs the migrations of a framework on a private server, and checks the SQL that they send.
+///
+/// The command finds the database in `DATABASE_URL`, PGHOST, PGPORT, PGUSER, PGPASSWORD and PGDATABASE. Where it reads other
+/// variables, give them with --env. A command that ignores all of them migrates the database of its own settings: pgvet
+/// cannot keep it from doing so.
+#[derive(Debug, Args)]
+#[command(after_help = AFTER)]
+pub(crate) struct CaptureArgs {
+    /// The command and its arguments, in which `{url}`, `{host}`, `{port}`, `{user}`, `{password}` and `{database}` are
+    /// replaced.
+    #[arg(value_name = "COMMAND", required = true, last = true, num_args = 1..)]
+    pub(crate) command: Vec<OsString>,
+    /// Write one SQL file for each migration to this folder, for later checks without running the command. Files of an
+    /// earlier capture are replaced.
+    #[arg(long, value_name = "DIR", help_heading = RUN)]
+    pub(crate) save: Option<PathBuf>,
+    /// Also set this variable for the command; `{url}` and its parts are replaced. May be repeated.
+    #[arg(long = "env", value_name = "NAME=TEMPLATE", value_parser = variable, help_heading = RUN)]
+    pub(crate) variables: Vec<(String, String)>,
+    /// The table in which the tool notes what has run, if pgvet does not know it.
+    #[arg(long, value_name = "TABLE", requires = "column", help_heading = RUN)]
+    pub(crate) table: Option<String>,
+    /// The column of that table with the name of the migration, as the file has it.
+    #[arg(long, value_name = "COLUMN", requires = "table", value_delimiter = ',', help_heading = RUN)]
+    pub(crate) column: Vec<String>,
+    /// Keep the values of parameters, too; without this, their types and lengths are kept.
+    #[arg(long, help_heading = RUN)]
+    pub(crate) values: bool,
+    /// Write everything that was sent to this file, as lines of JSON.
+    #[arg(long, value_name = "FILE", help_heading = RUN)]
+    pub(crate) record: Option<PathBuf>,
+    /// The folder with `initdb` and `postgres` [default: looked for].
+    #[arg(long, value_name = "DIR", help_heading = RUN)]
+    pub(crate) pg_bin: Option<PathBuf>,
+    /// The PostgreSQL major version, or a range of them, of which the newest is run [default: 14-18].
+    #[arg(long, value_name = "VERSION", value_parser = VersionRange::parse, help_heading = RUN)]
+    pub(crate) pg_version: Option<VersionRange>,
+    #[command(flatten)]
+    pub(crate) rules: RuleArgs,
+    #[command(flatten)]
+    pub(crate) source: ConfigSourceArgs,
+    /// How to show findings; `FORMAT=FILE` writes to a file, and several formats may be given.
+    #[arg(long, value_name = "FORMAT[=FILE]", value_parser = names::output(), default_value = "full",
+        hide_possible_values = true, help_heading = OUTPUT)]
+    pub(crate) format: Vec<Output>,
+    /// Exit with 1 from this severity on [default: error].
+    #[arg(long, value_name = "SEVERITY", value_enum, help_heading = OUTPUT)]
+    pub(crate) fail_on: Option<FailOn>,
+    #[command(flatten)]
+    pub(crate) baseline: BaselineFileArgs,
+    /// When to use colour.
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t = ColorChoice::Auto, help_heading = OUTPUT)]
+    pub(crate) color: ColorChoice,
+    #[command(flatten)]
+    pub(crate) loudness: LoudnessArgs,
+}
+
+fn variable(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, template)) if !name.is_empty() => Ok((name.to_owned(), template.to_owned())),
+        _ => Err("write NAME=TEMPLATE, as in DB_HOST={host}".to_owned()),
+    }
+}
+
+impl CaptureArgs {
+    /// The check of a folder with captured migrations, by the configuration of another one.
+    pub(crate) fn check(&self, captured: PathBuf, project: PathBuf) -> CheckArgs {
+        let nearest_to = Some(project);
+        CheckArgs {
+            input: InputArgs {
+                paths: vec![captured],
+                exclude: Vec::new(),
+                force_exclude: false,
+                history: Vec::new(),
+                no_history: false,
+                schema: None,
+                start_after: Vec::new(),
+                changes: ChangeArgs::default(),
+                stdin_filename: None,
+                allow_empty: false,
+                pg_version: self.pg_version,
+                source: ConfigSourceArgs { nearest_to, ..self.source.clone() },
+                color: self.color,
+                loudness: self.loudness.clone(),
+            },
+            rules: self.rules.clone(),
+            format: self.format.clone(),
+            output_file: None,
+            statistics: false,
+            fail_on: self.fail_on,
+            report_suppressed: false,
+            watch: false,
+            baseline: self.baseline.clone(),
+            cache: CacheArgs::default(),
+            fix: FixArgs::default(),
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! `pgvet capture`, as a user runs it. The command is this test program itself: see [`client`].
+
+#![expect(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]
+
+#[path = "support/runs.rs"]
+#[expect(dead_code, reason = "it serves other tests, too")]
+mod runs;
+mod support;
+
+use runs::folder;
+use std::fs;
+use support::{Folder, Transcript, transcript};
+
+/// The variable with what the client sends: one text per line, after `prepared:` as a prepared statement with the value
+/// `secret`.
+const SCRIPT: &str = "PGVET_TEST_SCRIPT";
+
+/// Plays a migration tool, for the other tests: it is run as a program of its own.
+#[test]
+#[ignore = "a program for the other tests"]
+fn client() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let script = std::env::var(SCRIPT).unwrap();
+        let url = std::env::var("DATABASE_URL").unwrap();
+        let (client, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await.unwrap();
+        let connection = tokio::spawn(connection);
+        for line in script.lines() {
+            match line.strip_prefix("prepared:") {
+                Some(sql) => drop(client.execute(sql, &[&"secret"]).await.unwrap()),
+                None => client.batch_execute(line).await.unwrap(),
+            }
+        }
+        drop(client);
+        connection.await.unwrap().unwrap();
+    });
+}
+
+/// A program and its arguments that send the script.
+fn command() -> Vec<String> {
+    let program = std::env::current_exe().unwrap().display().to_string();
+    [&program, "client", "--exact", "--ignored", "--nocapture"].map(str::to_owned).to_vec()
+}
+
+fn capture(folder: &Folder, options: &[&str], script: &[&str]) -> Transcript {
+    let command = command();
+    let mut args = vec!["capture", "--format", "concise"];
+    args.extend(options);
+    args.push("--");
+    args.extend(command.iter().map(String::as_str));
+    transcript(&folder.output(&args, b"", &[(SCRIPT, &script.join("\n"))]))
+}
+
+const TABLE: &str = "CREATE TABLE knex_migrations (id serial, name text, batch int)";
+
+fn row(name: &str) -> String {
+    format!("INSERT INTO knex_migrations (name, batch) VALUES ('{name}', 1)")
+}
+
+const FILES: [(&str, &str); 2] = [
+    ("migrations/1_users.js", "exports.up = (knex) =>\n  knex.raw('CREATE TABLE users (id int, email text)');\n"),
+    ("migrations/2_email.js", "exports.up = (knex) =>\n  knex.raw('CREATE INDEX users_email ON users (email)');\n"),
+];
+
+#[track_caller]
+fn assert_has(said: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(said.contains(part), "`{part}` is missing:\n{said}");
+    }
+}
+
+#[test]
+fn migrations_are_captured_saved_and_checked_again() {
+    let Some(folder) = folder(&FILES) else { return };
+    let (one, two) = (row("1_users.js"), row("2_email.js"));
+    let script = [
+        "SET lock_timeout = '3s'",
+        TABLE,
+        "BEGIN",
+        "CREATE TABLE users (id int, email text)",
+        "prepared:INSERT INTO users (email) VALUES ($1)",
+        "prepared:INSERT INTO users (email) VALUES ($1)",
+        &one,
+        "COMMIT",
+        "CREATE INDEX users_email ON users (email)",
+        &two,
+        "SELECT 'after' FROM users",
+    ];
+    let said = capture(&folder, &["--save", "captured"], &script);
+    let finding = "migrations/2_email.js:2:1: error[index-without-concurrently]";
+    assert!(said.starts_with("exit 1\n"), "{said}");
+    assert_has(
+        &said,
+        &[
+            finding,
+            "captured 2 migrations of knex with 4 statements",
+            "1 statement after the last migration belong to none",
+            "saved 2 migrations in `captured`",
+        ],
+    );
+    let text = fs::read_to_string(folder.path().join("captured/1_users.sql")).unwrap();
+    assert_has(&text, &["-- transaction: one", "SET lock_timeout = '3s';", "-- sent 2 times", "$1 text (6 bytes)"]);
+    assert!(!text.contains("secret") && !text.contains("knex_migrations"), "{text}");
+    assert_has(&folder.run(&["check", "captured", "--format", "concise"]), &[finding]);
+    // Without a folder it is found as well.
+    assert_has(&folder.run(&["check", "--format", "concise"]), &[finding]);
+    fs::write(folder.path().join("migrations/1_users.js"), "exports.up = () => {};").unwrap();
+    let stale = folder.run(&["check", "captured"]);
+    assert!(stale.starts_with("exit 2\n"), "{stale}");
+    assert_has(&stale, &["captured/1_users.sql", "`migrations/1_users.js`, which has changed since it was captured"]);
+    let said = capture(&folder, &["--save", "captured", "--values"], &script);
+    assert_has(&said, &[finding]);
+    assert_has(&fs::read_to_string(folder.path().join("captured/1_users.sql")).unwrap(), &["'secret'"]);
+    fs::write(folder.path().join("captured/own.sql"), "SELECT 1;").unwrap();
+    let said = capture(&folder, &["--save", "captured"], &script);
+    assert!(said.starts_with("exit 2\n"), "{said}");
+    assert_has(&said, &["`captured` holds `own.sql`, which no capture has written", "name a new folder"]);
+}
+
+#[test]
+fn a_command_that_fails_half_way_is_checked_as_far_as_it_came() {
+    let Some(folder) = folder(&FILES) else { return };
+    let one = row("1_users.js");
+    let script = [
+        TABLE,
+        "CREATE TABLE users (id int, email text)",
+        &one,
+        "CREATE INDEX users_email ON users (email)",
+        "CREATE INDEX users_name ON users (name)",
+    ];
+    let said = capture(&folder, &["--save", "captured"], &script);
+    // The status of a test program that fails.
+    assert!(said.starts_with("exit 101\n"), "{said}");
+    assert_has(
+        &said,
+        &[
+            "failed (exit status: 101)",
+            "what it sent until then is checked",
+            "the last migration did not finish: 2 statements",
+            "migrations/2_email.js:2:1: error[index-without-concurrently]",
+            "saved 1 migration in `captured`",
+        ],
+    );
+    assert!(!folder.path().join("captured/2_email.sql").exists());
+}
+
+#[test]
+fn a_command_that_connects_elsewhere_is_reported() {
+    let Some(folder) = folder(&FILES) else { return };
+    let said = folder.run(&["capture", "--", "true"]);
+    assert!(said.starts_with("exit 2\n"), "{said}");
+    assert_has(
+        &said,
+        &["`true` never connected to 127.0.0.1:", "its settings name another database", "--env DB_HOST={host}"],
+    );
+    let said = capture(&folder, &[], &["SELECT 1"]);
+    assert!(said.starts_with("exit 2\n"), "{said}");
+    assert_has(&said, &["and ran no migration, so nothing was captured"]);
+    let said = folder.run(&["capture", "--", "no-such-program"]);
+    assert!(said.starts_with("exit 2\n"), "{said}");
+    assert_has(&said, &["cannot run `no-such-program`", "write the command as you run it in this folder"]);
+}
+
+#[test]
+fn an_extension_that_the_server_lacks_is_named() {
+    let Some(folder) = folder(&FILES) else { return };
+    let said = capture(&folder, &[], &[TABLE, "CREATE EXTENSION no_such_extension"]);
+    assert!(said.starts_with("exit 101\n"), "{said}");
+    assert_has(&said, &["the private server lacks an extension", "no_such_extension", "--pg-bin"]);
+}
+
+#[test]
+fn a_table_that_pgvet_does_not_know_can_be_named() {
+    let Some(folder) = folder(&FILES) else { return };
+    let script = [
+        "CREATE TABLE applied (file text)",
+        "CREATE TABLE users (id int, email text)",
+        "INSERT INTO applied (file) VALUES ('1_users.js')",
+        "CREATE INDEX users_email ON users (email)",
+        "INSERT INTO applied (file) VALUES ('2_email.js')",
+    ];
+    let said = capture(&folder, &[], &script);
+    assert_has(&said, &["no migration entered a table that pgvet knows", "`--table migrations --column name`"]);
+    let said = capture(&folder, &["--table", "applied", "--column", "file"], &script);
+    assert_has(&said, &["captured 2 migrations", "migrations/2_email.js:2:1: error[index-without-concurrently]"]);
+}
+
+#[test]
+fn text_from_the_wire_is_inert() {
+    let Some(folder) = folder(&FILES) else { return };
+    let script = [
+        TABLE,
+        "CREATE TABLE \"users\u{1b}[2J\" (id int)",
+        "INSERT INTO knex_migrations (name, batch) VALUES (E'../../x\\x1b[2J\\n; DROP TABLE users; --', 1)",
+        "CREATE INDEX i ON \"users\u{1b}[2J\" (id)",
+        "SELECT '\u{1b}[2J' FROM \"users\u{1b}[2J\"; SELECT \"\u{1b}[2J\"",
+    ];
+    let said = capture(&folder, &["--save", "captured", "--format", "full"], &script);
+    assert!(!said.contains("\u{1b}[2J"), "{said:?}");
+    let names: Vec<String> = fs::read_dir(folder.path().join("captured"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    assert!(names.iter().all(|name| !name.contains(['/', '\u{1b}', '\n'])), "{names:?}");
+    assert_eq!(names.len(), 2, "{names:?}");
+}
