@@ -11,7 +11,7 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 
 /// Pages of the guide, in the order in which a reader needs them. Others in `docs` follow.
-const GUIDE: &[&str] = &["check", "fixing", "trace", "adopting", "ci", "pre-commit", "editors", "statistics"];
+const GUIDE: &[&str] = &["check", "fixing", "trace", "adopting", "ci", "pre-commit", "editors", "statistics", "schema"];
 
 /// Pages to look things up in. They come after the guide.
 const REFERENCE: &[&str] = &["configuration", "formats", "comparison"];

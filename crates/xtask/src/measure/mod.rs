@@ -15,6 +15,7 @@ pub mod outcome;
 pub mod plans;
 mod random;
 mod scaling;
+pub mod schemas;
 pub mod scripts;
 mod slowdown;
 mod speed;
@@ -67,6 +68,8 @@ enum Measurement {
     Offers(offers::Arguments),
     /// Check that pgvet reads scripts as psql does.
     Scripts(scripts::Arguments),
+    /// Compare the schemas of the model with those of servers, and with those that its SQL makes.
+    Schemas(schemas::Arguments),
     /// Compare the model with what real migration tools do.
     Tools(tools::Arguments),
 }
@@ -91,6 +94,7 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
         Measurement::Estimates(arguments) => estimates::run(arguments),
         Measurement::Offers(arguments) => offers::run(arguments),
         Measurement::Scripts(arguments) => scripts::run(arguments),
+        Measurement::Schemas(arguments) => schemas::run(arguments),
         Measurement::Tools(arguments) => tools::run(arguments),
     }?;
     print(&report);
