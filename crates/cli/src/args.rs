@@ -6,12 +6,14 @@ mod input;
 pub(crate) mod names;
 mod output;
 mod rules;
+mod schema;
 
 pub(crate) use capture::CaptureArgs;
 pub(crate) use check::{BaselineFileArgs, CacheArgs, CheckArgs, FailOn};
-pub(crate) use input::InputArgs;
+pub(crate) use input::{ConfigSourceArgs, InputArgs, LoudnessArgs};
 pub(crate) use output::{Format, Output};
 pub(crate) use rules::RuleArgs;
+pub(crate) use schema::{DiffArgs, DiffFormat, DriftArgs, SchemaArgs, SchemaFormat};
 
 use crate::trace_args::TraceArgs;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -63,6 +65,10 @@ pub(crate) enum Command {
     Schema(SchemaArgs),
     /// Count the rows of production that would make migrations fail.
     Precheck(PrecheckArgs),
+    /// Show what differs between two schemas: of migrations, of a dump or of a live database.
+    Diff(DiffArgs),
+    /// Show what a live database has otherwise than its migrations say.
+    Drift(DriftArgs),
     /// Read sizes and traffic of a production database, for `check` to judge by.
     Snapshot(SnapshotArgs),
     /// Explain a rule, or list the rules of a category.
@@ -183,23 +189,6 @@ pub(crate) struct McpArgs {
     /// The longest that one call may take, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub(crate) time_limit: u64,
-}
-
-/// Shows the tables, columns, constraints and indexes as of a migration.
-#[derive(Debug, Args)]
-#[command(after_help = SHOW_STATUS)]
-pub(crate) struct SchemaArgs {
-    #[command(flatten)]
-    pub(crate) input: InputArgs,
-    /// The last migration that is replayed: a file name, a path or a version [default: the last one].
-    #[arg(long, value_name = "MIGRATION")]
-    pub(crate) at: Option<String>,
-    /// Show only these tables: `name`, or `schema.name`.
-    #[arg(long, value_name = "NAME", value_delimiter = ',')]
-    pub(crate) table: Vec<String>,
-    /// How to show it.
-    #[arg(long, value_enum, default_value_t = PlainFormat::Text)]
-    pub(crate) format: PlainFormat,
 }
 
 /// Counts the rows of production that would make migrations fail.

@@ -73,6 +73,8 @@ fn run_command(command: &Command) -> Result<ExitStatus, Failure> {
         Command::Completions(args) => commands::completions::run(args, &mut out),
         Command::Man(args) => commands::man::run(args, &mut out),
         Command::Schema(args) => commands::schema::run(args, &mut out),
+        Command::Diff(args) => commands::diff::run(args, &mut out),
+        Command::Drift(args) => commands::drift::run(args, &mut out),
         Command::JsonSchema => report::json_schema::run(&mut out),
         Command::Mcp(args) => {
             // The server writes by itself.

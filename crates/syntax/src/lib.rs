@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod ast;
+pub mod deparse;
 pub mod lexer;
 pub mod plpgsql;
 pub mod source;

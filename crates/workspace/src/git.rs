@@ -2,12 +2,14 @@
 
 mod command;
 pub(crate) mod index;
+mod revision;
 
 use crate::identity::identity;
 use crate::problem::{Problem, display};
 use crate::skipped;
 use command::Git;
 use pgvet_model::incident::Applied;
+pub use revision::Revision;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};

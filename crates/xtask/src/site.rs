@@ -11,8 +11,19 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 
 /// Pages of the guide, in the order in which a reader needs them. Others in `docs` follow.
-const GUIDE: &[&str] =
-    &["check", "fixing", "precheck", "trace", "capture", "adopting", "ci", "pre-commit", "editors", "statistics"];
+const GUIDE: &[&str] = &[
+    "check",
+    "fixing",
+    "precheck",
+    "trace",
+    "capture",
+    "adopting",
+    "ci",
+    "pre-commit",
+    "editors",
+    "statistics",
+    "schema",
+];
 
 /// Pages to look things up in. They come after the guide.
 const REFERENCE: &[&str] = &["configuration", "formats", "comparison"];

@@ -6,6 +6,8 @@ pub(crate) mod capture;
 pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod config;
+pub(crate) mod diff;
+pub(crate) mod drift;
 pub(crate) mod effects;
 pub(crate) mod explain;
 mod fix;
@@ -18,12 +20,13 @@ pub(crate) mod precheck;
 pub(crate) mod rewrite;
 pub(crate) mod rules;
 pub(crate) mod schema;
+mod sides;
 pub(crate) mod snapshot;
 pub(crate) mod trace;
 mod verbose;
 mod watch;
 
-use crate::args::{CacheArgs, InputArgs};
+use crate::args::{CacheArgs, ColorChoice, InputArgs, LoudnessArgs};
 use crate::error::Failure;
 use crate::inert;
 use crate::progress::Progress;
@@ -71,17 +74,30 @@ fn loaded(
     let project = load(request, &|done, all| progress.update(done, all));
     drop(progress);
     let project = project.map_err(|error| Failure::config(error, args.color))?;
+    tell(&project, &args.loudness)?;
+    Ok(project)
+}
+
+/// Loads what a request names, for commands that read more than one project.
+fn load_request(request: &Request, loudness: &LoudnessArgs) -> Result<Project, Failure> {
+    let project = Project::load(request, &|_, _| {}).map_err(|error| Failure::config(error, ColorChoice::Auto))?;
+    tell(&project, loudness)?;
+    Ok(project)
+}
+
+/// Writes problems and notes to standard error.
+fn tell(project: &Project, loudness: &LoudnessArgs) -> Result<(), Failure> {
     let mut stderr = io::stderr().lock();
     for problem in &project.problems {
         Failure::from(problem).write(&mut stderr)?;
     }
-    if !args.loudness.quiet {
+    if !loudness.quiet {
         for note in &project.notes {
             Failure::from(note).write_note(&mut stderr)?;
         }
     }
-    if args.loudness.verbose {
-        inert::through(&mut stderr, inert::Kind::Text, |out| verbose::write(&project, out))?;
+    if loudness.verbose {
+        inert::through(&mut stderr, inert::Kind::Text, |out| verbose::write(project, out))?;
     }
-    Ok(project)
+    Ok(())
 }

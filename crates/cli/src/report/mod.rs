@@ -3,6 +3,8 @@
 pub(crate) mod checkstyle;
 pub(crate) mod concise;
 pub(crate) mod config_error;
+pub(crate) mod diff;
+pub(crate) mod drift;
 pub(crate) mod effects;
 pub(crate) mod effects_json;
 pub(crate) mod effects_table;

@@ -10,7 +10,7 @@ const LAYERS: &[&[&str]] = &[
     &["parser"],
     &["syntax"],
     &["model"],
-    &["linter"],
+    &["linter", "schema"],
     &["workspace"],
     &["trace", "lsp", "mcp"],
     &["capture"],
@@ -183,5 +183,5 @@ fn dependencies_go_one_way() {
         }
     }
     assert!(count > 10, "no dependencies were found");
-    assert_eq!(dependencies("trace"), ["model", "syntax", "workspace"].map(str::to_owned).into());
+    assert_eq!(dependencies("trace"), ["model", "schema", "syntax", "workspace"].map(str::to_owned).into());
 }

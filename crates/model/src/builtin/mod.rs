@@ -73,6 +73,11 @@ pub fn implicit_casts_from(source: u32, version: &Target) -> impl Iterator<Item 
         .map(|row| row.target)
 }
 
+/// Whether anything becomes this type without being asked, in any major.
+pub fn is_target_of_implicit_cast(target: u32) -> bool {
+    casts::CASTS.iter().any(|row| row.target == target && row.context == CastContext::Implicit)
+}
+
 /// The row of `pg_cast`, in the newest major that has one.
 pub fn cast(source: u32, target: u32) -> Option<&'static BuiltinCast> {
     equal_range(&casts::CASTS, |row| (row.source, row.target).cmp(&(source, target)))

@@ -168,6 +168,11 @@ impl Catalog {
         self.schemas.contains_key(name)
     }
 
+    /// The names of the schemas, in order.
+    pub fn schemas(&self) -> impl Iterator<Item = &SmolStr> {
+        self.schemas.keys()
+    }
+
     pub fn has_temporary_schema(&self) -> bool {
         self.has_temporary_schema
     }

@@ -1,7 +1,7 @@
 //! Tables, views, sequences and composite types.
 
 use super::{Constraint, Copied, Index, Oid, SqlType};
-use crate::catalog::RelationKind;
+use crate::catalog::{RelationKind, SearchPath};
 use crate::deployment::Deployment;
 use imbl::OrdMap;
 use pgvet_syntax::ast::{
@@ -220,6 +220,8 @@ pub struct Trigger {
     /// The constraint of a constraint trigger, which keeps its name when the trigger gets another.
     pub constraint: Option<SmolStr>,
     pub condition: Option<Arc<Expr>>,
+    /// The arguments of the function.
+    pub arguments: Vec<SmolStr>,
     /// REFERENCING OLD or NEW TABLE.
     pub transitions: bool,
     /// Cloned from the parent of a partition.
@@ -247,12 +249,54 @@ pub struct Sequence {
     /// Implements an identity column.
     pub identity: bool,
     pub sql_type: SqlType,
+    pub counting: Counting,
+}
+
+/// How a sequence counts: what its statements said; `None` is what PostgreSQL chooses. Those of identity columns have
+/// options of their own, which are not kept.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counting {
+    pub start: Option<i64>,
+    pub increment: Option<i64>,
+    pub minimum: Option<i64>,
+    pub maximum: Option<i64>,
+    pub cache: Option<i64>,
+    pub cycle: bool,
+}
+
+impl Counting {
+    /// With everything that PostgreSQL chooses for a type.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/commands/sequence.c`, `init_params`.
+    #[must_use]
+    pub fn complete(&self, sql_type: SqlType) -> Self {
+        let (lowest, highest) = match sql_type.oid.0 {
+            21 => (i64::from(i16::MIN), i64::from(i16::MAX)),
+            23 => (i64::from(i32::MIN), i64::from(i32::MAX)),
+            _ => (i64::MIN, i64::MAX),
+        };
+        let increment = self.increment.unwrap_or(1);
+        let minimum = self.minimum.unwrap_or(if increment > 0 { 1 } else { lowest });
+        let maximum = self.maximum.unwrap_or(if increment > 0 { highest } else { -1 });
+        Self {
+            start: Some(self.start.unwrap_or(if increment > 0 { minimum } else { maximum })),
+            increment: Some(increment),
+            minimum: Some(minimum),
+            maximum: Some(maximum),
+            cache: Some(self.cache.unwrap_or(1)),
+            cycle: self.cycle,
+        }
+    }
 }
 
 /// The query of a view or materialized view, and what it depends on.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ViewDefinition {
     pub query: Arc<pgvet_syntax::ast::Query>,
+    /// The query as written, with the names of its time.
+    pub text: SmolStr,
+    /// The schemas in which the session looked names up.
+    pub search_path: SearchPath,
     /// Relations that it reads, with the columns that it uses; an empty list of columns means that they are not known.
     pub references: Vec<(Oid, Vec<SmolStr>)>,
     /// User functions and types that it uses.

@@ -7,8 +7,8 @@ mod like;
 
 use super::{Executor, Knowledge, Run, fail};
 use crate::catalog::{
-    Column, Constraint, Oid, PartitionKey, Relation, RelationDetail, RelationKind, Sequence, SqlType, TEMPORARY_SCHEMA,
-    TypeKind,
+    Column, Constraint, Counting, Oid, PartitionKey, Relation, RelationDetail, RelationKind, Sequence, SqlType,
+    TEMPORARY_SCHEMA, TypeKind,
 };
 use crate::effect::LockCause;
 use pgvet_syntax::ast::{
@@ -272,6 +272,7 @@ impl Executor<'_> {
                 owned_by: Some((table, sequence.column.clone())),
                 identity: sequence.identity,
                 sql_type: sequence.sql_type,
+                counting: Counting::default(),
             });
             self.catalog.add_relation(relation);
             self.created(oid);

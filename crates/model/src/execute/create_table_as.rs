@@ -17,7 +17,7 @@ impl Executor<'_> {
             self.unknown("the columns of CREATE TABLE AS EXECUTE are not known");
             return self.create_filled(&statement.into, None, statement.if_not_exists, None);
         };
-        let kept = Some(query).filter(|_| statement.materialized_view);
+        let kept = Some((query, &statement.text)).filter(|_| statement.materialized_view);
         self.create_filled(&statement.into, Some(query), statement.if_not_exists, kept)
     }
 
@@ -34,15 +34,15 @@ impl Executor<'_> {
         Birth { many, at_most: rows.and_then(|rows| rows.bound()), ..self.birth(with_data) }
     }
 
-    /// `kept` is the query that a materialized view keeps.
+    /// `kept` is the query that a materialized view keeps, with its text.
     fn create_filled(
         &mut self,
         into: &IntoClause,
         query: Option<&Query>,
         if_not_exists: bool,
-        kept: Option<&Arc<Query>>,
+        kept: Option<(&Arc<Query>, &SmolStr)>,
     ) -> Run {
-        if let Some(query) = kept {
+        if let Some((query, _)) = kept {
             self.check_query_columns(query, into.name.range())?;
             let is_temporary =
                 |(read, _): &(Oid, _)| self.catalog.get_relation(*read).is_some_and(|read| read.is_temporary());
@@ -82,10 +82,10 @@ impl Executor<'_> {
         if into.on_commit_drop {
             relation.options.push(("on_commit".into(), "drop".into()));
         }
-        if let Some(query) = kept {
+        if let Some((query, text)) = kept {
             // A dump omits the rows that the database has.
             let populated = into.with_data || self.deployment.is_none();
-            let definition = self.view_definition(query, populated);
+            let definition = self.view_definition(query, text, populated);
             for (read, _) in &definition.references {
                 if self.catalog.get_relation(*read).is_some() {
                     self.catalog.relation_mut(*read).viewed_by.push(oid);

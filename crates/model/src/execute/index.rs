@@ -252,7 +252,8 @@ impl Executor<'_> {
                 continue;
             }
             if !self.attach_matching_index(partition, index, mode, definition.range) {
-                let child = IndexDefinition { name: None, ..definition.clone() };
+                let column_names = Some(definition.names_of_columns());
+                let child = IndexDefinition { name: None, column_names, ..definition.clone() };
                 let child_index = self.make_index(partition, &child, Some(index))?;
                 if definition.constraint {
                     self.add_partition_constraint(partition, child_index, definition, true);

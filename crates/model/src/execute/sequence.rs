@@ -2,12 +2,13 @@
 
 use super::{Executor, Run, fail};
 use crate::catalog::{
-    Column, Mention, Oid, Relation, RelationDetail, RelationKind, SEQUENCE_FUNCTIONS, Sequence, SqlType,
+    Column, Counting, Mention, Oid, Relation, RelationDetail, RelationKind, SEQUENCE_FUNCTIONS, Sequence, SqlType,
 };
 use pgvet_syntax::ast::{
     AlterSequence, Argument, CreateSequence, DefElem, DefValue, Expr, ExprKind, FunctionCall, Literal, LockMode, Name,
     ObjectName, Persistence,
 };
+use pgvet_syntax::lexer::quote_identifier;
 use pgvet_syntax::source::TextRange;
 use smol_str::{SmolStr, format_smolstr};
 use std::sync::Arc;
@@ -38,7 +39,12 @@ impl Executor<'_> {
         relation.persistence = create.persistence;
         relation.placed_by_path = self.is_placed_by_path(&create.name);
         let sql_type = self.sequence_type(&create.options).unwrap_or(BIGINT);
-        relation.detail = RelationDetail::Sequence(Sequence { owned_by: None, identity: false, sql_type });
+        relation.detail = RelationDetail::Sequence(Sequence {
+            owned_by: None,
+            identity: false,
+            sql_type,
+            counting: counting(&create.options),
+        });
         self.catalog.add_relation(relation);
         self.created(oid);
         self.own_sequence(oid, &create.options, create.name.range())
@@ -55,10 +61,16 @@ impl Executor<'_> {
         if relation.kind != RelationKind::Sequence && relation.known {
             return fail("42809", format!("\"{}\" is not a sequence", relation.name), range);
         }
-        if let Some(sql_type) = self.sequence_type(&alter.options)
-            && let RelationDetail::Sequence(sequence) = &mut self.catalog.relation_mut(oid).detail
-        {
-            sequence.sql_type = sql_type;
+        let sql_type = self.sequence_type(&alter.options);
+        if let RelationDetail::Sequence(sequence) = &mut self.catalog.relation_mut(oid).detail {
+            // Bounds that follow from the direction stay when it changes.
+            if alter.options.iter().any(|option| option.name == "increment") {
+                sequence.counting = sequence.counting.complete(sequence.sql_type);
+            }
+            // The start does not follow a new minimum.
+            sequence.counting.start = sequence.counting.complete(sequence.sql_type).start;
+            change_counting(&mut sequence.counting, &alter.options);
+            sequence.sql_type = sql_type.unwrap_or(sequence.sql_type);
         }
         let identity = self.catalog.relation(oid).sequence().is_some_and(|sequence| sequence.identity);
         if identity && !matches!(owner(&alter.options, range), Owner::Unchanged) {
@@ -113,6 +125,32 @@ impl Executor<'_> {
     }
 }
 
+fn counting(options: &[DefElem]) -> Counting {
+    let mut counting = Counting::default();
+    change_counting(&mut counting, options);
+    counting
+}
+
+fn change_counting(counting: &mut Counting, options: &[DefElem]) {
+    for option in options {
+        // NO MINVALUE and NO MAXVALUE have no value.
+        let number = match &option.value {
+            DefValue::Literal(Literal::Integer(number)) => Some(*number),
+            DefValue::Literal(Literal::Numeric(digits)) => digits.parse().ok(),
+            _ => None,
+        };
+        match option.name.as_str() {
+            "start" => counting.start = number,
+            "increment" => counting.increment = number,
+            "minvalue" => counting.minimum = number,
+            "maxvalue" => counting.maximum = number,
+            "cache" => counting.cache = number,
+            "cycle" => counting.cycle = option.as_bool() == Some(true),
+            _ => {}
+        }
+    }
+}
+
 fn owner(options: &[DefElem], range: TextRange) -> Owner {
     let Some(option) = options.iter().find(|option| option.name == "owned_by") else { return Owner::Unchanged };
     let DefValue::Names(names) = &option.value else { return Owner::Unchanged };
@@ -143,7 +181,7 @@ impl Executor<'_> {
             }
             for column in self.catalog.relation_mut(table).columns.iter_mut().filter(|column| uses(column)) {
                 if let Some(default) = &mut column.default {
-                    set_sequence(Arc::make_mut(default), &format_smolstr!("{schema}.{name}"));
+                    set_sequence(Arc::make_mut(default), &regclass_text(schema, name));
                 }
             }
         }
@@ -158,9 +196,14 @@ fn set_sequence(default: &mut Expr, to: &SmolStr) {
     default.for_each_child_mut(&mut |child| set_sequence(child, to));
 }
 
+/// The text of a constant that names a relation.
+fn regclass_text(schema: &str, name: &str) -> SmolStr {
+    format_smolstr!("{}.{}", quote_identifier(schema), quote_identifier(name))
+}
+
 /// `nextval('schema.sequence')`.
 pub(super) fn nextval(schema: &str, sequence: &str, range: TextRange) -> Expr {
-    let name = Expr { kind: ExprKind::Literal(Literal::String(format_smolstr!("{schema}.{sequence}"))), range };
+    let name = Expr { kind: ExprKind::Literal(Literal::String(regclass_text(schema, sequence))), range };
     let call = FunctionCall {
         schema: None,
         name: "nextval".into(),

@@ -39,6 +39,7 @@ impl Executor<'_> {
             firing: Firing::Enable,
             constraint: create.constraint.then(|| create.name.text.clone()),
             condition: create.condition.clone().map(Arc::new),
+            arguments: create.arguments.clone(),
             transitions: create.transitions,
             inherited: false,
             defined_at: self.place_of(create.name.range),

@@ -19,7 +19,7 @@ impl Executor<'_> {
         check_view_query(create)?;
         self.read_query(&create.query, Depth::Analyze)?;
         self.check_query_columns(&create.query, create.name.range())?;
-        let definition = self.view_definition(&create.query, false);
+        let definition = self.view_definition(&create.query, &create.text, false);
         let checked = create.options.iter().any(|option| option.name.eq_ignore_ascii_case("check_option"));
         if let Some(why) = self.not_updatable(&create.query).filter(|_| checked) {
             let reason = format!("WITH CHECK OPTION needs a view that passes changes on, but this one {why}");
@@ -123,9 +123,11 @@ impl Executor<'_> {
     }
 
     /// Returns the parts of its query that a view keeps.
-    pub(crate) fn view_definition(&mut self, query: &Arc<Query>, populated: bool) -> ViewDefinition {
+    pub(crate) fn view_definition(&mut self, query: &Arc<Query>, text: &SmolStr, populated: bool) -> ViewDefinition {
         ViewDefinition {
             query: Arc::clone(query),
+            text: text.clone(),
+            search_path: self.session.settings.search_path(),
             references: self.query_references(query),
             objects: self.query_objects(query),
             populated,

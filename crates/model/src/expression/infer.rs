@@ -162,7 +162,7 @@ impl<'a> Inference<'a> {
             ExprKind::Case { operand, branches, otherwise } => {
                 self.case(operand.as_deref(), branches, otherwise.as_deref(), scope)
             }
-            ExprKind::Coalesce(list) | ExprKind::MinMax(list) => self.common(list, scope),
+            ExprKind::Coalesce(list) | ExprKind::MinMax { operands: list, .. } => self.common(list, scope),
             ExprKind::Array(list) => {
                 let element = self.common(list, scope);
                 // ARRAY[ARRAY[1]] is int4[] too.

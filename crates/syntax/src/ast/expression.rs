@@ -53,7 +53,10 @@ pub enum ExprKind {
     },
     Coalesce(Vec<Expr>),
     /// GREATEST and LEAST.
-    MinMax(Vec<Expr>),
+    MinMax {
+        least: bool,
+        operands: Vec<Expr>,
+    },
     Array(Vec<Expr>),
     Row(Vec<Expr>),
     Subquery {
@@ -178,7 +181,7 @@ impl Expr {
             | ExprKind::And(list)
             | ExprKind::Or(list)
             | ExprKind::Coalesce(list)
-            | ExprKind::MinMax(list)
+            | ExprKind::MinMax { operands: list, .. }
             | ExprKind::Array(list)
             | ExprKind::Row(list)
             | ExprKind::Other(_, list) => list.iter().for_each(visit),
@@ -221,7 +224,7 @@ impl Expr {
             | ExprKind::And(list)
             | ExprKind::Or(list)
             | ExprKind::Coalesce(list)
-            | ExprKind::MinMax(list)
+            | ExprKind::MinMax { operands: list, .. }
             | ExprKind::Array(list)
             | ExprKind::Row(list)
             | ExprKind::Other(_, list) => list.iter_mut().for_each(visit),
@@ -272,6 +275,7 @@ impl Expr {
             (K::Parameter(ours), K::Parameter(theirs)) => ours == theirs,
             (K::SqlValue(ours), K::SqlValue(theirs)) => ours == theirs,
             (K::Other(ours, _), K::Other(theirs, _)) => ours == theirs,
+            (K::MinMax { least: ours, .. }, K::MinMax { least: theirs, .. }) => ours == theirs,
             (K::Call(ours), K::Call(theirs)) => {
                 (&ours.schema, &ours.name, ours.star, ours.distinct, ours.variadic)
                     == (&theirs.schema, &theirs.name, theirs.star, theirs.distinct, theirs.variadic)

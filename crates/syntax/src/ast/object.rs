@@ -16,6 +16,8 @@ pub struct CreateView {
     pub or_replace: bool,
     pub columns: Vec<Name>,
     pub query: Arc<Query>,
+    /// The query as written.
+    pub text: SmolStr,
     pub options: Vec<DefElem>,
 }
 
@@ -189,6 +191,8 @@ pub struct CreateTrigger {
     pub events: TriggerEvents,
     pub columns: Vec<Name>,
     pub condition: Option<Expr>,
+    /// The arguments of the function.
+    pub arguments: Vec<SmolStr>,
     /// Whether it has transition tables (REFERENCING).
     pub transitions: bool,
     pub keyword: TextRange,

@@ -431,6 +431,8 @@ pub struct CreateTableAs {
     pub if_not_exists: bool,
     /// `None` for CREATE TABLE AS EXECUTE.
     pub query: Option<Arc<Query>>,
+    /// The query of a materialized view as written; empty for a table, which does not keep it.
+    pub text: SmolStr,
 }
 
 /// CREATE INDEX.

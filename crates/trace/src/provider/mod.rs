@@ -24,8 +24,10 @@ pub use url::Url;
 use crate::Error;
 use crate::address::Address;
 use crate::connection::Connection;
+use pgvet_schema::Schema;
 use std::future::Future;
 use std::pin::Pin;
+use std::time::Duration;
 pub use tokio_postgres::Config;
 use tokio_postgres::SimpleQueryRow;
 
@@ -144,6 +146,11 @@ pub struct ThinClone {
 }
 
 impl ThinClone {
+    /// Reads the schema of the database from its catalogs.
+    pub async fn schema(&self) -> Result<Schema, Error> {
+        crate::schema::schema_of(&self.database, Duration::from_secs(60)).await
+    }
+
     /// Runs SQL in the database and returns the rows of all its statements, each value as text.
     pub async fn query(&self, sql: &str) -> Result<Vec<Vec<Option<String>>>, Error> {
         let connection = Connection::open(&self.database, "question").await?;

@@ -16,6 +16,7 @@ pub mod outcome;
 pub mod plans;
 mod random;
 mod scaling;
+pub mod schemas;
 pub mod scripts;
 mod slowdown;
 mod speed;
@@ -68,6 +69,8 @@ enum Measurement {
     Offers(offers::Arguments),
     /// Check that pgvet reads scripts as psql does.
     Scripts(scripts::Arguments),
+    /// Compare the schemas of the model with those of servers, and with those that its SQL makes.
+    Schemas(schemas::Arguments),
     /// Compare the model with what real migration tools do.
     Tools(tools::Arguments),
     /// Capture the migrations of real frameworks, and compare what was recorded with the log of the server.
@@ -94,6 +97,7 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
         Measurement::Estimates(arguments) => estimates::run(arguments),
         Measurement::Offers(arguments) => offers::run(arguments),
         Measurement::Scripts(arguments) => scripts::run(arguments),
+        Measurement::Schemas(arguments) => schemas::run(arguments),
         Measurement::Tools(arguments) => tools::run(arguments),
         Measurement::Capture(arguments) => capture::run(arguments),
     }?;

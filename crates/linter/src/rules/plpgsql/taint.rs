@@ -157,7 +157,7 @@ impl<'a> Taints<'a> {
                 let keeps = matches!(target.name.as_str(), "text" | "varchar" | "bpchar" | "name" | "json" | "jsonb");
                 keeps.then(|| self.expression(operand)).flatten()
             }
-            ExprKind::Coalesce(list) | ExprKind::MinMax(list) | ExprKind::Array(list) => first(list),
+            ExprKind::Coalesce(list) | ExprKind::MinMax { operands: list, .. } | ExprKind::Array(list) => first(list),
             ExprKind::Case { branches, otherwise, .. } => branches
                 .iter()
                 .map(|(_, result)| result)

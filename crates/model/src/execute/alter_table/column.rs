@@ -228,6 +228,7 @@ impl Executor<'_> {
             owned_by: Some((table, column.name.clone())),
             identity: column.identity.is_some(),
             sql_type: column.sql_type,
+            counting: catalog::Counting::default(),
         });
         self.catalog.add_relation(sequence);
         self.catalog.relation_mut(table).owned_sequences.push(oid);

@@ -16,7 +16,10 @@ impl Executor<'_> {
             return choose(None, "pkey", true);
         }
         let addition = index_name_addition(&definition.names_of_columns());
-        match (definition.exclusion, definition.constraint) {
+        // A copy of the index behind UNIQUE ... WITHOUT OVERLAPS is made as one that excludes.
+        let is_copy = definition.column_names.is_some();
+        let excludes = definition.exclusion || is_copy && definition.unique && definition.method == "gist";
+        match (excludes, definition.constraint) {
             (true, _) => choose(Some(&addition), "excl", true),
             (false, true) => choose(Some(&addition), "key", true),
             (false, false) => choose(Some(&addition), "idx", false),

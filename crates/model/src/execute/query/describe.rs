@@ -326,7 +326,8 @@ impl Executor<'_> {
             ExprKind::Array(_) => strong("array"),
             ExprKind::Row(_) => strong("row"),
             ExprKind::Coalesce(_) => strong("coalesce"),
-            ExprKind::MinMax(_) => strong("greatest"),
+            ExprKind::MinMax { least: false, .. } => strong("greatest"),
+            ExprKind::MinMax { least: true, .. } => strong("least"),
             ExprKind::SqlValue(name) => Some((name.clone(), true)),
             // Before 15 the grammar made TRUE and FALSE of casts.
             ExprKind::Literal(Literal::Boolean(_)) if !self.target.at_least(15) => {

@@ -78,7 +78,7 @@ impl Context<'_> {
             Node::BooleanTest(test) => self.boolean_test(test),
             Node::CaseExpr(case) => self.case(case),
             Node::CoalesceExpr(node) => self.bracketed(ExprKind::Coalesce, node.args, node.location),
-            Node::MinMaxExpr(node) => self.bracketed(ExprKind::MinMax, node.args, node.location),
+            Node::MinMaxExpr(node) => self.min_max(node),
             Node::AArrayExpr(node) => self.array(node),
             Node::RowExpr(node) => self.bracketed(ExprKind::Row, node.args, node.location),
             Node::SubLink(link) => self.sublink(link),
@@ -128,6 +128,14 @@ impl Context<'_> {
         let items = self.expressions(items);
         let range = self.call_range(location).cover(cover(&items));
         expr(kind(items), range)
+    }
+
+    fn min_max(&self, node: &pg::MinMaxExpr) -> Expr {
+        let kind: fn(Vec<Expr>) -> ExprKind = match node.op {
+            pg::MinMaxOp::IS_LEAST => |operands| ExprKind::MinMax { least: true, operands },
+            _ => |operands| ExprKind::MinMax { least: false, operands },
+        };
+        self.bracketed(kind, node.args, node.location)
     }
 
     fn column(&self, column: &pg::ColumnRef) -> Expr {

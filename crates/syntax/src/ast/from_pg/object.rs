@@ -32,6 +32,7 @@ impl Context<'_> {
             persistence: persistence(relation.map_or("", |relation| &relation.relpersistence)),
             or_replace: view.replace,
             query: Arc::new(self.select(view.query?, body)?),
+            text: self.source_of(body).into(),
             options,
             name,
         })

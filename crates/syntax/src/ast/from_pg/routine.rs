@@ -1,6 +1,6 @@
 //! Functions, triggers and rules.
 
-use super::context::{Context, Span, string};
+use super::context::{Context, Span, string, strings};
 use super::name::def_elem;
 use crate::ast::{
     AlterFunction, Ast, CreateFunction, CreateRule, CreateTrigger, FunctionBody, FunctionParameter, ParameterMode,
@@ -170,6 +170,7 @@ impl Context<'_> {
             events: trigger_events(create.events.into()),
             columns: self.names(after_name.from(of.map_or(after_name.start, |of| of + 1)), create.columns),
             condition: self.optional(create.when_clause),
+            arguments: strings(create.args),
             transitions: create.transition_rels.iter().next().is_some(),
             keyword: self.range(span.to(word + 1)),
         }

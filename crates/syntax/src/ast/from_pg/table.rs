@@ -8,6 +8,7 @@ use crate::ast::{
 };
 use pg::Node;
 use pgvet_parser::tree as pg;
+use smol_str::SmolStr;
 use std::sync::Arc;
 
 impl Context<'_> {
@@ -111,8 +112,10 @@ impl Context<'_> {
         let after_name = span.from(self.index_after(into.name.range()));
         let body = self.query_after_as(after_name, &["DATA", "NO"]);
         let query = create.query.and_then(|node| self.select(node, body));
+        let materialized_view = create.objtype == pg::ObjectType::OBJECT_MATVIEW;
         Some(CreateTableAs {
-            materialized_view: create.objtype == pg::ObjectType::OBJECT_MATVIEW,
+            materialized_view,
+            text: if materialized_view { self.source_of(body).into() } else { SmolStr::default() },
             if_not_exists: create.if_not_exists,
             query: query.map(Arc::new),
             into,

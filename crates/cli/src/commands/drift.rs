@@ -1,0 +1,86 @@
+//! `pgvet drift`: what a database has otherwise than its migrations say.
+
+use super::sides::{Reading, Side};
+use crate::args::{DriftArgs, FailOn, PlainFormat};
+use crate::error::{ExitStatus, Failure};
+use crate::inert::{self, Kind};
+use crate::report::drift::DriftReport;
+use pgvet_model::version::PgVersion;
+use pgvet_schema::{Drift, Severity, compare, judge, narrow};
+use pgvet_workspace::create_report;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+use std::path::Path;
+
+/// The version of the file with known drift.
+const BASELINE_VERSION: u32 = 1;
+
+/// A file with known drift.
+#[derive(Debug, Serialize, Deserialize)]
+struct Baseline {
+    schema_version: u32,
+    known: BTreeSet<String>,
+}
+
+pub(crate) fn run(args: &DriftArgs, out: &mut dyn Write) -> Result<ExitStatus, Failure> {
+    let known = match &args.baseline {
+        Some(path) => read_baseline(path)?,
+        None => BTreeSet::new(),
+    };
+    let reading =
+        |version, at| Reading { source: &args.source, loudness: &args.loudness, version, at, timeout: args.timeout };
+    let database = Side::Database(args.database.clone()).read(&reading(None, None))?;
+    let version = PgVersion(database.schema.pg_version);
+    let migrations = Side::parse(&args.migrations);
+    if migrations.is_database() {
+        return Err(Failure::new("the migrations are a database").help("`pgvet diff` compares two databases"));
+    }
+    let migrations = migrations.read(&reading(Some(version), args.at.as_deref()))?;
+    let narrowed = |schema| narrow::in_schemas(schema, &args.in_schema);
+    let (expected, observed) = (narrowed(migrations.schema), narrowed(database.schema));
+    let comparison = compare(&expected, &observed);
+    let found = judge(&comparison, &observed);
+    if let Some(path) = &args.write_baseline {
+        write_baseline(path, &found)?;
+    }
+    let gone = known.iter().filter(|key| !found.iter().any(|drift| drift.key == **key)).count();
+    let (old, new): (Vec<Drift>, Vec<Drift>) = found.into_iter().partition(|drift| known.contains(&drift.key));
+    let report = DriftReport::new(&migrations.title, &database.title, &new, old.len(), gone, &comparison.not_compared);
+    match args.format {
+        PlainFormat::Text => inert::through(out, Kind::Text, |out| report.write(out, args.loudness.verbose))?,
+        PlainFormat::Json => inert::through(out, Kind::Json, |out| report.write_json(out))?,
+    }
+    if !migrations.is_whole {
+        return Ok(ExitStatus::NotChecked);
+    }
+    let is_written = args.write_baseline.is_some();
+    let fails = |drift: &Drift| match args.fail_on {
+        FailOn::Error => drift.severity == Severity::Error,
+        FailOn::Warning | FailOn::Info => true,
+        FailOn::Never => false,
+    };
+    Ok(if !is_written && new.iter().any(fails) { ExitStatus::Findings } else { ExitStatus::Clean })
+}
+
+fn read_baseline(path: &Path) -> Result<BTreeSet<String>, Failure> {
+    let failure = |message: String| {
+        Failure::new(format!("cannot read the known drift in `{}`: {message}", path.display()))
+            .help("write it anew with --write-baseline")
+    };
+    let text = std::fs::read_to_string(path).map_err(|error| failure(error.to_string()))?;
+    let baseline: Baseline = serde_json::from_str(&text).map_err(|error| failure(error.to_string()))?;
+    if baseline.schema_version != BASELINE_VERSION {
+        return Err(failure(format!("its version is {}, not {BASELINE_VERSION}", baseline.schema_version)));
+    }
+    Ok(baseline.known)
+}
+
+fn write_baseline(path: &Path, found: &[Drift]) -> Result<(), Failure> {
+    let known = found.iter().map(|drift| drift.key.clone()).collect();
+    let failure = |error: io::Error| Failure::new(format!("cannot write `{}`: {error}", path.display()));
+    let text = serde_json::to_string_pretty(&Baseline { schema_version: BASELINE_VERSION, known })
+        .map_err(|error| Failure::new(format!("the known drift cannot be written: {error}")))?;
+    let mut file = create_report(path).map_err(|problem| Failure::from(&problem))?;
+    writeln!(file, "{text}").map_err(failure)
+}

@@ -1,0 +1,204 @@
+//! Schemas to show and to compare: of migrations, of a dump, of a revision, of a live database.
+
+use crate::args::{ConfigSourceArgs, LoudnessArgs};
+use crate::error::Failure;
+use pgvet_model::checkpoint::Checkpoint;
+use pgvet_model::migration::{Direction, Migration};
+use pgvet_model::predict::effects;
+use pgvet_model::production::Functions;
+use pgvet_model::version::{PgVersion, VersionRange};
+use pgvet_schema::{Schema, read};
+use pgvet_trace::provider::{parse_address, with_password};
+use pgvet_workspace::config::ConfigSource;
+use pgvet_workspace::{Project, ProjectFile, Request, Revision};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Where a schema comes from.
+#[derive(Debug)]
+pub(crate) enum Side {
+    /// A connection string.
+    Database(String),
+    /// The migrations at a revision, below a path of the repository.
+    Revision { revision: String, path: Option<PathBuf> },
+    /// Folders with migrations, or a dump.
+    Files(PathBuf),
+}
+
+/// How files become a schema.
+#[derive(Debug)]
+pub(crate) struct Reading<'a> {
+    pub(crate) source: &'a ConfigSourceArgs,
+    pub(crate) loudness: &'a LoudnessArgs,
+    /// The version; else that of the configuration.
+    pub(crate) version: Option<PgVersion>,
+    /// The last migration that is replayed.
+    pub(crate) at: Option<&'a str>,
+    pub(crate) timeout: Duration,
+}
+
+/// A schema with what it is called.
+#[derive(Debug)]
+pub(crate) struct Read {
+    pub(crate) title: String,
+    pub(crate) schema: Schema,
+    /// Whether everything was read.
+    pub(crate) is_whole: bool,
+}
+
+impl Side {
+    /// `postgres://...` and `service=...` are databases, `REV:` and `REV:PATH` are revisions, everything else is a path.
+    pub(crate) fn parse(text: &str) -> Self {
+        if is_database(text) {
+            return Self::Database(text.to_owned());
+        }
+        match text.split_once(':') {
+            Some((revision, path)) if !revision.is_empty() && !Path::new(text).exists() => {
+                let path = (!path.is_empty()).then(|| PathBuf::from(path));
+                Self::Revision { revision: revision.to_owned(), path }
+            }
+            _ => Self::Files(PathBuf::from(text)),
+        }
+    }
+
+    pub(crate) fn is_database(&self) -> bool {
+        matches!(self, Self::Database(_))
+    }
+
+    pub(crate) fn read(&self, reading: &Reading<'_>) -> Result<Read, Failure> {
+        match self {
+            Self::Database(text) => {
+                let address = with_password(parse_address(text)?)?;
+                let title = format!("database {}", address.database_name());
+                let schema = pgvet_trace::schema(&address, reading.timeout)?;
+                Ok(Read { title, schema, is_whole: true })
+            }
+            Self::Revision { revision, path } => {
+                let checkout =
+                    Revision::checkout(Path::new("."), revision).map_err(|problem| Failure::from(&problem))?;
+                let inside = checkout.path(path.as_deref());
+                if !inside.exists() {
+                    let what = path
+                        .as_ref()
+                        .map_or_else(|| "the current folder".to_owned(), |path| path.display().to_string());
+                    return Err(Failure::new(format!("`{revision}` has no `{what}`"))
+                        .help("name a folder of that revision: REV:PATH, relative to the top of the repository"));
+                }
+                let title = match path {
+                    Some(path) => format!("{revision}:{}", path.display()),
+                    None => format!("{revision}:"),
+                };
+                of_files(&inside, title, reading)
+            }
+            Self::Files(path) => of_files(path, path.display().to_string(), reading),
+        }
+    }
+}
+
+fn is_database(text: &str) -> bool {
+    let keys = ["service=", "host=", "hostaddr=", "dbname="];
+    text.starts_with("postgres://") || text.starts_with("postgresql://") || keys.iter().any(|key| text.starts_with(key))
+}
+
+fn of_files(path: &Path, title: String, reading: &Reading<'_>) -> Result<Read, Failure> {
+    let is_file = path.is_file();
+    let config = match reading.source.source() {
+        // A dump is judged by itself.
+        ConfigSource::Nearest if is_file => ConfigSource::None,
+        source => source,
+    };
+    let request = Request { paths: vec![path.to_owned()], config, without_history: is_file, ..Request::default() };
+    let project = super::load_request(&request, reading.loudness)?;
+    if project.databases.len() > 1 {
+        let folders: Vec<String> = project.databases.iter().map(|database| database.shown().to_string()).collect();
+        return Err(Failure::new(format!("`{title}` has the migrations of several databases: {}", folders.join(", ")))
+            .help("compare them one by one: name the folder of one"));
+    }
+    if !project.files.iter().any(ProjectFile::is_run) {
+        return Err(Failure::new(format!("`{title}` has no migrations that are run"))
+            .help("`pgvet config --files` lists all files with their roles"));
+    }
+    let end = reading.at.map(|name| file_called(&project, name)).transpose()?;
+    let version = reading.version.unwrap_or_else(|| project.config_of(1).settings.versions.to);
+    let replayed = replay(&project, 1, end, version);
+    let is_whole = project.problems.is_empty() && replayed.unread == 0;
+    let title = match reading.at {
+        Some(at) => format!("{title} at {at}"),
+        None => title,
+    };
+    Ok(Read { title, schema: replayed.schema, is_whole })
+}
+
+/// What migrations leave.
+pub(crate) struct Replayed {
+    pub(crate) schema: Schema,
+    /// The path of the last migration.
+    pub(crate) last: Option<String>,
+    /// Statements that could not be read.
+    pub(crate) unread: usize,
+}
+
+/// Replays the migrations of a database up to and including the file at `end`.
+pub(crate) fn replay(project: &Project, database: u32, end: Option<usize>, version: PgVersion) -> Replayed {
+    let all = std::iter::zip(project.migrations(), project.file_indexes());
+    let own = all.filter(|(migration, file)| {
+        end.is_none_or(|end| *file <= end) && (migration.database == 0 || migration.database == database)
+    });
+    let own: Vec<(Migration<'_>, usize)> = own.collect();
+    let forward = |(migration, _): &&(Migration<'_>, usize)| migration.direction == Direction::Up;
+    let last = own.iter().rfind(forward).map(|(_, file)| project.files[*file].shown().path.clone());
+    let mut migrations: Vec<Migration<'_>> = own.into_iter().map(|(migration, _)| migration).collect();
+    let mut state = Checkpoint::default();
+    state.advance(&migrations, migrations.len(), VersionRange { from: version, to: version }, &());
+    let mut schema = read(state.catalog(), version);
+    migrations.retain(|migration| migration.direction == Direction::Up);
+    let unread = note_failures(&mut schema, &mut migrations, version);
+    Replayed { schema, last, unread }
+}
+
+/// Notes the statements that cannot be read or would fail: nothing of them is in the schema. Returns how many cannot be
+/// read.
+fn note_failures(schema: &mut Schema, migrations: &mut [Migration<'_>], version: PgVersion) -> usize {
+    let mut unread = 0;
+    migrations.iter_mut().for_each(|migration| migration.report = true);
+    let effects = effects(migrations, version, &Functions::default());
+    for (migration, effects) in migrations.iter().zip(&effects) {
+        let place = |start: u32| format!("{}:{}", migration.file.path, migration.file.position(start).line);
+        for statement in migration.statements() {
+            if let Err(error) = &statement.parsed {
+                unread += 1;
+                let place = place(statement.range.start);
+                schema.gaps.push(format!("{place}: {}: nothing of this statement is in the schema", error.message));
+            }
+        }
+        for one in effects {
+            if let Some(failure) = &one.effects.fails {
+                let place = place(failure.range.start);
+                schema
+                    .gaps
+                    .push(format!("{place}: {}: the statement fails, so that it changes nothing", failure.reason));
+            }
+        }
+    }
+    unread
+}
+
+/// The index of the file that a name means.
+pub(crate) fn file_called(project: &Project, name: &str) -> Result<usize, Failure> {
+    let called = project.files.iter().enumerate().filter(|(_, file)| file.is_called(name));
+    let called: Vec<(usize, &ProjectFile)> = called.collect();
+    match called.as_slice() {
+        [(at, _)] => Ok(*at),
+        [] => Err(Failure::new(format!("no migration matches `{name}`"))
+            .help("name it as in `0041_add_users.sql` or `0041`; `pgvet config --files` lists all files")),
+        [.., (at, last)] => {
+            // The files of one version, such as up.sql and down.sql, are one migration.
+            let folder = last.path.parent();
+            if called.iter().all(|(_, file)| file.path.parent() == folder && file.database == last.database) {
+                Ok(*at)
+            } else {
+                Err(Failure::new(format!("several migrations match `{name}`")).help("name it with its folder"))
+            }
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! The difference between two schemas, for `pgvet diff`.
+
+use super::plural;
+use crate::inert;
+use pgvet_schema::{Action, Change, Comparison, NotCompared, Property};
+use pgvet_workspace::markup;
+use serde::Serialize;
+use std::io::{self, Write};
+
+/// How many properties that are not compared are listed; the rest is counted.
+const LISTED: usize = 20;
+
+/// Two sides and their comparison.
+#[derive(Debug, Serialize)]
+pub(crate) struct DiffReport<'a> {
+    schema_version: u32,
+    before: &'a str,
+    after: &'a str,
+    added: usize,
+    removed: usize,
+    changed: usize,
+    #[serde(flatten)]
+    comparison: &'a Comparison,
+}
+
+impl<'a> DiffReport<'a> {
+    pub(crate) fn new(before: &'a str, after: &'a str, comparison: &'a Comparison) -> Self {
+        let count = |action| comparison.changes.iter().filter(|change| change.action == action).count();
+        let (added, removed, changed) = (count(Action::Added), count(Action::Removed), count(Action::Changed));
+        Self { schema_version: 1, before, after, added, removed, changed, comparison }
+    }
+
+    pub(crate) fn write_json(&self, out: &mut dyn Write) -> io::Result<()> {
+        serde_json::to_writer(&mut *out, self)?;
+        writeln!(out)
+    }
+
+    fn counts(&self) -> String {
+        let Self { added, removed, changed, .. } = self;
+        format!("{} added, {removed} removed, {changed} changed", plural(*added, "object"))
+    }
+
+    pub(crate) fn write(&self, out: &mut dyn Write, with_all: bool) -> io::Result<()> {
+        writeln!(out, "--- {}\n+++ {}", inert::line(self.before), inert::line(self.after))?;
+        for change in &self.comparison.changes {
+            lines(change).iter().try_for_each(|line| writeln!(out, "{}", inert::line(line)))?;
+        }
+        if self.comparison.changes.is_empty() {
+            writeln!(out, "The schemas are equal, as far as they were compared.")?;
+        } else {
+            writeln!(out, "\n{}", self.counts())?;
+        }
+        write_not_compared(&self.comparison.not_compared, out, with_all)
+    }
+
+    /// A section for a comment or a job page.
+    pub(crate) fn write_markdown(&self, out: &mut dyn Write) -> io::Result<()> {
+        writeln!(out, "### Schema changes\n")?;
+        if self.comparison.changes.is_empty() {
+            writeln!(out, "The schema stays as it is.")?;
+        }
+        for change in &self.comparison.changes {
+            writeln!(out, "- {}", sentence(change))?;
+        }
+        let not_compared = self.comparison.not_compared.len();
+        if not_compared > 0 {
+            let properties = plural(not_compared, "property");
+            writeln!(
+                out,
+                "\n{} not compared: `pgvet diff` lists them.",
+                properties.replace("propertys", "properties")
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// What could not be compared, counted.
+pub(crate) fn write_not_compared(all: &[NotCompared], out: &mut dyn Write, with_all: bool) -> io::Result<()> {
+    if all.is_empty() {
+        return Ok(());
+    }
+    let count = if all.len() == 1 { "1 property".to_owned() } else { format!("{} properties", all.len()) };
+    writeln!(out, "\nNot compared: {count}")?;
+    let listed = if with_all { all.len() } else { LISTED };
+    for one in all.iter().take(listed) {
+        let words = [one.property.as_str(), "of", &one.kind, &one.object];
+        let what = if one.object.is_empty() { String::new() } else { format!("{}: ", words.join(" ")) };
+        writeln!(out, "  {}", inert::line(&format!("{what}{}", one.why)))?;
+    }
+    if all.len() > listed {
+        writeln!(out, "  and {} more (--verbose lists them)", all.len() - listed)?;
+    }
+    Ok(())
+}
+
+fn value(value: Option<&String>) -> &str {
+    value.map_or("nothing", String::as_str)
+}
+
+/// A line for the object, and one for each property.
+fn lines(change: &Change) -> Vec<String> {
+    let mark = match change.action {
+        Action::Added => '+',
+        Action::Removed => '-',
+        Action::Changed => '~',
+    };
+    let mut lines =
+        vec![format!("{mark} {} {} {}", change.kind, change.name(), change.definition).trim_end().to_owned()];
+    let line = |property: &Property| {
+        let (before, after) = (value(property.before.as_ref()), value(property.after.as_ref()));
+        format!("    {}: {before} -> {after}", property.name)
+    };
+    lines.extend(change.properties.iter().map(line));
+    lines
+}
+
+fn sentence(change: &Change) -> String {
+    let name = markup::code(&change.name());
+    let kind = &change.kind;
+    let definition =
+        if change.definition.is_empty() { String::new() } else { format!(": {}", markup::code(&change.definition)) };
+    match change.action {
+        Action::Added => format!("adds {kind} {name}{definition}"),
+        Action::Removed => format!("drops {kind} {name}"),
+        Action::Changed => {
+            let one = |property: &Property| {
+                let (before, after) = (value(property.before.as_ref()), value(property.after.as_ref()));
+                format!("{} from {} to {}", property.name, markup::code(before), markup::code(after))
+            };
+            let properties: Vec<String> = change.properties.iter().map(one).collect();
+            format!("changes {kind} {name}: {}", properties.join("; "))
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Drift of a database from its migrations, for `pgvet drift`.
+
+use super::diff::write_not_compared;
+use super::plural;
+use crate::inert;
+use pgvet_schema::{Drift, NotCompared, Severity};
+use serde::Serialize;
+use std::io::{self, Write};
+
+/// What is new, and counts of the rest.
+#[derive(Debug, Serialize)]
+pub(crate) struct DriftReport<'a> {
+    schema_version: u32,
+    migrations: &'a str,
+    database: &'a str,
+    drift: &'a [Drift],
+    /// Drift that the baseline has.
+    known: usize,
+    /// Entries of the baseline that the database no longer has.
+    gone: usize,
+    not_compared: &'a [NotCompared],
+}
+
+impl<'a> DriftReport<'a> {
+    pub(crate) fn new(
+        migrations: &'a str,
+        database: &'a str,
+        drift: &'a [Drift],
+        known: usize,
+        gone: usize,
+        not_compared: &'a [NotCompared],
+    ) -> Self {
+        Self { schema_version: 1, migrations, database, drift, known, gone, not_compared }
+    }
+
+    pub(crate) fn write_json(&self, out: &mut dyn Write) -> io::Result<()> {
+        serde_json::to_writer(&mut *out, self)?;
+        writeln!(out)
+    }
+
+    pub(crate) fn write(&self, out: &mut dyn Write, with_all: bool) -> io::Result<()> {
+        for drift in self.drift {
+            let severity = match drift.severity {
+                Severity::Error => "error",
+                Severity::Warning => "warning",
+            };
+            writeln!(out, "{severity}: {}", inert::line(&drift.message))?;
+        }
+        let errors = self.drift.iter().filter(|drift| drift.severity == Severity::Error).count();
+        let warnings = self.drift.len() - errors;
+        let (migrations, database) = (inert::line(self.migrations), inert::line(self.database));
+        if self.drift.is_empty() {
+            writeln!(out, "No new drift: {database} has what {migrations} creates, as far as they were compared.")?;
+        } else {
+            let (errors, warnings) = (plural(errors, "error"), plural(warnings, "warning"));
+            writeln!(out, "\n{database} differs from {migrations}: {errors}, {warnings}")?;
+        }
+        if self.known > 0 {
+            writeln!(out, "{} known from the baseline", plural(self.known, "difference"))?;
+        }
+        if self.gone > 0 {
+            writeln!(out, "{} of the baseline no longer found", plural(self.gone, "difference"))?;
+        }
+        write_not_compared(self.not_compared, out, with_all)
+    }
+}

@@ -1,0 +1,371 @@
+//! Objects as what is compared: an identity, and properties in words.
+
+use crate::alike::Form;
+use crate::object::{
+    Code, Column, Composite, Constraint, ConstraintKind, Domain, Function, Generation, Identity, Index, Key, Known,
+    Name, Policy, Privilege, Publication, Relation, Schema, Sequence, Trigger,
+};
+use crate::words;
+use std::collections::BTreeMap;
+
+/// The identity of an object; their order is that of a report.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Identifier {
+    /// The place of its kind in a report.
+    pub(crate) rank: u8,
+    /// The object itself, or the relation that has it.
+    pub(crate) name: Name,
+    /// The kind and name within the relation: none for the relation itself.
+    pub(crate) part: Option<(u8, String)>,
+}
+
+/// A property of an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Value {
+    /// Nothing, such as no default.
+    None,
+    Text(String),
+    Code(Form, String),
+    Unknown(String),
+}
+
+/// An object with its properties.
+#[derive(Debug, Clone)]
+pub(crate) struct Item {
+    /// `table`, `column` and so on.
+    pub(crate) kind: &'static str,
+    /// What is said about it where it is added or removed.
+    pub(crate) summary: String,
+    /// Whether a statement that was read creates it.
+    pub(crate) is_complete: bool,
+    pub(crate) properties: Vec<(&'static str, Value)>,
+}
+
+/// All objects of a schema.
+pub(crate) fn items(schema: &Schema) -> BTreeMap<Identifier, Item> {
+    let mut items = Items { found: BTreeMap::new() };
+    for own in &schema.schemas {
+        items.put(0, &alone(own), "schema", String::new(), Vec::new());
+    }
+    for own in &schema.extensions {
+        items.put(1, &alone(&own.name), "extension", String::new(), vec![("schema", text(&own.schema))]);
+    }
+    for own in &schema.enums {
+        let labels = words::list(&own.labels);
+        items.put(2, &own.name, "enum", format!("({labels})"), vec![("labels", Value::Text(labels))]);
+    }
+    schema.domains.iter().for_each(|own| items.domain(own));
+    schema.composites.iter().for_each(|own| items.composite(own));
+    schema.sequences.iter().for_each(|own| items.sequence(own));
+    schema.relations.iter().for_each(|own| items.relation(own));
+    schema.functions.iter().for_each(|own| items.function(own));
+    schema.publications.iter().for_each(|own| items.publication(own));
+    items.found
+}
+
+fn alone(name: &str) -> Name {
+    Name { schema: String::new(), name: name.to_owned() }
+}
+
+fn text(value: &str) -> Value {
+    Value::Text(value.to_owned())
+}
+
+fn flag(value: bool) -> Value {
+    if value { text("yes") } else { text("no") }
+}
+
+fn list(values: &[String]) -> Value {
+    if values.is_empty() { Value::None } else { Value::Text(words::list(values)) }
+}
+
+fn code(form: Form, code: Option<&Code>) -> Value {
+    match code {
+        None => Value::None,
+        Some(Known::Value(text)) => Value::Code(form, text.clone()),
+        Some(Known::Unknown { not_known }) => Value::Unknown(not_known.clone()),
+    }
+}
+
+fn known<T>(value: &Known<T>, write: impl Fn(&T) -> Value) -> Value {
+    match value {
+        Known::Value(value) => write(value),
+        Known::Unknown { not_known } => Value::Unknown(not_known.clone()),
+    }
+}
+
+fn privileges(privileges: &[Privilege]) -> Value {
+    let one = |privilege: &Privilege| {
+        let column = privilege.column.as_ref().map_or_else(String::new, |column| format!(" ({column})"));
+        format!("{}{column} to {}", privilege.privilege, privilege.grantee)
+    };
+    list(&privileges.iter().map(one).collect::<Vec<String>>())
+}
+
+struct Items {
+    found: BTreeMap<Identifier, Item>,
+}
+
+impl Items {
+    fn put(
+        &mut self,
+        rank: u8,
+        name: &Name,
+        kind: &'static str,
+        summary: String,
+        properties: Vec<(&'static str, Value)>,
+    ) {
+        let identifier = Identifier { rank, name: name.clone(), part: None };
+        self.found.insert(identifier, Item { kind, summary, is_complete: true, properties });
+    }
+
+    fn put_part(&mut self, of: &Relation, kind: (u8, &'static str), name: &str, part: (String, Properties)) {
+        let (rank, kind) = kind;
+        let (summary, properties) = part;
+        let identifier = Identifier { rank: 6, name: of.name.clone(), part: Some((rank, name.to_owned())) };
+        let is_complete = of.created_by_migrations;
+        self.found.insert(identifier, Item { kind, summary, is_complete, properties });
+    }
+
+    fn domain(&mut self, domain: &Domain) {
+        let checks = domain.checks.iter().map(|check| {
+            let valid = if check.valid { "" } else { " NOT VALID" };
+            match &check.expression {
+                Known::Value(text) => format!("{} ({text}){valid}", check.name),
+                Known::Unknown { .. } => format!("{}{valid}", check.name),
+            }
+        });
+        // Whether expressions are alike is only known one by one: those of a domain with one CHECK.
+        let expressions = match domain.checks.as_slice() {
+            [] => Value::None,
+            [only] => code(Form::Expression, Some(&only.expression)),
+            _ => Value::Unknown("the conditions of a domain with several".to_owned()),
+        };
+        let names: Vec<String> = domain.checks.iter().map(|check| check.name.clone()).collect();
+        let summary = words::join(&[domain.base.clone(), checks.collect::<Vec<String>>().join(", ")]);
+        let properties = vec![
+            ("type", text(&domain.base)),
+            ("NOT NULL", flag(domain.not_null)),
+            ("default", code(Form::Expression, domain.default.as_ref())),
+            ("checks", list(&names)),
+            ("condition", expressions),
+            ("validated", flag(domain.checks.iter().all(|check| check.valid))),
+        ];
+        self.put(3, &domain.name, "domain", summary, properties);
+    }
+
+    fn composite(&mut self, composite: &Composite) {
+        let columns: Vec<String> = composite.columns.iter().map(words::column).collect();
+        let summary = format!("({})", columns.join(", "));
+        self.put(4, &composite.name, "composite type", summary, vec![("columns", list(&columns))]);
+    }
+
+    fn sequence(&mut self, sequence: &Sequence) {
+        let owner = sequence.owned_by.as_ref().map(|(table, column)| format!("{table}.{column}"));
+        let options = known(&sequence.options, |options| text(&words::sequence(options)));
+        let properties = vec![
+            ("type", text(&sequence.sql_type)),
+            ("counting", options),
+            ("owner column", owner.map_or(Value::None, Value::Text)),
+            ("privileges", privileges(&sequence.privileges)),
+        ];
+        self.put(5, &sequence.name, "sequence", String::new(), properties);
+    }
+
+    fn relation(&mut self, relation: &Relation) {
+        let names: Vec<String> = relation.columns.iter().map(|column| column.name.clone()).collect();
+        let parents: Vec<String> = relation.parents.iter().map(ToString::to_string).collect();
+        let statistics: Vec<String> = relation.statistics.iter().map(ToString::to_string).collect();
+        let mut properties = vec![
+            ("kind", text(relation.kind.noun())),
+            ("unlogged", flag(relation.unlogged)),
+            ("row-level security", flag(relation.row_level_security)),
+            ("forced row-level security", flag(relation.forced_row_level_security)),
+            ("replica identity", text(&relation.replica_identity)),
+            ("parents", list(&parents)),
+            ("partition key", code(Form::PartitionKey, relation.partition_key.as_ref())),
+            ("partition bound", code(Form::PartitionBound, relation.partition_bound.as_ref())),
+            ("query", code(Form::Query, relation.query.as_ref())),
+            ("options", known(&relation.options, |options| list(options))),
+            ("statistics", list(&statistics)),
+            ("privileges", privileges(&relation.privileges)),
+        ];
+        if relation.kind.is_view() {
+            properties.push(("columns", list(&relation.columns.iter().map(words::column).collect::<Vec<String>>())));
+        } else {
+            properties.push(("column order", list(&names)));
+        }
+        let identifier = Identifier { rank: 6, name: relation.name.clone(), part: None };
+        let item = Item {
+            kind: relation.kind.noun(),
+            summary: words::relation(relation),
+            is_complete: relation.created_by_migrations,
+            properties,
+        };
+        self.found.insert(identifier, item);
+        if !relation.kind.is_view() {
+            for column in &relation.columns {
+                let part = (words::column_details(column), column_properties(column));
+                self.put_part(relation, (0, "column"), &column.name, part);
+            }
+        }
+        for own in &relation.constraints {
+            let part = (words::constraint(own), constraint_properties(own));
+            self.put_part(relation, (1, "constraint"), &own.name, part);
+        }
+        for own in &relation.indexes {
+            self.put_part(relation, (2, "index"), &own.name, (words::index(own), index_properties(own)));
+        }
+        for own in &relation.triggers {
+            self.put_part(relation, (3, "trigger"), &own.name, (words::trigger(own), trigger_properties(own)));
+        }
+        for own in &relation.policies {
+            self.put_part(relation, (4, "policy"), &own.name, (words::policy(own), policy_properties(own)));
+        }
+        for own in &relation.rules {
+            let properties = vec![("definition", code(Form::Query, Some(&own.definition)))];
+            self.put_part(relation, (5, "rule"), &own.name, (String::new(), properties));
+        }
+    }
+
+    fn function(&mut self, function: &Function) {
+        let result = if function.returns.contains("???") {
+            Value::Unknown("a type that no statement creates".to_owned())
+        } else {
+            text(&function.returns)
+        };
+        let properties = vec![
+            ("kind", text(&function.kind)),
+            ("parameters", known(&function.parameters, |text| Value::Code(Form::Parameters, text.clone()))),
+            ("result", result),
+            ("language", text(&function.language)),
+            ("volatility", text(&function.volatility)),
+            ("STRICT", flag(function.strict)),
+            ("SECURITY DEFINER", flag(function.security_definer)),
+            ("settings", list(&function.settings)),
+            ("body", known(&function.body, |text| Value::Text(text.clone()))),
+            ("privileges", privileges(&function.privileges)),
+        ];
+        let name = Name {
+            schema: function.name.schema.clone(),
+            name: format!("{}({})", function.name.name, function.inputs.join(", ")),
+        };
+        let kind = match function.kind.as_str() {
+            "procedure" => "procedure",
+            "aggregate" => "aggregate",
+            _ => "function",
+        };
+        self.put(7, &name, kind, words::function(function), properties);
+    }
+
+    fn publication(&mut self, publication: &Publication) {
+        let tables: Vec<String> = publication.tables.iter().map(ToString::to_string).collect();
+        let properties = vec![
+            ("all tables", flag(publication.all_tables)),
+            ("schemas", list(&publication.schemas)),
+            ("tables", list(&tables)),
+            ("UPDATE", flag(publication.updates)),
+            ("DELETE", flag(publication.deletes)),
+        ];
+        self.put(8, &alone(&publication.name), "publication", String::new(), properties);
+    }
+}
+
+type Properties = Vec<(&'static str, Value)>;
+
+fn column_properties(column: &Column) -> Properties {
+    let identity = column.identity.map(|identity| match identity {
+        Identity::Always => text("always"),
+        Identity::ByDefault => text("by default"),
+    });
+    let generated = column.generated.map(|generated| match generated {
+        Generation::Stored => text("stored"),
+        Generation::Virtual => text("virtual"),
+    });
+    let expression = if column.generated.is_some() { "expression" } else { "default" };
+    vec![
+        ("type", known(&column.sql_type, |name| text(name))),
+        ("collation", column.collation.as_ref().map_or(Value::None, |name| text(name))),
+        ("NOT NULL", flag(column.not_null)),
+        (expression, code(Form::Expression, column.default.as_ref())),
+        ("identity", identity.unwrap_or(Value::None)),
+        ("generated", generated.unwrap_or(Value::None)),
+        ("defined by", text(if column.local { "the table" } else { "its parents" })),
+    ]
+}
+
+fn constraint_properties(constraint: &Constraint) -> Properties {
+    let kind = match constraint.kind {
+        ConstraintKind::PrimaryKey => "PRIMARY KEY",
+        ConstraintKind::Unique => "UNIQUE",
+        ConstraintKind::Exclude => "EXCLUDE",
+        ConstraintKind::Check => "CHECK",
+        ConstraintKind::ForeignKey => "FOREIGN KEY",
+    };
+    let references = constraint.references.as_ref();
+    let target = references.map(|to| format!("{} ({})", to.table, to.columns.join(", ")));
+    vec![
+        ("kind", text(kind)),
+        ("columns", list(&constraint.columns)),
+        ("included columns", list(&constraint.including)),
+        ("condition", code(Form::Expression, constraint.expression.as_ref())),
+        ("referenced columns", target.map_or(Value::None, Value::Text)),
+        ("ON DELETE", references.map_or(Value::None, |to| text(&to.on_delete))),
+        ("ON UPDATE", references.map_or(Value::None, |to| text(&to.on_update))),
+        ("MATCH FULL", flag(references.is_some_and(|to| to.match_full))),
+        ("validated", flag(constraint.valid)),
+        ("enforced", flag(constraint.enforced)),
+        ("deferrable", flag(constraint.deferrable)),
+        ("initially deferred", flag(constraint.initially_deferred)),
+        ("NO INHERIT", flag(constraint.no_inherit)),
+        ("NULLS NOT DISTINCT", flag(constraint.nulls_not_distinct)),
+        ("without overlaps", flag(constraint.over_period && constraint.kind != ConstraintKind::ForeignKey)),
+        ("defined by", text(if constraint.local { "the table" } else { "its parents" })),
+    ]
+}
+
+fn index_properties(index: &Index) -> Properties {
+    let sides = |key: &Key| words::key_options(key);
+    let options: Vec<String> = index.keys.iter().map(sides).collect();
+    let keys: Option<Vec<&str>> = index.keys.iter().map(|key| key.expression.value().map(String::as_str)).collect();
+    let keys = keys.map_or_else(
+        || Value::Unknown("the key of an index".to_owned()),
+        |keys| Value::Code(Form::Expression, format!("ROW({})", keys.join(", "))),
+    );
+    vec![
+        ("method", text(&index.method)),
+        ("keys", keys),
+        ("order and operator classes", list(&options)),
+        ("included columns", list(&index.including)),
+        ("condition", code(Form::Expression, index.predicate.as_ref())),
+        ("unique", flag(index.unique)),
+        ("NULLS NOT DISTINCT", flag(index.nulls_not_distinct)),
+        ("valid", flag(index.valid)),
+        ("parent", index.parent.as_ref().map_or(Value::None, |parent| Value::Text(parent.to_string()))),
+    ]
+}
+
+fn trigger_properties(trigger: &Trigger) -> Properties {
+    vec![
+        ("timing", text(&trigger.timing)),
+        ("events", list(&trigger.events)),
+        ("columns", list(&trigger.columns)),
+        ("level", text(if trigger.for_each_row { "row" } else { "statement" })),
+        ("constraint", flag(trigger.constraint)),
+        ("condition", code(Form::Expression, trigger.condition.as_ref())),
+        ("function", text(&trigger.function)),
+        ("arguments", list(&trigger.arguments)),
+        ("transition tables", known(&trigger.transition_tables, |names| list(names))),
+        ("firing", text(&trigger.firing)),
+    ]
+}
+
+fn policy_properties(policy: &Policy) -> Properties {
+    vec![
+        ("command", text(&policy.command)),
+        ("kind", text(if policy.permissive { "permissive" } else { "restrictive" })),
+        ("roles", list(&policy.roles)),
+        ("USING", code(Form::Expression, policy.using.as_ref())),
+        ("WITH CHECK", code(Form::Expression, policy.check.as_ref())),
+    ]
+}

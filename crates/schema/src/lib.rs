@@ -1,0 +1,26 @@
+//! The schema of a database as data: read from the catalog of a replay or of a server, written as SQL, compared.
+//!
+//! No input or output. What a side does not know is said in the value itself ([`Known::Unknown`]), and never compared
+//! as if it were absent.
+
+#![forbid(unsafe_code)]
+
+mod alike;
+mod compare;
+mod diagram;
+mod facets;
+mod from_catalog;
+mod judge;
+pub mod narrow;
+mod object;
+mod sql;
+mod text;
+mod words;
+
+pub use compare::{Action, Change, Comparison, NotCompared, Property, compare};
+pub use diagram::mermaid;
+pub use from_catalog::read;
+pub use judge::{Drift, Severity, Sort, judge};
+pub use object::*;
+pub use sql::{Script, script};
+pub use text::lines;

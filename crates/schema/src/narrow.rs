@@ -1,0 +1,37 @@
+//! A part of a schema.
+
+use crate::object::{Name, Schema};
+
+/// Keeps the objects of some namespaces; all of them if none is named.
+pub fn in_schemas(mut schema: Schema, wanted: &[String]) -> Schema {
+    if wanted.is_empty() {
+        return schema;
+    }
+    let is_wanted = |name: &str| wanted.iter().any(|wanted| wanted == name);
+    schema.schemas.retain(|name| is_wanted(name));
+    schema.extensions.retain(|own| is_wanted(&own.schema));
+    retain(&mut schema, |name| is_wanted(&name.schema));
+    schema.publications.clear();
+    schema
+}
+
+/// Keeps some relations, by `name` or `schema.name`; everything if none is named.
+pub fn relations(mut schema: Schema, wanted: &[String]) -> Schema {
+    if !wanted.is_empty() {
+        let is_wanted = |name: &Name| {
+            let full = name.to_string();
+            wanted.iter().any(|wanted| *wanted == name.name || *wanted == full)
+        };
+        schema.relations.retain(|relation| is_wanted(&relation.name));
+    }
+    schema
+}
+
+fn retain(schema: &mut Schema, is_wanted: impl Fn(&Name) -> bool) {
+    schema.enums.retain(|own| is_wanted(&own.name));
+    schema.domains.retain(|own| is_wanted(&own.name));
+    schema.composites.retain(|own| is_wanted(&own.name));
+    schema.sequences.retain(|own| is_wanted(&own.name));
+    schema.relations.retain(|own| is_wanted(&own.name));
+    schema.functions.retain(|own| is_wanted(&own.name));
+}

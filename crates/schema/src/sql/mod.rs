@@ -1,0 +1,262 @@
+//! A schema as SQL that makes it, in stable order, each object after those that it needs.
+
+mod order;
+mod parts;
+mod table;
+
+use crate::object::{
+    Composite, Domain, Enum, Extension, Function, Known, Name, Privilege, Publication, Relation, RelationKind, Schema,
+    Sequence,
+};
+use pgvet_syntax::deparse::string;
+use pgvet_syntax::lexer::quote_identifier;
+
+/// SQL that makes a schema in an empty database.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Script {
+    pub text: String,
+    /// What could not be written, in words.
+    pub omitted: Vec<String>,
+}
+
+/// Writes a schema as SQL.
+pub fn script(schema: &Schema) -> Script {
+    let mut writer = Writer { schema, text: String::new(), omitted: Vec::new() };
+    writer.write();
+    writer.omitted.sort();
+    let mut text = writer.text;
+    for omitted in &writer.omitted {
+        text = format!("{text}-- omitted: {}\n", omitted.replace(['\n', '\r'], " "));
+    }
+    Script { text, omitted: writer.omitted }
+}
+
+struct Writer<'a> {
+    schema: &'a Schema,
+    text: String,
+    omitted: Vec<String>,
+}
+
+fn quoted(name: &Name) -> String {
+    format!("{}.{}", quote_identifier(&name.schema), quote_identifier(&name.name))
+}
+
+fn quoted_list(names: &[String]) -> String {
+    names.iter().map(|name| quote_identifier(name)).collect::<Vec<String>>().join(", ")
+}
+
+impl Writer<'_> {
+    fn write(&mut self) {
+        let schema = self.schema;
+        self.head();
+        schema.extensions.iter().for_each(|extension| self.extension(extension));
+        schema.enums.iter().for_each(|own| self.enumeration(own));
+        order::types(&schema.domains, &schema.composites).into_iter().for_each(|one| match one {
+            order::OwnType::Domain(domain) => self.domain(domain),
+            order::OwnType::Composite(composite) => self.composite(composite),
+        });
+        schema.sequences.iter().for_each(|sequence| self.sequence(sequence));
+        let (late, early): (Vec<&Function>, Vec<&Function>) =
+            schema.functions.iter().partition(|function| order::names_relation(function, &schema.relations));
+        early.into_iter().for_each(|function| self.function(function));
+        let tables = order::tables(&schema.relations);
+        tables.iter().for_each(|table| self.table(table));
+        tables.iter().for_each(|table| self.attach(table));
+        schema.sequences.iter().for_each(|sequence| self.sequence_owner(sequence));
+        // The keys of a partition come first, so that those of its parent find them.
+        tables.iter().rev().for_each(|table| self.keys(table));
+        tables.iter().rev().for_each(|table| self.indexes(table));
+        tables.iter().for_each(|table| self.foreign_keys(table));
+        order::views(&schema.relations).into_iter().for_each(|view| self.view(view));
+        late.into_iter().for_each(|function| self.function(function));
+        for relation in &schema.relations {
+            self.hangs_on(relation);
+        }
+        schema.publications.iter().for_each(|publication| self.publication(publication));
+    }
+
+    fn statement(&mut self, text: &str) {
+        self.text.push_str(text);
+        self.text.push_str(";\n");
+    }
+
+    fn omit(&mut self, kind: &str, name: &str, why: &str) {
+        self.omitted.push(format!("{kind} {name}: {why}"));
+    }
+
+    fn head(&mut self) {
+        self.statement("SET check_function_bodies = off");
+        let others = self.schema.schemas.iter().filter(|name| *name != "public");
+        let others: Vec<String> = others.map(|name| quote_identifier(name)).collect();
+        for name in &others {
+            self.statement(&format!("CREATE SCHEMA {name}"));
+        }
+        if !self.schema.schemas.iter().any(|name| name == "public") {
+            self.statement("DROP SCHEMA public");
+        }
+        // Expressions have the names that migrations wrote.
+        let path: Vec<&str> = std::iter::once("public").chain(others.iter().map(String::as_str)).collect();
+        self.statement(&format!("SET search_path = {}", path.join(", ")));
+    }
+
+    fn extension(&mut self, extension: &Extension) {
+        let (name, schema) = (quote_identifier(&extension.name), quote_identifier(&extension.schema));
+        self.statement(&format!("CREATE EXTENSION IF NOT EXISTS {name} SCHEMA {schema}"));
+    }
+
+    fn enumeration(&mut self, own: &Enum) {
+        let labels: Vec<String> = own.labels.iter().map(|label| string(label)).collect();
+        self.statement(&format!("CREATE TYPE {} AS ENUM ({})", quoted(&own.name), labels.join(", ")));
+    }
+
+    fn domain(&mut self, domain: &Domain) {
+        let mut text = format!("CREATE DOMAIN {} AS {}", quoted(&domain.name), domain.base);
+        match &domain.default {
+            None => {}
+            Some(Known::Value(default)) => text = format!("{text} DEFAULT {default}"),
+            Some(Known::Unknown { not_known }) => self.omit("default of domain", &domain.name.to_string(), not_known),
+        }
+        if domain.not_null {
+            text.push_str(" NOT NULL");
+        }
+        self.statement(&text);
+        for check in &domain.checks {
+            match &check.expression {
+                Known::Value(expression) => {
+                    let (domain, name) = (quoted(&domain.name), quote_identifier(&check.name));
+                    let valid = if check.valid { "" } else { " NOT VALID" };
+                    self.statement(&format!("ALTER DOMAIN {domain} ADD CONSTRAINT {name} CHECK ({expression}){valid}"));
+                }
+                Known::Unknown { not_known } => self.omit("constraint", &check.name, not_known),
+            }
+        }
+    }
+
+    fn composite(&mut self, composite: &Composite) {
+        let mut columns = Vec::new();
+        for column in &composite.columns {
+            match &column.sql_type {
+                Known::Value(sql_type) => columns.push(format!("{} {sql_type}", quote_identifier(&column.name))),
+                Known::Unknown { not_known } => {
+                    return self.omit("composite type", &composite.name.to_string(), not_known);
+                }
+            }
+        }
+        self.statement(&format!("CREATE TYPE {} AS ({})", quoted(&composite.name), columns.join(", ")));
+    }
+
+    fn sequence(&mut self, sequence: &Sequence) {
+        let name = quoted(&sequence.name);
+        let options = match &sequence.options {
+            Known::Value(options) => format!(
+                " START {} INCREMENT {} MINVALUE {} MAXVALUE {} CACHE {}{}",
+                options.start,
+                options.increment,
+                options.minimum,
+                options.maximum,
+                options.cache,
+                if options.cycle { " CYCLE" } else { "" }
+            ),
+            Known::Unknown { not_known } => {
+                self.omit("options of sequence", &sequence.name.to_string(), not_known);
+                String::new()
+            }
+        };
+        self.statement(&format!("CREATE SEQUENCE {name} AS {}{options}", sequence.sql_type));
+        self.privileges("SEQUENCE", &name, &sequence.privileges);
+    }
+
+    fn sequence_owner(&mut self, sequence: &Sequence) {
+        if let Some((table, column)) = &sequence.owned_by {
+            let (name, table, column) = (quoted(&sequence.name), quoted(table), quote_identifier(column));
+            self.statement(&format!("ALTER SEQUENCE {name} OWNED BY {table}.{column}"));
+        }
+    }
+
+    fn function(&mut self, function: &Function) {
+        let name = function.name.to_string();
+        if function.returns.contains("???") {
+            return self.omit(&function.kind, &name, "a type that no statement creates");
+        }
+        let (parameters, body) = match (&function.parameters, &function.body) {
+            (Known::Value(parameters), Known::Value(body)) => (parameters, body),
+            (Known::Unknown { not_known }, _) | (_, Known::Unknown { not_known }) => {
+                return self.omit(&function.kind, &name, not_known);
+            }
+        };
+        let is_procedure = function.kind == "procedure";
+        let word = if is_procedure { "PROCEDURE" } else { "FUNCTION" };
+        let mut text = format!("CREATE {word} {}({parameters})", quoted(&function.name));
+        if !is_procedure {
+            text = format!("{text} RETURNS {}", function.returns);
+        }
+        text = format!("{text} LANGUAGE {}", quote_identifier(&function.language));
+        if !is_procedure {
+            text = format!("{text} {}", function.volatility.to_uppercase());
+        }
+        if function.strict {
+            text.push_str(" STRICT");
+        }
+        if function.security_definer {
+            text.push_str(" SECURITY DEFINER");
+        }
+        for setting in &function.settings {
+            if let Some((name, value)) = setting.split_once('=') {
+                // A list of names is written as such, as pg_dump does.
+                let is_list = name == "search_path" && !matches!(value, "" | "\"\"");
+                let value = if is_list { value.to_owned() } else { string(value.trim_matches('"')) };
+                text = format!("{text} SET {name} = {value}");
+            }
+        }
+        self.statement(&format!("{text} AS {}", dollar_quoted(body)));
+        let signature = format!("{}({})", quoted(&function.name), function.inputs.join(", "));
+        self.privileges(word, &signature, &function.privileges);
+    }
+
+    fn privileges(&mut self, kind: &str, name: &str, privileges: &[Privilege]) {
+        for Privilege { grantee, privilege, column } in privileges {
+            let column = column.as_ref().map_or_else(String::new, |column| format!(" ({})", quote_identifier(column)));
+            let grantee = if grantee == "public" { "PUBLIC".to_owned() } else { quote_identifier(grantee) };
+            self.statement(&format!("GRANT {privilege}{column} ON {kind} {name} TO {grantee}"));
+        }
+    }
+
+    fn publication(&mut self, publication: &Publication) {
+        let mut text = format!("CREATE PUBLICATION {}", quote_identifier(&publication.name));
+        let tables: Vec<String> = publication.tables.iter().map(quoted).collect();
+        let mut objects = Vec::new();
+        if publication.all_tables {
+            text.push_str(" FOR ALL TABLES");
+        }
+        if !tables.is_empty() {
+            objects.push(format!("TABLE {}", tables.join(", ")));
+        }
+        if !publication.schemas.is_empty() {
+            objects.push(format!("TABLES IN SCHEMA {}", quoted_list(&publication.schemas)));
+        }
+        if !objects.is_empty() {
+            text = format!("{text} FOR {}", objects.join(", "));
+        }
+        if !(publication.updates && publication.deletes) {
+            let words = [(true, "insert"), (publication.updates, "update"), (publication.deletes, "delete")];
+            let words: Vec<&str> = words.into_iter().filter(|(on, _)| *on).map(|(_, word)| word).collect();
+            text = format!("{text} WITH (publish = '{}')", words.join(", "));
+        }
+        self.statement(&text);
+    }
+}
+
+/// A text between dollars that it does not hold.
+fn dollar_quoted(text: &str) -> String {
+    let mut tag = String::from("$$");
+    let mut number = 0;
+    while text.contains(&tag) || text.ends_with('$') && number == 0 {
+        number += 1;
+        tag = format!("$body{number}$");
+    }
+    format!("{tag}{text}{tag}")
+}
+
+fn is_table(relation: &Relation) -> bool {
+    matches!(relation.kind, RelationKind::Table | RelationKind::PartitionedTable)
+}

@@ -1,0 +1,123 @@
+//! Queries, as they stand in expressions.
+
+use super::{NotKept, Text, expression, list};
+use crate::ast::{Alias, Expr, FromItem, JoinKind, Query, QueryBody, Select, SetOperator, Target};
+use crate::lexer::quote_identifier;
+use smol_str::SmolStr;
+
+pub(super) fn write(query: &Query) -> Text {
+    if query.with.is_some() {
+        return Err(NotKept("WITH"));
+    }
+    if !query.order_by.is_empty() {
+        return Err(NotKept("the direction of ORDER BY"));
+    }
+    if !query.locking.is_empty() {
+        return Err(NotKept("a row-locking clause"));
+    }
+    let mut text = match &query.body {
+        QueryBody::Select(select) => write_select(select)?,
+        QueryBody::Values(rows) => {
+            let row = |row: &Vec<Expr>| Ok(format!("({})", list(row, expression::write)?));
+            format!("VALUES {}", list(rows, row)?)
+        }
+        QueryBody::SetOperation { operator, all, left, right } => {
+            let word = match operator {
+                SetOperator::Union => "UNION",
+                SetOperator::Intersect => "INTERSECT",
+                SetOperator::Except => "EXCEPT",
+            };
+            let all = if *all { " ALL" } else { "" };
+            format!("({}) {word}{all} ({})", write(left)?, write(right)?)
+        }
+    };
+    if let Some(limit) = query.limit.as_ref() {
+        text = format!("{text} LIMIT {}", expression::write(limit)?);
+    }
+    if let Some(offset) = query.offset.as_ref() {
+        text = format!("{text} OFFSET {}", expression::write(offset)?);
+    }
+    Ok(text)
+}
+
+fn write_select(select: &Select) -> Text {
+    if !select.windows.is_empty() {
+        return Err(NotKept("a WINDOW clause"));
+    }
+    let distinct = match &select.distinct {
+        None => String::new(),
+        Some(on) if on.is_empty() => " DISTINCT".to_owned(),
+        Some(on) => format!(" DISTINCT ON ({})", list(on, expression::write)?),
+    };
+    let mut text = format!("SELECT{distinct} {}", list(&select.targets, write_target)?);
+    if !select.from.is_empty() {
+        text = format!("{text} FROM {}", list(&select.from, write_from)?);
+    }
+    if let Some(filter) = &select.filter {
+        text = format!("{text} WHERE {}", expression::write(filter)?);
+    }
+    if !select.group_by.is_empty() {
+        text = format!("{text} GROUP BY {}", list(&select.group_by, expression::write)?);
+    }
+    if let Some(having) = select.having.as_ref() {
+        text = format!("{text} HAVING {}", expression::write(having)?);
+    }
+    Ok(text)
+}
+
+fn write_target(target: &Target) -> Text {
+    let value = expression::write(&target.value)?;
+    Ok(match &target.alias {
+        Some(alias) => format!("{value} AS {}", quote_identifier(alias)),
+        None => value,
+    })
+}
+
+fn write_from(item: &FromItem) -> Text {
+    match item {
+        FromItem::Relation(relation) => {
+            let only = if relation.only { "ONLY " } else { "" };
+            let name = &relation.name;
+            let schema = name.schema.as_ref().map_or_else(String::new, |schema| format!("{}.", quoted(&schema.text)));
+            Ok(format!("{only}{schema}{}{}", quoted(&name.name.text), alias(relation.alias.as_ref())))
+        }
+        FromItem::Subquery { query, alias: called, lateral } => {
+            let lateral = if *lateral { "LATERAL " } else { "" };
+            Ok(format!("{lateral}({}){}", write(query)?, alias(called.as_ref())))
+        }
+        FromItem::Function { .. } => Err(NotKept("a function in FROM")),
+        FromItem::Join { kind, left, right, on, using } => {
+            let (left, right) = (write_from(left)?, write_from(right)?);
+            let word = match kind {
+                JoinKind::Inner if on.is_none() && using.is_empty() => "CROSS JOIN",
+                JoinKind::Inner => "JOIN",
+                JoinKind::Left => "LEFT JOIN",
+                JoinKind::Right => "RIGHT JOIN",
+                JoinKind::Full => "FULL JOIN",
+                JoinKind::Natural => "NATURAL JOIN",
+            };
+            let condition = match on {
+                Some(on) => format!(" ON {}", expression::write(on)?),
+                None if using.is_empty() => String::new(),
+                None => format!(" USING ({})", names(using)),
+            };
+            Ok(format!("({left} {word} {right}{condition})"))
+        }
+    }
+}
+
+fn quoted(name: &SmolStr) -> String {
+    quote_identifier(name)
+}
+
+fn names(names: &[SmolStr]) -> String {
+    names.iter().map(quoted).collect::<Vec<String>>().join(", ")
+}
+
+fn alias(alias: Option<&Alias>) -> String {
+    match alias {
+        None => String::new(),
+        Some(alias) if alias.columns.is_empty() => format!(" AS {}", quoted(&alias.name)),
+        Some(alias) => format!(" AS {}({})", quoted(&alias.name), names(&alias.columns)),
+    }
+}

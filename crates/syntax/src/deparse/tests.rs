@@ -1,0 +1,80 @@
+use super::{expression, query};
+use crate::ast::{Ast, Expr, QueryBody};
+use crate::statement;
+
+fn only(text: &str) -> Expr {
+    let statements = statement::parse(&format!("SELECT {text}"));
+    let Ok(ast) = &statements[0].parsed else { panic!("{text} is no expression") };
+    let Ast::Select(query) = &**ast else { panic!("{text} is no expression") };
+    let QueryBody::Select(select) = &query.body else { panic!("{text} is no expression") };
+    select.targets[0].value.clone()
+}
+
+#[test]
+fn what_is_written_reads_as_the_same() {
+    for text in [
+        "1 + 2 * 3",
+        "(1 + 2) * 3",
+        "NOT (a AND b) OR c",
+        "a IN (1, 2)",
+        "a NOT IN (1, 2)",
+        "a BETWEEN 1 AND 2 AND b",
+        "a NOT BETWEEN SYMMETRIC 1 AND 2",
+        "a LIKE 'x%' ESCAPE '!'",
+        "x SIMILAR TO 'a|b'",
+        "x = ANY (ARRAY[1, 2])",
+        "x <> ALL (y)",
+        "NULLIF(a, '')",
+        "a IS DISTINCT FROM b",
+        "a IS NOT NULL AND b IS NOT TRUE",
+        "CASE a WHEN 1 THEN 'x' ELSE 'y' END",
+        "CAST(a AS numeric(10, 2))",
+        "'1 hour'::interval(3)",
+        "a::timestamptz(3)",
+        "a::varchar(20)[]",
+        "(a).b[1][2:3]",
+        "COALESCE(a, LEAST(b, c), GREATEST(d))",
+        "f(a, b => 1)",
+        "f(VARIADIC a)",
+        "count(DISTINCT a) FILTER (WHERE b)",
+        "count(*)",
+        "extract(year FROM a)",
+        "a COLLATE \"C\" || 'it''s'",
+        "E'a\\\\b'",
+        "-1 - -2",
+        "- a",
+        "CURRENT_TIMESTAMP",
+        "\"Mixed\".\"select\"",
+        "ROW(1, 2) = (1, 2)",
+        "a OPERATOR(pg_catalog.+) b",
+        "EXISTS (SELECT 1 FROM t AS u LEFT JOIN v USING (id) WHERE u.a = v.b GROUP BY u.a HAVING count(*) > 1)",
+        "a IN (SELECT b FROM ONLY t)",
+        "(SELECT max(a) FROM t) > 1",
+        "ARRAY(SELECT a FROM t UNION ALL (SELECT 2))",
+    ] {
+        let read = only(text);
+        let written = expression(&read).unwrap_or_else(|part| panic!("{text}: {part}"));
+        let again = only(&written);
+        assert_eq!(expression(&again).as_deref(), Ok(written.as_str()), "{text}");
+        // Subqueries are never the same as others, and LIKE is written as the operator that it is.
+        let is_other = ["SELECT", "~"].iter().any(|word| written.contains(word));
+        assert!(is_other || read.is_same(&again), "{text} -> {written}");
+    }
+}
+
+#[test]
+fn what_the_tree_does_not_keep_is_refused() {
+    for text in [
+        "rank() OVER (ORDER BY a)",
+        "array_agg(a ORDER BY b DESC)",
+        "ARRAY(SELECT a FROM t ORDER BY a DESC)",
+        "(SELECT a FROM generate_series(1, 2) AS a)",
+        "a < ANY (SELECT b FROM t)",
+        "xmlelement(name a)",
+    ] {
+        assert!(expression(&only(text)).is_err(), "{text}");
+    }
+    let statements = statement::parse("WITH a AS (SELECT 1) SELECT * FROM a");
+    let Ok(Ast::Select(with)) = statements[0].parsed.as_deref() else { panic!("it is a query") };
+    assert!(query(with).is_err());
+}

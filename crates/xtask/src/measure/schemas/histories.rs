@@ -1,0 +1,125 @@
+//! The histories of the fixtures: those of rules, and the sample projects of migration tools.
+
+use crate::measure::tools::{Address, Declaration, cases};
+use crate::measure::{fixtures, read};
+use pgvet_model::migration::{Direction, Migration, TransactionMode};
+use pgvet_syntax::source::SourceFile;
+use pgvet_syntax::statement::{ParsedFile, parse_file};
+use pgvet_workspace::config::ConfigSource;
+use pgvet_workspace::{Project, Request};
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+/// Migrations of one database.
+pub(super) struct History {
+    pub(super) name: String,
+    source: Origin,
+}
+
+enum Origin {
+    /// The sections of a fixture, each statement of which runs by itself.
+    Fixture(Vec<ParsedFile>),
+    /// One that cannot be run as it is, and why.
+    Unusable(&'static str),
+    /// A project, which its tool would run.
+    Project(Box<Project>, #[expect(dead_code, reason = "the folder lives as long as the project")] TempDir),
+}
+
+impl History {
+    /// Why nothing of it is run.
+    pub(super) fn unusable(&self) -> &'static str {
+        match self.source {
+            Origin::Unusable(why) => why,
+            _ => "it has no migrations",
+        }
+    }
+
+    pub(super) fn migrations(&self, database: u32) -> Vec<Migration<'_>> {
+        match &self.source {
+            Origin::Fixture(files) => {
+                let migration =
+                    |file| Migration { database, transaction: TransactionMode::Autocommit, ..Migration::new(file) };
+                files.iter().map(migration).collect()
+            }
+            Origin::Unusable(_) => Vec::new(),
+            Origin::Project(project, _) => {
+                let mut migrations = project.migrations();
+                migrations.retain(|migration| migration.direction == Direction::Up);
+                for migration in &mut migrations {
+                    migration.database = database;
+                    migration.report = true;
+                }
+                migrations
+            }
+        }
+    }
+}
+
+/// All of them, by name.
+pub(super) fn histories() -> Result<Vec<History>, String> {
+    let mut found = Vec::new();
+    for folder in sorted(&fixtures("rules"))?.iter().filter(|path| path.is_dir()) {
+        for path in sorted(folder)?.iter().filter(|path| path.extension().is_some_and(|extension| extension == "sql")) {
+            let name = path.strip_prefix(fixtures("")).unwrap_or(path).to_string_lossy().into_owned();
+            let parsed = |text: String| parse_file(SourceFile::new(name.clone(), text));
+            let text = read(path)?;
+            let is_copy = text.to_ascii_lowercase().contains("from stdin");
+            let files: Vec<ParsedFile> = sections(&text).into_iter().map(parsed).collect();
+            let is_template = files.iter().any(|file| file.statements.iter().any(|one| !one.placeholders.is_empty()));
+            let source = if is_copy {
+                Origin::Unusable("a client sends rows of it")
+            } else if name.contains("/system-catalog-write/") {
+                Origin::Unusable("it breaks the catalogs")
+            } else if is_template {
+                Origin::Unusable("it has placeholders without values")
+            } else {
+                Origin::Fixture(files)
+            };
+            found.push(History { name, source });
+        }
+    }
+    for tool in Declaration::all()? {
+        for case in cases(&tool)? {
+            let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+            let root = folder.path().join("project");
+            case.write(&tool, &Address::of_nothing(), &root)?;
+            std::fs::create_dir_all(root.join(".git")).map_err(|error| error.to_string())?;
+            let request = Request { paths: vec![root], config: ConfigSource::None, ..Request::default() };
+            let project = Project::load(&request, &|_, _| {}).map_err(|error| format!("{error:?}"))?;
+            let name = format!("tools/{}/{}", tool.name, case.name);
+            let is_template =
+                project.migrations().iter().any(|one| one.statements().any(|one| !one.placeholders.is_empty()));
+            let source = if is_template {
+                Origin::Unusable("it has placeholders without values")
+            } else {
+                Origin::Project(Box::new(project), folder)
+            };
+            found.push(History { name, source });
+        }
+    }
+    Ok(found)
+}
+
+/// The texts behind `-- history:`, `-- migration:` and `-- baseline:`, or the whole text.
+fn sections(text: &str) -> Vec<String> {
+    let is_head = |line: &str| {
+        let words = ["-- history:", "-- migration:", "-- baseline:"];
+        words.iter().any(|word| line.trim_start().starts_with(word))
+    };
+    let mut sections = vec![String::new()];
+    for line in text.split_inclusive('\n') {
+        if is_head(line) {
+            sections.push(String::new());
+        } else if let Some(last) = sections.last_mut() {
+            last.push_str(line);
+        }
+    }
+    sections
+}
+
+fn sorted(folder: &Path) -> Result<Vec<PathBuf>, String> {
+    let entries = std::fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let mut paths: Vec<PathBuf> = entries.filter_map(Result::ok).map(|entry| entry.path()).collect();
+    paths.sort();
+    Ok(paths)
+}

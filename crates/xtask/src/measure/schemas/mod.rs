@@ -1,0 +1,199 @@
+//! `cargo xtask measure schemas`: histories run on servers, and their schemas compared in two ways: that of the model
+//! with that of the server, and that of the server with what the SQL of the model makes in an empty database.
+
+mod histories;
+mod laboratory;
+
+use histories::{History, histories};
+use laboratory::Laboratory;
+use pgvet_model::checkpoint::Checkpoint;
+use pgvet_model::migration::Migration;
+use pgvet_model::version::{PgVersion, VersionRange};
+use pgvet_schema::{Change, Comparison, NotCompared, Schema, compare, script};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+#[derive(clap::Args)]
+pub(super) struct Arguments {
+    /// Majors, separated by commas.
+    #[arg(long, value_name = "MAJORS", value_delimiter = ',', default_values_t = [14, 18])]
+    pg_version: Vec<u8>,
+    /// Only histories whose name contains this.
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    only: String,
+    /// Also list what is not compared, and the SQL of each history that differs.
+    #[arg(long)]
+    all: bool,
+}
+
+/// The result on one major.
+pub struct Report {
+    pub version: PgVersion,
+    pub histories: usize,
+    /// Histories with a statement that failed on the server and not in the model, or the other way round.
+    pub skipped: Vec<String>,
+    /// Objects that were compared, without parts of relations.
+    pub objects: usize,
+    /// Differences between the model and the server, by sort.
+    pub model: BTreeMap<String, Vec<String>>,
+    /// Differences between the server and what the model's SQL makes.
+    pub scripts: BTreeMap<String, Vec<String>>,
+    /// What the model's SQL omits, by reason.
+    pub omitted: BTreeMap<String, usize>,
+    /// Properties that were not compared, by reason.
+    pub not_compared: BTreeMap<String, usize>,
+    /// Scripts that were applied.
+    pub applied: usize,
+}
+
+pub(super) fn run(arguments: &Arguments) -> Result<String, String> {
+    let mut text = String::new();
+    for major in &arguments.pg_version {
+        let report = measure(PgVersion(*major), &arguments.only)?;
+        report.write(&mut text, arguments.all);
+    }
+    Ok(text)
+}
+
+/// Runs the histories whose name contains a text on a server.
+///
+/// # Errors
+/// Says what could not be read or run.
+pub fn measure(version: PgVersion, only: &str) -> Result<Report, String> {
+    let all = histories()?;
+    let all: Vec<History> = all.into_iter().filter(|history| history.name.contains(only)).collect();
+    let mut report = Report {
+        version,
+        histories: all.len(),
+        skipped: Vec::new(),
+        objects: 0,
+        model: BTreeMap::new(),
+        scripts: BTreeMap::new(),
+        omitted: BTreeMap::new(),
+        not_compared: BTreeMap::new(),
+        applied: 0,
+    };
+    let runs = Laboratory::new(version, &all).run(&all)?;
+    let mut scripts = Vec::new();
+    for (history, run) in all.iter().zip(&runs) {
+        let model = schema_of(history, version);
+        let observed = match run {
+            Ok(observed) => observed,
+            Err(why) => {
+                report.skipped.push(format!("{}: {why}", history.name));
+                continue;
+            }
+        };
+        if model.relations.iter().any(|relation| !relation.created_by_migrations) {
+            report.skipped.push(format!("{}: no statement creates some of its tables", history.name));
+            continue;
+        }
+        if model.gaps.iter().any(|gap| gap.contains("only run time knows")) {
+            report.skipped.push(format!("{}: it runs code that only run time knows", history.name));
+            continue;
+        }
+        report.objects += observed.relations.len() + observed.functions.len() + observed.enums.len();
+        report.objects += observed.domains.len() + observed.sequences.len() + observed.publications.len();
+        let comparison = compare(&model, observed);
+        note(&mut report.model, &history.name, &comparison.changes);
+        for not_compared in &comparison.not_compared {
+            *report.not_compared.entry(reason(not_compared)).or_default() += 1;
+        }
+        scripts.push((history, script(&model), observed));
+    }
+    for (_, script, _) in &scripts {
+        for omitted in &script.omitted {
+            let why = omitted.rsplit_once(": ").map_or(omitted.as_str(), |(_, why)| why);
+            *report.omitted.entry(why.to_owned()).or_default() += 1;
+        }
+    }
+    let texts: Vec<String> = scripts.iter().map(|(_, script, _)| script.text.clone()).collect();
+    let made = Laboratory::new(version, &all).apply(&texts)?;
+    for ((history, script, observed), made) in scripts.iter().zip(made) {
+        match made {
+            Ok(made) => {
+                report.applied += 1;
+                let comparison = without_omitted(compare(observed, &made), &script.omitted);
+                note(&mut report.scripts, &history.name, &comparison.changes);
+            }
+            Err(why) => {
+                report.scripts.entry("the SQL fails".to_owned()).or_default().push(format!("{}: {why}", history.name))
+            }
+        }
+    }
+    Ok(report)
+}
+
+/// What a script says that it omits is no difference.
+fn without_omitted(mut comparison: Comparison, omitted: &[String]) -> Comparison {
+    comparison.changes.retain(|change| {
+        let name = change.name();
+        !omitted.iter().any(|omitted| {
+            omitted.contains(&format!(" {name}:"))
+                || omitted.contains(&format!(" {}:", change.object))
+                || omitted.contains(&format!(" {name}("))
+                || name.contains('(') && omitted.contains(&format!(" {}:", name.split('(').next().unwrap_or_default()))
+        })
+    });
+    comparison
+}
+
+fn reason(not_compared: &NotCompared) -> String {
+    let why = if not_compared.why.ends_with("may mean the same") { "two spellings" } else { &not_compared.why };
+    format!("{} {}: {why}", not_compared.kind, not_compared.property)
+}
+
+fn note(differences: &mut BTreeMap<String, Vec<String>>, history: &str, changes: &[Change]) {
+    for change in changes {
+        let (kind, action) = (&change.kind, format!("{:?}", change.action).to_lowercase());
+        if change.properties.is_empty() {
+            let example = format!("{history}: {} {}", change.name(), change.definition);
+            differences.entry(format!("{kind} {action}")).or_default().push(example);
+        }
+        for property in &change.properties {
+            let value = |value: &Option<String>| value.clone().unwrap_or_else(|| "nothing".to_owned());
+            let (before, after) = (value(&property.before), value(&property.after));
+            let example = format!("{history}: {}: {before} -> {after}", change.name());
+            differences.entry(format!("{kind}: {}", property.name)).or_default().push(example);
+        }
+    }
+}
+
+/// The schema that the model gives.
+fn schema_of(history: &History, version: PgVersion) -> Schema {
+    let migrations: Vec<Migration<'_>> = history.migrations(0);
+    let mut state = Checkpoint::default();
+    state.advance(&migrations, migrations.len(), VersionRange { from: version, to: version }, &());
+    pgvet_schema::read(state.catalog(), version)
+}
+
+impl Report {
+    fn write(&self, text: &mut String, all: bool) {
+        let Self { version, histories, skipped, objects, applied, .. } = self;
+        let _ =
+            writeln!(text, "PostgreSQL {version}: {histories} histories, {objects} objects, {applied} scripts applied");
+        let _ = writeln!(text, "\nskipped: {}", skipped.len());
+        if all {
+            for one in skipped {
+                let _ = writeln!(text, "  {one}");
+            }
+        }
+        for (title, differences) in [("model and server", &self.model), ("server and script", &self.scripts)] {
+            let count: usize = differences.values().map(Vec::len).sum();
+            let _ = writeln!(text, "\n{title}: {count} differences");
+            for (sort, examples) in differences {
+                let _ = writeln!(text, "  {} {sort}", examples.len());
+                let shown = if all { examples.len() } else { 3 };
+                for example in examples.iter().take(shown) {
+                    let _ = writeln!(text, "      {}", example.replace('\n', " "));
+                }
+            }
+        }
+        for (title, counts) in [("omitted from SQL", &self.omitted), ("not compared", &self.not_compared)] {
+            let _ = writeln!(text, "\n{title}: {}", counts.values().sum::<usize>());
+            for (why, count) in counts {
+                let _ = writeln!(text, "  {count} {why}");
+            }
+        }
+    }
+}
