@@ -196,7 +196,7 @@ impl Sides {
         match (before, after) {
             (Value::Unknown(why), _) | (_, Value::Unknown(why)) => Err(why.clone()),
             (Value::Code(form, before), Value::Code(_, after)) => {
-                Ok(Texts { form: *form, sources: self.sources, texts: [before, after] }.compare())
+                Ok(Texts { form: *form, sources: self.sources, written: [before, after] }.compare())
             }
             (before, after) => Ok(if before == after { Verdict::Same } else { Verdict::Different }),
         }

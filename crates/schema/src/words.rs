@@ -40,7 +40,7 @@ pub(crate) fn column(column: &Column) -> String {
 }
 
 pub(crate) fn column_details(column: &Column) -> String {
-    let expression = column.default.as_ref().map(|code| shown(code));
+    let expression = column.default.as_ref().map(shown);
     let default = match (expression, column.generated) {
         (Some(text), Some(Generation::Stored)) => format!("GENERATED ALWAYS AS ({text}) STORED"),
         (Some(text), Some(Generation::Virtual)) => format!("GENERATED ALWAYS AS ({text}) VIRTUAL"),
@@ -64,7 +64,7 @@ pub(crate) fn column_details(column: &Column) -> String {
 
 pub(crate) fn constraint(constraint: &Constraint) -> String {
     let columns = constraint.columns.join(", ");
-    let condition = constraint.expression.as_ref().map(|code| shown(code)).unwrap_or_default();
+    let condition = constraint.expression.as_ref().map(shown).unwrap_or_default();
     let definition = match (&constraint.kind, &constraint.references) {
         (ConstraintKind::PrimaryKey, _) => format!("PRIMARY KEY ({columns})"),
         (ConstraintKind::Unique, _) => format!("UNIQUE ({columns})"),

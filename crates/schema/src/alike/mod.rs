@@ -57,7 +57,7 @@ pub(crate) enum Form {
 pub(crate) struct Texts<'a> {
     pub(crate) form: Form,
     pub(crate) sources: [Source; 2],
-    pub(crate) texts: [&'a str; 2],
+    pub(crate) written: [&'a str; 2],
 }
 
 impl Texts<'_> {
@@ -70,7 +70,7 @@ impl Texts<'_> {
     }
 
     fn compare_trees(&self) -> Verdict {
-        let [before, after] = self.texts;
+        let [before, after] = self.written;
         if before.trim().trim_end_matches(';') == after.trim().trim_end_matches(';') {
             return Verdict::Same;
         }

@@ -2,7 +2,7 @@ use super::{Form, Texts, Verdict};
 use crate::object::Source::{Database, Files};
 
 fn verdict(form: Form, before: &str, after: &str) -> Verdict {
-    Texts { form, sources: [Files, Database], texts: [before, after] }.compare()
+    Texts { form, sources: [Files, Database], written: [before, after] }.compare()
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn what_differs_is_different() {
 fn what_may_be_the_same_is_left_open_between_two_origins_only() {
     let spellings = ["'1 hour'", "'01:00:00'::interval"];
     assert_eq!(verdict(Form::Expression, spellings[0], spellings[1]), Verdict::Unsure);
-    let same = |source| Texts { form: Form::Expression, sources: [source; 2], texts: spellings }.compare();
+    let same = |source| Texts { form: Form::Expression, sources: [source; 2], written: spellings }.compare();
     assert_eq!([same(Files), same(Database)], [Verdict::Different; 2]);
     assert_eq!(verdict(Form::Query, "SELECT * FROM t", "SELECT a FROM public.t"), Verdict::Unsure);
     assert_eq!(

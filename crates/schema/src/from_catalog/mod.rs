@@ -249,7 +249,7 @@ impl Reader<'_> {
                 (None, true) => return Known::unknown("the default of a parameter"),
                 (Some(default), _) => match code::expression(default) {
                     Known::Value(text) => format!(" DEFAULT {text}"),
-                    unknown => return unknown,
+                    unknown @ Known::Unknown { .. } => return unknown,
                 },
             };
             written.push(format!("{mode}{name}{}{default}", self.analyzer.format_type(one.sql_type)));

@@ -56,7 +56,7 @@ impl Laboratory {
     pub(super) fn run(mut self, histories: &[History]) -> Result<Vec<Left>, String> {
         let all: Vec<Vec<Migration<'_>>> =
             (1..).zip(histories).map(|(number, history)| history.migrations(number)).collect();
-        let migrations: Vec<Migration<'_>> = all.iter().flatten().cloned().collect();
+        let migrations: Vec<Migration<'_>> = all.iter().flatten().copied().collect();
         let version = self.version;
         let traces = self.trace(&migrations)?;
         let mut failures: BTreeMap<u32, BTreeSet<(String, u32)>> = BTreeMap::new();

@@ -117,7 +117,7 @@ pub fn measure(version: PgVersion, only: &str) -> Result<Report, String> {
                 note(&mut report.scripts, &history.name, &comparison.changes);
             }
             Err(why) => {
-                report.scripts.entry("the SQL fails".to_owned()).or_default().push(format!("{}: {why}", history.name))
+                report.scripts.entry("the SQL fails".to_owned()).or_default().push(format!("{}: {why}", history.name));
             }
         }
     }
