@@ -209,12 +209,15 @@ fn a_migration_cannot_hide_its_rest() {
     }
 }
 
+/// Paths and texts.
+type Files = &'static [(&'static str, &'static [u8])];
+
 /// What follows a mark of another tool is run, whatever the mark says.
 #[test]
 fn marks_of_other_tools_hide_nothing_in_the_folders_of_a_tool() {
     let marks =
         ["-- +goose Up\nSELECT 1;\n-- +goose Down\n", "-- migrate:down\n", "-- +migrate Down\n", "-- name: X :exec\n"];
-    let repositories: [(&str, &[(&str, &[u8])]); 5] = [
+    let repositories: [(&str, Files); 5] = [
         ("sql/V2__b.sql", &[("sql/V1__a.sql", TABLE), ("flyway.conf", b"flyway.locations=filesystem:sql\n")]),
         (
             "prisma/migrations/20240102000000_b/migration.sql",
@@ -243,13 +246,12 @@ fn marks_of_other_tools_hide_nothing_in_the_folders_of_a_tool() {
 /// Each of these was once followed up to a bound, and silently not beyond.
 #[test]
 fn code_beyond_a_bound_is_reported() {
-    let functions: String = (0..12)
-        .map(|at| {
-            format!("CREATE FUNCTION f{}() RETURNS void LANGUAGE plpgsql AS 'BEGIN PERFORM f{at}(); END';\n", at + 1)
-        })
-        .collect();
+    let calling = |at: usize| {
+        format!("CREATE FUNCTION f{}() RETURNS void LANGUAGE plpgsql AS 'BEGIN PERFORM f{at}(); END';\n", at + 1)
+    };
+    let functions = (0..12).map(calling).collect::<Vec<_>>().concat();
     let names: Vec<String> = (0..70).map(|at| format!("'t{at}'")).collect();
-    let calls: String = (0..600).map(|at| format!("PERFORM n({at}); ")).collect();
+    let calls = (0..600).map(|at| format!("PERFORM n({at}); ")).collect::<Vec<_>>().concat();
     let first = "CREATE FUNCTION f0() RETURNS void LANGUAGE plpgsql AS 'BEGIN DROP TABLE orders; END';\n";
     let no_op = "CREATE FUNCTION n(int) RETURNS void LANGUAGE plpgsql AS 'BEGIN PERFORM $1; END';\n";
     for text in [

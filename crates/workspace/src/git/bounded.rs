@@ -40,7 +40,7 @@ mod tests {
     fn run(script: &str, limit: Duration) -> io::Result<Output> {
         let mut command = Command::new("sh");
         command.args(["-c", script]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        output(command.spawn().unwrap(), limit)
+        output(command.spawn()?, limit)
     }
 
     #[test]
