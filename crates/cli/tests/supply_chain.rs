@@ -75,7 +75,7 @@ fn names_that_are_not_published_are_not_installed() {
     }
 }
 
-/// Whoever opens a pull request can run code where its migrations are traced.
+/// Tracing runs code of the author of a pull request.
 #[test]
 fn documentation_gives_pull_requests_no_secrets() {
     let mut found = Vec::new();
