@@ -12,7 +12,8 @@ MARK = "<!-- pgvet -->"
 
 MAX_COMMENT = 60_000
 
-# Anybody may write comments: so many pages of a hundred are read in search of ours.
+# Anybody may write comments, so the search for ours is bounded.
+PAGE = 100
 MAX_PAGES = 50
 
 
@@ -37,6 +38,11 @@ def update(event: dict, report: str, is_needed: bool, token: str) -> str | None:
         why = "the token may not write: pull requests from forks get one that reads only, others need `pull-requests: write`"
         reason = why if error.code in (401, 403, 404) else str(error)
         return f"no comment was written: {reason}"
+    except TooManyComments:
+        return (
+            f"no comment was written: pgvet's earlier comment is not among the first {MAX_PAGES * PAGE:,} comments, "
+            "and later ones were not searched"
+        )
     except (urllib.error.URLError, TimeoutError, ValueError) as error:
         return f"no comment was written: {error}"
     return None
@@ -47,6 +53,10 @@ def is_ours(known: dict) -> bool:
     change it after the report is in it."""
     is_bot = known.get("user", {}).get("type") == "Bot"
     return is_bot or known.get("author_association") in ("OWNER", "MEMBER", "COLLABORATOR")
+
+
+class TooManyComments(Exception):
+    """Ours may be among the comments that were not read: another one on each run would flood the pull request."""
 
 
 class NoRedirects(urllib.request.HTTPRedirectHandler):
@@ -70,10 +80,11 @@ class Api:
 
     def comments(self, number: int):
         for page in range(1, MAX_PAGES + 1):
-            found = self.send("GET", f"issues/{number}/comments?per_page=100&page={page}")
+            found = self.send("GET", f"issues/{number}/comments?per_page={PAGE}&page={page}")
             yield from found
-            if len(found) < 100:
+            if len(found) < PAGE:
                 return
+        raise TooManyComments
 
     def send(self, method: str, path: str, content: dict | None = None):
         data = json.dumps(content).encode() if content is not None else None

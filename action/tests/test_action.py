@@ -332,6 +332,24 @@ class ActionTest(unittest.TestCase):
         self.assertEqual(stranger["body"], "<!-- pgvet --> all is well")
         self.assertEqual(len(self.api.comments), 2)
 
+    def test_the_search_for_the_earlier_comment_ends_without_a_second_one(self):
+        self.branch()
+        self.write("migrations/3.sql", NEW_INDEX)
+        self.commit("change")
+        ours = {"id": 5000, "body": "<!-- pgvet --> old", "user": {"type": "Bot"}}
+        self.api.comments = [{"id": number, "body": "thanks"} for number in range(5000)] + [ours]
+        head, merge = self.merge()
+        clone = self.clone("refs/pull/7/merge")
+        values = {"HEAD": head, "BASE": self.base, "MERGE": merge}
+        run = lambda: self.run_action(clone, "pull_request", values=values, comment="true")
+        run()
+        self.assertEqual({method for method, _ in self.api.asked}, {"GET"})
+        self.assertIn("::warning::no comment was written: pgvet's earlier comment is not among the first 5,000", self.said)
+        # One fewer before it, and it is found.
+        del self.api.comments[0]
+        run()
+        self.assertEqual([method for method, _ in self.api.asked if method != "GET"], ["PATCH"])
+
     def test_a_program_of_the_checkout_is_not_run(self):
         self.branch()
         for name in ("git", "pgvet", "python3"):

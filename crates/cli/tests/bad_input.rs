@@ -305,6 +305,9 @@ fn nothing_takes_quadratic_time() {
         let chain: Vec<String> = (1..count).map(|at| format!(", c{at} AS (SELECT a FROM c{})", at - 1)).collect();
         format!("WITH c0 AS (SELECT 1 AS a){} SELECT * FROM c{};\n", chain.concat(), count - 1)
     };
+    // 2^41 columns, if nothing ended it.
+    let each = |at: usize| format!(", c{} AS (SELECT x.*, y.* FROM c{at} x, c{at} y)", at + 1);
+    let doubled = format!("CREATE TABLE t AS WITH c0 AS (SELECT 1 AS a){} SELECT * FROM c40;\n", numbered(40, each));
     let blocks = |count: usize| {
         let open: Vec<String> = (0..count).map(|at| format!("DO $a{at}$ BEGIN ")).collect();
         let close: Vec<String> = (0..count).rev().map(|at| format!(" END $a{at}$;")).collect();
@@ -313,6 +316,10 @@ fn nothing_takes_quadratic_time() {
     for (what, text) in [
         ("comments", comments(30_000)),
         ("comments that suppress nothing", unknown(30_000)),
+        ("names in a comment", format!("-- pgvet: ignore[{}]\nSELECT 1;\n", "drop-tabel,".repeat(20_000))),
+        ("a long name in a comment", format!("-- pgvet: ignore[{}]\nSELECT 1;\n", "a".repeat(2_000_000))),
+        ("columns of WITH", doubled),
+        ("tables in one DROP", format!("DROP TABLE a{};\n", numbered(10_000, |at| format!(", t{at}")))),
         ("WITH", ctes(10_000)),
         ("DO in DO", blocks(2_000)),
         ("statements", "SELECT 1;\n".repeat(20_000)),

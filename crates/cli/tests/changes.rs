@@ -208,3 +208,70 @@ fn a_migration_cannot_hide_its_rest() {
         assert!(found.contains(&format!("{path}:")), "{path} {text}: {found}");
     }
 }
+
+/// Paths and texts.
+type Files = &'static [(&'static str, &'static [u8])];
+
+/// What follows a mark of another tool is run, whatever the mark says.
+#[test]
+fn marks_of_other_tools_hide_nothing_in_the_folders_of_a_tool() {
+    let marks =
+        ["-- +goose Up\nSELECT 1;\n-- +goose Down\n", "-- migrate:down\n", "-- +migrate Down\n", "-- name: X :exec\n"];
+    let repositories: [(&str, Files); 5] = [
+        ("sql/V2__b.sql", &[("sql/V1__a.sql", TABLE), ("flyway.conf", b"flyway.locations=filesystem:sql\n")]),
+        (
+            "prisma/migrations/20240102000000_b/migration.sql",
+            &[("prisma/migrations/20240101000000_a/migration.sql", TABLE), ("prisma/schema.prisma", b"")],
+        ),
+        (
+            "supabase/migrations/20240102000000_b.sql",
+            &[("supabase/migrations/20240101000000_a.sql", TABLE), ("supabase/config.toml", b"")],
+        ),
+        ("m/000002_b.up.sql", &[("m/000001_a.up.sql", TABLE), ("m/000001_a.down.sql", b"DROP TABLE orders;\n")]),
+        (
+            "migrations/20240102_b.sql",
+            &[("migrations/20240101_a.sql", TABLE), ("Cargo.toml", b"[dependencies]\nsqlx = \"0.8\"\n")],
+        ),
+    ];
+    for (path, files) in repositories {
+        for mark in marks {
+            let folder = repository(files);
+            write(&folder, path, format!("{mark}DROP TABLE orders;\n").as_bytes());
+            let found = concise(&folder, &["."]);
+            assert!(found.contains("[drop-table]") && found.contains(path), "{path} {mark}: {found}");
+        }
+    }
+}
+
+/// Each of these was once followed up to a bound, and silently not beyond.
+#[test]
+fn code_beyond_a_bound_is_reported() {
+    let calling = |at: usize| {
+        format!("CREATE FUNCTION f{}() RETURNS void LANGUAGE plpgsql AS 'BEGIN PERFORM f{at}(); END';\n", at + 1)
+    };
+    let functions = (0..12).map(calling).collect::<Vec<_>>().concat();
+    let names: Vec<String> = (0..70).map(|at| format!("'t{at}'")).collect();
+    let calls = (0..600).map(|at| format!("PERFORM n({at}); ")).collect::<Vec<_>>().concat();
+    let first = "CREATE FUNCTION f0() RETURNS void LANGUAGE plpgsql AS 'BEGIN DROP TABLE orders; END';\n";
+    let no_op = "CREATE FUNCTION n(int) RETURNS void LANGUAGE plpgsql AS 'BEGIN PERFORM $1; END';\n";
+    for text in [
+        format!("DO $$ BEGIN {}DROP TABLE orders;{} END $$;\n", "IF true THEN ".repeat(120), " END IF;".repeat(120)),
+        format!("DO $$ BEGIN {}DROP TABLE orders;{} END $$;\n", "BEGIN ".repeat(120), " END;".repeat(120)),
+        format!("{first}{functions}SELECT f12();\n"),
+        format!("{first}{no_op}DO $$ BEGIN {calls}PERFORM f0(); END $$;\n"),
+        format!(
+            "DO $$ DECLARE x text; BEGIN FOREACH x IN ARRAY ARRAY[{}, 'orders'] LOOP \
+             EXECUTE format('DROP TABLE %I', x); END LOOP; END $$;\n",
+            names.join(", ")
+        ),
+        "PREPARE p AS DELETE FROM orders;\nEXECUTE p;\n".to_owned(),
+        "DO LANGUAGE plpython3u $$ plpy.execute('DROP TABLE orders') $$;\n".to_owned(),
+    ] {
+        let folder = repository(&[("migrations/1_a.sql", TABLE)]);
+        write(&folder, "migrations/2_b.sql", text.as_bytes());
+        let found = concise(&folder, &["migrations"]);
+        let is_seen =
+            ["not-analyzed", "drop-table", "unbounded-update-or-delete"].iter().any(|rule| found.contains(rule));
+        assert!(is_seen, "{text:.300}: {found}");
+    }
+}

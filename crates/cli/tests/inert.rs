@@ -127,6 +127,27 @@ fn text_does_nothing_to_a_terminal_or_a_ci_service() {
     assert_inert(&String::from_utf8(output.stdout).unwrap(), "--diff");
 }
 
+/// A line that only a name contains would be treated as one of the report.
+#[test]
+fn line_breaks_of_names_are_shown() {
+    let folder = folder();
+    for args in [
+        &["effects", "db"][..],
+        &["effects", "db", "--format", "concise"],
+        &["schema", "db"],
+        &["config", "db"],
+        &["config", "--files", "db"],
+        &["check", "db", "--format", "concise"],
+        &["check", "db", "--format", "concise", "--verbose"],
+    ] {
+        let output = folder.output(args, b"", &[]);
+        for text in [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap()) {
+            // Some names go on with `::` behind a line break, and it is escaped where it begins a line.
+            assert!(!text.lines().any(|line| line.trim_start().starts_with("\\u{3a}:")), "{args:?}: {text}");
+        }
+    }
+}
+
 #[test]
 fn annotations_are_those_of_findings() {
     let (out, err) = shown(&folder(), "github", "never");

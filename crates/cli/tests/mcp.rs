@@ -183,6 +183,9 @@ fn nothing_outside_of_the_root_is_read_and_nothing_is_written() {
         assert!(said.contains("give `path`"), "{said}");
         let said = refusal(&client, "schema_at", json!({ "migration": "no-such" })).await;
         assert!(said.contains("no migration matches"), "{said}");
+        // Without effects it would look like a migration that does nothing.
+        let said = refusal(&client, "explain_effects", json!({ "path": "db/migrations/no-such.sql" })).await;
+        assert!(said.contains("does not exist"), "{said}");
         let said = refusal(&client, "explain_rule", json!({ "name": "--help" })).await;
         assert!(said.contains("there is no rule"), "{said}");
         client.cancel().await.unwrap();

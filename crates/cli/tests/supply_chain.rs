@@ -75,6 +75,28 @@ fn names_that_are_not_published_are_not_installed() {
     }
 }
 
+/// Tracing runs code of the author of a pull request.
+#[test]
+fn documentation_gives_pull_requests_no_secrets() {
+    let mut found = Vec::new();
+    texts(&root(), &mut found);
+    let mut workflows = 0;
+    for path in found {
+        let text = fs::read_to_string(&path).unwrap();
+        // Prose may say what must not be done.
+        for block in text.split("```yaml").skip(1).map(|rest| rest.split("```").next().unwrap_or_default()) {
+            workflows += 1;
+            for unsafe_part in ["pull_request_target", "secrets."] {
+                assert!(!block.contains(unsafe_part), "{}: `{unsafe_part}`", path.display());
+            }
+        }
+    }
+    assert!(workflows > 2, "{workflows}");
+    let text = fs::read_to_string(root().join("docs/ci.md")).unwrap();
+    let traced = text.split("### Pull requests from people you do not trust").nth(1).unwrap();
+    assert!(traced.contains("--network none") && traced.contains("contents: read"), "{traced}");
+}
+
 #[test]
 fn archives_have_the_notices_of_what_they_link() {
     let notices = fs::read_to_string(root().join("THIRD-PARTY.txt")).unwrap();

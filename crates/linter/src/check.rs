@@ -7,6 +7,7 @@ use crate::diagnostic::Diagnostic;
 use crate::guard::run_rule;
 use crate::meta::Category;
 use crate::passes::{self, Hidden};
+use crate::report::places::Places;
 use crate::report::{self, Reporter};
 use crate::rule::{Earlier, MigrationContext, RoutineContext, Rule};
 use crate::rules::{self, lasting::Lasting};
@@ -277,7 +278,8 @@ impl Visitor for Checker<'_> {
         let mut own = self.found_by_rules(&self.context(visit, None), visit.statement.range, &rules);
         own.iter_mut().for_each(|found| in_code::label_calls(found, visit, |call| call.is_direct));
         found.append(&mut own);
-        found.into_iter().for_each(|diagnostic| report::record(&mut self.statement_found, diagnostic));
+        let mut places = Places::default();
+        found.into_iter().for_each(|diagnostic| places.record(&mut self.statement_found, diagnostic));
         self.statement_found.iter_mut().for_each(|found| found.evidence = visit.evidence);
         passes::keep_placeholders(&mut self.statement_found, &visit.statement.placeholders);
         self.finish_version(visit);

@@ -1,5 +1,8 @@
 //! Collects findings: levels, sizes of tables, and the versions for which a finding holds.
 
+pub(crate) mod places;
+
+use self::places::Places;
 use crate::confidence::{Assumption, Confidence};
 use crate::diagnostic::{Diagnostic, Label};
 use crate::fix::{Fix, Step};
@@ -29,6 +32,7 @@ pub struct Reporter<'a> {
     /// Whether ranges are offsets in code, which are still to be mapped to the file.
     in_code: bool,
     found: &'a mut Vec<Diagnostic>,
+    places: Places,
 }
 
 /// Stands for the file in ranges that are offsets in code.
@@ -58,7 +62,7 @@ impl<'a> Reporter<'a> {
         version: PgVersion,
         found: &'a mut Vec<Diagnostic>,
     ) -> Self {
-        Self { settings, meta, severity, file, statement, version, in_code: false, found }
+        Self { settings, meta, severity, file, statement, version, in_code: false, found, places: Places::default() }
     }
 
     /// The ranges of findings are offsets in code: [`place_in_file`] moves them.
@@ -74,6 +78,7 @@ impl<'a> Reporter<'a> {
     /// Forgets the findings after the first `count`.
     pub(crate) fn truncate(&mut self, count: usize) {
         self.found.truncate(count);
+        self.places.clear();
     }
 
     /// The statement that is examined.
@@ -83,7 +88,17 @@ impl<'a> Reporter<'a> {
 
     /// The same for a rule of the engine that cannot be switched off.
     pub(crate) fn of_rule(&mut self, meta: &'static RuleMeta) -> Reporter<'_> {
-        Reporter { meta, severity: meta.severity, found: &mut *self.found, ..*self }
+        Reporter {
+            settings: self.settings,
+            meta,
+            severity: meta.severity,
+            file: self.file,
+            statement: self.statement,
+            version: self.version,
+            in_code: self.in_code,
+            found: &mut *self.found,
+            places: Places::default(),
+        }
     }
 
     /// Reports a finding at a range. `message` is one sentence without period: object, lock, consequence.
@@ -283,7 +298,7 @@ impl Finding<'_, '_> {
         for text in labels.chain([&mut diagnostic.message]).chain(&mut diagnostic.help) {
             show_holes(text);
         }
-        record(reporter.found, diagnostic);
+        reporter.places.record(reporter.found, diagnostic);
     }
 }
 
@@ -320,26 +335,5 @@ pub(crate) fn place_in_file(diagnostic: &mut Diagnostic, file: u32, code: &CodeT
             edits.for_each(|edit| edit.range = edit.range.shifted(by));
         }
         InFile::At(_) => diagnostic.fixes.clear(),
-    }
-}
-
-/// Adds a finding, or the version for which it was found to the one that is there.
-pub(crate) fn record(found: &mut Vec<Diagnostic>, diagnostic: Diagnostic) {
-    let same = |other: &&mut Diagnostic| {
-        other.rule == diagnostic.rule
-            && other.range == diagnostic.range
-            && other.file == diagnostic.file
-            && (other.message == diagnostic.message
-                || !diagnostic.pg_versions.iter().any(|version| other.pg_versions.contains(version)))
-    };
-    match found.iter_mut().find(same) {
-        Some(existing) => {
-            for version in diagnostic.pg_versions {
-                if !existing.pg_versions.contains(&version) {
-                    existing.pg_versions.push(version);
-                }
-            }
-        }
-        None => found.push(diagnostic),
     }
 }

@@ -84,7 +84,7 @@ impl Tools {
     ) -> CallToolResult {
         let run = async {
             let ended = self.run_on(&["effects", "--format=json"], &migration).await?;
-            Ok(note_without_path(shape::effects(document(ended)?), &migration))
+            Ok(note_without_path(shape::effects(whole_document(ended)?), &migration))
         };
         answer(run, &context).await
     }
@@ -127,7 +127,7 @@ impl Tools {
         arguments.extend(tables.iter().map(|table| format!("--table={table}").into()));
         let run = async {
             let ended = self.calls.run(arguments, None).await?;
-            Ok(shape::schema(document(ended)?, !tables.is_empty()))
+            Ok(shape::schema(whole_document(ended)?, !tables.is_empty()))
         };
         answer(run, &context).await
     }
@@ -188,16 +188,27 @@ fn note_without_path(mut result: Value, migration: &MigrationParams) -> Value {
     result
 }
 
+/// Exit status of a run that could not read everything.
+const NOT_CHECKED: i32 = 2;
+
 /// The document that a run printed, or else what it said.
 fn document(ended: Ended) -> Answer {
-    serde_json::from_str(&ended.stdout).map_err(|_| {
-        let said = inert::lines_and_tabs(ended.stderr.trim());
-        match (said.is_empty(), ended.status) {
-            (false, _) => said.into_owned(),
-            (true, Some(status)) => format!("pgvet ended with {status} and said nothing"),
-            (true, None) => "pgvet was killed".to_owned(),
-        }
-    })
+    serde_json::from_str(&ended.stdout).map_err(|_| said(&ended))
+}
+
+/// The same where the document does not say which files could not be read: one without them would look complete.
+fn whole_document(ended: Ended) -> Answer {
+    if ended.status == Some(NOT_CHECKED) { Err(said(&ended)) } else { document(ended) }
+}
+
+/// What a run said besides its document.
+fn said(ended: &Ended) -> String {
+    let said = inert::lines_and_tabs(ended.stderr.trim());
+    match (said.is_empty(), ended.status) {
+        (false, _) => said.into_owned(),
+        (true, Some(status)) => format!("pgvet ended with {status} and said nothing"),
+        (true, None) => "pgvet was killed".to_owned(),
+    }
 }
 
 /// Waits for an answer, unless the client no longer does.

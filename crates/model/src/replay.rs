@@ -451,7 +451,7 @@ impl Replay {
             transaction: self.session.block.as_ref().map_or(self.state.transaction, |block| block.number),
             in_block: self.session.in_transaction(),
             knowledge: self.state.database.knowledge,
-            created: Vec::new(),
+            created: rustc_hash::FxHashSet::default(),
             in_the_way: None,
             assumed_schema: std::cell::RefCell::default(),
             depth: 0,

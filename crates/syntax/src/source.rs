@@ -71,6 +71,16 @@ pub struct Position {
 #[derive(Debug, Clone)]
 pub struct LineIndex {
     starts: Vec<u32>,
+    /// How many characters are before each block of bytes: a line may be as long as the file, and have many findings.
+    characters: Vec<u32>,
+}
+
+/// Number of bytes of a block.
+const BLOCK: usize = 4096;
+
+/// Number of characters that begin in these bytes of a UTF-8 text.
+fn count_characters(bytes: &[u8]) -> u32 {
+    bytes.iter().map(|byte| u32::from(byte & 0xc0 != 0x80)).sum()
 }
 
 impl LineIndex {
@@ -78,7 +88,12 @@ impl LineIndex {
         let bytes = text.as_bytes();
         let ends_line = |at: usize, byte: u8| byte == b'\n' || byte == b'\r' && bytes.get(at + 1) != Some(&b'\n');
         let breaks = text.bytes().enumerate().filter(|(at, byte)| ends_line(*at, *byte)).map(|(at, _)| at as u32 + 1);
-        Self { starts: std::iter::once(0).chain(breaks).collect() }
+        let mut characters = vec![0];
+        characters.extend(bytes.chunks(BLOCK).scan(0, |before, block| {
+            *before += count_characters(block);
+            Some(*before)
+        }));
+        Self { starts: std::iter::once(0).chain(breaks).collect(), characters }
     }
 
     /// The line that holds a byte, from 0.
@@ -96,8 +111,17 @@ impl LineIndex {
         let line = self.line_of(offset);
         let start = self.starts[line] as usize;
         let end = (offset as usize).min(text.len());
-        let column = text.get(start..end).map_or(end - start, |before| before.chars().count());
-        Position { line: line as u32 + 1, column: column as u32 + 1, offset }
+        let column = if text.is_char_boundary(end) {
+            self.characters_before(text, end) - self.characters_before(text, start)
+        } else {
+            (end - start) as u32
+        };
+        Position { line: line as u32 + 1, column: column + 1, offset }
+    }
+
+    fn characters_before(&self, text: &str, offset: usize) -> u32 {
+        let block = offset / BLOCK;
+        self.characters[block] + count_characters(&text.as_bytes()[block * BLOCK..offset])
     }
 }
 
@@ -135,6 +159,17 @@ mod tests {
         assert_eq!(index.position(text, 0), Position { line: 1, column: 1, offset: 0 });
         assert_eq!(index.position(text, 4), Position { line: 2, column: 2, offset: 4 });
         assert_eq!(index.position(text, 6), Position { line: 2, column: 4, offset: 6 });
+    }
+
+    #[test]
+    fn positions_in_long_lines_are_those_of_their_characters() {
+        let text = format!("ä\r\n{}\n{}", "aä€\u{1f600}".repeat(3000), "x".repeat(BLOCK));
+        let index = LineIndex::new(&text);
+        for (offset, _) in text.char_indices().step_by(7).chain([(text.len(), ' ')]) {
+            let start = text[..offset].rfind('\n').map_or(0, |at| at + 1);
+            let column = text[start..offset].chars().count() as u32 + 1;
+            assert_eq!(index.position(&text, offset as u32).column, column, "{offset}");
+        }
     }
 
     #[test]

@@ -8,14 +8,17 @@ use pgvet_syntax::lexer::{TokenKind, tokenize};
 use pgvet_syntax::source::TextRange;
 use rustc_hash::FxHashMap;
 
-/// FNV-1a, 64 bits: <http://www.isthe.com/chongo/tech/comp/fnv/>. Its algorithm never changes.
-fn fnv1a(bytes: impl Iterator<Item = u8>) -> u64 {
-    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+/// FNV-1a, 64 bits, of nothing: <http://www.isthe.com/chongo/tech/comp/fnv/>. Its algorithm never changes.
+const EMPTY: u64 = 0xcbf2_9ce4_8422_2325;
+
+/// The hash of more bytes after those that have this hash.
+fn fnv1a(hash: u64, bytes: impl Iterator<Item = u8>) -> u64 {
+    bytes.fold(hash, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 /// Parts end in a byte that no UTF-8 holds, so that moving text from one to the next makes a difference.
-fn hash(parts: &[&str]) -> u64 {
-    fnv1a(parts.iter().flat_map(|part| part.bytes().chain([0xff])))
+fn hash(before: u64, parts: &[&str]) -> u64 {
+    fnv1a(before, parts.iter().flat_map(|part| part.bytes().chain([0xff])))
 }
 
 /// The fingerprint of each finding of a run; findings must come in the order of the report.
@@ -34,20 +37,26 @@ pub fn fingerprints(findings: &[(&ProjectFile, &Diagnostic)]) -> Vec<String> {
 
 /// The content of the findings of one file, as numbers.
 fn contents(path: &str, findings: &[(&ProjectFile, &Diagnostic)]) -> Vec<u64> {
-    // Most statements have several findings.
+    // Most statements have several findings, and a long one may have thousands of one rule.
     let mut last: Option<(TextRange, String)> = None;
+    let mut before_message = FxHashMap::default();
     let content = |(file, diagnostic): &(&ProjectFile, &Diagnostic)| {
         let statement = diagnostic.statement;
-        let known = last.take().filter(|(range, _)| *range == statement);
-        let (_, words) = last.insert(known.unwrap_or_else(|| (statement, words(&file.shown().text, statement))));
-        hash(&[diagnostic.rule, path, words, &without_numbers(&diagnostic.message)])
+        if last.as_ref().is_none_or(|(range, _)| *range != statement) {
+            before_message.clear();
+            last = Some((statement, words(&file.shown().text, statement)));
+        }
+        let words = last.as_ref().map_or("", |(_, words)| words.as_str());
+        let known = before_message.entry(diagnostic.rule);
+        let before = *known.or_insert_with(|| hash(EMPTY, &[diagnostic.rule, path, words]));
+        hash(before, &[&without_numbers(&diagnostic.message)])
     };
     findings.iter().map(content).collect()
 }
 
 fn tell_apart(content: u64, seen: &mut FxHashMap<u64, u32>) -> String {
     let occurrence = seen.entry(content).or_insert(0);
-    let fingerprint = hash(&[&format!("{content:016x}"), &occurrence.to_string()]);
+    let fingerprint = hash(EMPTY, &[&format!("{content:016x}"), &occurrence.to_string()]);
     *occurrence += 1;
     format!("{fingerprint:016x}")
 }
@@ -83,13 +92,13 @@ mod tests {
 
     #[test]
     fn the_hash_is_the_published_one() {
-        assert_eq!(fnv1a("a".bytes()), 0xaf63_dc4c_8601_ec8c);
-        assert_eq!(fnv1a("foobar".bytes()), 0x8594_4171_f739_67e8);
+        assert_eq!(fnv1a(EMPTY, "a".bytes()), 0xaf63_dc4c_8601_ec8c);
+        assert_eq!(fnv1a(fnv1a(EMPTY, "foo".bytes()), "bar".bytes()), 0x8594_4171_f739_67e8);
     }
 
     #[test]
     fn parts_are_kept_apart() {
-        assert_ne!(hash(&["ab", "c"]), hash(&["a", "bc"]));
+        assert_ne!(hash(EMPTY, &["ab", "c"]), hash(EMPTY, &["a", "bc"]));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Changes according to git, which is called on its command line.
 
+mod bounded;
 mod command;
 pub(crate) mod index;
 mod revision;

@@ -1,5 +1,6 @@
 //! `--verbose`: what a run reads, and what it skips.
 
+use crate::inert;
 use crate::report::relative_path;
 use pgvet_workspace::{Project, Role};
 use std::collections::BTreeSet;
@@ -14,7 +15,7 @@ pub(super) fn write(project: &Project, out: &mut dyn Write) -> io::Result<()> {
         .map(|file| relative_path(&file.to_string_lossy()))
         .collect();
     for config in configs {
-        writeln!(out, "configuration: {config}")?;
+        writeln!(out, "configuration: {}", inert::line(&config))?;
     }
     for file in &project.files {
         let role = match file.role {
@@ -22,10 +23,10 @@ pub(super) fn write(project: &Project, out: &mut dyn Write) -> io::Result<()> {
             Role::History => "replayed",
             Role::Reported => "checked",
         };
-        writeln!(out, "{role}: {}", relative_path(&file.shown().path))?;
+        writeln!(out, "{role}: {}", inert::line(&relative_path(&file.shown().path)))?;
     }
     for skipped in &project.skipped {
-        writeln!(out, "skipped: {} ({})", skipped.shown(), skipped.reason.describe())?;
+        writeln!(out, "skipped: {} ({})", inert::line(&skipped.shown()), skipped.reason.describe())?;
     }
     Ok(())
 }

@@ -64,7 +64,8 @@ pub(crate) mod tests {
             lock(relation(3, "b"), LockMode::ShareRowExclusive),
             lock(relation(1, "a"), LockMode::Share),
         ];
-        let effects = Effects { locks, creates: vec![relation(2, "new")], ..Effects::default() };
+        let effects =
+            Effects { locks: locks.into_iter().collect(), creates: vec![relation(2, "new")], ..Effects::default() };
         let shown: Vec<_> = effects.strongest_locks().iter().map(|(name, mode)| (name.name.as_str(), *mode)).collect();
         assert_eq!(shown, [("b", LockMode::ShareRowExclusive), ("a", LockMode::Share)]);
     }

@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn the_shape_is_the_documented_one() {
         let effects_of_one = Effects {
-            locks: vec![lock(relation(1, "t"), LockMode::AccessExclusive)],
+            locks: std::iter::once(lock(relation(1, "t"), LockMode::AccessExclusive)).collect(),
             drops: vec![relation(1, "t")],
             ..Effects::default()
         };

@@ -2,7 +2,9 @@
 
 use super::effects::{EffectsReport, FileEffects};
 use super::excerpt;
+use crate::inert;
 use crate::style::Style;
+use pgvet_model::effect::Effects;
 use pgvet_model::migration::TransactionState;
 use pgvet_model::predict::StatementEffects;
 use pgvet_syntax::ast::LockMode;
@@ -11,7 +13,7 @@ use std::io::{self, Write};
 pub(crate) fn write(report: &EffectsReport<'_>, style: Style, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "Effects on PostgreSQL {}", report.version)?;
     for file in &report.files {
-        writeln!(out, "\n{}", style.bold(&file.file.path))?;
+        writeln!(out, "\n{}", style.bold(&inert::line(&file.file.path)))?;
         if file.statements.is_empty() {
             writeln!(out, "  no statements")?;
         }
@@ -37,22 +39,27 @@ fn write_statement(
     };
     writeln!(out, "  {line:>4}  {}{transaction}", excerpt(text))?;
     let effects = &statement.effects;
-    let locks = effects.strongest_locks();
-    let width = locks.iter().map(|(relation, _)| relation.to_string().chars().count()).max().unwrap_or(0);
+    let locks: Vec<(String, LockMode)> = locks(effects).collect();
+    let width = locks.iter().map(|(relation, _)| relation.chars().count()).max().unwrap_or(0);
     for (relation, mode) in locks {
-        let relation = relation.to_string();
         writeln!(out, "        lock    {relation:width$}  {:22}{}", mode.sql(), blocked(mode, style))?;
     }
     for (verb, names) in effects.work() {
-        writeln!(out, "        {verb:7} {}", names.join(", "))?;
+        writeln!(out, "        {verb:7} {}", inert::line(&names.join(", ")))?;
     }
     if let Some(failure) = &effects.fails {
-        writeln!(out, "        {}   {} ({})", style.red("fails"), failure.reason, failure.sqlstate)?;
+        writeln!(out, "        {}   {} ({})", style.red("fails"), inert::line(&failure.reason), failure.sqlstate)?;
     }
     for reason in effects.unknown_reasons() {
-        writeln!(out, "        {} {reason}", style.yellow("unknown"))?;
+        writeln!(out, "        {} {}", style.yellow("unknown"), inert::line(&reason.to_string()))?;
     }
     Ok(())
+}
+
+/// The strongest lock on each relation, whose name may hold line breaks.
+fn locks(effects: &Effects) -> impl Iterator<Item = (String, LockMode)> {
+    let locks = effects.strongest_locks().into_iter();
+    locks.map(|(relation, mode)| (inert::line(&relation.to_string()).into_owned(), mode))
 }
 
 fn blocked(mode: LockMode, style: Style) -> String {
@@ -67,14 +74,13 @@ pub(crate) fn write_concise(report: &EffectsReport<'_>, out: &mut dyn Write) -> 
         for statement in &file.statements {
             let start = file.file.position(statement.statement.start);
             let effects = &statement.effects;
-            let locks = effects.strongest_locks();
             let mut parts: Vec<String> =
-                locks.iter().map(|(relation, mode)| format!("lock {relation} {}", mode.sql())).collect();
-            parts.extend(effects.work().map(|(verb, names)| format!("{verb} {}", names.join(", "))));
+                locks(effects).map(|(relation, mode)| format!("lock {relation} {}", mode.sql())).collect();
+            parts.extend(effects.work().map(|(verb, names)| format!("{verb} {}", inert::line(&names.join(", ")))));
             parts.extend(effects.fails.as_ref().map(|failure| format!("fails {}", failure.sqlstate)));
             parts.extend((!effects.unknown.is_empty()).then(|| "unknown".to_owned()));
             let parts = if parts.is_empty() { "nothing".to_owned() } else { parts.join("; ") };
-            writeln!(out, "{}:{}:{}: {parts}", file.file.path, start.line, start.column)?;
+            writeln!(out, "{}:{}:{}: {parts}", inert::line(&file.file.path), start.line, start.column)?;
         }
     }
     Ok(())

@@ -198,8 +198,11 @@ const MAX_DISTANCE: usize = 4;
 
 /// The rule whose name is most like `name`, if one is.
 pub fn nearest(name: &str) -> Option<&'static str> {
+    // A comment may hold thousands of names, and names of any length.
+    let length = name.chars().count();
+    let is_candidate = |rule: &&&Rule| rule.meta.name.chars().count().abs_diff(length) <= MAX_DISTANCE;
     let distance = |rule: &&Rule| (strsim::damerau_levenshtein(name, rule.meta.name), rule.meta.name);
-    let nearest = RULES.iter().map(distance).min();
+    let nearest = RULES.iter().filter(is_candidate).map(distance).min();
     nearest.filter(|(distance, _)| *distance <= MAX_DISTANCE).map(|(_, nearest)| nearest)
 }
 

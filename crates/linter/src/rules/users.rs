@@ -20,6 +20,18 @@ pub(crate) fn label<'r, 'a>(
     names: &[&str],
     triggers: &[Oid],
 ) -> (Finding<'r, 'a>, usize) {
+    let mut found: Vec<(&Function, u32, TextRange)> = context
+        .after
+        .functions()
+        .filter_map(|function| {
+            let wanted = if triggers.contains(&function.oid) { &names[..1] } else { names };
+            let (file, range) = place(function, wanted, context.reader)?;
+            Some((&**function, file, range))
+        })
+        .collect();
+    if found.is_empty() {
+        return (finding, 0);
+    }
     let rest = rest(context);
     let replaced: Vec<&ObjectName> = rest.iter().flat_map(|ast| remade(ast)).collect();
     let is_replaced = |function: &Function| {
@@ -29,15 +41,9 @@ pub(crate) fn label<'r, 'a>(
         };
         replaced.iter().any(same)
     };
-    let mut found: Vec<(u32, TextRange, String)> = context
-        .after
-        .functions()
-        .filter_map(|function| {
-            let wanted = if triggers.contains(&function.oid) { &names[..1] } else { names };
-            let (file, range) = place(function, wanted, context.reader).filter(|_| !is_replaced(function))?;
-            Some((file, range, function.display_name()))
-        })
-        .collect();
+    found.retain(|(function, ..)| !is_replaced(function));
+    let mut found: Vec<(u32, TextRange, String)> =
+        found.into_iter().map(|(function, file, range)| (file, range, function.display_name())).collect();
     found.sort_unstable();
     let count = found.len();
     for (file, range, name) in found.into_iter().take(SHOWN) {

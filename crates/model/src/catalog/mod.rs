@@ -21,6 +21,7 @@ pub mod search_path;
 mod sequence_use;
 mod statistics;
 mod types;
+mod views;
 
 pub use constraint::*;
 pub use copied::Copied;
@@ -95,6 +96,8 @@ pub struct Catalog {
     constraint_names: ByName<u32>,
     /// Relations that have, or had, rules that name other relations.
     ruled: OrdMap<Oid, ()>,
+    /// The views, without materialized ones.
+    views: OrdSet<Oid>,
     types: HashMap<Oid, Arc<TypeDef>>,
     type_names: ByName<Oid>,
     functions: HashMap<Oid, Arc<Function>>,
@@ -139,6 +142,7 @@ impl Catalog {
             mentions: Mentions::default(),
             constraint_names: ByName::new(),
             ruled: OrdMap::new(),
+            views: OrdSet::new(),
             types: HashMap::new(),
             type_names: ByName::new(),
             functions: HashMap::new(),
@@ -263,6 +267,9 @@ impl Catalog {
         self.give_name(schema, name, relation.oid);
         relation.constraint_names().for_each(|name| self.note_constraint_name(schema, name));
         self.mentions.note_change(relation.oid);
+        if relation.kind == RelationKind::View {
+            self.views.insert(relation.oid);
+        }
         self.relations.insert(relation.oid, Arc::new(relation));
     }
 
@@ -281,6 +288,7 @@ impl Catalog {
     pub fn remove_relation(&mut self, oid: Oid) {
         let Some(relation) = self.relations.remove(&oid) else { return };
         self.temporary.remove(&oid);
+        self.views.remove(&oid);
         self.privileges.remove(&oid);
         let (schema, name) = (&relation.schema, &relation.name);
         if self.relation_names.get(schema, name) == Some(&oid) {

@@ -2,6 +2,7 @@
 
 use super::{Catalog, Oid, Publication, Relation};
 use crate::catalog::RelationKind;
+use imbl::ordmap::DiffItem;
 use pgvet_syntax::ast::{Persistence, ReplicaIdentity};
 use smol_str::SmolStr;
 use std::sync::Arc;
@@ -39,6 +40,36 @@ impl Catalog {
         let itself = is_logged && publication.all_tables || in_schema(&table.schema) || is_listed(table.oid);
         let parent = || self.get_relation(*table.parents.first().filter(|_| table.is_partition())?);
         is_table && (itself || parent().is_some_and(|parent| self.publishes(publication, parent)))
+    }
+
+    /// Returns the tables whose changes a publication sends, without those that it sent as it was before.
+    pub fn newly_published(&self, before: Option<&Publication>, publication: &Publication) -> Vec<&Arc<Relation>> {
+        let is_new = |table: &Relation| {
+            self.publishes(publication, table) && !before.is_some_and(|before| self.publishes(before, table))
+        };
+        let has_lists_alone = |before: &&Publication| {
+            before.all_tables >= publication.all_tables
+                && publication.schemas.iter().all(|schema| before.schemas.contains(schema))
+        };
+        let Some(before) = before.filter(has_lists_alone) else { return self.relations_where(is_new) };
+        // A publication of thousands of tables may get one after the other.
+        let mut candidates: Vec<Oid> = (before.tables.diff(&publication.tables))
+            .filter_map(|difference| match difference {
+                DiffItem::Add(oid, _) => Some(*oid),
+                _ => None,
+            })
+            .collect();
+        let mut at = 0;
+        while let Some(oid) = candidates.get(at) {
+            if let Some(table) = self.get_relation(*oid) {
+                candidates.extend(&table.children);
+            }
+            at += 1;
+        }
+        candidates.sort_unstable();
+        candidates.dedup();
+        let tables = candidates.into_iter().filter_map(|oid| self.get_relation(oid));
+        tables.filter(|table| is_new(table)).collect()
     }
 
     /// Whether the table may have rows of its own that subscribers cannot identify.

@@ -2,6 +2,7 @@
 
 use super::{Catalog, Oid};
 use pgvet_syntax::ast::Expr;
+use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 use std::sync::Arc;
@@ -129,11 +130,17 @@ impl Catalog {
     /// Changes a domain.
     pub fn set_domain(&mut self, oid: Oid, domain: Domain) {
         let Some(definition) = self.types.get(&oid).cloned() else { return };
-        let kind = TypeKind::Domain(domain);
-        self.forget_domain_constraints(&definition.schema, &definition.kind);
-        self.note_domain_constraints(&definition.schema, &kind);
+        let TypeKind::Domain(before) = &definition.kind else { return };
+        let old: FxHashSet<&SmolStr> = before.constraint_names().collect();
+        let new: FxHashSet<&SmolStr> = domain.constraint_names().collect();
+        for name in before.constraint_names().filter(|name| !new.contains(name)) {
+            self.forget_constraint_name(&definition.schema, name);
+        }
+        for name in domain.constraint_names().filter(|name| !old.contains(name)) {
+            self.note_constraint_name(&definition.schema, name);
+        }
         if let Some(definition) = self.type_mut(oid) {
-            definition.kind = kind;
+            definition.kind = TypeKind::Domain(domain);
         }
     }
 

@@ -6,6 +6,7 @@ mod catalog_rows;
 mod change;
 mod contents;
 mod demand;
+mod locks;
 mod reach;
 mod removal;
 mod rows;
@@ -17,11 +18,14 @@ pub use catalog_rows::CatalogRows;
 pub use change::{ChangeAction, ChangedObject, ObjectChange, RuleAction};
 pub use contents::FewRows;
 pub use demand::{Demand, KeyPart, Met, Reference, RowDemand, UniqueKey};
+use indexmap::IndexSet;
+pub use locks::Locks;
 use pgvet_syntax::ast::LockMode;
 use pgvet_syntax::source::TextRange;
 pub use reach::Reach;
 pub use removal::{Removal, RemovalReason, RemovedObject, RenamedObject, Renaming};
 pub use rows::{Extent, Read, Rows, RowsReason};
+use rustc_hash::FxBuildHasher;
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 pub use summary::names;
@@ -40,7 +44,7 @@ pub enum Evidence {
 /// Everything that one statement does.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Effects {
-    pub locks: Vec<Lock>,
+    pub locks: Locks,
     pub rewrites: Vec<Rewrite>,
     /// Rewrites that are skipped only because the time zone of the session is assumed to be UTC: no statement sets it.
     pub rewrites_unless_utc: Vec<Rewrite>,
@@ -60,7 +64,7 @@ pub struct Effects {
     pub truncates: Vec<RelationName>,
     pub fails: Option<Failure>,
     /// Why the lists may be incomplete.
-    pub unknown: Vec<Unknown>,
+    pub unknown: IndexSet<Unknown, FxBuildHasher>,
     /// Rows that are inserted, updated and deleted.
     pub data_changes: Vec<DataChange>,
     /// Rows of tables that queries read and lock.

@@ -1,12 +1,14 @@
 //! Unknowns of a statement, and their reasons.
 
 use super::Effects;
+use indexmap::IndexSet;
 use pgvet_syntax::source::TextRange;
+use rustc_hash::FxBuildHasher;
 use smol_str::SmolStr;
 use std::fmt;
 
 /// A gap in the effects of a statement.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Unknown {
     pub reason: UnknownReason,
     /// The code that was not analyzed, or the call that leads there; the statement for a missing fact.
@@ -18,7 +20,7 @@ pub struct Unknown {
 }
 
 /// Why the model does not know everything that a statement does.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum UnknownReason {
     /// EXECUTE of a text of which too little is constant.
     DynamicSql,
@@ -57,7 +59,7 @@ pub enum UnknownReason {
 }
 
 /// A bound on the cost of the analysis of one statement.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Limit {
     /// Nested calls.
     CallDepth(u8),
@@ -147,20 +149,20 @@ impl fmt::Display for UnknownReason {
 impl Effects {
     /// Adds a gap, each once.
     pub(crate) fn note_unknown(&mut self, unknown: Unknown) {
-        if !self.unknown.contains(&unknown) {
-            self.unknown.push(unknown);
-        }
+        self.unknown.insert(unknown);
     }
 
     /// Returns the reasons of the gaps, each once, in order.
     pub fn unknown_reasons(&self) -> Vec<&UnknownReason> {
-        let mut reasons: Vec<&UnknownReason> = Vec::new();
-        for unknown in &self.unknown {
-            if !reasons.contains(&&unknown.reason) {
-                reasons.push(&unknown.reason);
-            }
-        }
-        reasons
+        let reasons: IndexSet<&UnknownReason, FxBuildHasher> =
+            self.unknown.iter().map(|unknown| &unknown.reason).collect();
+        reasons.into_iter().collect()
+    }
+
+    /// Changes the ranges of the gaps.
+    pub(crate) fn move_unknown(&mut self, place: impl Fn(TextRange) -> TextRange) {
+        let moved = std::mem::take(&mut self.unknown).into_iter();
+        self.unknown = moved.map(|unknown| Unknown { range: place(unknown.range), ..unknown }).collect();
     }
 
     /// Returns whether [`Effects::catalog_rows`] counts every created relation.

@@ -302,7 +302,7 @@ fn statement(ast: &Arc<Ast>, sql: &SqlText) -> Statement {
 impl Effects {
     /// Moves every range.
     pub(super) fn move_ranges(&mut self, place: impl Fn(TextRange) -> TextRange) {
-        self.locks.iter_mut().for_each(|effect| effect.range = place(effect.range));
+        self.locks.explain(0, |_, _, range| *range = place(*range));
         self.rewrites.iter_mut().for_each(|effect| effect.range = place(effect.range));
         self.rewrites_unless_utc.iter_mut().for_each(|effect| effect.range = place(effect.range));
         self.scans.iter_mut().for_each(|effect| effect.range = place(effect.range));
@@ -316,13 +316,13 @@ impl Effects {
         self.removals.iter_mut().for_each(|effect| effect.range = place(effect.range));
         self.renames.iter_mut().for_each(|effect| effect.range = place(effect.range));
         self.changes.iter_mut().for_each(|effect| effect.range = place(effect.range));
-        self.unknown.iter_mut().for_each(|unknown| unknown.range = place(unknown.range));
+        self.move_unknown(place);
     }
 
     /// Adds the effects of code that the statement runs.
     pub(super) fn absorb(&mut self, inner: Self) {
         for lock in inner.locks {
-            if !self.locks.iter().any(|held| held.relation.oid == lock.relation.oid && held.mode >= lock.mode) {
+            if !self.locks.holds(lock.relation.oid, lock.mode) {
                 self.locks.push(lock);
             }
         }
@@ -372,7 +372,7 @@ impl Effects {
             all.iter().filter(|effect| !inside.contains(effect)).cloned().collect()
         }
         Self {
-            locks: left(&self.locks, &inside.locks),
+            locks: left(&self.locks, &inside.locks).into_iter().collect(),
             rewrites: left(&self.rewrites, &inside.rewrites),
             rewrites_unless_utc: left(&self.rewrites_unless_utc, &inside.rewrites_unless_utc),
             scans: left(&self.scans, &inside.scans),
@@ -384,8 +384,8 @@ impl Effects {
             changes: left(&self.changes, &inside.changes),
             truncates: left(&self.truncates, &inside.truncates),
             fails: None,
-            unknown: left(&self.unknown, &inside.unknown),
             demands: left(&self.demands, &inside.demands),
+            unknown: self.unknown.difference(&inside.unknown).cloned().collect(),
             data_changes: left(&self.data_changes, &inside.data_changes),
             reads: left(&self.reads, &inside.reads),
             waits_for_transactions: self.waits_for_transactions && !inside.waits_for_transactions,

@@ -140,11 +140,11 @@ impl Executor<'_> {
 
     fn open_referenced(&mut self, key: &ForeignKey) -> Run<Oid> {
         let oid = self.open(&key.table, RelationKind::Table, LockMode::ShareRowExclusive)?;
-        for lock in &mut self.effects.locks {
-            if lock.relation.oid == oid && lock.cause == LockCause::Target && lock.range == key.table.range() {
-                lock.cause = LockCause::ForeignKeyAdded;
+        self.effects.locks.explain(0, |locked, cause, range| {
+            if locked == oid && *cause == LockCause::Target && *range == key.table.range() {
+                *cause = LockCause::ForeignKeyAdded;
             }
-        }
+        });
         let relation = self.catalog.relation(oid);
         if matches!(relation.kind, RelationKind::Table | RelationKind::PartitionedTable) {
             return Ok(oid);

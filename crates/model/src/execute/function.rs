@@ -139,10 +139,9 @@ impl Executor<'_> {
                         .map_err(|failure| crate::effect::Failure { range: at, ..failure })?;
                 }
                 // Ranges in the body are offsets in its text, not in the file.
-                for lock in &mut self.effects.locks[before..] {
-                    lock.range = at;
-                    lock.cause = crate::effect::LockCause::Function;
-                }
+                self.effects.locks.explain(before, |_, cause, range| {
+                    (*cause, *range) = (crate::effect::LockCause::Function, at);
+                });
             }
             _ => {}
         }

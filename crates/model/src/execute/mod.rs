@@ -52,6 +52,7 @@ use crate::session::Session;
 use crate::version::Target;
 use pgvet_syntax::ast::{Ast, Transaction};
 use pgvet_syntax::source::TextRange;
+use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 use std::cell::{Cell, RefCell};
@@ -107,7 +108,7 @@ pub(crate) struct Executor<'a> {
     /// How much of the database the run has seen.
     pub(crate) knowledge: Knowledge,
     /// Relations that this statement created.
-    pub(crate) created: Vec<Oid>,
+    pub(crate) created: FxHashSet<Oid>,
     /// The relation that has the name which a new one was to get.
     pub(crate) in_the_way: Option<Oid>,
     /// Where an unqualified name was found because no statement has set `search_path`.
@@ -164,7 +165,7 @@ pub(crate) fn try_statement(
         transaction: u32::MAX,
         in_block,
         knowledge: Knowledge::History,
-        created: Vec::new(),
+        created: FxHashSet::default(),
         in_the_way: None,
         assumed_schema: RefCell::default(),
         depth: 0,

@@ -339,9 +339,7 @@ impl Executor<'_> {
     fn open_for_query(&mut self, name: &ObjectName, mode: LockMode) -> Run<Oid> {
         let before = self.effects.locks.len();
         let oid = self.open_in_query(name, mode)?;
-        for lock in &mut self.effects.locks[before..] {
-            lock.cause = LockCause::Query;
-        }
+        self.effects.locks.explain(before, |_, cause, _| *cause = LockCause::Query);
         Ok(oid)
     }
 

@@ -60,8 +60,7 @@ impl Executor<'_> {
 
     /// Takes a lock.
     pub(crate) fn lock(&mut self, oid: Oid, mode: LockMode, cause: LockCause, range: TextRange) {
-        let known = |lock: &Lock| lock.relation.oid == oid && lock.mode >= mode;
-        if self.created.contains(&oid) || self.effects.locks.iter().any(known) {
+        if self.created.contains(&oid) || self.effects.locks.holds(oid, mode) {
             return;
         }
         if mode >= LockMode::ShareUpdateExclusive && cause != LockCause::Parent {
@@ -90,8 +89,7 @@ impl Executor<'_> {
 
     /// The strongest lock that the statement holds on a relation so far.
     pub(crate) fn lock_held(&self, oid: Oid) -> LockMode {
-        let modes = self.effects.locks.iter().filter(|lock| lock.relation.oid == oid).map(|lock| lock.mode);
-        modes.max().unwrap_or(LockMode::AccessShare)
+        self.effects.locks.strongest(oid).unwrap_or(LockMode::AccessShare)
     }
 
     /// Reads a table in full. Partitioned tables have no rows of their own.
@@ -140,7 +138,7 @@ impl Executor<'_> {
 
     /// Notes that this statement made a relation.
     pub(crate) fn created(&mut self, oid: Oid) {
-        self.created.push(oid);
+        self.created.insert(oid);
         self.grant_default_privileges(oid);
         let name = self.relation_name(oid);
         self.effects.creates.push(name);

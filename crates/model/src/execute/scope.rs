@@ -41,7 +41,7 @@ impl<'a> Scope<'a> {
     /// Adds the columns of an item of FROM to `*`.
     pub(crate) fn extend_star(&mut self, columns: Option<Vec<QueryColumn>>) {
         self.star = match (self.star.take(), columns) {
-            (Some(mut star), Some(columns)) => {
+            (Some(mut star), Some(columns)) if star.len() + columns.len() <= MAX_COLUMNS => {
                 star.extend(columns);
                 Some(star)
             }
@@ -119,6 +119,12 @@ pub(crate) fn renamed(columns: Option<Vec<QueryColumn>>, alias: Option<&Alias>) 
     Some(columns)
 }
 
+/// Number of columns up to which those of a query are known. PostgreSQL refuses more, but says so only when a query selects
+/// them, and each query may double those of the one that it reads.
+///
+/// Source: PostgreSQL 18, `src/include/access/htup_details.h`, `MaxTupleAttributeNumber`.
+pub(crate) const MAX_COLUMNS: usize = 1664;
+
 /// The columns of a join: those of USING once and first, then the rest of both sides.
 pub(crate) fn joined(
     kind: JoinKind,
@@ -127,6 +133,9 @@ pub(crate) fn joined(
     using: &[SmolStr],
 ) -> Option<Vec<QueryColumn>> {
     let (left, right) = (left?, right?);
+    if left.len() + right.len() > MAX_COLUMNS {
+        return None;
+    }
     let has = |columns: &[QueryColumn], name: &SmolStr| columns.iter().any(|(column, _)| column == name);
     let merged: Vec<SmolStr> = if kind == JoinKind::Natural {
         left.iter().map(|(name, _)| name).filter(|name| has(&right, name)).cloned().collect()

@@ -68,7 +68,7 @@ impl Executor<'_> {
         }
         self.catalog.add_relation(relation);
         self.catalog.add_type(&schema, &name, TypeKind::Composite { relation: oid }, self.transaction);
-        self.created.push(oid);
+        self.created.insert(oid);
         Ok(())
     }
 

@@ -27,7 +27,6 @@ impl Executor<'_> {
     /// Gives the reasons without a place of their own the place of the statement.
     pub(super) fn place_unknown(&mut self) {
         let statement = self.place.range;
-        let unplaced = self.effects.unknown.iter_mut().filter(|unknown| unknown.range.is_empty());
-        unplaced.for_each(|unknown| unknown.range = statement);
+        self.effects.move_unknown(|range| if range.is_empty() { statement } else { range });
     }
 }

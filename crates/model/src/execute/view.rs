@@ -95,8 +95,7 @@ impl Executor<'_> {
             check_view_columns(&relation.columns, columns, create.name.range())?;
         }
         self.forget_view_references(view);
-        let relation = self.catalog.relation_mut(view);
-        relation.kind = RelationKind::View;
+        let relation = self.catalog.view_mut(view);
         relation.known = columns.is_some();
         relation.columns = columns.into_iter().flatten().map(view_column).collect();
         // REPLACE resets the options, so that those which are not repeated are lost.

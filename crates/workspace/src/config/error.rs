@@ -66,8 +66,11 @@ fn quoted(names: &[String]) -> String {
 pub(super) fn did_you_mean<'a>(wrong: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
     let wrong = wrong.to_lowercase().replace('_', "-");
     let distance = |name: &'a str| (strsim::damerau_levenshtein(&wrong, name), name);
-    let (distance, nearest) = known.map(distance).min()?;
-    (distance <= 2.max(nearest.len() / 4)).then(|| format!("did you mean `{nearest}`?"))
+    let most = |name: &str| 2.max(name.len() / 4);
+    let length = wrong.chars().count();
+    let candidates = known.filter(|name| name.chars().count().abs_diff(length) <= most(name));
+    let (distance, nearest) = candidates.map(distance).min()?;
+    (distance <= most(nearest)).then(|| format!("did you mean `{nearest}`?"))
 }
 
 #[cfg(test)]

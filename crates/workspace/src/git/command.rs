@@ -3,6 +3,7 @@
 //! A checkout may bring a configuration of its own: an archive with `.git`, a shared folder, or a bare repository that
 //! a branch holds as ordinary files.
 
+use super::bounded;
 use crate::problem::Problem;
 use crate::program;
 use crate::roots::Repositories;
@@ -11,12 +12,13 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 use tempfile::NamedTempFile;
 
 /// Settings that run a program, reach another machine, or read a file that the configuration names.
 ///
 /// Source: git 2.47, `Documentation/config`; what has a name of its own, as a filter, is in [`Git::neutralised`].
-const SETTINGS: [&str; 11] = [
+const SETTINGS: [&str; 12] = [
     "safe.bareRepository=explicit",
     "core.fsmonitor=false",
     "core.hooksPath=/dev/null",
@@ -26,9 +28,16 @@ const SETTINGS: [&str; 11] = [
     "core.excludesFile=/dev/null",
     "core.pager=cat",
     "diff.external=",
+    "diff.orderFile=/dev/null",
     "submodule.recurse=false",
     "protocol.allow=never",
 ];
+
+/// Timeout for one command of git: much more than it needs, and less than forever.
+const LIMIT: Duration = Duration::from_secs(600);
+
+/// Folders of a repository whose files git reads whole whatever they are.
+const READ_WHOLE: [&str; 3] = ["", "info", "objects/info"];
 
 /// Variables that the user, and never a checkout, has set: the index of a partial commit while a hook runs, and
 /// configuration, as for `safe.directory`.
@@ -65,8 +74,11 @@ impl Git {
             let help = "install git; a `git` below the checked folder is not run";
             Problem::new(folder, "cannot be asked for changes: there is no git on PATH", Some(help))
         })?;
-        let mut git = Self { program, top, neutralised: Vec::new(), index: None };
         let unreadable = |message| problem(format!("is in no git repository that can be read: {message}"));
+        if let Some(special) = special_file(&top.join(".git")) {
+            return Err(unreadable(format!("`{}` is not a regular file", special.display())));
+        }
+        let mut git = Self { program, top, neutralised: Vec::new(), index: None };
         let answer = git.run(&["rev-parse", "--is-bare-repository", "--show-toplevel"]).map_err(unreadable)?;
         if !answer.starts_with(b"false\n") {
             return Err(unreadable("it is a bare one".to_owned()));
@@ -146,8 +158,10 @@ impl Git {
 
     /// The output of a git command, or its message.
     pub(super) fn run(&self, arguments: &[impl AsRef<OsStr>]) -> Result<Vec<u8>, String> {
-        let output = self.command(arguments).output().map_err(|error| format!("git cannot be run: {error}"))?;
-        checked(output)
+        let mut command = self.command(arguments);
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        let output = child.and_then(|child| bounded::output(child, LIMIT));
+        checked(output.map_err(|error| format!("git cannot be run: {error}"))?)
     }
 
     /// The texts of objects; empty for those that are not in the repository, as a partial clone lacks some.
@@ -167,7 +181,7 @@ impl Git {
                 // If git stopped reading, its exit status says why.
                 ids.iter().try_for_each(|id| writeln!(input, "{id}")).ok()
             });
-            child.wait_with_output()
+            bounded::output(child, LIMIT)
         });
         let output = checked(output.map_err(cannot_run)?)?;
         objects(&output, ids.len()).ok_or_else(|| "`git cat-file` has printed something other than objects".to_owned())
@@ -199,6 +213,13 @@ impl Git {
     pub(super) fn line(&self, arguments: &[impl AsRef<OsStr>]) -> Result<String, String> {
         self.run(arguments).map(|output| String::from_utf8_lossy(&output).trim().to_owned())
     }
+}
+
+/// Returns a pipe or device, or a link to one, where git expects files: it would wait for it, or read it without end.
+fn special_file(git: &Path) -> Option<PathBuf> {
+    let entries = READ_WHOLE.iter().flat_map(|folder| fs::read_dir(git.join(folder)).into_iter().flatten().flatten());
+    let is_special = |path: &PathBuf| fs::metadata(path).is_ok_and(|entry| !entry.is_file() && !entry.is_dir());
+    entries.map(|entry| entry.path()).find(is_special)
 }
 
 /// What a git command has printed, or its message.

@@ -9,6 +9,7 @@ use pgvet_model::catalog::{Oid, Relation};
 use pgvet_model::effect::{DataChangeKind, RelationName, RemovalReason, RemovedObject, Visibility};
 use pgvet_syntax::ast::{Ast, Expr, ExprKind, LockMode, Part};
 use pgvet_syntax::source::TextRange;
+use rustc_hash::FxHashSet;
 
 declare_rule! {
     /// Rows, a table or a column that refer to large objects are deleted, dropped, truncated or get another type, and nothing
@@ -67,11 +68,10 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     if effects.fails.is_some() {
         return;
     }
-    let mut seen: Vec<Oid> = Vec::new();
+    let mut seen: FxHashSet<Oid> = FxHashSet::default();
     for removal in effects.removals.iter().filter(|removal| removal.reason != RemovalReason::Part) {
         match &removal.object {
-            RemovedObject::Relation(table) if !seen.contains(&table.oid) => {
-                seen.push(table.oid);
+            RemovedObject::Relation(table) if seen.insert(table.oid) => {
                 whole_table(context, reporter, table, Loss::Dropped, removal.range);
             }
             RemovedObject::Column { table, column } => {

@@ -6,6 +6,7 @@ use crate::rule::{RoutineContext, RuleContext, declare_rule};
 use pgvet_model::catalog::{Oid, Relation};
 use pgvet_syntax::ast::{AlterTableAction, Ast, ColumnDef, FunctionCall, LockMode, TableElement};
 use pgvet_syntax::source::TextRange;
+use rustc_hash::FxHashSet;
 
 declare_rule! {
     /// Data is stored in large objects: by `lo_create` or a similar function, or in a column of type `oid`, `lo` or a domain
@@ -51,10 +52,9 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     }
     let created = context.effects.creates.iter().filter(|created| created.kind.is_table());
     let altered = context.effects.locks.iter().filter(|lock| lock.mode == LockMode::AccessExclusive);
-    let mut seen: Vec<Oid> = Vec::new();
+    let mut seen: FxHashSet<Oid> = FxHashSet::default();
     for table in created.chain(altered.map(|lock| &lock.relation)) {
-        if !seen.contains(&table.oid) {
-            seen.push(table.oid);
+        if seen.insert(table.oid) {
             check_table(context, reporter, table.oid);
         }
     }

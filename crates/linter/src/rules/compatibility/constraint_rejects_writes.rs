@@ -4,11 +4,13 @@ use crate::confidence::Assumption;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::around::{Until, ahead};
-use pgvet_model::catalog::{Catalog, Column, Constraint, ConstraintKind, Relation};
+use pgvet_model::catalog::{Catalog, Column, Constraint, ConstraintKind, Oid, Relation};
 use pgvet_model::effect::{RelationName, Visibility};
 use pgvet_syntax::ast::{Expr, ExprKind, LockMode};
 use pgvet_syntax::source::TextRange;
+use rustc_hash::FxHashSet;
 use smol_str::SmolStr;
+use std::sync::Arc;
 
 declare_rule! {
     /// An existing table gets a constraint or a unique index that writes of deployed code may violate.
@@ -64,11 +66,10 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     if context.effects.fails.is_some() {
         return;
     }
-    let mut seen = Vec::new();
+    let mut seen = FxHashSet::default();
     for lock in context.effects.locks.iter().filter(|lock| lock.mode >= LockMode::ShareUpdateExclusive) {
         let table = &lock.relation;
-        if table.kind.is_table() && table.visibility == Visibility::Existing && !seen.contains(&table.oid) {
-            seen.push(table.oid);
+        if table.kind.is_table() && table.visibility == Visibility::Existing && seen.insert(table.oid) {
             check_table(context, reporter, table, lock.range);
         }
     }
@@ -79,7 +80,8 @@ fn check_table(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, table: &R
     else {
         return;
     };
-    for constraint in after.constraints.iter().filter(|constraint| constraint.enforced) {
+    let changed = unshared(&before.constraints, &after.constraints);
+    for constraint in changed.iter().filter(|constraint| constraint.enforced) {
         let is_meant = !matches!(constraint.kind, ConstraintKind::NotNull { .. }) && constraint.inherited_from == 0;
         let is_older = || before.constraints.iter().any(|old| is_as_strict(old, constraint));
         if is_meant && !is_older() && stays(context, table, &constraint.name) {
@@ -87,7 +89,7 @@ fn check_table(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, table: &R
             report(context, reporter, (table, range), after, what, constraint.columns(), required(constraint));
         }
     }
-    for oid in after.indexes.iter().filter(|oid| !before.indexes.contains(oid)) {
+    for oid in added(&before.indexes, &after.indexes) {
         let Some(relation) = context.after.get_relation(*oid) else { continue };
         let Some(index) = relation.index().filter(|index| index.unique) else { continue };
         let of_constraint = after.constraints.iter().any(|constraint| constraint.index() == Some(*oid));
@@ -97,6 +99,19 @@ fn check_table(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, table: &R
             report(context, reporter, (table, range), after, what, &columns, None);
         }
     }
+}
+
+/// The constraints after the statement, without those at the beginning that it left as they were.
+fn unshared<'a>(before: &[Arc<Constraint>], after: &'a [Arc<Constraint>]) -> &'a [Arc<Constraint>] {
+    let shared = before.iter().zip(after).take_while(|(old, new)| Arc::ptr_eq(old, new)).count();
+    &after[shared..]
+}
+
+/// The indexes after the statement that were not there before it.
+fn added<'a>(before: &[Oid], after: &'a [Oid]) -> impl Iterator<Item = &'a Oid> {
+    let shared = before.iter().zip(after).take_while(|(old, new)| old == new).count();
+    let old: FxHashSet<Oid> = before[shared..].iter().copied().collect();
+    after[shared..].iter().filter(move |oid| !old.contains(oid))
 }
 
 /// Whether the constraint is there when the migration has ended, and not only the proof for SET NOT NULL.

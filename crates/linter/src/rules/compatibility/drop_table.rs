@@ -11,8 +11,9 @@ use crate::rules::text::enumerate;
 use crate::rules::users;
 use pgvet_model::catalog::RelationKind;
 use pgvet_model::effect::{Evidence, RelationName, Removal, RemovalReason, RemovedObject, Visibility};
-use pgvet_syntax::ast::Ast;
+use pgvet_syntax::ast::{Ast, ObjectName};
 use pgvet_syntax::source::TextRange;
+use rustc_hash::FxHashMap;
 use std::fmt::Write;
 
 declare_rule! {
@@ -91,9 +92,22 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     if context.effects.fails.is_some() {
         return;
     }
+    let written = Written::of(context);
+    // Objects that CASCADE drops are those of the whole statement.
+    let mut along: FxHashMap<TextRange, Option<String>> = FxHashMap::default();
     for removal in &context.effects.removals {
         if let Some((relation, loss)) = lost(context, removal) {
-            report(context, reporter, removal, relation, &loss);
+            let along = along.entry(removal.range).or_insert_with_key(|range| {
+                listed(cascaded(context.effects, *range).into_iter().map(described).collect())
+            });
+            report(
+                context,
+                reporter,
+                written.place(context, removal.range, relation),
+                relation,
+                &loss,
+                along.as_deref(),
+            );
         }
     }
 }
@@ -153,9 +167,10 @@ fn is_missing_meanwhile(context: &RuleContext<'_>, view: &RelationName) -> bool 
 fn report(
     context: &RuleContext<'_>,
     reporter: &mut Reporter<'_>,
-    removal: &Removal,
+    range: TextRange,
     relation: &RelationName,
     loss: &Loss,
+    along: Option<&str>,
 ) {
     let (name, kind) = (&relation.name, relation.kind.word());
     let has_rows = relation.kind.is_table() && relation.kind != RelationKind::ForeignTable;
@@ -183,10 +198,10 @@ fn report(
              filled the view again"
         ),
     };
-    if let Some(along) = listed(cascaded(context.effects, removal.range).into_iter().map(described).collect()) {
+    if let Some(along) = along {
         message = format!("{message}, and also drops {along}");
     }
-    let finding = reporter.report(place(context, removal.range, relation), message).relation(relation);
+    let finding = reporter.report(range, message).relation(relation);
     let is_copied = context.before.copies_of(relation.oid).any(|(_, copied)| copied.is_whole);
     let copied = (is_renamed && is_copied).then(|| Assumption::NeededThoughCopied { table: name.clone() });
     let finding = finding.assuming(copied);
@@ -215,9 +230,25 @@ fn report(
     finding.help(help).emit();
 }
 
-/// The name in the DROP statement.
-pub(crate) fn place(context: &RuleContext<'_>, range: TextRange, relation: &RelationName) -> TextRange {
-    let Ast::Drop(drop) = context.ast else { return range };
-    let object = drop.objects.iter().find(|object| means(context, &object.name, relation));
-    object.map_or(range, |object| object.name.range())
+/// The names in a DROP statement, which may be thousands.
+pub(crate) struct Written<'a> {
+    objects: FxHashMap<&'a str, Vec<&'a ObjectName>>,
+}
+
+impl<'a> Written<'a> {
+    pub(crate) fn of(context: &RuleContext<'a>) -> Self {
+        let mut objects: FxHashMap<&str, Vec<&ObjectName>> = FxHashMap::default();
+        if let Ast::Drop(drop) = context.ast {
+            for object in &drop.objects {
+                objects.entry(object.name.name.text.as_str()).or_default().push(&object.name);
+            }
+        }
+        Self { objects }
+    }
+
+    /// The name of a dropped relation where the statement is a DROP, or else the range of its removal.
+    pub(crate) fn place(&self, context: &RuleContext<'_>, range: TextRange, relation: &RelationName) -> TextRange {
+        let mut named = self.objects.get(relation.name.as_str()).into_iter().flatten();
+        named.find(|name| means(context, name, relation)).map_or(range, |name| name.range())
+    }
 }

@@ -4,7 +4,7 @@ use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::around::{Until, ahead};
 use crate::rules::text::{enumerate, sql_name};
-use pgvet_model::catalog::{Publication, Relation};
+use pgvet_model::catalog::Publication;
 use pgvet_model::effect::{ChangeAction, ChangedObject, RelationName};
 use pgvet_syntax::ast::{Ast, LockMode};
 use pgvet_syntax::source::TextRange;
@@ -79,13 +79,11 @@ fn published(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, name: &str,
         .publication(name)
         .filter(|before| before.updates >= publication.updates && before.deletes >= publication.deletes);
     let end = ahead(context, name, Until::EndOfMigration);
-    let tables = context.after.relations_where(|table| {
-        let is_new = !before.is_some_and(|before| context.after.publishes(before, table));
-        context.after.publishes(publication, table) && is_new && context.after.lacks_replica_identity(table)
+    let mut tables = context.after.newly_published(before.map(AsRef::as_ref), publication);
+    tables.retain(|table| {
+        let still = || end.get_relation(table.oid).is_some_and(|table| end.lacks_replica_identity(table));
+        context.after.lacks_replica_identity(table) && still()
     });
-    let still =
-        |table: &&&Arc<Relation>| end.get_relation(table.oid).is_some_and(|table| end.lacks_replica_identity(table));
-    let tables: Vec<&Arc<Relation>> = tables.iter().filter(still).copied().collect();
     let [first, ..] = tables.as_slice() else { return };
     let names = enumerate(tables.iter().map(|table| table.name.as_str()));
     let (them, have) = if tables.len() == 1 { ("it", "it has") } else { ("them", "they have") };

@@ -60,8 +60,7 @@ declare_rule! {
 }
 
 fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
-    let is_candidate = |relation: &Relation| relation.kind == RelationKind::View && relation.known;
-    for old in context.before.relations_where(is_candidate) {
+    for old in context.before.views().filter(|view| view.known) {
         let Some(oid) = context.after.relation_named(&old.schema, &old.name) else { continue };
         let Some(new) = context.after.get_relation(oid).filter(|new| !Arc::ptr_eq(old, new)) else { continue };
         if new.kind != RelationKind::View || !new.known || old.birth.is_of(context.deployment()) {

@@ -60,6 +60,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     if context.effects.fails.is_some() {
         return;
     }
+    let written = drop_table::Written::of(context);
     for removal in &context.effects.removals {
         match &removal.object {
             RemovedObject::Column { .. } => {
@@ -69,7 +70,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             }
             RemovedObject::Relation(_) => {
                 if let Some((table, drop_table::Loss::Gone)) = drop_table::lost(context, removal) {
-                    check_table(context, reporter, drop_table::place(context, removal.range, table), table);
+                    check_table(context, reporter, written.place(context, removal.range, table), table);
                 }
             }
             _ => {}

@@ -8,6 +8,7 @@ use pgvet_model::catalog::Oid;
 use pgvet_model::effect::RelationName;
 use pgvet_syntax::ast::LockMode;
 use pgvet_syntax::source::TextRange;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::detach_partition_without_concurrently::help as detach_help;
 
@@ -49,23 +50,24 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     if context.effects.fails.is_some() {
         return;
     }
-    let place = |dropped: &RelationName| {
-        let mut locks = context.effects.locks.iter();
-        locks.find(|lock| lock.relation.oid == dropped.oid).map_or(context.statement.range, |lock| lock.range)
-    };
+    let mut places: FxHashMap<Oid, TextRange> = FxHashMap::default();
+    for lock in &context.effects.locks {
+        places.entry(lock.relation.oid).or_insert(lock.range);
+    }
+    let place = |dropped: &RelationName| places.get(&dropped.oid).copied().unwrap_or(context.statement.range);
     // In the order of the text, so that of several partitions the first is reported.
     let mut drops: Vec<(TextRange, &RelationName)> =
         context.effects.drops.iter().map(|dropped| (place(dropped), dropped)).collect();
     drops.sort_by_key(|(range, _)| *range);
-    let mut reported: Vec<Oid> = Vec::new();
+    let mut seen: FxHashSet<Oid> = FxHashSet::default();
     for (range, dropped) in drops {
         let partition = context.before.get_relation(dropped.oid).filter(|relation| relation.is_partition());
         for parent in partition.iter().flat_map(|partition| &partition.parents) {
-            let Some(parent) = locked_parent(context, *parent).filter(|parent| !reported.contains(&parent.oid)) else {
-                continue;
-            };
-            reported.push(parent.oid);
-            report(context, range, dropped, parent, reporter);
+            if seen.insert(*parent)
+                && let Some(parent) = locked_parent(context, *parent)
+            {
+                report(context, range, dropped, parent, reporter);
+            }
         }
     }
 }

@@ -11,7 +11,7 @@ use pgvet_syntax::ast::Expr;
 use smol_str::SmolStr;
 
 /// Something that can be dropped.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Object {
     Relation(Oid),
     Column(Oid, SmolStr),

@@ -5,7 +5,9 @@ use super::{Deletion, Executor, Run, fail};
 use crate::catalog::{Oid, Relation, RelationKind, TypeKind};
 use crate::effect::{ChangeAction, ChangedObject, Failure, Lock, LockCause};
 use crate::execute::Knowledge;
+use indexmap::IndexSet;
 use pgvet_syntax::ast::{Drop, DropObject, LockMode, Name, ObjectKind, ObjectName, Signature, TriggerChoice};
+use rustc_hash::FxBuildHasher;
 use smol_str::SmolStr;
 
 impl Executor<'_> {
@@ -28,15 +30,12 @@ impl Executor<'_> {
         if statement.concurrently && statement.behavior == pgvet_syntax::ast::DropBehavior::Cascade {
             return fail("0A000", "DROP INDEX CONCURRENTLY does not support CASCADE", statement.keyword);
         }
-        let mut targets = Vec::new();
+        let mut targets = IndexSet::<_, FxBuildHasher>::default();
         let mut concurrently = statement.concurrently;
         for object in &statement.objects {
-            if let Some(target) = self.drop_target(statement, object, &mut concurrently)?
-                && !targets.contains(&target)
-            {
-                targets.push(target);
-            }
+            targets.extend(self.drop_target(statement, object, &mut concurrently)?);
         }
+        let targets: Vec<Object> = targets.into_iter().collect();
         let mut deletion = Deletion::new(statement.behavior, statement.keyword);
         if concurrently {
             deletion.mode = LockMode::ShareUpdateExclusive;

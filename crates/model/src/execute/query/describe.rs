@@ -3,7 +3,7 @@
 use crate::builtin::oid;
 use crate::catalog::{Oid, RelationKind, SqlType};
 use crate::execute::Executor;
-use crate::execute::scope::{QueryColumn, Scope, ScopeItem, joined, renamed};
+use crate::execute::scope::{MAX_COLUMNS, QueryColumn, Scope, ScopeItem, joined, renamed};
 use pgvet_syntax::ast::{
     Alias, Expr, ExprKind, FromItem, IndirectionStep, Literal, OperatorForm, Query, QueryBody, QueryStatement, Select,
     SubqueryKind, Target, With,
@@ -131,6 +131,9 @@ impl Executor<'_> {
                     let sql_type = self.expression_type(&target.value, scope, ctes);
                     columns.push((name, sql_type));
                 }
+            }
+            if columns.len() > MAX_COLUMNS {
+                return None;
             }
         }
         Some(columns)

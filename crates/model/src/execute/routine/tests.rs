@@ -18,7 +18,7 @@ const PARTITIONED: &str = "CREATE TABLE task(id int, day date) PARTITION BY RANG
 /// Runs the body of a DO block.
 fn run(history: &str, body: &str) -> Vec<String> {
     let effects = effects_on(17, history, &format!("DO $do$ {body} $do$"));
-    assert_eq!(effects.unknown, [], "{body}");
+    assert!(effects.unknown.is_empty(), "{body}: {:?}", effects.unknown);
     summary(&effects)
 }
 
@@ -57,7 +57,7 @@ fn known_arguments_make_known_tables() {
     let made = ["create public.h_0", "create public.h_1", "lock public.h AccessExclusive"];
     for sql in ["SELECT make('h')", "SELECT make(parent => 'h', n => 2)", "DO $$ BEGIN PERFORM make('h', 2); END $$"] {
         let effects = effects_on(17, history, sql);
-        assert_eq!(effects.unknown, [], "{sql}");
+        assert!(effects.unknown.is_empty(), "{sql}: {:?}", effects.unknown);
         assert_eq!(summary(&effects), made, "{sql}");
     }
 }
@@ -200,7 +200,7 @@ fn a_statement_that_cannot_be_followed_leaves_doubt_about_the_tables_it_names() 
         DO $$ DECLARE r record; BEGIN FOR r IN SELECT relname, bound FROM pg_class LOOP
             EXECUTE format('CREATE TABLE %I PARTITION OF p %s', r.relname, r.bound); END LOOP; END $$;";
     assert!(!effects_on(17, history, "ALTER TABLE p ADD COLUMN x int").unknown.is_empty());
-    assert_eq!(effects_on(17, history, "CREATE TABLE q(id int)").unknown, []);
+    assert!(effects_on(17, history, "CREATE TABLE q(id int)").unknown.is_empty());
 }
 
 #[test]
@@ -325,7 +325,7 @@ fn triggers_run_without_needless_doubt() {
         END $$;
         CREATE TRIGGER g AFTER INSERT ON t FOR EACH ROW EXECUTE FUNCTION f();";
     let effects = effects_on(17, history, "INSERT INTO t VALUES (1)");
-    assert_eq!(effects.unknown, []);
+    assert!(effects.unknown.is_empty(), "{:?}", effects.unknown);
     assert_eq!(locks_of(&effects), ["t RowExclusive", "log RowExclusive"]);
 }
 

@@ -128,6 +128,45 @@ fn objects_that_are_missing_are_fetched_from_nowhere() {
 }
 
 #[test]
+fn pipes_and_devices_are_not_waited_for() {
+    for (path, device) in [
+        (".git/config", false),
+        (".git/HEAD", false),
+        (".git/info/attributes", false),
+        (".git/info/attributes", true),
+        (".git/info/exclude", false),
+        (".git/objects/info/alternates", false),
+        (".git/packed-refs", true),
+    ] {
+        let hostile = Hostile::new();
+        let file = hostile.repository.0.path().join(path);
+        drop(fs::remove_file(&file));
+        if device {
+            std::os::unix::fs::symlink("/dev/zero", &file).unwrap();
+        } else {
+            assert!(std::process::Command::new("mkfifo").arg(&file).status().unwrap().success());
+        }
+        let begun = std::time::Instant::now();
+        let folders = BTreeSet::from([hostile.repository.0.path().to_owned()]);
+        let problem = changes(&ChangeSelection::Uncommitted, &folders).unwrap_err();
+        assert!(problem.message.contains("is not a regular file"), "{path}: {}", problem.message);
+        assert!(begun.elapsed().as_secs() < 60, "{path}");
+    }
+}
+
+#[test]
+fn no_setting_makes_git_read_a_pipe_or_device() {
+    for key in ["diff.orderFile", "core.attributesFile", "core.excludesFile"] {
+        let hostile = Hostile::new();
+        let pipe = hostile.repository.0.path().join("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        hostile.repository.git(&["config", key, &pipe.display().to_string()]);
+        let folders = BTreeSet::from([hostile.repository.0.path().to_owned()]);
+        assert!(changes(&ChangeSelection::Since("HEAD".to_owned()), &folders).is_ok(), "{key}");
+    }
+}
+
+#[test]
 fn nothing_is_written_into_the_repository() {
     let hostile = Hostile::new();
     let index = hostile.repository.0.path().join(".git/index");

@@ -33,12 +33,17 @@ pub(super) const SHAPES: &[Shape] = &[
         one(TABLE.to_owned() + &"ALTER TABLE t ADD CHECK (id > 0) NOT VALID;\n".repeat(count))
     }),
     shape("checks of a table in one transaction", 8_000, |count| one(block(TABLE.to_owned() + &each(count, check)))),
+    shape("checks of an unseen table", 8_000, |count| one(each(count, check))),
     shape("foreign keys to a table", 8_000, |count| {
         one(TABLE.to_owned() + &each(count, |at| format!("CREATE TABLE r{at} (id bigint REFERENCES t);\n")))
     }),
     shape("partitions", 8_000, |count| {
         let partition = |at| format!("CREATE TABLE p{at} PARTITION OF p FOR VALUES IN ({at});\n");
         one("CREATE TABLE p (id bigint) PARTITION BY LIST (id);\n".to_owned() + &each(count, partition))
+    }),
+    shape("partitions by range", 8_000, |count| {
+        let partition = |at| format!("CREATE TABLE p{at} PARTITION OF p FOR VALUES FROM ({at}) TO ({});\n", at + 1);
+        one("CREATE TABLE p (id bigint) PARTITION BY RANGE (id);\n".to_owned() + &each(count, partition))
     }),
     shape("children", 8_000, |count| {
         one(TABLE.to_owned() + &each(count, |at| format!("CREATE TABLE c{at} () INHERITS (t);\n")))
@@ -81,6 +86,10 @@ pub(super) const SHAPES: &[Shape] = &[
     }),
     shape("calls of a function", 10_000, |count| one(function(0) + &"SELECT f0();\n".repeat(count))),
     shape("DO blocks", 10_000, |count| one("DO $$ BEGIN PERFORM 1; END $$;\n".repeat(count))),
+    shape("statements of a DO block", 4_000, |count| {
+        let add = |at| format!("ALTER TABLE t{at} ADD COLUMN c int;\n");
+        one(format!("DO $$ BEGIN\n{}END $$;\n", each(count, add)))
+    }),
     shape("domains", 6_000, |count| one(each(count, |at| format!("CREATE DOMAIN d{at} AS int CHECK (value > 0);\n")))),
     shape("domains upon domains", 3_000, |count| {
         one("CREATE DOMAIN d0 AS int;\n".to_owned()

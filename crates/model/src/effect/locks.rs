@@ -1,0 +1,149 @@
+//! The locks that a statement takes, which may be thousands.
+
+use super::{Lock, LockCause};
+use crate::catalog::Oid;
+use pgvet_syntax::ast::LockMode;
+use pgvet_syntax::source::TextRange;
+use rustc_hash::FxHashMap;
+use std::ops::Deref;
+
+/// The locks of a statement, in the order in which it takes them.
+#[derive(Debug, Clone, Default)]
+pub struct Locks {
+    list: Vec<Lock>,
+    /// The strongest lock on each relation, or empty while there are few locks.
+    strongest: FxHashMap<Oid, LockMode>,
+}
+
+/// Number of locks up to which a search through all of them is faster than a map.
+const FEW: usize = 16;
+
+impl Locks {
+    /// Returns the strongest lock on a relation so far.
+    pub fn strongest(&self, oid: Oid) -> Option<LockMode> {
+        if self.list.len() > FEW {
+            return self.strongest.get(&oid).copied();
+        }
+        self.list.iter().filter(|lock| lock.relation.oid == oid).map(|lock| lock.mode).max()
+    }
+
+    /// Returns whether the statement already holds a lock on the relation that is at least as strong.
+    pub fn holds(&self, oid: Oid, mode: LockMode) -> bool {
+        self.strongest(oid).is_some_and(|held| held >= mode)
+    }
+
+    pub fn push(&mut self, lock: Lock) {
+        self.list.push(lock);
+        let from = if self.strongest.is_empty() { 0 } else { self.list.len() - 1 };
+        if self.list.len() > FEW {
+            self.note(from);
+        }
+    }
+
+    pub fn retain(&mut self, keep: impl FnMut(&Lock) -> bool) {
+        self.list.retain(keep);
+        self.strongest.clear();
+        if self.list.len() > FEW {
+            self.note(0);
+        }
+    }
+
+    /// Gives the locks from the position `from` on other causes or ranges.
+    pub(crate) fn explain(&mut self, from: usize, mut change: impl FnMut(Oid, &mut LockCause, &mut TextRange)) {
+        for lock in &mut self.list[from..] {
+            change(lock.relation.oid, &mut lock.cause, &mut lock.range);
+        }
+    }
+
+    fn note(&mut self, from: usize) {
+        for lock in &self.list[from..] {
+            let held = self.strongest.entry(lock.relation.oid).or_insert(lock.mode);
+            *held = lock.mode.max(*held);
+        }
+    }
+}
+
+impl Deref for Locks {
+    type Target = [Lock];
+
+    fn deref(&self) -> &[Lock] {
+        &self.list
+    }
+}
+
+impl PartialEq for Locks {
+    fn eq(&self, other: &Self) -> bool {
+        self.list == other.list
+    }
+}
+
+impl Extend<Lock> for Locks {
+    fn extend<T: IntoIterator<Item = Lock>>(&mut self, locks: T) {
+        locks.into_iter().for_each(|lock| self.push(lock));
+    }
+}
+
+impl FromIterator<Lock> for Locks {
+    fn from_iter<T: IntoIterator<Item = Lock>>(locks: T) -> Self {
+        let mut all = Self::default();
+        all.extend(locks);
+        all
+    }
+}
+
+impl IntoIterator for Locks {
+    type Item = Lock;
+    type IntoIter = std::vec::IntoIter<Lock>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.list.into_iter()
+    }
+}
+
+impl<'a> IntoIterator for &'a Locks {
+    type Item = &'a Lock;
+    type IntoIter = std::slice::Iter<'a, Lock>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.list.iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::RelationKind;
+    use crate::effect::{RelationName, Visibility};
+
+    #[test]
+    fn few_and_many_locks_are_held_alike() {
+        let lock = |oid: u32, mode| Lock {
+            relation: RelationName {
+                oid: Oid(oid),
+                schema: "public".into(),
+                name: "t".into(),
+                kind: RelationKind::Table,
+                visibility: Visibility::Existing,
+                few: None,
+            },
+            mode,
+            cause: LockCause::Target,
+            range: TextRange::default(),
+        };
+        let mut locks = Locks::default();
+        for oid in 1..100 {
+            locks.push(lock(oid, LockMode::AccessShare));
+            locks.push(lock(oid, LockMode::Share));
+            locks.push(lock(oid, LockMode::RowExclusive));
+            for known in 1..=oid {
+                assert_eq!(locks.strongest(Oid(known)), Some(LockMode::Share), "{known} of {oid}");
+            }
+            assert!(!locks.holds(Oid(oid + 1), LockMode::AccessShare));
+        }
+        locks.retain(|lock| lock.relation.oid.0 > 50 && lock.mode != LockMode::Share);
+        assert_eq!((locks.strongest(Oid(50)), locks.strongest(Oid(51))), (None, Some(LockMode::RowExclusive)));
+        locks.retain(|lock| lock.relation.oid.0 == 51);
+        assert_eq!((locks.strongest(Oid(52)), locks.strongest(Oid(51))), (None, Some(LockMode::RowExclusive)));
+        assert_eq!(locks.len(), 2);
+    }
+}

@@ -1,0 +1,60 @@
+//! Programs that must end.
+
+use std::io::{self, Read};
+use std::process::{Child, Output};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::{JoinHandle, spawn};
+use std::time::Duration;
+
+/// Returns what a program prints, whose standard output and error are pipes. Ends it where it takes too long: a checkout
+/// may have a pipe in place of a file that git reads.
+pub(super) fn output(mut child: Child, limit: Duration) -> io::Result<Output> {
+    let (reading, ended) = channel::<()>();
+    let stdout = reader(child.stdout.take(), reading.clone());
+    let stderr = reader(child.stderr.take(), reading);
+    // Nothing is sent: the channel closes when both have read to the end.
+    if ended.recv_timeout(limit) == Err(RecvTimeoutError::Timeout) {
+        child.kill()?;
+        child.wait()?;
+        let message = format!("it did not end within {} seconds", limit.as_secs());
+        return Err(io::Error::new(io::ErrorKind::TimedOut, message));
+    }
+    let text = |reader: JoinHandle<io::Result<Vec<u8>>>| reader.join().unwrap_or_else(|_| Ok(Vec::new()));
+    Ok(Output { status: child.wait()?, stdout: text(stdout)?, stderr: text(stderr)? })
+}
+
+fn reader(stream: Option<impl Read + Send + 'static>, reading: Sender<()>) -> JoinHandle<io::Result<Vec<u8>>> {
+    spawn(move || {
+        let mut text = Vec::new();
+        let read = stream.map_or(Ok(0), |mut stream| stream.read_to_end(&mut text));
+        drop(reading);
+        read.map(|_| text)
+    })
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+
+    fn run(script: &str, limit: Duration) -> io::Result<Output> {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        output(command.spawn()?, limit)
+    }
+
+    #[test]
+    fn a_program_that_does_not_end_is_ended() {
+        let begun = std::time::Instant::now();
+        let error = run("exec sleep 600", Duration::from_millis(100)).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert!(begun.elapsed() < Duration::from_secs(60));
+    }
+
+    #[test]
+    fn both_outputs_are_read_whole() {
+        let script = "head -c 300000 /dev/zero; head -c 300000 /dev/zero >&2; exit 3";
+        let output = run(script, Duration::from_secs(60)).unwrap();
+        assert_eq!((output.stdout.len(), output.stderr.len(), output.status.code()), (300_000, 300_000, Some(3)));
+    }
+}
