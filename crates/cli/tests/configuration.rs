@@ -142,8 +142,7 @@ fn known_findings_are_held_back_until_they_are_fixed() {
     exit 1
     --- stdout
     db/migrations/3_c.sql:2:1: error[index-without-concurrently] building this index blocks all writes to `orders` until it is done
-    db/migrations/3_c.sql:2:1: warning[rows-may-violate-constraint] this fails if two existing rows of `orders` have the same `note`
-    1 error, 1 warning in 1 of 3 files; 1 known finding not shown; 1 finding hidden by confidence (--confidence possible)
+    1 error in 1 of 3 files; 1 known finding not shown; 2 findings hidden by confidence (--confidence possible)
     1 finding can be fixed with `pgvet check --unsafe-fixes`; review the result.
     `pgvet rewrite db/migrations/3_c.sql` writes a safe sequence for 1 finding.
     ");
@@ -152,10 +151,9 @@ fn known_findings_are_held_back_until_they_are_fixed() {
     exit 1
     --- stdout
     db/migrations/3_c.sql:2:1: error[index-without-concurrently] building this index blocks all writes to `orders` until it is done
-    db/migrations/3_c.sql:2:1: warning[rows-may-violate-constraint] this fails if two existing rows of `orders` have the same `note`
     fixed since pgvet-baseline.json was written (`pgvet baseline` forgets them):
       db/migrations/2_b.sql: index-without-concurrently building this index blocks all writes to `orders` until it is done
-    1 error, 1 warning in 1 of 3 files; 1 finding hidden by confidence (--confidence possible)
+    1 error in 1 of 3 files; 2 findings hidden by confidence (--confidence possible)
     1 finding can be fixed with `pgvet check --unsafe-fixes`; review the result.
     `pgvet rewrite db/migrations/3_c.sql` writes a safe sequence for 1 finding.
     ");
@@ -209,9 +207,8 @@ fn only_changes_are_reported_and_all_is_replayed() {
     write(&folder, "db/migrations/3_c.sql", UNIQUE);
     git(&folder, &["add", "-A"]);
     let expected = "exit 1\n--- stdout\ndb/migrations/3_c.sql:2:1: error[index-without-concurrently] building this \
-                    index blocks all writes to `orders` until it is done\ndb/migrations/3_c.sql:2:1: warning\
-                    [rows-may-violate-constraint] this fails if two existing rows of `orders` have the same `note`\n1 \
-                    error, 1 warning in 1 of 1 file, after 2 earlier migrations; 1 finding hidden by confidence (--confidence possible)\n";
+                    index blocks all writes to `orders` until it is done\n1 error in 1 of 1 file, after 2 earlier \
+                    migrations; 2 findings hidden by confidence (--confidence possible)\n";
     for option in [&["--staged"][..], &["--changed"], &["--since", "main"]] {
         let said = concise(&folder, option);
         assert!(said.starts_with(expected), "{option:?}: {said}");
@@ -504,6 +501,9 @@ fn a_program_is_not_read_as_sql() {
     let folder = folder(&[("manage.py", ""), ("shop/migrations/0001_initial.py", "import x  # y\n")]);
     let said = folder.run(&["check", "shop/migrations/0001_initial.py"]);
     assert!(said.starts_with("exit 2") && said.contains("is a program in Python and not SQL"), "{said}");
+    assert!(said.contains("`pgvet capture -- COMMAND`"), "folders above count within a repository: {said}");
+    repository::init(&folder);
+    let said = folder.run(&["check", "shop/migrations/0001_initial.py"]);
     assert!(said.contains("`pgvet capture -- python manage.py migrate`"), "{said}");
 }
 

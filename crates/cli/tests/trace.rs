@@ -428,7 +428,7 @@ fn what_cannot_be_run_is_reported_with_the_way_out() {
         (&["trace", "vars"], "help: give one: --var schema=VALUE"),
         (&["trace", "slow", "--statement-timeout", "200ms"], "took longer than --statement-timeout"),
         (&["trace", "m", "--rows", "orders=10"], "there is no table `orders` before the first traced migration"),
-        (&["trace", "m", "--on", "url"], "say --this-is-a-clone"),
+        (&["trace", "m", "--on", "url"], "add --this-is-a-clone"),
         (&["trace", "m", "--on", "template"], "name it: --database"),
         (
             &["trace", "m", "--on", "template", "--database", "host=/nonexistent dbname=x"],

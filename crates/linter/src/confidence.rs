@@ -153,6 +153,8 @@ pub enum Assumption {
     NeededThoughCopied { table: SmolStr },
     /// Rows of a table violate what a statement demands of them.
     RowsRefuse { table: SmolStr },
+    /// They may: nothing has kept such rows out, and nothing shows that there are any.
+    RowsMayRefuse { table: SmolStr },
     /// They do, although something speaks against that.
     RowsRefuseThough { table: SmolStr, because: Met },
     /// Writes of deployed code violate a new constraint of the table.
@@ -343,6 +345,7 @@ impl Assumption {
             | Self::SchemaExists { .. }
             | Self::KeyNotReplaced { .. }
             | Self::RowsViolate { .. }
+            | Self::RowsMayRefuse { .. }
             | Self::RowsRefuseThough { .. }
             | Self::NoPolicyUnseen { .. }
             | Self::NeededThoughCopied { .. }
@@ -433,7 +436,10 @@ impl fmt::Display for Assumption {
                 write!(f, "assumes that `{table}` has partitions, which no migration shows")
             }
             Self::RowsRefuse { table } => {
-                write!(f, "assumes that `{table}` has such rows, which the schema has allowed so far")
+                write!(f, "assumes that `{table}` has rows")
+            }
+            Self::RowsMayRefuse { table } => {
+                write!(f, "assumes that `{table}` has such rows, although only the data can tell")
             }
             Self::RowsRefuseThough { table, because } => {
                 write!(f, "assumes that `{table}` has such rows, although {because}")

@@ -1,7 +1,5 @@
 //! The schemas of the model are those of servers, and so is what its SQL makes.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]
-
 use pgvet_model::version::PgVersion;
 use pgvet_syntax::statement::PARSE_STACK_BYTES;
 use pgvet_trace::server::testing::binaries;

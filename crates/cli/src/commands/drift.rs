@@ -66,7 +66,7 @@ pub(crate) fn run(args: &DriftArgs, out: &mut dyn Write) -> Result<ExitStatus, F
 fn read_baseline(path: &Path) -> Result<BTreeSet<String>, Failure> {
     let failure = |message: String| {
         Failure::new(format!("cannot read the known drift in `{}`: {message}", path.display()))
-            .help("write it anew with --write-baseline")
+            .help("write it again with --write-baseline")
     };
     let text = std::fs::read_to_string(path).map_err(|error| failure(error.to_string()))?;
     let baseline: Baseline = serde_json::from_str(&text).map_err(|error| failure(error.to_string()))?;

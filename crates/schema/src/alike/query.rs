@@ -1,4 +1,4 @@
-//! Queries. PostgreSQL writes a query anew, so that one that differs may still mean the same.
+//! Queries. PostgreSQL rewrites a query, so that one that differs may still mean the same.
 
 use super::{Alike, Verdict};
 use pgvet_syntax::ast::{Expr, FromItem, Query, QueryBody, Select};

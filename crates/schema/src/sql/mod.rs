@@ -8,6 +8,7 @@ use crate::object::{
     Composite, Domain, Enum, Extension, Function, Known, Name, Privilege, Publication, Relation, RelationKind, Schema,
     Sequence,
 };
+use crate::words;
 use pgvet_syntax::deparse::string;
 use pgvet_syntax::lexer::quote_identifier;
 
@@ -148,15 +149,7 @@ impl Writer<'_> {
     fn sequence(&mut self, sequence: &Sequence) {
         let name = quoted(&sequence.name);
         let options = match &sequence.options {
-            Known::Value(options) => format!(
-                " START {} INCREMENT {} MINVALUE {} MAXVALUE {} CACHE {}{}",
-                options.start,
-                options.increment,
-                options.minimum,
-                options.maximum,
-                options.cache,
-                if options.cycle { " CYCLE" } else { "" }
-            ),
+            Known::Value(options) => format!(" {}", words::sequence(options)),
             Known::Unknown { not_known } => {
                 self.omit("options of sequence", &sequence.name.to_string(), not_known);
                 String::new()

@@ -44,9 +44,9 @@ declare_rule! {
     /// - foreign keys and unique indexes over a new column without a default, which is NULL in all rows
     /// - new columns with a default, for `NOT NULL`
     ///
-    /// If something speaks for rows that meet the constraint, the confidence is `possible`, and the finding is shown only
-    /// with `--confidence possible`: an earlier statement of the migration changes rows of the table, the migration adds and fills
-    /// the columns, or the statement is `VALIDATE CONSTRAINT` or builds concurrently, so that a failure blocks nobody.
+    /// The confidence is `likely` if every row violates the constraint, because a new column has the same value in all of
+    /// them. Otherwise only the data can tell: the confidence is `possible`, and the finding is shown only with
+    /// `--confidence possible`. `pgvet precheck` lists and counts all of them.
     ///
     /// ## Other linters
     ///
@@ -62,9 +62,10 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     }
     for demand in context.effects.demands.iter().filter(|demand| !is_of_new_column(context, demand)) {
         let table = demand.relation.name.clone();
-        let assumption = match demand.met {
-            Some(because) => Assumption::RowsRefuseThough { table, because },
-            None => Assumption::RowsRefuse { table },
+        let assumption = match (demand.met, &demand.demand) {
+            (Some(because), _) => Assumption::RowsRefuseThough { table, because },
+            (None, Demand::NoRows { .. } | Demand::OneRow { .. }) => Assumption::RowsRefuse { table },
+            (None, _) => Assumption::RowsMayRefuse { table },
         };
         let help = match demand.query(context.source(), |relation| sql_name(context, relation)) {
             Some(query) => format!("count such rows in production before the deployment:\n    {query};"),

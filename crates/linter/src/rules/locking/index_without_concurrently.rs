@@ -101,7 +101,7 @@ fn report_unseen_partitions(context: &RuleContext<'_>, reporter: &mut Reporter<'
     }
     let name = &table.name;
     let message =
-        format!("building this index blocks all writes to `{name}` and its partitions until all of them are done");
+        format!("building this index blocks all writes to `{name}` and its partitions until the last index is done");
     let help = "create the index ON ONLY the parent, build it concurrently on each partition, and attach each";
     let finding = reporter.report(statement.index_keyword, message).relation(table).help(help);
     finding.assuming(Assumption::HasPartitions { table: name.clone() }).emit();
