@@ -33,7 +33,7 @@ fn schema_of(args: &SchemaArgs, project: &Project, database: u32, end: Option<us
     let settings = args.input.settings(&project.config_of(database));
     // A schema is that of one version: the newest.
     let replayed = replay(project, database, end, settings.versions.to);
-    let folder = project.databases[database as usize - 1].shown().to_string();
+    let folder = project.databases[database as usize - 1].shown().clone();
     let schema = narrow::in_schemas(replayed.schema, &args.in_schema);
     DatabaseSchema { folder, as_of: replayed.last, schema: narrow::relations(schema, &args.table) }
 }

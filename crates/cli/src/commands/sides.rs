@@ -110,7 +110,7 @@ fn of_files(path: &Path, title: String, reading: &Reading<'_>) -> Result<Read, F
     let request = Request { paths: vec![path.to_owned()], config, without_history: is_file, ..Request::default() };
     let project = super::load_request(&request, reading.loudness)?;
     if project.databases.len() > 1 {
-        let folders: Vec<String> = project.databases.iter().map(|database| database.shown().to_string()).collect();
+        let folders: Vec<String> = project.databases.iter().map(|database| database.shown().clone()).collect();
         return Err(Failure::new(format!("`{title}` has the migrations of several databases: {}", folders.join(", ")))
             .help("compare them one by one: name the folder of one"));
     }
