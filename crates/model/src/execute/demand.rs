@@ -9,12 +9,16 @@ use crate::catalog::{Catalog, Column, Constraint, ConstraintKind, DroppedRule, H
 use crate::effect::{Demand, KeyPart, Met, Reference, RelationName, RowDemand, ScanCause, UniqueKey, Visibility};
 use pgvet_syntax::ast::{Expr, ExprKind, OperatorForm};
 use pgvet_syntax::source::TextRange;
+use rustc_hash::FxHashSet;
 use smol_str::SmolStr;
 use std::sync::Arc;
 
 impl Executor<'_> {
     /// Notes what a check of all rows demands.
     pub(crate) fn demand_of_check(&mut self, table: Oid, cause: &ScanCause, range: TextRange) {
+        if self.visibility(table) != Visibility::Existing {
+            return;
+        }
         let demand = match cause {
             ScanCause::NotNull { column } => self.not_null_demand(table, column),
             ScanCause::Check { constraint: Some(name) } => self.constraint_demand(table, name, true),
@@ -30,6 +34,9 @@ impl Executor<'_> {
 
     /// Notes what the build of a unique index demands.
     pub(crate) fn demand_of_index(&mut self, table: Oid, index: Oid, concurrently: bool, range: TextRange) {
+        if self.visibility(table) != Visibility::Existing {
+            return;
+        }
         let relation = self.catalog.relation(table);
         let built = self.catalog.relation(index);
         let Some(definition) = built.index().filter(|definition| definition.unique) else { return };
@@ -70,20 +77,10 @@ impl Executor<'_> {
         self.note_demand(table, demand, met, range);
     }
 
-    /// Notes a demand on a table that others have filled.
     fn note_demand(&mut self, table: Oid, demand: Demand, met: Option<Met>, range: TextRange) {
-        let relation = self.relation_name(table);
-        if relation.visibility == Visibility::Existing {
-            let is_pure = self.is_pure(table, &demand);
-            self.effects.demands.push(RowDemand {
-                relation,
-                demand,
-                met,
-                range,
-                is_shown: !self.has_placeholders,
-                is_pure,
-            });
-        }
+        let (relation, is_pure) = (self.relation_name(table), self.is_pure(table, &demand));
+        let is_shown = !self.has_placeholders;
+        self.effects.demands.push(RowDemand { relation, demand, met, range, is_shown, is_pure });
     }
 
     /// Whether the conditions call only functions that change nothing.
@@ -114,6 +111,7 @@ impl Executor<'_> {
     /// left as it is.
     pub(crate) fn gather_demands(&mut self, before: &Catalog) {
         let mut gathered: Vec<RowDemand> = Vec::new();
+        let mut known = FxHashSet::default();
         for mut demand in std::mem::take(&mut self.effects.demands) {
             let mut whole = demand.relation.oid;
             while let Some(relation) = before.get_relation(whole).filter(|relation| relation.is_partition())
@@ -124,11 +122,7 @@ impl Executor<'_> {
             if whole != demand.relation.oid && self.catalog.get_relation(whole).is_some() {
                 demand.relation = self.relation_name(whole);
             }
-            let is_same = |other: &RowDemand| {
-                let is_like = std::mem::discriminant(&other.demand) == std::mem::discriminant(&demand.demand);
-                other.relation.oid == whole && other.range == demand.range && is_like
-            };
-            if !gathered.iter().any(is_same) {
+            if known.insert((whole, demand.range, std::mem::discriminant(&demand.demand))) {
                 gathered.push(demand);
             }
         }
@@ -192,21 +186,22 @@ impl Executor<'_> {
 
     /// Whether other constraints, or one that the deployment has dropped, leave no row that breaks a CHECK.
     fn follows_from_others(&self, relation: &Relation, constraint: &Constraint, required: &Expr) -> bool {
+        let shares_column = |columns: &[SmolStr]| columns.iter().any(|column| constraint.columns().contains(column));
         let valid =
             relation.constraints.iter().filter(|other| other.valid && other.enforced && other.name != constraint.name);
         let existing: Vec<&Expr> = valid
             .map(|other| &**other)
             .chain(self.dropped_constraints(relation))
             .filter_map(|other| match &other.kind {
-                ConstraintKind::Check { expression, .. } => Some(&**expression),
+                ConstraintKind::Check { expression, columns } if shares_column(columns) => Some(&**expression),
                 _ => None,
             })
             .collect();
-        let held: Vec<Expr> =
-            relation.columns.iter().filter_map(|column| self.held_condition(relation, column)).collect();
+        let columns: Vec<&Column> = constraint.columns().iter().filter_map(|name| relation.column(name)).collect();
+        let held: Vec<Expr> = columns.iter().filter_map(|column| self.held_condition(relation, column)).collect();
         let existing: Vec<&Expr> = existing.into_iter().chain(&held).collect();
         let not_null: Vec<&str> =
-            relation.columns.iter().filter(|column| column.not_null).map(|column| column.name.as_str()).collect();
+            columns.iter().filter(|column| column.not_null).map(|column| column.name.as_str()).collect();
         let scope = self.scope_of(relation.oid);
         self.with_analyzer(|analyzer| analyzer.checks_imply(&scope, &existing, &not_null, required))
     }
