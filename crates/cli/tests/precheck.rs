@@ -4,7 +4,7 @@
 
 mod support;
 
-use pgvet_trace::server::testing::server;
+use pgvet_trace::server::testing::{beside_open_transaction, server};
 use support::Folder;
 
 const HISTORY: &str = "CREATE TABLE users (id bigint PRIMARY KEY, email text, age int, note text);
@@ -20,6 +20,11 @@ CREATE UNIQUE INDEX users_slot ON users (age, slot);
 ALTER TABLE users ADD CONSTRAINT harmless CHECK (pg_terminate_backend(pg_backend_pid()));
 ALTER TABLE users ADD CONSTRAINT quoted CHECK (note <> 'a\\b');
 ALTER TABLE users ALTER COLUMN note SET NOT NULL;
+ALTER TABLE users ADD CONSTRAINT later CHECK (id > 0) NOT VALID;
+ALTER TABLE users VALIDATE CONSTRAINT later;
+ALTER TABLE users ALTER COLUMN age TYPE smallint, ADD CONSTRAINT one_at_a_time EXCLUDE (email WITH =);
+ALTER TABLE orders ALTER COLUMN id TYPE numeric;
+DO $$ BEGIN EXECUTE (SELECT note FROM users); END $$;
 ";
 
 const ROWS: &str = "INSERT INTO users VALUES (1, 'a@b', 20, 'x'), (2, 'a@b', 17, NULL), (3, 'c@d', 16, 'y');
@@ -36,11 +41,17 @@ fn production_is_asked_which_rows_would_make_statements_fail() {
     let run = |more: &[&str]| folder.run(&[&["precheck", "m/2.sql", "--database", &address][..], more].concat());
     let said = run(&[]);
     insta::assert_snapshot!(without_times(&said));
+    // It waits for no lock that would make others wait behind it.
+    let said = beside_open_transaction(&server, "shop", "LOCK TABLE orders", || run(&[]));
+    assert!(
+        said.starts_with("exit 1\n") && said.contains("not counted: canceling statement due to lock timeout"),
+        "{said}"
+    );
     let said = run(&["--format", "json"]);
     assert!(said.starts_with("exit 1\n") && said.contains("\"rows\": 2"), "{said}");
     server.query("shop", "DELETE FROM users WHERE id > 1; UPDATE users SET age = 18").unwrap();
     let said = run(&[]);
-    assert!(said.starts_with("exit 0\n") && said.contains("0 with such rows, 4 without"), "{said}");
+    assert!(said.starts_with("exit 0\n") && said.contains("0 with such rows, 6 without"), "{said}");
     server.query("shop", "INSERT INTO users SELECT i + 10, i::text, 18, '' FROM generate_series(1, 200000) i").unwrap();
     let said = run(&["--timeout", "1ms"]);
     assert!(said.starts_with("exit 2\n") && said.contains("not counted within the time limit"), "{said}");
@@ -65,5 +76,5 @@ fn without_a_database_the_queries_are_a_script() {
     let said = folder.run(&["precheck", "m/2.sql"]);
     insta::assert_snapshot!(said);
     let said = folder.run(&["precheck", "m/1.sql"]);
-    assert!(said.contains("-- 0 statements can fail because of existing rows."), "{said}");
+    assert!(said.contains("-- No statement was found that existing rows can make fail."), "{said}");
 }

@@ -16,6 +16,7 @@ pub(crate) mod json;
 pub(crate) mod json_schema;
 pub(crate) mod junit;
 pub(crate) mod markdown;
+pub(crate) mod precheck;
 mod remedies;
 mod repository;
 pub(crate) mod sarif;

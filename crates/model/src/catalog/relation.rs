@@ -91,6 +91,8 @@ pub enum RelationDetail {
 pub struct Dropped {
     pub rule: DroppedRule,
     pub deployment: Option<Deployment>,
+    /// Number of the transaction.
+    pub transaction: u32,
 }
 
 /// What rows met.

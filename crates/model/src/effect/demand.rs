@@ -1,6 +1,7 @@
 //! What a statement demands of the rows that a table already holds.
 
 use super::RelationName;
+use pgvet_syntax::deparse::NotKept;
 use pgvet_syntax::lexer::quote_identifier;
 use pgvet_syntax::source::TextRange;
 use serde::{Deserialize, Serialize};
@@ -15,11 +16,12 @@ pub struct RowDemand {
     /// What speaks for rows that meet it.
     pub met: Option<Met>,
     pub range: TextRange,
-    /// The text shows its conditions as the server gets them: neither code nor a template makes them.
-    pub is_shown: bool,
     /// Its conditions call only functions that change nothing, as far as their definitions say.
     pub is_pure: bool,
 }
+
+/// An expression as SQL, or why it cannot be written.
+pub type Written = Result<String, NotKept>;
 
 /// What the rows have to be like.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,12 +32,29 @@ pub enum Demand {
     OneRow { column: SmolStr },
     /// The column holds no null.
     NotNull { column: SmolStr },
-    /// A condition does not yield false. `condition` is where the statement writes it.
-    Check { constraint: SmolStr, condition: Option<TextRange> },
+    /// A condition does not yield false.
+    Check { constraint: SmolStr, condition: Written },
     /// No two have the same key.
     Unique(UniqueKey),
     /// Each has a row that it refers to, or a null in one of the columns.
     References(Reference),
+    /// Something for which there is no query.
+    Other(OtherDemand),
+}
+
+/// A demand that no query of ours can count.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OtherDemand {
+    /// No two rows conflict for an exclusion constraint.
+    Exclusion { constraint: SmolStr },
+    /// All values fit a new type.
+    Type { column: SmolStr },
+    /// All rows are within the bound of the partition that the table becomes.
+    Bound,
+    /// No row of the DEFAULT partition belongs to a new one.
+    DefaultPartition,
+    /// All values satisfy a domain.
+    Domain { domain: SmolStr },
 }
 
 /// The key of a unique index.
@@ -43,8 +62,8 @@ pub enum Demand {
 pub struct UniqueKey {
     pub index: SmolStr,
     pub parts: Vec<KeyPart>,
-    /// Where the statement writes the condition of a partial index.
-    pub predicate: Option<TextRange>,
+    /// The condition of a partial index.
+    pub predicate: Option<Written>,
     /// Rows with a null in the key are never the same.
     pub nulls_distinct: bool,
 }
@@ -53,8 +72,7 @@ pub struct UniqueKey {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeyPart {
     Column(SmolStr),
-    /// Where the statement writes it.
-    Expression(TextRange),
+    Expression(Written),
 }
 
 /// The columns of a foreign key.
@@ -104,6 +122,21 @@ impl fmt::Display for RowDemand {
                 quoted(&key.columns),
                 key.referenced.name
             ),
+            Demand::Other(OtherDemand::Exclusion { constraint }) => {
+                write!(f, "fails if two existing rows of `{table}` conflict for the constraint `{constraint}`")
+            }
+            Demand::Other(OtherDemand::Type { column }) => {
+                write!(f, "fails if a value of `{column}` in `{table}` does not fit the new type")
+            }
+            Demand::Other(OtherDemand::Bound) => {
+                write!(f, "fails if a row of `{table}` is outside of the bound of the partition")
+            }
+            Demand::Other(OtherDemand::DefaultPartition) => {
+                write!(f, "fails if a row of the DEFAULT partition `{table}` belongs to the new partition")
+            }
+            Demand::Other(OtherDemand::Domain { domain }) => {
+                write!(f, "fails if a value in `{table}` violates the domain `{domain}`")
+            }
         }
     }
 }
@@ -140,68 +173,80 @@ impl fmt::Display for Met {
 }
 
 impl RowDemand {
-    /// Returns the query that counts what makes the statement fail, 0 if nothing does. `text` is that of which its
-    /// ranges are offsets, `sql_name` writes the name of a table. `None` where the statement does not show a condition.
-    pub fn query(&self, text: &str, sql_name: impl Fn(&RelationName) -> String) -> Option<String> {
+    /// Returns the query that counts what makes the statement fail, 0 if nothing does. `sql_name` writes the name of a
+    /// table.
+    ///
+    /// # Errors
+    /// Names the part of a condition that cannot be written.
+    pub fn query(&self, sql_name: impl Fn(&RelationName) -> String) -> Written {
         let table = sql_name(&self.relation);
-        let written = |range: &TextRange| {
-            // What a backslash means depends on the session.
-            text.get(range.as_usize()).filter(|written| self.is_shown && !written.contains('\\'))
-        };
-        Some(match &self.demand {
+        Ok(match &self.demand {
             Demand::NoRows { .. } => format!("SELECT count(*) FROM (SELECT FROM {table} LIMIT 1) AS found"),
             Demand::OneRow { .. } => format!("SELECT count(*) FROM (SELECT FROM {table} OFFSET 1 LIMIT 1) AS found"),
             Demand::NotNull { column } => {
                 format!("SELECT count(*) FROM {table} WHERE {} IS NULL", quote_identifier(column))
             }
             Demand::Check { condition, .. } => {
-                format!("SELECT count(*) FROM {table} WHERE NOT ({})", written(condition.as_ref()?)?)
+                format!("SELECT count(*) FROM {table} WHERE NOT ({})", condition.as_ref().map_err(|why| *why)?)
             }
-            Demand::Unique(key) => {
-                let key_parts: Option<Vec<String>> = key.parts.iter().map(|part| part.sql(written)).collect();
-                let key_parts = key_parts?;
-                let mut conditions = Vec::new();
-                if let Some(predicate) = &key.predicate {
-                    conditions.push(format!("({})", written(predicate)?));
-                }
-                if key.nulls_distinct {
-                    conditions.extend(key_parts.iter().map(|part| format!("{part} IS NOT NULL")));
-                }
-                let filter =
-                    if conditions.is_empty() { String::new() } else { format!(" WHERE {}", conditions.join(" AND ")) };
-                let key_parts = key_parts.join(", ");
-                format!(
-                    "SELECT count(*) FROM (SELECT FROM {table}{filter} GROUP BY {key_parts} HAVING count(*) > 1) AS duplicates"
-                )
-            }
+            Demand::Unique(key) => key.query(&table)?,
             Demand::References(key) => key.query(&table, &sql_name(&key.referenced)),
+            Demand::Other(other) => return Err(other.not_kept()),
         })
     }
 }
 
+impl OtherDemand {
+    fn not_kept(&self) -> NotKept {
+        NotKept(match self {
+            Self::Exclusion { .. } => "the operators of an exclusion constraint",
+            Self::Type { .. } => "the conversion to another type",
+            Self::Bound | Self::DefaultPartition => "the bound of a partition",
+            Self::Domain { .. } => "the conditions of a domain",
+        })
+    }
+}
+
+impl UniqueKey {
+    fn query(&self, table: &str) -> Written {
+        let parts = self.parts.iter().map(KeyPart::sql).collect::<Result<Vec<String>, NotKept>>()?;
+        let mut conditions = Vec::new();
+        if let Some(predicate) = &self.predicate {
+            conditions.push(format!("({})", predicate.as_ref().map_err(|why| *why)?));
+        }
+        if self.nulls_distinct {
+            conditions.extend(parts.iter().map(|part| format!("{part} IS NOT NULL")));
+        }
+        let filter = if conditions.is_empty() { String::new() } else { format!(" WHERE {}", conditions.join(" AND ")) };
+        let parts = parts.join(", ");
+        Ok(format!(
+            "SELECT count(*) FROM (SELECT FROM {table}{filter} GROUP BY {parts} HAVING count(*) > 1) AS duplicates"
+        ))
+    }
+}
+
 impl KeyPart {
-    fn sql<'t>(&self, written: impl Fn(&TextRange) -> Option<&'t str>) -> Option<String> {
+    fn sql(&self) -> Written {
         match self {
-            Self::Column(name) => Some(quote_identifier(name)),
-            Self::Expression(range) => written(range).map(|expression| format!("({expression})")),
+            Self::Column(name) => Ok(quote_identifier(name)),
+            Self::Expression(written) => written.as_ref().map(|sql| format!("({sql})")).map_err(|why| *why),
         }
     }
 }
 
 impl Reference {
     fn query(&self, table: &str, referenced: &str) -> String {
-        let joined = |parts: Vec<String>, word: &str| parts.join(word);
         let columns: Vec<String> = self.columns.iter().map(|column| quote_identifier(column)).collect();
-        let not_null = columns.iter().map(|column| format!("r.{column} IS NOT NULL")).collect();
+        let not_null: Vec<String> = columns.iter().map(|column| format!("r.{column} IS NOT NULL")).collect();
         let not_null = if self.match_full && columns.len() > 1 {
-            format!("({})", joined(not_null, " OR "))
+            format!("({})", not_null.join(" OR "))
         } else {
-            joined(not_null, " AND ")
+            not_null.join(" AND ")
         };
-        let same = std::iter::zip(&self.referenced_columns, &columns)
-            .map(|(key, column)| format!("k.{} = r.{column}", quote_identifier(key)))
-            .collect();
-        let same = joined(same, " AND ");
+        let pairs = std::iter::zip(&self.referenced_columns, &columns);
+        let same: Vec<String> =
+            pairs.map(|(key, column)| format!("k.{} = r.{column}", quote_identifier(key))).collect();
+        let same = same.join(" AND ");
         format!(
             "SELECT count(*) FROM {table} AS r WHERE {not_null} AND NOT EXISTS (SELECT FROM {referenced} AS k WHERE {same})"
         )

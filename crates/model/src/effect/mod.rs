@@ -17,7 +17,7 @@ use crate::catalog::{Oid, Relation, RelationKind, SqlType};
 pub use catalog_rows::CatalogRows;
 pub use change::{ChangeAction, ChangedObject, ObjectChange, RuleAction};
 pub use contents::FewRows;
-pub use demand::{Demand, KeyPart, Met, Reference, RowDemand, UniqueKey};
+pub use demand::{Demand, KeyPart, Met, OtherDemand, Reference, RowDemand, UniqueKey, Written};
 use indexmap::IndexSet;
 pub use locks::Locks;
 use pgvet_syntax::ast::LockMode;

@@ -1,13 +1,18 @@
 //! What statements demand of the rows that a table already holds.
 //!
-//! What cannot fail is omitted: what other constraints imply, what a constraint demanded that the same deployment has
+//! What cannot fail is omitted: what other constraints imply, what a constraint demanded that the same transaction has
 //! dropped, and what holds for the value that all rows have in a new column.
 
 use super::Executor;
-use crate::builtin::Volatility;
+use crate::builtin::{CastContext, Volatility};
 use crate::catalog::{Catalog, Column, Constraint, ConstraintKind, DroppedRule, Held, Index, Oid, Relation};
-use crate::effect::{Demand, KeyPart, Met, Reference, RelationName, RowDemand, ScanCause, UniqueKey, Visibility};
+use crate::effect::{
+    Demand, KeyPart, Met, OtherDemand, Reference, RelationName, RewriteCause, RowDemand, ScanCause, UniqueKey,
+    Visibility, Written,
+};
+use crate::expression::Coercion;
 use pgvet_syntax::ast::{Expr, ExprKind, OperatorForm};
+use pgvet_syntax::deparse::{self, NotKept};
 use pgvet_syntax::source::TextRange;
 use rustc_hash::FxHashSet;
 use smol_str::SmolStr;
@@ -21,14 +26,32 @@ impl Executor<'_> {
         }
         let demand = match cause {
             ScanCause::NotNull { column } => self.not_null_demand(table, column),
-            ScanCause::Check { constraint: Some(name) } => self.constraint_demand(table, name, true),
-            ScanCause::ForeignKey { constraint: Some(name) } => self.constraint_demand(table, name, true),
-            ScanCause::Validate { constraint } => (self.constraint_demand(table, constraint, false))
-                .map(|(demand, met)| (demand, met.or(Some(Met::Retriable)))),
+            ScanCause::Check { constraint: Some(name) } | ScanCause::ForeignKey { constraint: Some(name) } => {
+                self.constraint_demand(table, name)
+            }
+            ScanCause::Validate { constraint } => {
+                (self.constraint_demand(table, constraint)).map(|(demand, met)| (demand, met.or(Some(Met::Retriable))))
+            }
+            ScanCause::PartitionBound => Some((Demand::Other(OtherDemand::Bound), None)),
+            ScanCause::DefaultPartition => Some((Demand::Other(OtherDemand::DefaultPartition), None)),
+            ScanCause::Domain { domain } => Some((Demand::Other(OtherDemand::Domain { domain: domain.clone() }), None)),
             _ => None,
         };
         if let Some((demand, met)) = demand {
             self.note_demand(table, demand, met, range);
+        }
+    }
+
+    /// Notes what a change of type demands: an implicit cast takes every value, unless it has to fit a length.
+    pub(crate) fn demand_of_rewrite(&mut self, table: Oid, cause: &RewriteCause, range: TextRange) {
+        let RewriteCause::TypeChange { column, from, to, using } = cause else { return };
+        let is_implicit = || {
+            self.with_analyzer(|analyzer| analyzer.coercion(*from, *to, CastContext::Implicit) != Coercion::Impossible)
+        };
+        let takes_all = !using && to.typmod == -1 && is_implicit();
+        if !takes_all && self.visibility(table) == Visibility::Existing {
+            let demand = Demand::Other(OtherDemand::Type { column: column.clone() });
+            self.note_demand(table, demand, None, range);
         }
     }
 
@@ -39,7 +62,14 @@ impl Executor<'_> {
         }
         let relation = self.catalog.relation(table);
         let built = self.catalog.relation(index);
-        let Some(definition) = built.index().filter(|definition| definition.unique) else { return };
+        let Some(definition) = built.index() else { return };
+        if definition.exclusion {
+            let constraint = built.name.clone();
+            return self.note_demand(table, Demand::Other(OtherDemand::Exclusion { constraint }), None, range);
+        }
+        if !definition.unique {
+            return;
+        }
         let mut others = relation.indexes.iter().filter(|other| **other != index);
         let is_implied = others.any(|other| {
             self.catalog
@@ -63,8 +93,8 @@ impl Executor<'_> {
             }
             _ => Demand::Unique(UniqueKey {
                 index: built.name.clone(),
-                parts: definition.elements.iter().map(|part| key_part(&part.key)).collect(),
-                predicate: definition.predicate.as_ref().map(|predicate| predicate.range),
+                parts: definition.elements.iter().map(|part| self.key_part(&part.key)).collect(),
+                predicate: definition.predicate.as_ref().map(|predicate| self.written(predicate)),
                 nulls_distinct: !definition.nulls_not_distinct,
             }),
         };
@@ -79,8 +109,18 @@ impl Executor<'_> {
 
     fn note_demand(&mut self, table: Oid, demand: Demand, met: Option<Met>, range: TextRange) {
         let (relation, is_pure) = (self.relation_name(table), self.is_pure(table, &demand));
-        let is_shown = !self.has_placeholders;
-        self.effects.demands.push(RowDemand { relation, demand, met, range, is_shown, is_pure });
+        self.effects.demands.push(RowDemand { relation, demand, met, range, is_pure });
+    }
+
+    fn key_part(&self, key: &Expr) -> KeyPart {
+        key.as_column().map_or_else(|| KeyPart::Expression(self.written(key)), |name| KeyPart::Column(name.clone()))
+    }
+
+    fn written(&self, expression: &Expr) -> Written {
+        if self.has_placeholders {
+            return Err(NotKept("a placeholder whose value is not known"));
+        }
+        deparse::expression(expression)
     }
 
     /// Whether the conditions call only functions that change nothing.
@@ -138,7 +178,7 @@ impl Executor<'_> {
         }
     }
 
-    fn constraint_demand(&self, table: Oid, name: &str, is_written: bool) -> Option<(Demand, Option<Met>)> {
+    fn constraint_demand(&self, table: Oid, name: &str) -> Option<(Demand, Option<Met>)> {
         let relation = self.catalog.relation(table);
         let constraint = Arc::clone(relation.constraint(name)?);
         let columns: Vec<&SmolStr> = constraint.columns().iter().collect();
@@ -148,7 +188,7 @@ impl Executor<'_> {
                 if self.follows_from_others(relation, &constraint, expression) {
                     return None;
                 }
-                let condition = is_written.then_some(expression.range);
+                let condition = self.written(expression);
                 Demand::Check { constraint: constraint.name.clone(), condition }
             }
             ConstraintKind::ForeignKey(key) => {
@@ -173,9 +213,9 @@ impl Executor<'_> {
             }
             _ => return None,
         };
-        let is_replaced = self.dropped_here(relation).any(|rule| match rule {
-            DroppedRule::Unseen(dropped) => dropped == name,
-            _ => false,
+        let is_replaced = relation.dropped.iter().any(|dropped| {
+            let is_unseen = matches!(&dropped.rule, DroppedRule::Unseen(dropped) if dropped == name);
+            is_unseen && dropped.deployment == self.deployment
         });
         let changes_referenced = constraint.foreign_key().is_some_and(|key| {
             self.catalog.get_relation(key.referenced).is_some_and(|referenced| self.is_changed_here(referenced))
@@ -221,10 +261,10 @@ impl Executor<'_> {
         })
     }
 
-    /// What the deployment has dropped: existing rows still meet it.
+    /// What the transaction has dropped. Its locks let nobody write, so that existing rows still meet it.
     fn dropped_here<'r>(&self, relation: &'r Relation) -> impl Iterator<Item = &'r DroppedRule> + use<'r> {
-        let deployment = self.deployment;
-        let dropped = relation.dropped.iter().filter(move |dropped| dropped.deployment == deployment);
+        let transaction = self.transaction;
+        let dropped = relation.dropped.iter().filter(move |dropped| dropped.transaction == transaction);
         dropped.map(|dropped| &dropped.rule)
     }
 
@@ -257,10 +297,6 @@ impl Executor<'_> {
             None
         }
     }
-}
-
-fn key_part(key: &Expr) -> KeyPart {
-    key.as_column().map_or(KeyPart::Expression(key.range), |column| KeyPart::Column(column.clone()))
 }
 
 /// Whether rows that differ for one unique index differ for another.

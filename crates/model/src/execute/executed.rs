@@ -307,9 +307,7 @@ impl Effects {
         self.rewrites_unless_utc.iter_mut().for_each(|effect| effect.range = place(effect.range));
         self.scans.iter_mut().for_each(|effect| effect.range = place(effect.range));
         self.index_builds.iter_mut().for_each(|effect| effect.range = place(effect.range));
-        for effect in &mut self.demands {
-            (effect.range, effect.is_shown) = (place(effect.range), false);
-        }
+        self.demands.iter_mut().for_each(|effect| effect.range = place(effect.range));
         self.data_changes.iter_mut().for_each(|effect| effect.range = place(effect.range));
         self.reads.iter_mut().for_each(|effect| effect.range = place(effect.range));
         self.calls.iter_mut().for_each(|call| call.range = place(call.range));

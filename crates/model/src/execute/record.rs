@@ -163,12 +163,12 @@ impl Executor<'_> {
 
     /// Notes that a constraint or unique index is gone: the rows that are there still meet it.
     pub(crate) fn note_dropped(&mut self, table: Oid, rule: DroppedRule) {
-        let deployment = self.deployment;
+        let (deployment, transaction) = (self.deployment, self.transaction);
         let dropped = &mut self.catalog.relation_mut(table).dropped;
         if dropped.first().is_some_and(|other| other.deployment != deployment) {
             dropped.clear();
         }
-        dropped.push(Dropped { rule, deployment });
+        dropped.push(Dropped { rule, deployment, transaction });
     }
 
     /// Notes that a statement inserts rows of tables that it has read since `read_before`.

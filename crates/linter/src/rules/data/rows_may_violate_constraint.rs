@@ -40,9 +40,10 @@ declare_rule! {
     ///
     /// - tables that the same migration created, and `ADD COLUMN ... NOT NULL`, which `required-column-without-default`
     ///   reports
-    /// - valid constraints, unique indexes or a constraint that the same migration drops imply the new one
+    /// - valid constraints, unique indexes or a constraint that the same transaction drops imply the new one
     /// - foreign keys and unique indexes over a new column without a default, which is NULL in all rows
     /// - new columns with a default, for `NOT NULL`
+    /// - changes of a column's type, exclusion constraints, domains and bounds of partitions, which `pgvet precheck` lists
     ///
     /// The confidence is `likely` if every row violates the constraint, because a new column has the same value in all of
     /// them. Otherwise only the data can tell: the confidence is `possible`, and the finding is shown only with
@@ -60,16 +61,18 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     if context.effects.fails.is_some() {
         return;
     }
-    for demand in context.effects.demands.iter().filter(|demand| !is_of_new_column(context, demand)) {
+    let is_ours =
+        |demand: &&RowDemand| !matches!(demand.demand, Demand::Other(_)) && !is_of_new_column(context, demand);
+    for demand in context.effects.demands.iter().filter(is_ours) {
         let table = demand.relation.name.clone();
         let assumption = match (demand.met, &demand.demand) {
             (Some(because), _) => Assumption::RowsRefuseThough { table, because },
             (None, Demand::NoRows { .. } | Demand::OneRow { .. }) => Assumption::RowsRefuse { table },
             (None, _) => Assumption::RowsMayRefuse { table },
         };
-        let help = match demand.query(context.source(), |relation| sql_name(context, relation)) {
-            Some(query) => format!("count such rows in production before the deployment:\n    {query};"),
-            None => "look for such rows in production before the deployment".to_owned(),
+        let help = match demand.query(|relation| sql_name(context, relation)) {
+            Ok(query) => format!("count such rows in production before the deployment:\n    {query};"),
+            Err(_) => "look for such rows in production before the deployment".to_owned(),
         };
         reporter
             .report(demand.range, format!("this {demand}"))

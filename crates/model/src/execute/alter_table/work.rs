@@ -91,6 +91,7 @@ impl Executor<'_> {
                 return fail("0A000", reason, *range);
             }
             for (cause, range) in rewrites {
+                self.demand_of_rewrite(table, &cause, range);
                 self.rewrite(table, cause, range);
             }
             for (cause, range) in checks {

@@ -113,7 +113,10 @@ impl Executor<'_> {
             return;
         }
         match self.catalog.relation(table).kind {
-            RelationKind::Table => self.scan(table, cause.clone(), range),
+            RelationKind::Table => {
+                self.demand_of_check(table, cause, range);
+                self.scan(table, cause.clone(), range);
+            }
             RelationKind::PartitionedTable => {
                 for partition in self.catalog.relation(table).children.clone() {
                     self.lock(partition, LockMode::AccessExclusive, LockCause::Child, range);

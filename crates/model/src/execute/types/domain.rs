@@ -191,7 +191,9 @@ impl Executor<'_> {
             let kind = self.catalog.relation(table).kind;
             if matches!(kind, RelationKind::Table | RelationKind::MaterializedView) {
                 self.lock(table, LockMode::Share, LockCause::TypeUser, range);
-                self.scan(table, ScanCause::Domain { domain: name.clone() }, range);
+                let cause = ScanCause::Domain { domain: name.clone() };
+                self.demand_of_check(table, &cause, range);
+                self.scan(table, cause, range);
             }
         }
         match self.nested_use(domain, false, &mut Vec::new()) {

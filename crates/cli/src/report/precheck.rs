@@ -1,0 +1,206 @@
+//! Which statements existing rows can make fail, for `pgvet precheck`.
+
+use super::plural;
+use crate::error::{ExitStatus, Failure};
+use crate::inert::line;
+use pgvet_model::effect::{RelationName, RowDemand};
+use pgvet_syntax::lexer::quote_identifier;
+use pgvet_trace::Answer;
+use serde::{Serialize, Serializer};
+use std::io::{self, Write};
+
+/// A statement that existing rows can make fail.
+#[derive(Debug, Serialize)]
+pub(crate) struct Precheck {
+    path: String,
+    line: u32,
+    column: u32,
+    table: String,
+    message: String,
+    /// What speaks for rows that do not.
+    although: Option<String>,
+    /// The query that counts such rows, or why there is none.
+    #[serde(serialize_with = "written")]
+    pub(crate) query: Result<String, String>,
+    #[serde(skip)]
+    is_pure: bool,
+    /// What came of the query; `None` where no database was asked.
+    pub(crate) outcome: Option<Outcome>,
+}
+
+fn written<S: Serializer>(query: &Result<String, String>, serializer: S) -> Result<S::Ok, S::Error> {
+    query.as_ref().ok().serialize(serializer)
+}
+
+/// What came of a query.
+#[derive(Debug, Serialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub(crate) enum Outcome {
+    Counted { rows: i64, seconds: f64 },
+    NotAsked { reason: String },
+    TimedOut,
+    Failed { error: String },
+}
+
+impl From<Answer> for Outcome {
+    fn from(answer: Answer) -> Self {
+        match answer {
+            Answer::Counted { rows, took } => Self::Counted { rows, seconds: took.as_secs_f64() },
+            Answer::NotYet(error) => {
+                Self::NotAsked { reason: format!("an earlier statement has to run first: {error}") }
+            }
+            Answer::TimedOut => Self::TimedOut,
+            Answer::Failed(error) => Self::Failed { error },
+        }
+    }
+}
+
+impl Precheck {
+    pub(crate) fn new(path: &str, (line, column): (u32, u32), demand: &RowDemand) -> Self {
+        Self {
+            path: path.to_owned(),
+            line,
+            column,
+            table: demand.relation.to_string(),
+            message: demand.to_string(),
+            although: demand.met.map(|met| met.to_string()),
+            query: demand.query(qualified).map_err(|part| format!("pgvet cannot write a query for {part}")),
+            is_pure: demand.is_pure,
+            outcome: None,
+        }
+    }
+
+    /// Why the query is not run; `None` where it may be.
+    pub(crate) fn why_not_asked(&self) -> Option<String> {
+        match &self.query {
+            Err(reason) => Some(reason.clone()),
+            Ok(_) if self.is_pure => None,
+            Ok(_) => {
+                Some("its condition calls functions that may change something, or that no migration defines".to_owned())
+            }
+        }
+    }
+
+    fn place(&self) -> String {
+        line(&format!("{}:{}:{}", self.path, self.line, self.column)).into_owned()
+    }
+
+    fn write_query(&self, out: &mut dyn Write) -> io::Result<()> {
+        let query = self.query.as_deref().unwrap_or_default();
+        query.lines().try_for_each(|text| writeln!(out, "        {text}"))
+    }
+}
+
+fn qualified(table: &RelationName) -> String {
+    format!("{}.{}", quote_identifier(&table.schema), quote_identifier(&table.name))
+}
+
+/// The version of the JSON.
+const SCHEMA_VERSION: u32 = 1;
+
+/// All of them.
+#[derive(Debug, Serialize)]
+pub(crate) struct PrecheckReport {
+    schema_version: u32,
+    pub(crate) prechecks: Vec<Precheck>,
+    /// How many statements PostgreSQL refuses anyway, or were not analyzed at least in part: rows may make these fail, too.
+    pub(crate) not_analyzed: usize,
+}
+
+impl Default for PrecheckReport {
+    fn default() -> Self {
+        Self { schema_version: SCHEMA_VERSION, prechecks: Vec::new(), not_analyzed: 0 }
+    }
+}
+
+impl PrecheckReport {
+    fn count(&self, is_meant: impl Fn(&Outcome) -> bool) -> usize {
+        self.prechecks.iter().filter(|precheck| precheck.outcome.as_ref().is_some_and(&is_meant)).count()
+    }
+
+    /// [`ExitStatus::Clean`] where no database was asked, too.
+    pub(crate) fn status(&self) -> ExitStatus {
+        if self.count(|outcome| matches!(outcome, Outcome::Counted { rows: 1.., .. })) > 0 {
+            ExitStatus::Findings
+        } else if self.count(|outcome| matches!(outcome, Outcome::TimedOut | Outcome::Failed { .. })) > 0 {
+            ExitStatus::NotChecked
+        } else {
+            ExitStatus::Clean
+        }
+    }
+
+    /// What the database has answered.
+    pub(crate) fn write(&self, out: &mut dyn Write) -> Result<(), Failure> {
+        for precheck in &self.prechecks {
+            writeln!(out, "{}: {}", precheck.place(), line(&precheck.message))?;
+            match precheck.outcome.as_ref() {
+                Some(Outcome::Counted { rows: 0, seconds }) => writeln!(out, "    none ({seconds:.1} s)")?,
+                Some(Outcome::Counted { rows, seconds }) => {
+                    writeln!(out, "    {rows} found ({seconds:.1} s):")?;
+                    precheck.write_query(out)?;
+                }
+                Some(Outcome::TimedOut) => {
+                    writeln!(out, "    not counted within the time limit (--timeout):")?;
+                    precheck.write_query(out)?;
+                }
+                Some(Outcome::NotAsked { reason } | Outcome::Failed { error: reason }) => {
+                    writeln!(out, "    not counted: {}", line(reason))?;
+                }
+                None => {}
+            }
+            if let Some(although) = &precheck.although {
+                writeln!(out, "    note: {}", line(although))?;
+            }
+        }
+        writeln!(out, "{}", self.summary())?;
+        let found = self.count(|outcome| matches!(outcome, Outcome::Counted { rows: 1.., .. }));
+        let none = self.count(|outcome| matches!(outcome, Outcome::Counted { rows: 0, .. }));
+        if !self.prechecks.is_empty() {
+            writeln!(
+                out,
+                "{found} with such rows, {none} without, {} not counted",
+                self.prechecks.len() - found - none
+            )?;
+        }
+        Ok(self.write_not_analyzed("", out)?)
+    }
+
+    fn summary(&self) -> String {
+        match self.prechecks.len() {
+            0 => "No statement was found that existing rows can make fail.".to_owned(),
+            all => format!("{} can fail because of existing rows:", plural(all, "statement")),
+        }
+    }
+
+    fn write_not_analyzed(&self, comment: &str, out: &mut dyn Write) -> io::Result<()> {
+        match self.not_analyzed {
+            0 => Ok(()),
+            count => writeln!(
+                out,
+                "{comment}{} refused, or not analyzed completely: see `pgvet check --level info`.",
+                if count == 1 { "1 statement is".to_owned() } else { format!("{count} statements are") }
+            ),
+        }
+    }
+
+    /// A script for psql. Comments end with their line, whatever the names in them are.
+    pub(crate) fn write_script(&self, out: &mut dyn Write) -> Result<(), Failure> {
+        writeln!(out, "-- {}", self.summary())?;
+        for precheck in &self.prechecks {
+            writeln!(out, "\n-- {}: {}", precheck.place(), line(&precheck.message))?;
+            if let Some(although) = &precheck.although {
+                writeln!(out, "-- Note: {}.", line(although))?;
+            }
+            match &precheck.query {
+                Ok(query) => writeln!(out, "{query};")?,
+                Err(reason) => writeln!(out, "-- No query: {}.", line(reason))?,
+            }
+        }
+        Ok(self.write_not_analyzed("-- ", out)?)
+    }
+
+    pub(crate) fn write_json(&self, out: &mut dyn Write) -> Result<(), Failure> {
+        serde_json::to_writer_pretty(&mut *out, self).map_err(io::Error::from)?;
+        Ok(writeln!(out)?)
+    }
+}
