@@ -1,6 +1,7 @@
 //! Findings, independent of how they are shown.
 
-use crate::confidence::{Assumption, Confidence};
+use crate::assumption::Assumption;
+use crate::confidence::Confidence;
 use crate::fix::{Fix, Step};
 use crate::meta::RuleMeta;
 use crate::severity::Severity;

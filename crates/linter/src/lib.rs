@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod assumption;
 pub mod check;
 pub mod confidence;
 pub mod declared;

@@ -3,7 +3,8 @@
 pub(crate) mod places;
 
 use self::places::Places;
-use crate::confidence::{Assumption, Confidence};
+use crate::assumption::Assumption;
+use crate::confidence::Confidence;
 use crate::diagnostic::{Diagnostic, Label};
 use crate::fix::{Fix, Step};
 use crate::meta::RuleMeta;

@@ -1,7 +1,8 @@
 //! The behaviour of programs that run migrations, as the rules see it.
 
+use crate::assumption::Assumption;
 use crate::check::check;
-use crate::confidence::{Assumption, Confidence};
+use crate::confidence::Confidence;
 use crate::diagnostic::Diagnostic;
 use crate::settings::Settings;
 use crate::severity::Severity;

@@ -1,6 +1,6 @@
 //! Evidence that large objects are used.
 
-use crate::confidence::Assumption;
+use crate::assumption::Assumption;
 use pgvet_model::catalog::{Catalog, Column, Oid, Relation, TypeKind};
 use pgvet_syntax::ast::{Ast, Expr, ExprKind, FunctionCall, Part};
 

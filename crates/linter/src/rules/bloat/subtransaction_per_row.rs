@@ -2,7 +2,7 @@
 
 use super::subtransactions::{deletes_what_is_unused, fix_help, label_callee};
 use super::transactions::transactions;
-use crate::confidence::Assumption;
+use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{MigrationContext, RoutineContext, declare_rule};
 use pgvet_model::routine::Bound;

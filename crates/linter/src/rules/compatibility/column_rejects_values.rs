@@ -1,6 +1,6 @@
 //! Columns that deployed code may fill, and that no longer accept values.
 
-use crate::confidence::Assumption;
+use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::around::{Until, ahead_of};

@@ -1,7 +1,7 @@
 //! What deployed code finds under the name of a column that is dropped or renamed.
 
 use super::type_narrowing::loss;
-use crate::confidence::Assumption;
+use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::RuleContext;
 use pgvet_model::builtin::type_by_oid;

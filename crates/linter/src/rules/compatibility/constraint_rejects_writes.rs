@@ -1,6 +1,6 @@
 //! New constraints and unique indexes that writes of deployed code may violate.
 
-use crate::confidence::Assumption;
+use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::around::{Until, ahead};

@@ -1,7 +1,7 @@
 //! DROP of functions, sequences and types that deployed code may use.
 
 use super::comes_back::{is_same_type, takes_every_value};
-use crate::confidence::Assumption;
+use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{MigrationContext, declare_rule};
 use pgvet_model::catalog::{Catalog, Function, Mention, Oid, Relation, RelationKind, TypeDef, TypeKind};

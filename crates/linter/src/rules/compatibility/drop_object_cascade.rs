@@ -2,7 +2,7 @@
 
 use super::along::{described, listed};
 use super::{drop_column, drop_table};
-use crate::confidence::Assumption;
+use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::altered::by_range;

@@ -1,7 +1,7 @@
 //! DROP of a table or view that deployed code may use.
 
 use super::along::{cascaded, described, is_queried, listed, publications};
-use crate::confidence::Assumption;
+use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::around::{

@@ -1,6 +1,6 @@
 //! Policies that show or allow less than before.
 
-use crate::confidence::Assumption;
+use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{Earlier, MigrationContext, declare_rule};
 use crate::rules::lasting::Lasting;

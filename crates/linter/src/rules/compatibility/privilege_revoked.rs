@@ -1,6 +1,6 @@
 //! Privileges that deployed code may use, and that REVOKE takes away.
 
-use crate::confidence::Assumption;
+use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{MigrationContext, declare_rule};
 use crate::rules::lasting::Lasting;

@@ -1,7 +1,7 @@
 //! Renames and SET SCHEMA of objects other than tables.
 
 use super::rename_table::left_behind;
-use crate::confidence::Assumption;
+use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::around::{

@@ -1,7 +1,7 @@
 //! ALTER TABLE ... RENAME TO of a table that deployed code may use.
 
 use super::along::publications;
-use crate::confidence::Assumption;
+use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::{together, view_in_place};

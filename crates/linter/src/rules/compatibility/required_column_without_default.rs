@@ -1,6 +1,6 @@
 //! Columns that deployed code must fill and does not know.
 
-use crate::confidence::Assumption;
+use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::around::{Until, added, ahead, earlier, is_column_made_here, rest};

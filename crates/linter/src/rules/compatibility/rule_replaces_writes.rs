@@ -1,6 +1,6 @@
 //! Rules that discard or replace writes of deployed code.
 
-use crate::confidence::Assumption;
+use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use pgvet_model::effect::{ChangeAction, ChangedObject, RelationName, RuleAction, Visibility};

@@ -1,6 +1,6 @@
 //! Views that no longer accept writes.
 
-use crate::confidence::Assumption;
+use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{MigrationContext, declare_rule};
 use crate::rules::text::{identifier, join, qualified};

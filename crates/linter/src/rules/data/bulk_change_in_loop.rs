@@ -1,7 +1,7 @@
 //! Batches that are all in one transaction.
 
 use super::unbounded_update_or_delete::changes_rows;
-use crate::confidence::Assumption;
+use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{RoutineContext, declare_rule};
 use crate::rules::transaction::strong_locks;

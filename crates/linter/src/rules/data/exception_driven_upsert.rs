@@ -4,7 +4,7 @@ use super::fresh::Variables;
 use super::handled::{conditions_range, handler_of, is_only_unique, raises};
 use super::inserted::{Inserted, Refusal, Values};
 use super::unique::{UniqueIndex, accepts_any_conflict, accepts_on_conflict, ambiguity, left_behind};
-use crate::confidence::{Assumption, KeyEvidence};
+use crate::assumption::{Assumption, KeyEvidence};
 use crate::fix::{Applicability, Edit, Fix};
 use crate::report::Reporter;
 use crate::rule::{RoutineContext, declare_rule};

@@ -1,6 +1,6 @@
 //! Changes of rows while the triggers that check foreign keys are disabled.
 
-use crate::confidence::Assumption;
+use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::text::{identifier, sql_name};

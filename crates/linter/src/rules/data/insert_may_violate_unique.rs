@@ -8,7 +8,7 @@ use super::handled::{handler_of, raises};
 use super::inserted::{Inserted, Refusal, ValueSource, Values};
 use super::loaded;
 use super::unique::{UniqueIndex, accepts_any_conflict, accepts_on_conflict, ambiguity, left_behind};
-use crate::confidence::{Assumption, KeyEvidence};
+use crate::assumption::{Assumption, KeyEvidence};
 use crate::fix::{Applicability, Edit, Fix};
 use crate::report::{Finding, Reporter};
 use crate::rule::{RoutineContext, declare_rule};

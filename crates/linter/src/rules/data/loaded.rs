@@ -2,7 +2,7 @@
 
 use super::insert_may_violate_unique::{advise, assume, do_nothing, is_copy, is_plain_table, names};
 use super::inserted::{Inserted, Refusal, ValueSource};
-use crate::confidence::KeyEvidence;
+use crate::assumption::KeyEvidence;
 use crate::report::Reporter;
 use crate::rule::RuleContext;
 use crate::rules::around::{earlier, rest};

@@ -1,6 +1,6 @@
 //! Columns and tables that are dropped while similar ones are added, as tools generate it that compare two schemas.
 
-use crate::confidence::Assumption;
+use crate::assumption::Assumption;
 use crate::report::{Finding, Reporter};
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::around::{Until, ahead, earlier};

@@ -1,6 +1,6 @@
 //! Constraints and unique indexes that fail because of rows that are already there.
 
-use crate::confidence::Assumption;
+use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::text::sql_name;

@@ -1,6 +1,6 @@
 //! SELECT ... FOR UPDATE of a whole table.
 
-use crate::confidence::Assumption;
+use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use pgvet_model::effect::{Extent, Rows};

@@ -1,7 +1,7 @@
 //! UPDATE or DELETE of a whole table.
 
 use super::one_row::{reads_one_row, stores_total, takes_one_row};
-use crate::confidence::Assumption;
+use crate::assumption::Assumption;
 use crate::report::{Finding, Reporter};
 use crate::rule::{RoutineContext, RuleContext, declare_rule};
 use crate::rules::around::rest;

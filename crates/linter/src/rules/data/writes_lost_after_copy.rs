@@ -1,6 +1,6 @@
 //! Tables that go after their rows were copied, while others could still write to them.
 
-use crate::confidence::{Assumption, CopyEvidence};
+use crate::assumption::{Assumption, CopyEvidence};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::around::{Until, ahead_of_maker};

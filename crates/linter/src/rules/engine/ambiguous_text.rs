@@ -1,6 +1,7 @@
 //! Text that PostgreSQL may read differently from pgvet.
 
-use crate::confidence::{Assumption, Confidence};
+use crate::assumption::Assumption;
+use crate::confidence::Confidence;
 use crate::report::{Finding, Reporter};
 use crate::rule::{MigrationContext, RuleContext, declare_rule};
 use pgvet_syntax::source::TextRange;

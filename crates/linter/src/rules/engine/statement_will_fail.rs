@@ -1,6 +1,6 @@
 //! Statements that PostgreSQL refuses.
 
-use crate::confidence::Assumption;
+use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{MigrationContext, RuleContext, declare_rule};
 use crate::rules::transaction::{concurrently_in_transaction, enum_value_used_in_same_transaction};
@@ -208,8 +208,9 @@ fn help(failure: &Failure) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
+    use crate::assumption::Assumption;
     use crate::check::check;
-    use crate::confidence::{Assumption, Confidence};
+    use crate::confidence::Confidence;
     use crate::settings::Settings;
     use pgvet_model::migration::Migration;
     use pgvet_syntax::source::SourceFile;

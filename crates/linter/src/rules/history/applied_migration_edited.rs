@@ -1,7 +1,7 @@
 //! An edit of a migration that databases have applied.
 
 use super::{assuming_applied, first_word, refusal, tool, way_around};
-use crate::confidence::Assumption;
+use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{MigrationContext, declare_rule};
 use crate::severity::Severity;

@@ -1,7 +1,7 @@
 //! A migration that databases have applied, and whose file is gone or has another name.
 
 use super::{assuming_applied, first_word, refusal, tool, way_around};
-use crate::confidence::Assumption;
+use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{MigrationContext, declare_rule};
 use crate::severity::Severity;

@@ -8,7 +8,7 @@ pub mod duplicate_migration_version;
 pub mod migration_not_listed;
 pub mod migration_out_of_order;
 
-use crate::confidence::Assumption;
+use crate::assumption::Assumption;
 use crate::report::Finding;
 use crate::rule::MigrationContext;
 use pgvet_model::incident::{Applied, Consequence, Incident};

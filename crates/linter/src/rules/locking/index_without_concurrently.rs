@@ -1,6 +1,6 @@
 //! CREATE INDEX that blocks writes while it builds.
 
-use crate::confidence::Assumption;
+use crate::assumption::Assumption;
 use crate::fix::{Applicability, Edit, Fix};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};

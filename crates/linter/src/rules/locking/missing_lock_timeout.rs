@@ -1,6 +1,6 @@
 //! A strong lock that is waited for without limit.
 
-use crate::confidence::Assumption;
+use crate::assumption::Assumption;
 use crate::fix::{Applicability, Edit, Fix};
 use crate::meta::GroupedBy;
 use crate::report::Reporter;

@@ -1,6 +1,6 @@
 //! Row-level security switched on or changed on a table in use.
 
-use crate::confidence::Assumption;
+use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::around::{Until, means, rest_until};

@@ -1,6 +1,6 @@
 //! A timeout that cancels work which must be able to wait.
 
-use crate::confidence::Assumption;
+use crate::assumption::Assumption;
 use crate::fix::{Applicability, Fix};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};

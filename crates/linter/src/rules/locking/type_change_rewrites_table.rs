@@ -1,6 +1,6 @@
 //! ALTER COLUMN TYPE that costs more than a change of the catalog.
 
-use crate::confidence::Assumption;
+use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::offer::offer;

@@ -1,7 +1,7 @@
 //! Code that names what does not exist.
 
 use super::names::Names;
-use crate::confidence::Assumption;
+use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{RoutineContext, declare_rule};
 use crate::rules::text::signature;

@@ -1,7 +1,7 @@
 //! Statements that PostgreSQL refuses in a transaction block.
 
 use super::first_words;
-use crate::confidence::Assumption;
+use crate::assumption::Assumption;
 use crate::fix::{Applicability, Fix};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};

@@ -1,7 +1,7 @@
 //! A new enum label that is used before it is committed.
 
 use super::{assumed_transaction, split_help};
-use crate::confidence::Assumption;
+use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use pgvet_model::catalog::{Oid, TypeDef, TypeKind};

@@ -1,7 +1,7 @@
 //! Strong locks on many tables at once.
 
 use super::{assumed_transaction, first_words, split_help};
-use crate::confidence::Assumption;
+use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::dropped_later::is_dropped_later;

@@ -15,7 +15,7 @@ pub mod work_after_strong_lock;
 
 mod retry;
 
-use crate::confidence::Assumption;
+use crate::assumption::Assumption;
 use crate::rule::RuleContext;
 use crate::rules::timeouts::stops_queries;
 use pgvet_model::migration::TransactionMode;

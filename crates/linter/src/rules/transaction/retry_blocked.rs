@@ -2,7 +2,7 @@
 
 use super::first_words;
 use super::retry::run_again;
-use crate::confidence::Assumption;
+use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::lasting::Lasting;

@@ -1,7 +1,7 @@
 //! Slow work while an earlier statement's lock is still held.
 
 use super::{assumed_transaction, split_help};
-use crate::confidence::Assumption;
+use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::timeouts::stops_queries;

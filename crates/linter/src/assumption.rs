@@ -1,0 +1,346 @@
+//! What findings assume, and the evidence against it.
+
+mod words;
+
+use crate::confidence::Confidence;
+use pgvet_model::effect::{Extent, FewRows, Met, Rows, RowsReason};
+use pgvet_model::migration::{Migration, TransactionMode};
+use pgvet_model::runner::KnownTransaction;
+use serde::{Deserialize, Serialize};
+use smol_str::SmolStr;
+
+/// An assumption of a finding, or evidence against it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Assumption {
+    /// Nothing bounds the rows of the table.
+    Large { table: SmolStr },
+    /// Others use the table while the migration runs.
+    InUse { table: SmolStr },
+    /// Nothing bounds them, but something speaks for few.
+    LargeThough { table: SmolStr, because: FewRows },
+    /// No index of a table that no migration shows finds the rows of a condition.
+    NoIndexFinds { table: SmolStr },
+    /// The same migration deletes the rows of the table and lists them again.
+    LargeThoughListed { table: SmolStr },
+    /// Code reads all rows of the table into one variable.
+    LargeThoughReadAsOneRow { table: SmolStr },
+    /// All rows get the same total of another table, which makes sense for one row.
+    LargeThoughTotal { table: SmolStr },
+    /// The statement concerns many rows of the table, because nothing bounds them.
+    ManyRows { table: SmolStr, because: RowsReason },
+    /// It does, although something speaks for few.
+    ManyRowsThough { table: SmolStr, because: RowsReason },
+    /// It does each time, although a function runs more than once.
+    ManyRowsEachTime { table: SmolStr },
+    /// The files run in the order of their names, which nothing shows.
+    OrderOfNames,
+    /// The migrations drop more relations than they leave, so they may not be one history.
+    OneHistory,
+    /// Code of the project speaks of creating a relation of this name.
+    AbsentThoughCodeMayCreate { table: SmolStr },
+    /// The code changes `search_path` itself.
+    SearchPathUnchanged,
+    /// Unqualified names mean those of the schema, although nothing sets `search_path`.
+    SearchPathNotSet { schema: SmolStr },
+    /// Deployed code leaves a column out that it knows.
+    LeftOut { table: SmolStr, column: SmolStr },
+    /// Deployed code cannot use a type that takes every value of the old one.
+    WiderTypeMatters { table: SmolStr, column: SmolStr },
+    /// Deployed code outside of the database uses an object, too.
+    UsedOutside { object: SmolStr },
+    /// Code that ran before the statement, and was not analyzed, changed nothing that it uses.
+    HiddenCodeIsHarmless,
+    /// The table already has a row with the key that an INSERT gives.
+    KeyTaken { table: SmolStr },
+    /// It does, although something speaks against it.
+    KeyTakenThough { table: SmolStr, because: KeyEvidence },
+    /// Neither role, database nor connection sets `lock_timeout`.
+    LockTimeoutUnset,
+    /// The session runs in another time zone than UTC.
+    TimeZoneNotUtc,
+    /// The transaction takes long, although its statements change only the catalog.
+    LongTransaction,
+    /// A loop over objects of the database has many rounds.
+    ManyObjects,
+    /// Most of the rows that a block deletes are unused.
+    UnusedRows,
+    /// A column of type `oid` refers to large objects.
+    HoldsLargeObjects { column: SmolStr },
+    /// Only an earlier use shows that the relation exists.
+    ExistsAsUsed { table: SmolStr },
+    /// A setting of another migration is in effect, because both run in one session.
+    SameRun { setting: SmolStr },
+    /// This migration and an earlier one are pending together.
+    OneTransaction,
+    /// The program that runs migrations is configured as it is by default.
+    DefaultOfTool,
+    /// The program that runs the migration opens a transaction for it.
+    TransactionOfFile,
+    /// It does, although another migration could not run in a transaction.
+    TransactionOfFileThoughNotOfOthers,
+    /// It does, although the migration has no statement that can run in a transaction.
+    TransactionOfFileThoughUnfit,
+    /// The program that runs the migration sends all of it as one string.
+    SentAsString,
+    /// The tool whose marks a file has runs it.
+    RunByTool { tool: SmolStr },
+    /// psql does not run a COPY, and so reads its data as statements.
+    CopyNotRun,
+    /// Later migrations exist, so this one has run somewhere, but the migrations show every change of the schema.
+    HistoryComplete,
+    /// An earlier statement of the migration is refused, and its correction changes nothing for this one.
+    EarlierRefusalCorrected,
+    /// The statement can stop before its end: for a timeout, a deadlock, rows that refuse it, or a lost connection.
+    MayStop,
+    /// It can, although the table holds no rows yet.
+    MayStopThoughEmpty { table: SmolStr },
+    /// Nothing shows that a program opens no transaction around the file.
+    NoTransactionAround,
+    /// Writes to a table after its rows were copied are not copied, although something speaks for that.
+    WritesNotCopied { table: SmolStr, because: CopyEvidence },
+    /// Deployed code reads a table before later statements of the migration fill it.
+    ReadBeforeFilled { table: SmolStr },
+    /// A table that no migration creates has no policy that no migration shows.
+    NoPolicyUnseen { table: SmolStr },
+    /// A partitioned table has partitions that no migration shows.
+    HasPartitions { table: SmolStr },
+    /// Deployed code uses a table through policies that go, and not through those that are left.
+    UsedThroughPolicy { table: SmolStr },
+    /// Deployed code runs as a role, and has a privilege from no other GRANT.
+    UsesPrivilege { role: SmolStr },
+    /// Deployed code runs commands for which a new rule does something else.
+    UsesRule { table: SmolStr },
+    /// Deployed code gives a column values, although it has a default.
+    GivesValue { table: SmolStr, column: SmolStr },
+    /// Deployed code calls a function with the name of a parameter.
+    CalledByName { function: SmolStr, parameter: SmolStr },
+    /// Deployed code writes through a view.
+    WritesView { view: SmolStr },
+    /// Deployed code names a constraint, in ON CONFLICT or where it handles errors.
+    NamesConstraint { constraint: SmolStr },
+    /// A handler of exceptions is there for another error.
+    HandlerExpectsOther,
+    /// A schema exists that no migration creates.
+    SchemaExists { schema: SmolStr },
+    /// A unique index that is left does not replace a primary key.
+    KeyNotReplaced { table: SmolStr },
+    /// One of a few rows violates a constraint that nothing checks.
+    RowsViolate { constraint: SmolStr },
+    /// The rows of a table are needed, although a statement of the migration has copied all of them.
+    NeededThoughCopied { table: SmolStr },
+    /// Rows of a table violate what a statement demands of them.
+    RowsRefuse { table: SmolStr },
+    /// They may: nothing has kept such rows out, and nothing shows that there are any.
+    RowsMayRefuse { table: SmolStr },
+    /// They do, although something speaks against that.
+    RowsRefuseThough { table: SmolStr, because: Met },
+    /// Writes of deployed code violate a new constraint of the table.
+    WritesViolate { table: SmolStr },
+    /// A new object is meant to take the place of one that is dropped.
+    TakesThePlace { old: SmolStr, new: SmolStr },
+    /// A database has applied the migrations of the base revision.
+    BaseIsApplied,
+    /// A database has applied what is committed, which may be only on this branch.
+    CommitIsApplied,
+    /// The result depends on the order of the migrations.
+    OrderMatters,
+    /// No other migration of the change does what the removed ones did.
+    NotReplaced,
+    /// The migration tool compares checksums of files.
+    ChecksumsCompared,
+    /// The migration tool identifies migrations by their whole names.
+    NamesCompared,
+}
+
+/// What speaks for writes to a table that are not lost after its rows were copied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CopyEvidence {
+    /// A trigger of the table mentions the copy.
+    Trigger,
+    /// A last copy of some rows ran under a lock.
+    LaterCopy,
+    /// Code may write to both tables since an earlier deployment.
+    EarlierDeployment,
+    /// The copy does not get the name of the table.
+    MovedElsewhere,
+    /// Migrations write the rows of the table.
+    Listed,
+}
+
+/// Evidence against an existing row with the key of an INSERT.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum KeyEvidence {
+    /// Migrations list the rows of the table.
+    Listed,
+    /// The table generates no key, as tables do whose rows code inserts.
+    NoGeneratedKey,
+    /// Other rows have random keys.
+    RandomKeys,
+    /// The migration sets the sequence that numbers the rows.
+    SequenceSet,
+    /// Some rows were deleted before.
+    RowsDeleted,
+    /// The copied rows are those of a table that the migration made or filled.
+    NewSource,
+    /// The statement reads the table into which it inserts.
+    ReadsItself,
+    /// The key is that of a new row in part, or a function that is not known gives it.
+    MayBeGenerated,
+    /// A variable of code gives the key.
+    Variable,
+    /// Code decides whether the statement runs.
+    Conditional,
+    /// The key is that of the new row for which the trigger fires.
+    KeyOfNewRow,
+    /// Nothing shows that the function runs often.
+    NotKnownToRunOften,
+    /// A handler catches the error.
+    Caught,
+    /// A handler catches other errors, too.
+    CatchesOthers,
+    /// The code runs once.
+    RunsOnce,
+    /// The table is temporary.
+    Temporary,
+}
+
+impl Assumption {
+    /// Whether it is about the transaction that the program opens for a migration.
+    pub(crate) fn is_about_transaction(&self) -> bool {
+        matches!(
+            self,
+            Self::TransactionOfFile
+                | Self::TransactionOfFileThoughNotOfOthers
+                | Self::TransactionOfFileThoughUnfit
+                | Self::SentAsString
+        )
+    }
+
+    /// Returns what a finding assumes about a statement that concerns these rows of a table.
+    pub fn many(table: &SmolStr, rows: &Rows) -> Self {
+        let (table, because) = (table.clone(), rows.reason.clone());
+        match rows.extent {
+            Extent::All | Extent::Most => Self::Large { table },
+            Extent::AtMost(_) | Extent::UnknownPart if rows.may_be_few() => Self::ManyRowsThough { table, because },
+            Extent::AtMost(_) | Extent::UnknownPart => Self::ManyRows { table, because },
+        }
+    }
+
+    /// Returns what is assumed about a transaction that the program opens, as far as it is not known.
+    pub fn of_transaction(migration: &Migration<'_>) -> Option<Self> {
+        match migration.runner.known_transaction {
+            KnownTransaction::Known => None,
+            KnownTransaction::Recognized | KnownTransaction::Assumed => Some(match migration.transaction {
+                TransactionMode::SingleString => Self::SentAsString,
+                _ => Self::TransactionOfFile,
+            }),
+            KnownTransaction::Doubtful => Some(Self::TransactionOfFileThoughNotOfOthers),
+            KnownTransaction::Unlikely => Some(Self::TransactionOfFileThoughUnfit),
+        }
+    }
+
+    /// Returns whether findings of the kind usually rest on this, so that reports for people need not say it.
+    pub fn is_usual(&self) -> bool {
+        matches!(
+            self,
+            Self::Large { .. }
+                | Self::InUse { .. }
+                | Self::ManyRows { .. }
+                | Self::KeyTaken { .. }
+                | Self::RowsRefuse { .. }
+                | Self::MayStop
+                | Self::BaseIsApplied
+        )
+    }
+
+    /// Returns how sure a finding can be at most that rests on this.
+    pub fn confidence(&self) -> Confidence {
+        match self {
+            Self::Large { .. }
+            | Self::InUse { .. }
+            | Self::ManyRows { .. }
+            | Self::KeyTaken { .. }
+            | Self::RowsRefuse { .. }
+            | Self::HasPartitions { .. }
+            | Self::LockTimeoutUnset
+            | Self::TimeZoneNotUtc
+            | Self::HiddenCodeIsHarmless
+            | Self::SearchPathNotSet { .. }
+            | Self::SameRun { .. }
+            | Self::OneTransaction
+            | Self::DefaultOfTool
+            | Self::HistoryComplete
+            | Self::MayStop
+            | Self::BaseIsApplied
+            | Self::TransactionOfFile
+            | Self::SentAsString
+            | Self::RunByTool { .. } => Confidence::Likely,
+            Self::LargeThough { .. }
+            | Self::NoIndexFinds { .. }
+            | Self::LargeThoughListed { .. }
+            | Self::LargeThoughReadAsOneRow { .. }
+            | Self::LargeThoughTotal { .. }
+            | Self::ManyRowsThough { .. }
+            | Self::ManyRowsEachTime { .. }
+            | Self::OrderOfNames
+            | Self::OneHistory
+            | Self::AbsentThoughCodeMayCreate { .. }
+            | Self::SearchPathUnchanged
+            | Self::LeftOut { .. }
+            | Self::WiderTypeMatters { .. }
+            | Self::UsedOutside { .. }
+            | Self::KeyTakenThough { .. }
+            | Self::LongTransaction
+            | Self::ManyObjects
+            | Self::UnusedRows
+            | Self::HoldsLargeObjects { .. }
+            | Self::ExistsAsUsed { .. }
+            | Self::TransactionOfFileThoughNotOfOthers
+            | Self::TransactionOfFileThoughUnfit
+            | Self::MayStopThoughEmpty { .. }
+            | Self::NoTransactionAround
+            | Self::CopyNotRun
+            | Self::EarlierRefusalCorrected
+            | Self::CommitIsApplied
+            | Self::TakesThePlace { .. }
+            | Self::OrderMatters
+            | Self::NotReplaced
+            | Self::ChecksumsCompared
+            | Self::NamesCompared
+            | Self::WritesNotCopied { .. }
+            | Self::ReadBeforeFilled { .. }
+            | Self::UsedThroughPolicy { .. }
+            | Self::UsesPrivilege { .. }
+            | Self::UsesRule { .. }
+            | Self::GivesValue { .. }
+            | Self::CalledByName { .. }
+            | Self::WritesView { .. }
+            | Self::NamesConstraint { .. }
+            | Self::HandlerExpectsOther
+            | Self::SchemaExists { .. }
+            | Self::KeyNotReplaced { .. }
+            | Self::RowsViolate { .. }
+            | Self::RowsMayRefuse { .. }
+            | Self::RowsRefuseThough { .. }
+            | Self::NoPolicyUnseen { .. }
+            | Self::NeededThoughCopied { .. }
+            | Self::WritesViolate { .. } => Confidence::Possible,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn evidence_against_an_assumption_makes_a_finding_possible() {
+        let table = SmolStr::new("orders");
+        assert_eq!(Assumption::Large { table: table.clone() }.confidence(), Confidence::Likely);
+        assert_eq!(Assumption::LargeThoughListed { table }.confidence(), Confidence::Possible);
+        assert!(Confidence::Possible < Confidence::Likely && Confidence::Likely < Confidence::Certain);
+    }
+}
