@@ -1,6 +1,6 @@
 //! Constraints of tables.
 
-use super::Oid;
+use super::{Catalog, Oid};
 use pgvet_syntax::ast::{Expr, ReferentialAction};
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
@@ -121,5 +121,74 @@ impl Constraint {
             ConstraintKind::Exclude { .. } => &[],
             ConstraintKind::ForeignKey(foreign_key) => &foreign_key.columns,
         }
+    }
+}
+
+impl Catalog {
+    pub fn add_constraint(&mut self, table: Oid, constraint: Constraint) {
+        let schema = self.relation(table).schema.clone();
+        self.note_constraint_name(&schema, &constraint.name);
+        if let Some(foreign_key) = constraint.foreign_key() {
+            let referenced = foreign_key.referenced;
+            if self.relations.contains_key(&referenced) {
+                let referenced = self.relation_mut(referenced);
+                if !referenced.referenced_by.contains(&table) {
+                    referenced.referenced_by.push(table);
+                }
+            }
+        }
+        self.relation_mut(table).constraints.push(Arc::new(constraint));
+    }
+
+    /// Removes a constraint by name and returns it; its index is the caller's business.
+    pub fn remove_constraint(&mut self, table: Oid, name: &str) -> Option<Arc<Constraint>> {
+        let relation = self.relation_mut(table);
+        let at = relation.constraints.iter().position(|constraint| constraint.name == name)?;
+        let constraint = relation.constraints.remove(at);
+        let schema = relation.schema.clone();
+        self.forget_constraint_name(&schema, &constraint.name);
+        if let Some(foreign_key) = constraint.foreign_key() {
+            let referenced = foreign_key.referenced;
+            let still = self
+                .relation(table)
+                .constraints
+                .iter()
+                .any(|other| other.foreign_key().is_some_and(|other| other.referenced == referenced));
+            if !still && self.relations.contains_key(&referenced) {
+                self.relation_mut(referenced).referenced_by.retain(|oid| *oid != table);
+            }
+        }
+        Some(constraint)
+    }
+
+    pub fn rename_constraint(&mut self, table: Oid, old: &str, new: SmolStr) {
+        let schema = self.relation(table).schema.clone();
+        let relation = self.relation_mut(table);
+        if let Some(constraint) = relation.constraints.iter_mut().find(|constraint| constraint.name == old) {
+            Arc::make_mut(constraint).name = new.clone();
+            self.forget_constraint_name(&schema, &SmolStr::new(old));
+            self.note_constraint_name(&schema, &new);
+        }
+    }
+
+    pub fn constraint_name_exists(&self, schema: &str, name: &str) -> bool {
+        self.constraint_names.contains(schema, name)
+    }
+
+    /// The foreign keys that reference a table, with the table that has each.
+    pub fn foreign_keys_to(&self, referenced: Oid) -> Vec<(Oid, Arc<Constraint>)> {
+        let Some(relation) = self.relations.get(&referenced) else { return Vec::new() };
+        let mut found = Vec::new();
+        for table in &relation.referenced_by {
+            let Some(referencing) = self.relations.get(table) else { continue };
+            found.extend(
+                referencing
+                    .constraints
+                    .iter()
+                    .filter(|constraint| constraint.foreign_key().is_some_and(|key| key.referenced == referenced))
+                    .map(|constraint| (*table, Arc::clone(constraint))),
+            );
+        }
+        found
     }
 }
