@@ -78,3 +78,13 @@ fn without_a_database_the_queries_are_a_script() {
     let said = folder.run(&["precheck", "m/1.sql"]);
     assert!(said.contains("-- No statement was found that existing rows can make fail."), "{said}");
 }
+
+#[test]
+fn one_database_is_not_asked_about_the_migrations_of_several() {
+    let table = b"CREATE TABLE t (a int);\n";
+    let folder = Folder::new(&[("shop/migrations/1_a.sql", table), ("crm/migrations/1_a.sql", table)]);
+    let said = folder.run(&["precheck", "--database", "host=/nonexistent dbname=x"]);
+    assert!(said.starts_with("exit 2\n") && said.contains("those of several databases"), "{said}");
+    let said = folder.run(&["precheck"]);
+    assert!(said.starts_with("exit 0\n"), "{said}");
+}

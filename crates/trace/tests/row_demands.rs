@@ -180,7 +180,7 @@ fn queries_count_the_rows_that_make_a_statement_fail() {
         }
         for (statement, row) in UNCOUNTED {
             let demands = demands(statement, major);
-            assert!(demands.iter().any(|demand| demand.query(|table| table.to_string()).is_err()), "{statement}");
+            assert!(demands.iter().any(|demand| demand.query(ToString::to_string).is_err()), "{statement}");
             assert!(!succeeds(&server, row, statement), "{major}: {statement}");
         }
         for (statement, rows) in NONE {

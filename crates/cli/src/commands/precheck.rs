@@ -15,6 +15,7 @@ pub(crate) fn run(args: &PrecheckArgs, out: &mut dyn Write) -> Result<ExitStatus
     let settings = args.input.settings(&project.config_of(1));
     let mut report = report(&project, &project.effects(&settings));
     if let Some(database) = &args.database {
+        of_one_database(&project)?;
         ask(&mut report.prechecks, database, args)?;
     }
     match args.format {
@@ -23,6 +24,17 @@ pub(crate) fn run(args: &PrecheckArgs, out: &mut dyn Write) -> Result<ExitStatus
         PlainFormat::Text => inert::through_if_seen(out, |out| report.write_script(out))?,
     }
     Ok(if project.problems.is_empty() { report.status() } else { ExitStatus::NotChecked })
+}
+
+/// Refuses to ask one database about the migrations of several.
+fn of_one_database(project: &Project) -> Result<(), Failure> {
+    let mut reported = project.files.iter().filter(|file| file.role == Role::Reported).map(|file| file.database);
+    let first = reported.next();
+    if reported.all(|database| Some(database) == first) {
+        return Ok(());
+    }
+    Err(Failure::new("the migrations are those of several databases, and --database names one")
+        .help("name the migrations of that database; `pgvet config` shows which belong together"))
 }
 
 /// What can fail in the reported files, in their order.

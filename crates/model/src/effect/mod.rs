@@ -227,7 +227,7 @@ pub enum RewriteCause {
         column: SmolStr,
         from: SqlType,
         to: SqlType,
-        using: bool,
+        using: Using,
     },
     SetExpression {
         column: SmolStr,
@@ -240,6 +240,17 @@ pub enum RewriteCause {
     Refresh,
     /// Something above it in the inheritance tree is rewritten for the same cause, or the model cannot tell more.
     Other,
+}
+
+/// What ALTER COLUMN TYPE says of the old values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Using {
+    /// Nothing: an assignment cast converts them.
+    Absent,
+    /// USING casts the column.
+    Cast,
+    /// USING computes new values.
+    Computed,
 }
 
 /// A full read of a table.

@@ -7,7 +7,7 @@ use super::Executor;
 use crate::builtin::{CastContext, Volatility};
 use crate::catalog::{Catalog, Column, Constraint, ConstraintKind, DroppedRule, Held, Index, Oid, Relation};
 use crate::effect::{
-    Demand, KeyPart, Met, OtherDemand, Reference, RelationName, RewriteCause, RowDemand, ScanCause, UniqueKey,
+    Demand, KeyPart, Met, OtherDemand, Reference, RelationName, RewriteCause, RowDemand, ScanCause, UniqueKey, Using,
     Visibility, Written,
 };
 use crate::expression::Coercion;
@@ -48,7 +48,7 @@ impl Executor<'_> {
         let is_implicit = || {
             self.with_analyzer(|analyzer| analyzer.coercion(*from, *to, CastContext::Implicit) != Coercion::Impossible)
         };
-        let takes_all = !using && to.typmod == -1 && is_implicit();
+        let takes_all = *using == Using::Absent && to.typmod == -1 && is_implicit();
         if !takes_all && self.visibility(table) == Visibility::Existing {
             let demand = Demand::Other(OtherDemand::Type { column: column.clone() });
             self.note_demand(table, demand, None, range);

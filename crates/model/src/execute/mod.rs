@@ -14,6 +14,7 @@ mod demand;
 mod drop;
 mod executed;
 mod expressions;
+mod few_rows;
 mod foreign_key;
 mod function;
 mod index;

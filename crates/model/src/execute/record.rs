@@ -1,9 +1,9 @@
 //! Records effects, and keeps what follows from them: locks held by the transaction, tables that hold rows.
 
 use super::Executor;
-use crate::catalog::{Birth, Column, ConstraintKind, Copied, Dropped, DroppedRule, Oid, Relation, RelationKind};
+use crate::catalog::{Birth, Copied, Dropped, DroppedRule, Oid, RelationKind};
 use crate::effect::{
-    ChangeAction, ChangedObject, DataChange, DataChangeKind, FewRows, IndexBuild, IndexBuildCause, Lock, LockCause,
+    ChangeAction, ChangedObject, DataChange, DataChangeKind, IndexBuild, IndexBuildCause, Lock, LockCause,
     ObjectChange, RelationName, Rewrite, RewriteCause, Rows, Scan, ScanCause, Visibility,
 };
 use crate::place::Place;
@@ -16,28 +16,6 @@ impl Executor<'_> {
         let (relation, visibility) = (self.catalog.relation(oid), self.visibility(oid));
         let few = if visibility == Visibility::Existing { self.few_rows(relation) } else { None };
         RelationName { visibility, few, ..RelationName::existing(relation) }
-    }
-
-    /// What the migrations so far say against many rows in a table.
-    fn few_rows(&self, relation: &Relation) -> Option<FewRows> {
-        let birth = relation.birth;
-        if birth.empty_in.is_some() && birth.empty_in == self.deployment {
-            let is_cause =
-                |column: &&Column| column.not_null && column.added_in == birth.empty_in && column.default.is_none();
-            let added = relation.columns.iter().find(is_cause);
-            return added.map(|column| FewRows::NoneForNewColumn { column: column.name.clone() });
-        }
-        if birth.made_if_missing_in.is_some() && birth.made_if_missing_in == self.deployment {
-            return Some(FewRows::MadeIfMissing);
-        }
-        // One row may be the first of many, such as an administrator among users.
-        let rows = birth.listed_rows().filter(|rows| *rows >= 3)?;
-        let mut referenced = relation.constraints.iter().filter_map(|constraint| match &constraint.kind {
-            ConstraintKind::ForeignKey(key) => self.catalog.get_relation(key.referenced),
-            _ => None,
-        });
-        let is_lookup = referenced.all(|table| table.oid == relation.oid || table.birth.listed_rows().is_some());
-        is_lookup.then_some(FewRows::Listed { rows })
     }
 
     /// Who can see the relation, now.

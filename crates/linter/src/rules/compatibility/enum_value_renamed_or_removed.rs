@@ -7,8 +7,8 @@ use crate::rules::around::{earlier, is_named};
 use crate::rules::text::enumerate;
 use crate::rules::users;
 use pgvet_model::catalog::{Catalog, SqlType, TypeKind};
-use pgvet_model::effect::ChangedObject;
-use pgvet_syntax::ast::{AlterTableAction, Ast, CreateTypeKind, ExprKind, ObjectName};
+use pgvet_model::effect::{ChangedObject, Using};
+use pgvet_syntax::ast::{AlterTableAction, Ast, CreateTypeKind, ObjectName};
 use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
 
@@ -63,7 +63,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         }
         let names = enumerate(removed.iter().map(SmolStr::as_str));
         let (values, them) = if removed.len() == 1 { ("the value", "it") } else { ("the values", "them") };
-        let consequence = if is_converted(context, change.range) {
+        let consequence = if change.using == Using::Computed {
             format!("deployed code that uses {them} fails")
         } else if change.updated {
             format!("deployed code that uses {them} fails, and so does the migration if a row still has {them}")
@@ -76,7 +76,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             "the new type of `{}.{}` does not have {values} {names}: {consequence}",
             change.table.name, change.column
         );
-        let update = if change.updated || is_converted(context, change.range) {
+        let update = if change.updated || change.using == Using::Computed {
             String::new()
         } else {
             format!(", and update the rows that have {them}")
@@ -86,21 +86,6 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         );
         reporter.report(change.range, message).relation(change.table).help(help).emit();
     }
-}
-
-/// Whether USING computes the new values, and does not only cast the old ones.
-fn is_converted(context: &RuleContext<'_>, type_range: TextRange) -> bool {
-    let Ast::AlterTable(alter) = context.ast else { return false };
-    alter.commands.iter().any(|command| match &command.action {
-        AlterTableAction::AlterColumnType { type_name, using: Some(using), .. } if type_name.range == type_range => {
-            let mut value = using;
-            while let ExprKind::Cast { operand, .. } = &value.kind {
-                value = operand;
-            }
-            value.as_column().is_none()
-        }
-        _ => false,
-    })
 }
 
 /// Whether an earlier statement of the migration gave another column the same new type.

@@ -3,7 +3,7 @@
 use crate::rule::RuleContext;
 use crate::rules::around::{earlier, means};
 use pgvet_model::catalog::SqlType;
-use pgvet_model::effect::{RelationName, RemovedObject, RewriteCause, Visibility};
+use pgvet_model::effect::{RelationName, RemovedObject, Rewrite, RewriteCause, Using, Visibility};
 use pgvet_syntax::ast::{AlterTableAction, Ast, LockMode};
 use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
@@ -16,8 +16,8 @@ pub(super) struct Retyped<'c> {
     pub(super) to: SqlType,
     /// The new type in ALTER TABLE, or what runs the change.
     pub(super) range: TextRange,
-    /// USING says what becomes of old values.
-    pub(super) using: bool,
+    /// What USING says of old values.
+    pub(super) using: Using,
     /// An earlier statement of the migration changes old values.
     pub(super) updated: bool,
 }
@@ -49,7 +49,7 @@ pub(super) fn retyped<'c>(context: &'c RuleContext<'_>) -> Vec<Retyped<'c>> {
             }
             let range = place(context, &column.name).unwrap_or(lock.range);
             let (column, to) = (&column.name, column.sql_type);
-            let (using, updated) = (has_using(context, table, column), is_updated(context, table, column));
+            let (using, updated) = (using(context, table, column), is_updated(context, table, column));
             found.push(Retyped { table, column, from, to, range, using, updated });
         }
     }
@@ -63,12 +63,14 @@ fn is_recreated(context: &RuleContext<'_>, table: &RelationName, name: &str) -> 
     })
 }
 
-fn has_using(context: &RuleContext<'_>, table: &RelationName, name: &str) -> bool {
-    context.effects.rewrites.iter().any(|rewrite| {
-        let of_column =
-            matches!(&rewrite.cause, RewriteCause::TypeChange { column, using: true, .. } if column == name);
-        of_column && rewrite.relation.oid == table.oid
-    })
+fn using(context: &RuleContext<'_>, table: &RelationName, name: &str) -> Using {
+    let of_column = |rewrite: &Rewrite| match &rewrite.cause {
+        RewriteCause::TypeChange { column, using, .. } if column == name && rewrite.relation.oid == table.oid => {
+            Some(*using)
+        }
+        _ => None,
+    };
+    context.effects.rewrites.iter().find_map(of_column).unwrap_or(Using::Absent)
 }
 
 fn is_updated(context: &RuleContext<'_>, table: &RelationName, name: &str) -> bool {

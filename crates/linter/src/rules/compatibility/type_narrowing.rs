@@ -6,6 +6,7 @@ use crate::rule::{RuleContext, declare_rule};
 use crate::rules::around::is_column_made_here;
 use pgvet_model::builtin::type_by_oid;
 use pgvet_model::catalog::SqlType;
+use pgvet_model::effect::Using;
 use pgvet_model::execute::ask_about_types;
 use pgvet_model::expression::precision_and_scale;
 
@@ -69,7 +70,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             "changing `{}.{}` from {from} to {to} {}",
             change.table.name,
             change.column,
-            loss.consequence(change.using, change.updated, &to)
+            loss.consequence(change.using != Using::Absent, change.updated, &to)
         );
         let help = loss.help(change.updated);
         reporter.report(change.range, message).relation(change.table).help(help).emit();
@@ -116,10 +117,10 @@ impl Loss {
                 )
             }
             (Self::Fraction | Self::Scale, false) => {
-                format!("drops {what}: existing and new values are rounded without an error")
+                format!("drops {what}: existing and new values are rounded")
             }
             (Self::Fraction | Self::Scale, true) => {
-                format!("drops {what}: USING converts existing values, and new values are rounded without an error")
+                format!("drops {what}: USING converts existing values, and new values are rounded")
             }
             (Self::TimeOfDay, false) => format!("drops {what}: existing and new values lose it without an error"),
             (Self::TimeOfDay, true) => {

@@ -6,11 +6,11 @@
 use super::Altering;
 use crate::builtin::{CastContext, oid};
 use crate::catalog::{Column, Constraint, ConstraintKind, Index, Oid, RelationDetail, RelationKind, SqlType};
-use crate::effect::{IndexBuildCause, LockCause, RewriteCause, ScanCause};
+use crate::effect::{IndexBuildCause, LockCause, RewriteCause, ScanCause, Using};
 use crate::execute::expressions::{TypeChange, collation_asked, mentions};
 use crate::execute::{Executor, Run, fail};
 use crate::expression::Coercion;
-use pgvet_syntax::ast::{AlterTableCommand, Expr, LockMode, Name, ObjectName, TypeName};
+use pgvet_syntax::ast::{AlterTableCommand, Expr, ExprKind, LockMode, Name, ObjectName, TypeName};
 use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
 use std::sync::Arc;
@@ -103,8 +103,12 @@ impl Executor<'_> {
         command: &AlterTableCommand,
     ) {
         self.unknown(format!("the type of column \"{}\" before the change is not known", column.text));
-        let cause =
-            RewriteCause::TypeChange { column: column.text.clone(), from: SqlType::UNKNOWN, to: new, using: false };
+        let cause = RewriteCause::TypeChange {
+            column: column.text.clone(),
+            from: SqlType::UNKNOWN,
+            to: new,
+            using: Using::Absent,
+        };
         altering.work.rewrite(table, cause, command.keyword);
     }
 
@@ -128,7 +132,12 @@ impl Executor<'_> {
         command: &AlterTableCommand,
     ) -> Run {
         let old = found.sql_type;
-        let cause = RewriteCause::TypeChange { column: found.name.clone(), from: old, to: new, using: using.is_some() };
+        let cause = RewriteCause::TypeChange {
+            column: found.name.clone(),
+            from: old,
+            to: new,
+            using: use_of(using, &found.name),
+        };
         match self.type_change_of_rows(table, found, new, using) {
             TypeChange::Impossible(sqlstate) => {
                 return fail_type_change(sqlstate, &found.name, command.keyword);
@@ -463,6 +472,15 @@ impl Executor<'_> {
             altering.work.check_foreign_key(referencing, cause, changed.range);
         }
     }
+}
+
+/// What USING says of the old values.
+fn use_of(using: Option<&Expr>, column: &str) -> Using {
+    let Some(mut value) = using else { return Using::Absent };
+    while let ExprKind::Cast { operand, .. } = &value.kind {
+        value = operand;
+    }
+    if value.as_column().is_some_and(|name| name == column) { Using::Cast } else { Using::Computed }
 }
 
 fn fail_type_change(sqlstate: &'static str, column: &str, range: TextRange) -> Run {
