@@ -58,8 +58,23 @@ impl Place {
     }
 }
 
-/// Variables that would lead libpq elsewhere.
-const MISLEADING: [&str; 4] = ["PGHOSTADDR", "PGSERVICE", "PGSERVICEFILE", "PGPASSFILE"];
+/// Variables that would lead libpq elsewhere, or make it ask for what the private server does not offer: encryption, a
+/// password, a standby.
+///
+/// Source: PostgreSQL 18 documentation, 32.15, "Environment Variables".
+const MISLEADING: [&str; 11] = [
+    "PGHOSTADDR",
+    "PGSERVICE",
+    "PGSERVICEFILE",
+    "PGPASSFILE",
+    "PGREQUIREAUTH",
+    "PGCHANNELBINDING",
+    "PGREQUIRESSL",
+    "PGSSLNEGOTIATION",
+    "PGGSSENCMODE",
+    "PGTARGETSESSIONATTRS",
+    "PGMINPROTOCOLVERSION",
+];
 
 /// Starts the command with the address in its environment and arguments. Its input and output are ours.
 pub(crate) fn start(command: &[OsString], variables: &[(String, String)], place: &Place) -> Result<Child, Error> {

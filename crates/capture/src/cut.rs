@@ -11,7 +11,6 @@ use smol_str::SmolStr;
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
-use std::time::Duration;
 
 /// A recording, cut into migrations.
 #[derive(Debug, Default)]
@@ -29,7 +28,7 @@ impl Capture {
     /// The capture without a migration that did not come to its row.
     #[must_use]
     pub fn complete(&self) -> Self {
-        let migrations = self.migrations.iter().filter(|migration| migration.is_complete()).cloned().collect();
+        let migrations = self.migrations.iter().filter(|migration| migration.is_complete).cloned().collect();
         Self { tool: self.tool.clone(), migrations, after: Vec::new(), counts: self.counts }
     }
 }
@@ -40,15 +39,10 @@ pub struct Migration {
     /// As the tool's table has it; empty for one that did not come to its row.
     pub name: String,
     pub naming: Option<Naming>,
+    /// Whether it ran to its end.
+    pub is_complete: bool,
     pub work: Vec<Work>,
     pub transaction: TransactionKind,
-}
-
-impl Migration {
-    /// Whether its row entered the table of the tool.
-    pub fn is_complete(&self) -> bool {
-        self.naming.is_some()
-    }
 }
 
 /// The transactions that a migration ran in.
@@ -82,8 +76,6 @@ pub struct Work {
     pub times: usize,
     /// The length of a text that was too long to be kept; 0 for one that is whole.
     pub cut_from: u64,
-    /// All of them together.
-    pub took: Duration,
     pub copied: u64,
 }
 
@@ -99,8 +91,6 @@ pub enum TransactionId {
 /// What was seen and is part of no migration.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Texts that were sent.
-    pub sent: usize,
     /// Statements about the tool's own tables.
     pub bookkeeping: usize,
     /// Queries to the system catalogs, and settings of the client.
@@ -109,16 +99,16 @@ pub struct Counts {
     pub settings: usize,
     /// BEGIN, COMMIT, savepoints and so on.
     pub transactions: usize,
-    /// Statements that differ from another one of the same migration in values alone.
-    pub repeated: usize,
     /// Statements that the server refused although the migration went on.
     pub tolerated: usize,
     /// Statements that a rollback to a savepoint took back.
     pub undone: usize,
     /// Statements of transactions that were rolled back although the migration went on.
     pub attempts: usize,
-    /// Requests that the server did not run because one before them failed.
+    /// Requests that the server did not run because one before them failed, or had not answered at the end.
     pub skipped: usize,
+    /// Calls through the function call protocol, which carry no statement.
+    pub function_calls: usize,
 }
 
 /// Cuts a recording. `tables` are those that rows of migrations are looked for in.
@@ -149,14 +139,41 @@ fn tool(recording: &Recording, parsed: &[Vec<Statement>], tables: &Tables) -> Op
     counts.into_iter().max_by_key(|(_, count)| *count).map(|(tool, _)| tool)
 }
 
-/// A savepoint: its name, and the place in the recording from which on it counts.
-type Savepoint = (SmolStr, usize);
+/// The state that a rollback restores: its name, the place in the recording from which on it counts, and the settings there.
+///
+/// Source: PostgreSQL 18 documentation, SET: a rollback undoes the settings of its transaction, too.
+#[derive(Debug)]
+struct Savepoint {
+    name: SmolStr,
+    at: usize,
+    settings: Rc<SessionSettings>,
+}
 
 /// The state of a session in the recording.
 #[derive(Debug, Default)]
 struct SessionState {
     settings: Rc<SessionSettings>,
+    /// The settings at the beginning of the transaction that is open.
+    at_begin: Option<Rc<SessionSettings>>,
     savepoints: Vec<Savepoint>,
+    /// The place of the first error of the transaction that is open, which makes its COMMIT a rollback.
+    failed: Option<usize>,
+}
+
+impl SessionState {
+    /// The index of the last savepoint with a name.
+    fn savepoint(&self, name: &str) -> Option<usize> {
+        self.savepoints.iter().rposition(|known| known.name == name)
+    }
+
+    /// Ends the transaction that is open.
+    fn end(&mut self, is_committed: bool) {
+        self.savepoints.clear();
+        self.failed = None;
+        if let Some(settings) = self.at_begin.take().filter(|_| !is_committed) {
+            self.settings = settings;
+        }
+    }
 }
 
 struct Cutter<'a> {
@@ -179,7 +196,7 @@ impl<'a> Cutter<'a> {
     fn new(recording: &Recording, tables: &'a Tables) -> Self {
         let state = |session: &crate::recording::Session| {
             let settings = Rc::new(SessionSettings::at_start(&session.parameters));
-            (session.number, SessionState { settings, savepoints: Vec::new() })
+            (session.number, SessionState { settings, ..SessionState::default() })
         };
         Self {
             tables,
@@ -189,7 +206,7 @@ impl<'a> Cutter<'a> {
             migrations: Vec::new(),
             rows: Vec::new(),
             rolled_back: BTreeSet::new(),
-            counts: Counts { sent: recording.statements.len(), ..Counts::default() },
+            counts: Counts { function_calls: recording.function_calls, ..Counts::default() },
         }
     }
 
@@ -204,7 +221,7 @@ impl<'a> Cutter<'a> {
         }
         if sent.cut_from > 0 {
             let transaction = sent.transaction.map(|number| TransactionId::Explicit(sent.session, number));
-            let seen = Seen { at, sent, text: "", error: sent.error(), transaction, is_only: true };
+            let seen = Seen { at, sent, text: "", error: sent.error(), transaction };
             return self.statement(seen, Role::Work);
         }
         let controls = statements.iter().any(|one| matches!(one.ast(), Some(Ast::Transaction(_))));
@@ -226,12 +243,15 @@ impl<'a> Cutter<'a> {
                 Some(ast) => role(ast, text, &sent.parameters, self.tables),
                 None => Role::Work,
             };
-            self.statement(Seen { at, sent, text, error, transaction, is_only: statements.len() == 1 }, role);
+            self.statement(Seen { at, sent, text, error, transaction }, role);
         }
     }
 
     fn statement(&mut self, seen: Seen<'_>, role: Role) {
         let state = self.sessions.entry(seen.sent.session).or_default();
+        if seen.error.is_some() && matches!(seen.transaction, Some(TransactionId::Explicit(..))) {
+            state.failed.get_or_insert(seen.at);
+        }
         match role {
             Role::Rows(rows) if seen.error.is_none() => {
                 self.counts.bookkeeping += 1;
@@ -264,7 +284,6 @@ impl<'a> Cutter<'a> {
                     settings: Rc::clone(&state.settings),
                     times: 1,
                     cut_from: seen.sent.cut_from,
-                    took: if seen.is_only { seen.sent.took } else { Duration::ZERO },
                     copied: seen.sent.copied,
                 };
                 self.pending.push(self.work.len());
@@ -276,30 +295,38 @@ impl<'a> Cutter<'a> {
     fn control(&mut self, control: &Transaction, seen: &Seen<'_>) {
         let Some(state) = self.sessions.get_mut(&seen.sent.session) else { return };
         match control {
-            Transaction::Savepoint(name) => state.savepoints.push((name.text.clone(), seen.at)),
+            Transaction::Savepoint(name) => {
+                let settings = Rc::clone(&state.settings);
+                state.savepoints.push(Savepoint { name: name.text.clone(), at: seen.at, settings });
+            }
             Transaction::Release(name) => {
-                if let Some(at) = state.savepoints.iter().rposition(|(known, _)| *known == name.text) {
+                if let Some(at) = state.savepoint(&name.text) {
                     state.savepoints.truncate(at);
                 }
             }
             Transaction::RollbackTo(name) => {
-                let Some(at) = state.savepoints.iter().rposition(|(known, _)| *known == name.text) else { return };
+                let Some(at) = state.savepoint(&name.text) else { return };
                 state.savepoints.truncate(at + 1);
-                let since = state.savepoints[at].1;
+                let since = state.savepoints[at].at;
+                state.settings = Rc::clone(&state.savepoints[at].settings);
+                state.failed = state.failed.filter(|failed| *failed < since);
                 let own = self.work.iter_mut().filter(|(at, work)| *at > since && work.session == seen.sent.session);
                 own.for_each(|(_, work)| work.is_undone = true);
             }
             Transaction::Begin => {
-                state.savepoints.clear();
+                state.end(true);
+                state.at_begin = Some(Rc::clone(&state.settings));
                 self.rolled_back.extend(seen.transaction);
             }
             Transaction::Commit { .. } => {
-                state.savepoints.clear();
-                if let Some(id) = seen.transaction.filter(|_| seen.error.is_none()) {
+                // An error makes COMMIT a rollback, and it can be that of COMMIT itself.
+                let is_committed = state.failed.is_none();
+                state.end(is_committed);
+                if let Some(id) = seen.transaction.filter(|_| is_committed) {
                     self.rolled_back.remove(&id);
                 }
             }
-            Transaction::Rollback { .. } => state.savepoints.clear(),
+            Transaction::Rollback { .. } => state.end(false),
             Transaction::Prepare | Transaction::CommitPrepared | Transaction::RollbackPrepared => {}
         }
     }
@@ -316,7 +343,7 @@ impl<'a> Cutter<'a> {
             tools::Row::Before => {
                 match self.migrations.last_mut() {
                     Some((_, last)) => last.extend(pending),
-                    // What ran before the first migration is the tool's own preparation.
+                    // What ran before the first migration is part of it.
                     None => self.pending = pending,
                 }
                 self.migration(row)
@@ -338,80 +365,70 @@ impl<'a> Cutter<'a> {
         for (_, work) in &mut self.work {
             work.is_rolled_back = work.transaction.is_some_and(|id| self.rolled_back.contains(&id));
         }
+        let (mut unfinished, mut after) = (Vec::new(), Vec::new());
         let pending = std::mem::take(&mut self.pending);
         let is_open = self.migrations.last().is_some_and(|(row, _)| row.order == tools::Row::Before);
-        let has_failed = |indexes: &[usize]| {
-            let mut pending = indexes.iter().map(|at| &self.work[*at].1);
-            pending.any(|work| work.error.is_some() && (!work.is_undone || work.is_rolled_back))
-        };
-        let mut after = Vec::new();
-        let mut unfinished = Vec::new();
         if is_open {
             self.migrations.last_mut().expect("it is open").1.extend(pending);
-        } else if has_failed(&pending) || self.migrations.is_empty() {
+        } else if pending.iter().any(|at| self.has_failed(*at)) || self.migrations.is_empty() {
             unfinished = pending;
         } else {
             after = pending;
         }
-        let mut owners: HashMap<TransactionId, Vec<usize>> = HashMap::new();
-        let owned = |(migration, (_, indexes)): (usize, &(Row, Vec<usize>))| -> Vec<(TransactionId, usize)> {
-            indexes.iter().filter_map(|at| Some((self.work[*at].1.transaction?, migration))).collect()
-        };
-        let by_work: Vec<_> = self.migrations.iter().enumerate().flat_map(owned).collect();
-        for (id, migration) in by_work.into_iter().chain(self.rows.iter().copied()) {
-            let own = owners.entry(id).or_default();
-            if !own.contains(&migration) {
-                own.push(migration);
-            }
-        }
+        let owners = self.owners();
         let mut migrations = Vec::new();
-        for (row, indexes) in std::mem::take(&mut self.migrations) {
-            let work: Vec<Work> = indexes.iter().map(|at| self.work[*at].1.clone()).collect();
-            // A transaction that was rolled back without the row is an attempt of the tool.
-            let own = self.rows.iter().filter(|(_, migration)| *migration == migrations.len()).map(|(id, _)| *id);
-            let own: Vec<TransactionId> = own.collect();
-            let is_attempt = |work: &Work| work.is_rolled_back && work.transaction.is_some_and(|id| !own.contains(&id));
-            let (attempts, work): (Vec<Work>, Vec<Work>) = work.into_iter().partition(is_attempt);
-            self.counts.attempts += attempts.len();
+        let last = self.migrations.len().saturating_sub(1);
+        for (number, (row, indexes)) in std::mem::take(&mut self.migrations).into_iter().enumerate() {
+            // Where the row comes first, nothing but an error at the very end tells that the migration failed.
+            let is_complete = !(is_open && number == last && indexes.last().is_some_and(|at| self.has_failed(*at)));
+            let mut work: Vec<Work> = indexes.iter().map(|at| self.work[*at].1.clone()).collect();
+            if is_complete {
+                self.set_ineffective_apart(number, &mut work);
+            }
             let transaction = kind(&work, |id| owners.get(&id).is_some_and(|own| own.len() > 1));
-            self.counts.tolerated += work.iter().filter(|work| work.error.is_some()).count();
-            self.counts.undone += work.iter().filter(|work| work.is_undone && work.error.is_none()).count();
-            let work = self.fold(work);
-            migrations.push(Migration { name: row.name, naming: Some(row.naming), work, transaction });
+            let work = fold(work);
+            migrations.push(Migration { name: row.name, naming: Some(row.naming), is_complete, work, transaction });
         }
         if !unfinished.is_empty() {
             let work: Vec<Work> = unfinished.iter().map(|at| self.work[*at].1.clone()).collect();
             let transaction = kind(&work, |_| false);
-            let work = self.fold(work);
-            migrations.push(Migration { name: String::new(), naming: None, work, transaction });
+            let work = fold(work);
+            migrations.push(Migration { work, transaction, ..Migration::default() });
         }
         let after: Vec<Work> = after.iter().map(|at| self.work[*at].1.clone()).collect();
         Capture { tool, migrations, after, counts: self.counts }
     }
 
-    /// Folds statements of one shape into the first of them.
-    fn fold(&mut self, work: Vec<Work>) -> Vec<Work> {
-        let mut folded: Vec<Work> = Vec::new();
-        let mut known: HashMap<String, usize> = HashMap::new();
-        for one in work {
-            if one.error.is_some() || !is_about_rows(&one.sql) {
-                folded.push(one);
-                continue;
-            }
-            match known.entry(shape(&one.sql)) {
-                Entry::Occupied(first) => {
-                    let first = &mut folded[*first.get()];
-                    first.times += 1;
-                    first.took += one.took;
-                    self.counts.repeated += 1;
-                }
-                Entry::Vacant(entry) => {
-                    entry.insert(folded.len());
-                    folded.push(one);
-                }
+    /// Whether a statement failed and nothing shows that the migration went on in spite of it.
+    fn has_failed(&self, at: usize) -> bool {
+        let work = &self.work[at].1;
+        work.error.is_some() && (!work.is_undone || work.is_rolled_back)
+    }
+
+    /// The migrations whose statements or rows each transaction held, by their index.
+    fn owners(&self) -> HashMap<TransactionId, BTreeSet<usize>> {
+        let mut owners: HashMap<TransactionId, BTreeSet<usize>> = HashMap::new();
+        for (migration, (_, indexes)) in self.migrations.iter().enumerate() {
+            for id in indexes.iter().filter_map(|at| self.work[*at].1.transaction) {
+                owners.entry(id).or_default().insert(migration);
             }
         }
-        folded
+        for (id, migration) in &self.rows {
+            owners.entry(*id).or_default().insert(*migration);
+        }
+        owners
+    }
+
+    /// Removes attempts from the work of a migration that ran to its end, and counts what else had no effect. An attempt
+    /// is a transaction that was rolled back without the row.
+    fn set_ineffective_apart(&mut self, migration: usize, work: &mut Vec<Work>) {
+        let holds_row = |id: TransactionId| self.rows.contains(&(id, migration));
+        let is_attempt = |work: &Work| work.is_rolled_back && work.transaction.is_some_and(|id| !holds_row(id));
+        let all = work.len();
+        work.retain(|work| !is_attempt(work));
+        self.counts.attempts += all - work.len();
+        self.counts.tolerated += work.iter().filter(|work| work.error.is_some()).count();
+        self.counts.undone += work.iter().filter(|work| work.is_undone && work.error.is_none()).count();
     }
 }
 
@@ -422,8 +439,6 @@ struct Seen<'a> {
     text: &'a str,
     error: Option<&'a Refused>,
     transaction: Option<TransactionId>,
-    /// Whether it was sent alone, so that the time is its own.
-    is_only: bool,
 }
 
 fn kind(work: &[Work], is_shared: impl Fn(TransactionId) -> bool) -> TransactionKind {
@@ -434,8 +449,32 @@ fn kind(work: &[Work], is_shared: impl Fn(TransactionId) -> bool) -> Transaction
     if is_shared(first) { TransactionKind::Shared } else { TransactionKind::One }
 }
 
+/// Folds statements of one shape into the first of them, as far as they can be judged as one: under the same settings,
+/// with the same end, and with nothing between them that could take a lock or change the schema.
+fn fold(work: Vec<Work>) -> Vec<Work> {
+    let mut folded: Vec<Work> = Vec::new();
+    let mut known: HashMap<(String, bool, bool), usize> = HashMap::new();
+    for one in work {
+        let is_same_setting = folded.last().is_none_or(|last| last.settings == one.settings);
+        if one.error.is_some() || !is_about_rows(&one.sql) || !is_same_setting {
+            known.clear();
+        }
+        match known.entry((shape(&one.sql), one.is_undone, one.is_rolled_back)) {
+            Entry::Occupied(first) => folded[*first.get()].times += 1,
+            Entry::Vacant(entry) => {
+                entry.insert(folded.len());
+                folded.push(one);
+            }
+        }
+    }
+    folded
+}
+
 /// Whether a statement reads or changes rows, as the body of a loop does.
 fn is_about_rows(sql: &str) -> bool {
     let first = sql.trim_start().split(|one: char| !one.is_ascii_alphabetic()).next().unwrap_or_default();
     ["select", "insert", "update", "delete", "merge", "with"].iter().any(|word| first.eq_ignore_ascii_case(word))
 }
+
+#[cfg(test)]
+mod tests;

@@ -24,5 +24,5 @@ pub use recording::{Outcome, Parameter, Recorded, Recording, Refused, Session};
 pub use run::{Captured, Request, run};
 pub use save::{Files, files, loops};
 pub use settings::SessionSettings;
-pub use source::{Source, Sources};
+pub use source::{MAX_FILES, Source, Sources};
 pub use tools::{MigrationTable, Naming, Row, Tables};

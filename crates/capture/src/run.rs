@@ -2,7 +2,7 @@
 
 use crate::command::{self, Place};
 use crate::proxy::{Proxy, Shared, Target};
-use crate::recording::{Outcome, Recording};
+use crate::recording::Recording;
 use crate::session::Log;
 use pgvet_trace::provider::{CloneProvider, ServerInfo};
 use pgvet_trace::{Address, Error, block_on, unless_interrupted};
@@ -94,11 +94,4 @@ async fn wait_for_the_last(shared: &Rc<Shared>) -> usize {
         tokio::time::sleep(INTERVAL).await;
     }
     shared.open.get()
-}
-
-impl Captured {
-    /// How many statements had no answer when the command ended.
-    pub fn unanswered(&self) -> usize {
-        self.recording.statements.iter().filter(|statement| statement.outcome == Outcome::Unanswered).count()
-    }
 }

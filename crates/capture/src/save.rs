@@ -18,8 +18,6 @@ pub struct Files {
     pub files: Vec<(String, String)>,
     /// Names of migrations whose source is not in the project.
     pub without_source: Vec<String>,
-    /// Whether the last migration did not come to its row.
-    pub has_unfinished: bool,
 }
 
 /// Writes the files of a capture. `root` is the folder of the project as the folder of the files sees it.
@@ -28,12 +26,13 @@ pub fn files(capture: &Capture, sources: &Sources, root: PathBuf) -> Files {
     let mut names = Vec::new();
     let mut taken = BTreeSet::new();
     for migration in &capture.migrations {
-        let source =
-            if migration.is_complete() { sources.find(migration) } else { sources.unfinished(capture, migration) };
-        if source.is_none() && migration.is_complete() {
+        let source = match migration.naming {
+            Some(_) => sources.find(migration),
+            None => sources.unfinished(capture, migration),
+        };
+        if source.is_none() && migration.is_complete {
             found.without_source.push(migration.name.clone());
         }
-        found.has_unfinished |= !migration.is_complete();
         let name = file_name(migration, source.as_ref(), &mut taken);
         found.files.push((name.clone(), text(migration, source.as_ref())));
         names.push(name);

@@ -5,7 +5,8 @@ use crate::line::{Lines, SourceText};
 use crate::tools::Naming;
 use ignore::WalkBuilder;
 use pgvet_workspace::captured::{MANIFEST, digest};
-use std::collections::BTreeSet;
+use std::cell::OnceCell;
+use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -22,7 +23,7 @@ const PACKAGES: &[&str] = &["node_modules", "site-packages", "dist-packages", "v
 const MAX_BYTES: u64 = 4 << 20;
 
 /// Maximum number of files that are looked at.
-const MAX_FILES: usize = 100_000;
+pub const MAX_FILES: usize = 100_000;
 
 /// A file that a migration comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,6 +57,10 @@ impl Source {
 pub struct Sources {
     root: PathBuf,
     files: Vec<PathBuf>,
+    /// Whether the folder has more files than are looked at.
+    pub is_cut: bool,
+    /// Which file declares a revision or a class.
+    declared: OnceCell<HashMap<String, usize>>,
 }
 
 impl Sources {
@@ -73,8 +78,9 @@ impl Sources {
             EXTENSIONS.contains(&extension)
                 && fs::symlink_metadata(path).is_ok_and(|file| file.is_file() && file.len() <= MAX_BYTES)
         };
-        let files = walk.filter_map(Result::ok).map(ignore::DirEntry::into_path).filter(|path| is_source(path));
-        Self { root: root.to_owned(), files: files.take(MAX_FILES).collect() }
+        let mut files = walk.filter_map(Result::ok).map(ignore::DirEntry::into_path).filter(|path| is_source(path));
+        let found = files.by_ref().take(MAX_FILES).collect();
+        Self { root: root.to_owned(), files: found, is_cut: files.next().is_some(), declared: OnceCell::new() }
     }
 
     /// Finds the file of a migration. Where several fit, it is the one whose path is the shortest.
@@ -82,12 +88,18 @@ impl Sources {
         let name = migration.name.as_str();
         let found = match migration.naming? {
             Naming::Django => self.django(name),
-            Naming::Revision => self.with_text(|text| has_revision(text, name)),
-            Naming::File => self.named(|path| is_named(path, name)),
+            Naming::Revision => self.declaring(name),
+            Naming::File => {
+                self.named(|path| is_named(path, name)).or_else(|| self.named(|path| has_version(path, name)))
+            }
+            Naming::Script => {
+                let class = name.rsplit('.').next().unwrap_or(name);
+                self.named(|path| is_named(path, name)).or_else(|| self.named(|path| stem(path) == class))
+            }
             Naming::Version => self.named(|path| has_version(path, name)),
             Naming::Class => {
                 let class = name.rsplit('\\').next().unwrap_or(name);
-                self.named(|path| stem(path) == class).or_else(|| self.with_text(|text| has_class(text, class)))
+                self.named(|path| stem(path) == class).or_else(|| self.declaring(class))
             }
             Naming::None => None,
         }?;
@@ -112,12 +124,25 @@ impl Sources {
     }
 
     fn named(&self, fits: impl Fn(&Path) -> bool) -> Option<&Path> {
-        let found = self.files.iter().map(PathBuf::as_path).filter(|path| fits(path));
-        found.min_by_key(|path| (path.components().count(), path.as_os_str().len()))
+        self.files.iter().map(PathBuf::as_path).filter(|path| fits(path)).min_by_key(|path| rank(path))
     }
 
-    fn with_text(&self, fits: impl Fn(&str) -> bool) -> Option<&Path> {
-        self.named(|path| fs::read_to_string(path).is_ok_and(|text| fits(&text)))
+    /// The file that declares a revision or a class. All files are read once for all migrations.
+    fn declaring(&self, name: &str) -> Option<&Path> {
+        let declared = self.declared.get_or_init(|| {
+            let mut declared: HashMap<String, usize> = HashMap::new();
+            for (at, path) in self.files.iter().enumerate() {
+                let Ok(text) = fs::read_to_string(path) else { continue };
+                for name in revisions(&text).chain(classes(&text)) {
+                    let known = declared.entry(name.to_owned()).or_insert(at);
+                    if rank(path) < rank(&self.files[*known]) {
+                        *known = at;
+                    }
+                }
+            }
+            declared
+        });
+        declared.get(name).map(|at| self.files[*at].as_path())
     }
 
     /// `app.0001_initial`: the folder of migrations is that of the app, unless a setting names another.
@@ -138,11 +163,25 @@ fn stem(path: &Path) -> &str {
     path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default()
 }
 
+/// Orders files that fit equally well: the one whose path is the shortest is first.
+fn rank(path: &Path) -> (usize, usize) {
+    (path.components().count(), path.as_os_str().len())
+}
+
+/// The name that a tool gives a file: that of its folder if all files are called the same.
+fn own_name(path: &Path) -> &str {
+    let folder = || path.parent().and_then(Path::file_name).and_then(|folder| folder.to_str());
+    match stem(path) {
+        common @ ("up" | "migration") => folder().unwrap_or(common),
+        own => own,
+    }
+}
+
 /// The name of a file, with or without its extension; some tools keep the path.
 fn is_named(path: &Path, name: &str) -> bool {
     let name = name.rsplit('/').next().unwrap_or(name);
     let file = path.file_name().and_then(|file| file.to_str()).unwrap_or_default();
-    file == name || stem(path) == name || without_extension(name).is_some_and(|name| stem(path) == name)
+    file == name || own_name(path) == name || without_extension(name).is_some_and(|name| stem(path) == name)
 }
 
 /// A name that was noted with the extension of what it was compiled to.
@@ -151,43 +190,44 @@ fn without_extension(name: &str) -> Option<&str> {
     EXTENSIONS.contains(&extension).then_some(stem)
 }
 
-/// `20240102_note.rb` for `20240102`, `00005_note.go` for `5`, `2024-01-02-000000_note/up.sql` for `20240102000000`.
+/// `20240102_note.rb` for `20240102`, `00005_note.go` for `5`, `2024-01-02-000000_note/up.sql` for `20240102000000`,
+/// `V7__note.rs` and `U7__note.rs` for `7`.
 fn has_version(path: &Path, version: &str) -> bool {
-    let is_it = |name: &str| {
-        let digits: String =
-            name.split('_').next().unwrap_or_default().chars().filter(|one| *one != '-' && *one != 'V').collect();
-        let number = digits.trim_start_matches('0');
-        !number.is_empty()
-            && digits.chars().all(|one| one.is_ascii_digit())
-            && number == version.trim_start_matches('0')
-    };
-    let folder = || path.parent().and_then(Path::file_name).and_then(|folder| folder.to_str()).is_some_and(is_it);
-    is_it(stem(path)) || (matches!(stem(path), "up" | "migration") && folder())
+    let first = own_name(path).split('_').next().unwrap_or_default();
+    let digits: String = first.trim_start_matches(['V', 'U']).chars().filter(|one| *one != '-').collect();
+    !digits.is_empty()
+        && digits.chars().all(|one| one.is_ascii_digit())
+        && digits.trim_start_matches('0') == version.trim_start_matches('0')
 }
 
 /// `revision = "ab12"` and `revision: str = 'ab12'`.
-fn has_revision(text: &str, revision: &str) -> bool {
-    text.lines().any(|line| {
-        let Some((name, value)) = line.split_once('=') else { return false };
+fn revisions(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().filter_map(|line| {
+        let (name, value) = line.split_once('=')?;
         let name = name.split(':').next().unwrap_or_default().trim();
         let value = value.split('#').next().unwrap_or_default().trim();
-        name == "revision" && value.len() == revision.len() + 2 && value[1..].starts_with(revision)
+        let quoted = ['"', '\''].into_iter().find_map(|quote| value.strip_prefix(quote)?.strip_suffix(quote));
+        quoted.filter(|_| name == "revision")
     })
 }
 
 /// `class AddNote1700000000000` and `name = 'AddNote1700000000000'`.
-fn has_class(text: &str, class: &str) -> bool {
-    let is_whole = |at: usize| {
-        let is_part = |one: char| one.is_alphanumeric() || one == '_';
-        let before = text[..at].chars().next_back();
-        let after = text[at + class.len()..].chars().next();
-        !before.is_some_and(is_part) && !after.is_some_and(is_part)
-    };
-    let is_declared = |at: usize| {
-        let before = text[..at].trim_end_matches(['\'', '"', ' ', '=']);
-        before.ends_with("class") || before.ends_with("name")
-    };
-    text.match_indices(class).any(|(at, _)| is_whole(at) && is_declared(at))
+fn classes(text: &str) -> impl Iterator<Item = &str> {
+    let is_part = |one: char| one.is_alphanumeric() || one == '_';
+    let is_gap = |gap: &str| gap.chars().all(|one| matches!(one, '\'' | '"' | ' ' | '='));
+    let (mut rest, mut before) = (text, "");
+    std::iter::from_fn(move || {
+        loop {
+            let (gap, from_word) = rest.split_at(rest.find(is_part)?);
+            let end = from_word.find(|one| !is_part(one)).unwrap_or(from_word.len());
+            let (word, after) = from_word.split_at(end);
+            let is_declared = matches!(before, "class" | "name") && is_gap(gap);
+            (rest, before) = (after, word);
+            if is_declared {
+                return Some(word);
+            }
+        }
+    })
 }
 
 #[cfg(test)]
@@ -217,6 +257,12 @@ mod tests {
             ("db/migrate/20240102030405_note.rb", "", "20240102030405", Naming::Version),
             ("migrations/00005_note.go", "", "5", Naming::Version),
             ("migrations/2024-01-02-000000_note/up.sql", "", "20240102000000", Naming::Version),
+            ("migrations/20240102_note.go", "", "20240102", Naming::File),
+            ("prisma/migrations/20240102_note/migration.sql", "", "20240102_note", Naming::File),
+            ("src/main/java/db/migration/V2__Note.java", "", "db.migration.V2__Note", Naming::Script),
+            ("sql/V2__note.sql", "", "V2__note.sql", Naming::Script),
+            ("migrations/U7__note.rs", "", "7", Naming::Version),
+            ("migrations/00000000000000_setup/up.sql", "", "00000000000000", Naming::Version),
             ("src/Version20240102.php", "", r"DoctrineMigrations\Version20240102", Naming::Class),
             ("src/note.ts", "export class Note1700000000000 implements", "Note1700000000000", Naming::Class),
             ("src/note.js", "name = 'Note1700000000000'", "Note1700000000000", Naming::Class),

@@ -138,8 +138,9 @@ fn changed_row(name: &str, assignments: &[Assignment], parameters: &[Parameter],
 fn named(table: &MigrationTable, value: impl Fn(&SmolStr) -> Option<String>) -> Option<Row> {
     let parts: Option<Vec<String>> = table.columns.iter().map(value).collect();
     let name = parts?.join(".");
-    // goose notes that its table exists.
-    let is_migration = !name.is_empty() && (table.naming != Naming::Version || name != "0");
+    // goose and tern note that their table exists, Atlas an identifier of it, and golang-migrate that nothing has run.
+    let is_mark = table.naming == Naming::Version && (name == "0" || name.starts_with(['.', '-']));
+    let is_migration = !name.is_empty() && !is_mark;
     is_migration.then(|| Row { tool: table.tool.clone(), name, naming: table.naming, order: table.row })
 }
 

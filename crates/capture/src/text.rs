@@ -14,7 +14,9 @@ pub(crate) fn text(migration: &Migration, source: Option<&Source>) -> String {
         TransactionKind::Shared => Wrapping::Shared,
     };
     let origin = source.map(|source| (source.path.clone(), source.digest.clone()));
-    let mut text = Header { name: migration.name.clone(), source: origin, transaction }.to_text();
+    // A header without a name says that the migration did not run to its end.
+    let name = if migration.is_complete { migration.name.clone() } else { String::new() };
+    let mut text = Header { name, source: origin, transaction }.to_text();
     let mut writer = Writer { migration, open: None, settings: SessionSettings::default(), session: None };
     let mut lines = source.map(Source::lines);
     for work in &migration.work {
@@ -22,7 +24,7 @@ pub(crate) fn text(migration: &Migration, source: Option<&Source>) -> String {
         if let Some(source) = source {
             text += &place_comment(&source.path, lines.as_mut().and_then(|lines| lines.of(&work.sql)));
         }
-        text += &statement(work, migration.is_complete());
+        text += &statement(work, migration.is_complete);
     }
     writer.close(&mut text);
     text
@@ -67,7 +69,7 @@ impl Writer<'_> {
     fn close(&mut self, text: &mut String) {
         let Some((_, is_rolled_back)) = self.open.take() else { return };
         if self.migration.transaction == TransactionKind::Mixed {
-            *text += if is_rolled_back && self.migration.is_complete() { "ROLLBACK;\n" } else { "COMMIT;\n" };
+            *text += if is_rolled_back && self.migration.is_complete { "ROLLBACK;\n" } else { "COMMIT;\n" };
         }
     }
 }

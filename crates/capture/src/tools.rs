@@ -1,7 +1,7 @@
 //! The tables in which migration tools note what has run.
-//!
-//! Source: where nothing else is said, the source of the tool in the version that fixtures/capture or fixtures/tools names.
 
+use pgvet_syntax::ast::Ast;
+use pgvet_syntax::statement::{Statement, parse};
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
@@ -28,8 +28,11 @@ pub enum Naming {
     Django,
     /// A revision: the file that holds `revision = "..."`.
     Revision,
-    /// The name of the file, with or without its extension.
+    /// The name of the file, with or without its extension, that of the folder of a `migration.sql`, or the number that
+    /// it begins with.
     File,
+    /// The name of the file, or of a Java class with its package.
+    Script,
     /// The number or text that the name of the file begins with.
     Version,
     /// The name of a class in the file, possibly after a namespace.
@@ -51,53 +54,68 @@ pub enum Row {
 type Entry = (&'static str, &'static str, &'static [&'static str], &'static [&'static str], Naming, Row);
 
 const TABLES: &[Entry] = &[
-    // Django 5.2, `django/db/migrations/recorder.py`.
+    // Run: `fixtures/capture` has what these versions sent.
+    // Django 5.2.19, `django/db/migrations/recorder.py`.
     ("django", "django_migrations", &["app", "name"], &[], Naming::Django, Row::After),
-    // Alembic 1.16, `alembic/runtime/migration.py`: one row for each head, changed by UPDATE.
+    // Alembic 1.20.1, `alembic/runtime/migration.py`: one row for each head, changed by UPDATE.
     ("alembic", "alembic_version", &["version_num"], &[], Naming::Revision, Row::After),
-    // knex 3.1, `lib/migrations/migrate/Migrator.js`.
+    // knex 3.3.0, `lib/migrations/migrate/Migrator.js`.
     ("knex", "knex_migrations", &["name"], &["batch"], Naming::File, Row::After),
-    // TypeORM 0.3, `src/migration/MigrationExecutor.ts`.
+    // TypeORM 1.1.1, `migration/MigrationExecutor.js`.
     ("typeorm", "migrations", &["name"], &["timestamp"], Naming::Class, Row::After),
-    // Laravel 12, `DatabaseMigrationRepository::log`.
-    ("laravel", "migrations", &["migration"], &["batch"], Naming::File, Row::After),
-    // sequelize-cli 6.6, umzug `SequelizeStorage`.
+    // sequelize-cli 6.6.5, umzug `SequelizeStorage`.
     ("sequelize", "SequelizeMeta", &["name"], &[], Naming::File, Row::After),
-    // EF Core 9, `HistoryRepository`.
-    ("ef-core", "__EFMigrationsHistory", &["MigrationId"], &[], Naming::File, Row::After),
-    ("flyway", "flyway_schema_history", &["script"], &[], Naming::File, Row::After),
-    ("liquibase", "databasechangelog", &["filename", "id"], &[], Naming::None, Row::After),
-    ("goose", "goose_db_version", &["version_id"], &[], Naming::Version, Row::After),
-    ("sql-migrate", "gorp_migrations", &["id"], &[], Naming::File, Row::After),
-    // refinery 0.10, `refinery-core/src/traits/mod.rs`.
-    ("refinery", "refinery_schema_history", &["version"], &["checksum"], Naming::Version, Row::After),
-    ("diesel", "__diesel_schema_migrations", &["version"], &[], Naming::Version, Row::After),
-    ("sqlx", "_sqlx_migrations", &["version"], &[], Naming::Version, Row::After),
-    ("sea-orm", "seaql_migrations", &["version"], &[], Naming::File, Row::After),
-    // MikroORM 6, `MigrationStorage`.
-    ("mikro-orm", "mikro_orm_migrations", &["name"], &[], Naming::File, Row::After),
-    ("drizzle", "__drizzle_migrations", &["hash"], &[], Naming::None, Row::After),
-    // Prisma, `schema-engine`: the row is inserted when the migration starts and updated when it ends.
-    ("prisma", "_prisma_migrations", &["migration_name"], &[], Naming::File, Row::Before),
-    // bun 1.2, `migrate/migrator.go`: marked as applied before it runs, unless told otherwise.
-    ("bun", "bun_migrations", &["name"], &["group_id"], Naming::Version, Row::Before),
-    // Atlas, `sql/migrate/migrate.go`: the revision is written before, during and after.
-    ("atlas", "atlas_schema_revisions", &["version"], &[], Naming::Version, Row::Before),
-    ("tern", "schema_version", &["version"], &[], Naming::Version, Row::After),
-    // golang-migrate writes the row twice: dirty before, clean after.
-    ("golang-migrate", "schema_migrations", &["version"], &["dirty"], Naming::Version, Row::After),
-    // ecto_sql 3.12, `Ecto.Migration.SchemaMigration`.
-    ("ecto", "schema_migrations", &["version"], &["inserted_at"], Naming::Version, Row::After),
-    // Rails 8.0, `ActiveRecord::SchemaMigration`; also dbmate.
-    ("rails", "schema_migrations", &["version"], &[], Naming::Version, Row::After),
-    // Doctrine Migrations 3.9, `TableMetadataStorage`.
-    ("doctrine", "doctrine_migration_versions", &["version"], &[], Naming::Class, Row::After),
-    ("phinx", "phinxlog", &["version"], &["migration_name"], Naming::Version, Row::After),
-    // yoyo 9.0, `yoyo/backends/base.py`, `mark_one`.
+    // yoyo 9.0.0, `yoyo/backends/base.py`, `mark_one`.
     ("yoyo", "_yoyo_migration", &["migration_id"], &[], Naming::File, Row::After),
+    // goose 3, `internal/dialects/postgres.go`.
+    ("goose", "goose_db_version", &["version_id"], &[], Naming::Version, Row::After),
+    // bun 1.3.0, `migrate/migrator.go`, `Migrate`: before, unless the program asks for `WithMarkAppliedOnSuccess`.
+    ("bun", "bun_migrations", &["name"], &["group_id"], Naming::Version, Row::Before),
+    //
+    // Not run: read in the source of the tool.
+    // Laravel 12, `Illuminate/Database/Migrations/DatabaseMigrationRepository.php`, `log`.
+    ("laravel", "migrations", &["migration"], &["batch"], Naming::File, Row::After),
+    // EF Core 9, `Migrations/HistoryRepository.cs`, `GetInsertScript`.
+    ("ef-core", "__EFMigrationsHistory", &["MigrationId"], &[], Naming::File, Row::After),
+    // Flyway 13.12.0, `schemahistory/JdbcTableSchemaHistory.java` and `api/migration/JavaMigration.java`.
+    ("flyway", "flyway_schema_history", &["script"], &[], Naming::Script, Row::After),
+    // Liquibase 4.29.2, `sqlgenerator/core/MarkChangeSetRanGenerator.java`. Only all three columns are unique.
+    ("liquibase", "databasechangelog", &["filename", "id", "author"], &[], Naming::None, Row::After),
+    // sql-migrate 1.8.1, `migrate.go`, `MigrationRecord`.
+    ("sql-migrate", "gorp_migrations", &["id"], &[], Naming::File, Row::After),
+    // refinery 0.10.0, `refinery-core/src/traits/mod.rs`, `insert_migration_query`.
+    ("refinery", "refinery_schema_history", &["version"], &["checksum"], Naming::Version, Row::After),
+    // diesel_migrations 2.3.2, `src/migration_harness.rs`, `run_migration`.
+    ("diesel", "__diesel_schema_migrations", &["version"], &[], Naming::Version, Row::After),
+    // sqlx 0.9.0, `sqlx-postgres/src/migrate.rs`, `execute_migration`.
+    ("sqlx", "_sqlx_migrations", &["version"], &[], Naming::Version, Row::After),
+    // SeaORM 1, `sea-orm-migration/src/migrator.rs`, `exec_up`: the name is that of the file.
+    ("sea-orm", "seaql_migrations", &["version"], &[], Naming::File, Row::After),
+    // MikroORM 6.6.16, `packages/migrations/src/MigrationStorage.ts`, `logMigration`.
+    ("mikro-orm", "mikro_orm_migrations", &["name"], &[], Naming::File, Row::After),
+    // drizzle-orm 0.45.4, `pg-core/dialect.js`, `migrate`.
+    ("drizzle", "__drizzle_migrations", &["hash"], &[], Naming::None, Row::After),
+    // node-pg-migrate 9.0.0, `migration.ts`, `_getMarkAsRun`.
     ("node-pg-migrate", "pgmigrations", &["name"], &["run_on"], Naming::File, Row::After),
-    // gormigrate 2.1: the name of the table and column can be configured.
+    // tern 2.3.4, `migrate/migrate.go`, `MigrateTo`: one row, changed by UPDATE.
+    ("tern", "schema_version", &["version"], &[], Naming::Version, Row::After),
+    // ecto_sql 3, `lib/ecto/migration/schema_migration.ex`, `up`.
+    ("ecto", "schema_migrations", &["version"], &["inserted_at"], Naming::Version, Row::After),
+    // Doctrine Migrations 3, `src/Metadata/Storage/TableMetadataStorage.php`, `complete`.
+    ("doctrine", "doctrine_migration_versions", &["version"], &[], Naming::Class, Row::After),
+    // Phinx 0, `src/Phinx/Migration/Manager/Environment.php`, `executeMigration`.
+    ("phinx", "phinxlog", &["version"], &["migration_name"], Naming::Version, Row::After),
+    // gormigrate 2.1.7, `gormigrate.go`, `runMigration`: the name of the table and column can be configured.
     ("gormigrate", "migrations", &["id"], &[], Naming::None, Row::After),
+    // Prisma 6, `schema-engine/commands/src/commands/apply_migrations.rs`: an INSERT when the migration starts, and
+    // UPDATEs without its name when it ends or fails.
+    ("prisma", "_prisma_migrations", &["migration_name"], &[], Naming::File, Row::Before),
+    // Atlas 0.32.1, `sql/migrate/migrate.go`, `Execute`: before, after each statement, and at the end.
+    ("atlas", "atlas_schema_revisions", &["version"], &[], Naming::Version, Row::Before),
+    // golang-migrate 4.20.1, `migrate.go`, `runMigrations`: dirty before, clean after.
+    ("golang-migrate", "schema_migrations", &["version"], &["dirty"], Naming::Version, Row::Before),
+    // Rails 8.0, `active_record/schema_migration.rb`, `create_version`; dbmate writes the same row.
+    ("rails", "schema_migrations", &["version"], &[], Naming::Version, Row::After),
 ];
 
 /// Further tables of the tools, which name no migration.
@@ -152,9 +170,16 @@ impl Tables {
         BOOKKEEPING.contains(&table) || self.tables.iter().any(|known| known.table == table)
     }
 
-    /// Whether a statement may be about the table of a tool, so that its values name migrations.
-    pub fn is_mentioned(&self, sql: &str) -> bool {
+    /// Whether a text writes rows of the table of a tool, so that its values name migrations.
+    pub fn names_migrations(&self, sql: &str) -> bool {
+        let is_row = |ast: &Ast| match ast {
+            Ast::Insert(insert) => self.is_own(&insert.table.name.name.text),
+            Ast::Update(update) => self.is_own(&update.table.name.name.text),
+            _ => false,
+        };
+        // Most texts need no parser to tell.
         self.tables.iter().any(|known| sql.contains(known.table.as_str()))
+            && parse(sql).iter().filter_map(Statement::ast).any(is_row)
     }
 
     /// The tool of a row that is written to a table and gives these columns.
@@ -193,6 +218,20 @@ mod tests {
             ("users", &["name"], None),
         ] {
             assert_eq!(tool(table, columns).as_deref(), expected, "{table} {columns:?}");
+        }
+    }
+
+    #[test]
+    fn values_are_kept_of_rows_that_name_migrations() {
+        let tables = Tables::with(None);
+        assert!(tables.names_migrations("INSERT INTO public.schema_migrations (version) VALUES ($1)"));
+        assert!(tables.names_migrations("update schema_version set version=$1"));
+        for sql in [
+            "INSERT INTO data_migrations (token) VALUES ($1)",
+            "INSERT INTO jobs (kind, token) VALUES ('migrations', $1)",
+            "SELECT version FROM schema_migrations WHERE version = $1",
+        ] {
+            assert!(!tables.names_migrations(sql), "{sql}");
         }
     }
 

@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]
 
-use pgvet_capture::{Captured, Outcome, Request};
+use pgvet_capture::{Captured, Outcome, Request, SessionSettings, Tables, cut};
 use pgvet_trace::provider::{Scratch, ScratchOptions};
 use pgvet_trace::server::testing::binaries;
 use std::ffi::OsString;
@@ -60,6 +60,20 @@ fn client() {
                 let rows = client.simple_query(&sql).await.unwrap();
                 assert!(rows.len() > 1);
             }
+            "aborted" => {
+                let client = connect("").await;
+                client.batch_execute("CREATE TABLE knex_migrations (name text, batch int)").await.unwrap();
+                for sql in ["BEGIN", "SET lock_timeout = '5s'", "CREATE TABLE a (id int)"] {
+                    client.batch_execute(sql).await.unwrap();
+                }
+                client.batch_execute("ALTER TABLE a DROP COLUMN no").await.unwrap_err();
+                client.batch_execute("COMMIT").await.unwrap();
+                let asked = "SELECT current_setting('lock_timeout'), to_regclass('a') IS NULL";
+                let row = client.query_one(asked, &[]).await.unwrap();
+                assert_eq!((row.get(0), row.get(1)), ("0", true));
+                client.batch_execute("CREATE TABLE b (id int)").await.unwrap();
+                client.batch_execute("INSERT INTO knex_migrations (name, batch) VALUES ('1.js', 1)").await.unwrap();
+            }
             "open" => {
                 // Ends without a word to the server.
                 let client = connect("").await;
@@ -115,6 +129,15 @@ fn long_messages_pass_and_are_cut_in_the_record_alone() {
     let cut: Vec<u64> = captured.recording.statements.iter().map(|one| one.cut_from).filter(|cut| *cut > 0).collect();
     assert_eq!(cut.len(), 1);
     assert!(cut[0] > 20_000_000);
+}
+
+#[test]
+fn a_commit_after_an_error_leaves_nothing() {
+    let Some(captured) = capture("aborted") else { return };
+    let capture = cut(&captured.recording, &Tables::with(None));
+    let [work] = &*capture.migrations[0].work else { panic!("{:?}", capture.migrations) };
+    assert_eq!((work.sql.as_str(), &*work.settings), ("CREATE TABLE b (id int)", &SessionSettings::default()));
+    assert_eq!(capture.counts.attempts, 2);
 }
 
 #[test]

@@ -42,7 +42,8 @@ pub(crate) struct CaptureArgs {
     /// The table in which the tool notes what has run, if pgvet does not know it.
     #[arg(long, value_name = "TABLE", requires = "column", help_heading = RUN)]
     pub(crate) table: Option<String>,
-    /// The column of that table with the name of the migration, as the file has it.
+    /// The column of that table with the name of the migration, as the file has it, or the number that the file's name
+    /// begins with.
     #[arg(long, value_name = "COLUMN", requires = "table", value_delimiter = ',', help_heading = RUN)]
     pub(crate) column: Vec<String>,
     /// Keep the values of parameters, too; without this, their types and lengths are kept.

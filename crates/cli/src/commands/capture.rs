@@ -34,7 +34,7 @@ pub(crate) fn run(args: &CaptureArgs, out: &mut dyn Write) -> Result<ExitStatus,
     }
     let sources = Sources::of(&project);
     let all = files(&capture, &sources, project.clone());
-    note::about_sources(args, &all);
+    note::about_sources(args, &sources, &all);
     if let Some(folder) = &args.save {
         let kept = files(&capture.complete(), &sources, captured::root_from(folder, &project));
         captured::clear(folder).map_err(|problem| Failure::from(&problem))?;
@@ -65,7 +65,7 @@ fn execute(args: &CaptureArgs, tables: &Tables, project: &Path) -> Result<Captur
         command: &args.command,
         variables: &args.variables,
         password: PASSWORD,
-        keep_values: Box::new(move |sql| values || tables.is_mentioned(sql)),
+        keep_values: Box::new(move |sql| values || tables.names_migrations(sql)),
     };
     Ok(pgvet_capture::run(&mut provider, request)?)
 }

@@ -74,6 +74,19 @@ pub struct ServerInfo {
 }
 
 impl ServerInfo {
+    /// A server that nobody else uses, that reaches others, and that lacks the schema.
+    pub fn new(major: u8, version: String) -> Self {
+        Self {
+            major,
+            version,
+            notes: Vec::new(),
+            has_schema: false,
+            reaches_others: true,
+            is_shared: false,
+            announcements: Vec::new(),
+        }
+    }
+
     /// Asks a server who it is.
     pub(crate) async fn ask(connection: &Connection) -> Result<Self, Error> {
         let number: u32 = connection.value("SELECT pg_catalog.current_setting('server_version_num')").await?;
@@ -83,15 +96,7 @@ impl ServerInfo {
         if major < 13 {
             return Err(Error::new(format!("the server is PostgreSQL {version}, and pgvet trace needs 13 or newer")));
         }
-        Ok(Self {
-            major,
-            version,
-            notes: Vec::new(),
-            has_schema: false,
-            reaches_others: true,
-            is_shared: false,
-            announcements: Vec::new(),
-        })
+        Ok(Self::new(major, version))
     }
 
     /// Announces that migrations run on a shared server, as a user who can do more than change one database.

@@ -93,16 +93,8 @@ impl CloneProvider for Scratch {
                 [(server.has_own_network(), SHARED_NETWORK), (server.has_own_processes(), SHARED_PROCESSES)];
             let announcements = announcements.into_iter().filter(|(is_isolated, _)| !is_isolated);
             let announcements = announcements.map(|(_, text)| text.to_owned()).collect();
-            let major = server.major();
-            Ok(ServerInfo {
-                major,
-                version,
-                notes,
-                has_schema: false,
-                reaches_others: false,
-                is_shared: false,
-                announcements,
-            })
+            let info = ServerInfo::new(server.major(), version);
+            Ok(ServerInfo { notes, reaches_others: false, announcements, ..info })
         })
     }
 

@@ -4,7 +4,9 @@ use crate::args::CaptureArgs;
 use crate::error::Failure;
 use crate::inert;
 use crate::report::{excerpt, plural};
-use pgvet_capture::{Capture, Captured, Files, Refused, loops, shown};
+use pgvet_capture::{Capture, Captured, Files, MAX_FILES, Refused, Sources, loops, shown};
+use pgvet_syntax::ast::Ast;
+use pgvet_syntax::statement::parse;
 use std::path::Path;
 
 /// How many statements that were sent often are named.
@@ -62,18 +64,19 @@ fn connections(count: usize) -> String {
     if count == 1 { "1 connection was".to_owned() } else { format!("{count} connections were") }
 }
 
-/// `captured 7 migrations of django: 23 statements; not part of them: 40 about its own tables, ...`
+/// `captured 7 migrations of django with 23 statements; not part of them: 40 about the tool's own tables, ...`
 fn summary(capture: &Capture) -> String {
-    let complete = capture.migrations.iter().filter(|migration| migration.is_complete()).count();
+    let complete = capture.migrations.iter().filter(|migration| migration.is_complete).count();
     let work: usize = capture.migrations.iter().flat_map(|migration| &migration.work).map(|work| work.times).sum();
     let of = capture.tool.as_deref().map(|tool| format!(" of {tool}")).unwrap_or_default();
     let counts = &capture.counts;
     let apart = [
         (counts.bookkeeping, "about the tool's own tables"),
-        (counts.questions, "queries to the system catalogs and settings of the client"),
-        (counts.settings, "settings of sessions"),
-        (counts.transactions, "BEGIN, COMMIT and savepoints"),
-        (counts.skipped, "never run"),
+        (counts.questions, "about system catalogs and the client"),
+        (counts.settings, "for session settings"),
+        (counts.transactions, "for transactions and savepoints"),
+        (counts.skipped, "not run or not answered"),
+        (counts.function_calls, "through the function call protocol"),
     ];
     let apart: Vec<String> =
         apart.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
@@ -82,7 +85,7 @@ fn summary(capture: &Capture) -> String {
 }
 
 fn about_statements(args: &CaptureArgs, capture: &Capture) {
-    if let Some(last) = capture.migrations.last().filter(|last| !last.is_complete()) {
+    if let Some(last) = capture.migrations.last().filter(|last| !last.is_complete) {
         let (said, help) = match &capture.tool {
             Some(_) => (
                 format!("the last migration did not finish: {}", plural(last.work.len(), "statement")),
@@ -90,7 +93,7 @@ fn about_statements(args: &CaptureArgs, capture: &Capture) {
             ),
             None => (
                 format!(
-                    "no migration entered a table that pgvet knows, so {} are checked as one",
+                    "no migration entered a table that pgvet knows; checked as one migration: {}",
                     plural(last.work.len(), "statement")
                 ),
                 "name the table and column in which the tool notes what has run, as in `--table migrations --column name`",
@@ -101,34 +104,43 @@ fn about_statements(args: &CaptureArgs, capture: &Capture) {
     if !capture.after.is_empty() {
         let first = excerpt(&capture.after[0].sql);
         let count = plural(capture.after.len(), "statement");
-        note(
-            args,
-            &Failure::new(format!("{count} after the last migration belong to none and are not checked: {first}")),
-        );
+        note(args, &Failure::new(format!("not checked: {count} after the last migration, beginning with {first}")));
     }
     let too_long =
         capture.migrations.iter().flat_map(|migration| &migration.work).filter(|work| work.cut_from > 0).count();
     if too_long > 0 {
-        let said =
-            format!("{} longer than 16 MiB, which are not recorded and not checked", plural(too_long, "statement"));
+        let said = format!("not recorded and not checked: {} longer than 16 MiB", plural(too_long, "statement"));
         note(args, &Failure::new(said));
     }
     let counts = &capture.counts;
     if counts.tolerated + counts.undone + counts.attempts > 0 {
-        let refused = plural(counts.tolerated, "refused statement");
-        let undone = plural(counts.undone + counts.attempts, "statement");
-        let said = format!("{refused} and {undone} that the tool rolled back had no effect and are not checked");
+        let (refused, undone) = (counts.tolerated, counts.undone + counts.attempts);
+        let all = plural(refused + undone, "statement");
+        let said = format!("not checked: {all} without effect ({refused} refused by the server, {undone} rolled back)");
         note(args, &Failure::new(said));
     }
-    let loops = loops(capture);
-    for (name, times, sql) in loops.iter().filter(|(_, times, _)| *times >= LOOP).take(LOOPS_SHOWN) {
-        let name = inert::line(name);
+    about_loops(args, capture);
+}
+
+fn about_loops(args: &CaptureArgs, capture: &Capture) {
+    let loops: Vec<_> = loops(capture).into_iter().filter(|(_, times, _)| *times >= LOOP).collect();
+    for (name, times, sql) in loops.iter().take(LOOPS_SHOWN) {
+        let name = if name.is_empty() { "the last migration".to_owned() } else { inert::line(name).into_owned() };
         let said = format!("{name} sent the same statement {times} times with different values: {}", excerpt(sql));
         note(args, &Failure::new(said).help("it is checked once; one statement for all rows would be one round trip"));
     }
+    let others = loops.len().saturating_sub(LOOPS_SHOWN);
+    if others > 0 {
+        let count = plural(others, "other statement");
+        note(args, &Failure::new(format!("{count} sent at least {LOOP} times by one migration")));
+    }
 }
 
-pub(super) fn about_sources(args: &CaptureArgs, files: &Files) {
+pub(super) fn about_sources(args: &CaptureArgs, sources: &Sources, files: &Files) {
+    if sources.is_cut {
+        let said = format!("looked for migrations in the first {MAX_FILES} files of this folder alone");
+        note(args, &Failure::new(said).help("run pgvet in the folder of the project"));
+    }
     let [first, ..] = &*files.without_source else { return };
     let count = plural(files.without_source.len(), "migration");
     let said =
@@ -164,9 +176,9 @@ pub(super) fn nothing(args: &CaptureArgs, captured: &Captured) -> Failure {
 
 fn missing_extension(captured: &Captured) -> Option<&Refused> {
     let refused = captured.recording.statements.iter().filter_map(|statement| Some((statement, statement.error()?)));
-    let mut missing = refused.filter(|(statement, refused)| {
-        NO_EXTENSION.contains(&refused.code.as_str()) && statement.sql.to_ascii_lowercase().contains("extension")
-    });
+    let creates = |sql: &str| parse(sql).iter().any(|one| matches!(one.ast(), Some(Ast::CreateExtension(_))));
+    let mut missing =
+        refused.filter(|(statement, refused)| NO_EXTENSION.contains(&refused.code.as_str()) && creates(&statement.sql));
     missing.next().map(|(_, refused)| refused)
 }
 

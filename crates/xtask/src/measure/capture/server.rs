@@ -3,10 +3,9 @@
 use crate::measure::tools::log;
 use pgvet_capture::Place;
 use pgvet_trace::provider::{Answer, CloneProvider, ServerInfo, ThinClone};
-use pgvet_trace::server::{Binaries, Options, Server};
+use pgvet_trace::server::Server;
 use pgvet_trace::{Address, Error};
 use std::fs;
-use std::net::TcpListener;
 
 /// A server whose log can be read, with one database at a time.
 pub(super) struct Logged {
@@ -17,13 +16,7 @@ pub(super) struct Logged {
 
 impl Logged {
     pub(super) fn start(major: u8) -> Result<Self, String> {
-        let text = |error: Error| error.to_string();
-        let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-        let port = free.map_err(|error| error.to_string())?.port();
-        let mut settings = log::settings();
-        settings.push(("listen_addresses".to_owned(), "127.0.0.1".to_owned()));
-        let options = Options { port: Some(port), settings, ..Options::default() };
-        let server = Server::start_with(&Binaries::find(Some(major)).map_err(text)?, &options).map_err(text)?;
+        let (server, port) = log::start(major)?;
         Ok(Self { server, port, databases: 0 })
     }
 
@@ -82,17 +75,7 @@ impl CloneProvider for Logged {
 
     fn prepare(&mut self) -> Answer<'_, ServerInfo> {
         let (major, version) = (self.server.major(), self.server.version().to_owned());
-        Box::pin(async move {
-            Ok(ServerInfo {
-                major,
-                version,
-                notes: Vec::new(),
-                has_schema: false,
-                reaches_others: true,
-                is_shared: false,
-                announcements: Vec::new(),
-            })
-        })
+        Box::pin(async move { Ok(ServerInfo::new(major, version)) })
     }
 
     fn create(&mut self) -> Answer<'_, ThinClone> {

@@ -1,14 +1,28 @@
 //! The log of the server, in which every message of a tool stands and every table and index that is created.
 
 use super::observation::{Numbers, Protocol, Step};
+use pgvet_trace::server::{Binaries, Options, Server};
 use std::collections::BTreeMap;
+use std::net::TcpListener;
 
 /// Begins each record; no message holds it.
 pub(in crate::measure) const RECORD: char = '\u{1e}';
 pub(in crate::measure) const FIELD: char = '\u{1f}';
 
+/// Starts a server on a free port of this machine whose log can be read.
+pub(in crate::measure) fn start(major: u8) -> Result<(Server, u16), String> {
+    let text = |error: pgvet_trace::Error| error.to_string();
+    let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+    let port = free.map_err(|error| error.to_string())?.port();
+    let mut settings = settings();
+    settings.push(("listen_addresses".to_owned(), "127.0.0.1".to_owned()));
+    let options = Options { port: Some(port), settings, ..Options::default() };
+    let server = Server::start_with(&Binaries::find(Some(major)).map_err(text)?, &options).map_err(text)?;
+    Ok((server, port))
+}
+
 /// Settings with which the log can be read.
-pub(in crate::measure) fn settings() -> Vec<(String, String)> {
+fn settings() -> Vec<(String, String)> {
     let prefix = format!("{RECORD}%c{FIELD}%d{FIELD}%e{FIELD}");
     [
         ("log_statement", "all"),

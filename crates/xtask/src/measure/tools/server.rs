@@ -4,9 +4,8 @@ use super::declaration::Declaration;
 use super::log;
 use super::observation::{End, Observation};
 use super::project::{Address, Case, objects};
-use pgvet_trace::server::{Binaries, Options, Server};
+use pgvet_trace::server::Server;
 use std::fs::{self, File};
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -31,12 +30,7 @@ pub(super) struct Run {
 impl Observed {
     pub(super) fn start(major: u8) -> Result<Self, String> {
         let text = |error: pgvet_trace::Error| error.to_string();
-        let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-        let port = free.map_err(|error| error.to_string())?.port();
-        let mut settings = log::settings();
-        settings.push(("listen_addresses".to_owned(), "127.0.0.1".to_owned()));
-        let options = Options { port: Some(port), settings, ..Options::default() };
-        let server = Server::start_with(&Binaries::find(Some(major)).map_err(text)?, &options).map_err(text)?;
+        let (server, port) = log::start(major)?;
         server.query(TEMPLATE, log::TRIGGER).map_err(text)?;
         Ok(Self { server, port, databases: 0 })
     }
