@@ -22,6 +22,7 @@ const SAMPLES: [Sample; 2] = [
 ];
 
 #[test]
+#[expect(clippy::print_stderr, reason = "the log of a test says how much was compared")]
 fn the_schemas_of_the_model_are_those_of_servers() {
     let compare = || {
         for major in MAJORS.into_iter().filter(|major| binaries(*major).is_some()) {

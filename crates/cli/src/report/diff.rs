@@ -116,7 +116,7 @@ fn sentence(change: &Change) -> String {
         Action::Removed => format!("drops {kind} {name}"),
         Action::Changed => {
             let value = |value: &Option<String>, words: &str| match value {
-                Some(value) => markup::code(value).to_string(),
+                Some(value) => markup::code(value),
                 None => words.to_owned(),
             };
             let one = |property: &Property| {
