@@ -1,6 +1,5 @@
 //! The kinds of object that are compared.
 
-use crate::object::RelationKind;
 use serde::{Serialize, Serializer};
 
 /// A kind of object. Their order is that of a report.
@@ -70,17 +69,5 @@ impl Kind {
 impl Serialize for Kind {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.noun())
-    }
-}
-
-impl From<RelationKind> for Kind {
-    fn from(kind: RelationKind) -> Self {
-        match kind {
-            RelationKind::Table => Self::Table,
-            RelationKind::PartitionedTable => Self::PartitionedTable,
-            RelationKind::ForeignTable => Self::ForeignTable,
-            RelationKind::View => Self::View,
-            RelationKind::MaterializedView => Self::MaterializedView,
-        }
     }
 }

@@ -208,6 +208,18 @@ impl RelationKind {
     }
 }
 
+impl From<RelationKind> for Kind {
+    fn from(kind: RelationKind) -> Self {
+        match kind {
+            RelationKind::Table => Self::Table,
+            RelationKind::PartitionedTable => Self::PartitionedTable,
+            RelationKind::ForeignTable => Self::ForeignTable,
+            RelationKind::View => Self::View,
+            RelationKind::MaterializedView => Self::MaterializedView,
+        }
+    }
+}
+
 /// A column.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Column {
