@@ -97,6 +97,8 @@ fn what_cannot_be_read_is_said() {
     write(&folder, "migrations/3_broken.sql", "CREATE TABEL t (id int);\nCREATE TABLE u (id int);\n");
     refused(&["diff"], "migrations/3_broken.sql:1: syntax error at or near \"TABEL\"");
     assert!(folder.run(&["diff"]).contains("+ table public.u"), "everything else is compared");
+    refused(&["schema"], "-- incomplete: migrations/3_broken.sql:1: syntax error at or near \"TABEL\"");
+    refused(&["diff", "--in-schema", "public,shop"], "neither side has a schema `shop`");
 }
 
 /// A database with the schema of the migrations, and how to reach it.
@@ -145,6 +147,47 @@ fn a_live_database_is_compared_and_judged() {
         let new = drift(&["--baseline", "known.json"]);
         assert!(new.starts_with("exit 1") && new.contains("error: view public.active is missing"), "{new}");
         assert!(new.contains("1 difference of the baseline no longer found"), "{new}");
+    }
+}
+
+/// Objects that need others, or words that only some have.
+const RARE: &str = "CREATE SCHEMA app;
+CREATE DOMAIN code AS text;
+CREATE FUNCTION is_code(text) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT length($1) > 0';
+ALTER DOMAIN code SET DEFAULT 'a';
+ALTER DOMAIN code ADD CONSTRAINT filled CHECK (is_code(VALUE));
+CREATE TABLE t (a int, c code);
+CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
+CREATE FUNCTION app.f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
+CREATE CONSTRAINT TRIGGER late AFTER INSERT ON t DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION app.f();
+CREATE TRIGGER soon BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION f();
+";
+
+/// What only PostgreSQL 18 has.
+const PERIODS: &str = "CREATE TABLE p (a int4range, b daterange, PRIMARY KEY (a, b WITHOUT OVERLAPS));
+CREATE TABLE q (a int4range, b daterange, CONSTRAINT k FOREIGN KEY (a, PERIOD b) REFERENCES p (a, PERIOD b));
+";
+
+#[test]
+fn a_server_accepts_what_is_written_and_has_the_same_then() {
+    for (major, sql) in [(14, RARE.to_owned()), (18, format!("{RARE}{PERIODS}"))] {
+        let Some(server) = server(major) else { continue };
+        let folder = Folder::new(&[("m/1.sql", sql.as_bytes())]);
+        let written = database(&server, &folder, "written");
+        let run = written.replace("dbname=written", "dbname=run");
+        server.query("postgres", "CREATE DATABASE run").unwrap();
+        server.query("run", &sql).unwrap();
+        for sides in [["m", run.as_str()], ["m", &written], [&run, &written]] {
+            let equal = folder.run(&["diff", sides[0], sides[1]]);
+            assert!(equal.starts_with("exit 0") && !equal.contains("Not compared"), "PostgreSQL {major}: {equal}");
+        }
+        server.query("run", "DROP TRIGGER late ON t").unwrap();
+        let again = "CREATE CONSTRAINT TRIGGER late AFTER INSERT ON t FOR EACH ROW EXECUTE FUNCTION public.f()";
+        server.query("run", again).unwrap();
+        let differs = folder.run(&["diff", "m", &run]);
+        for words in ["deferrable: yes -> no", "initially deferred: yes -> no", "function: app.f -> public.f"] {
+            assert!(differs.contains(words), "PostgreSQL {major}: {differs}");
+        }
     }
 }
 

@@ -2,8 +2,9 @@
 
 use crate::alike::{Texts, Verdict};
 use crate::facets::{Identifier, Item, Value, items};
+use crate::kind::Kind;
 use crate::object::{Name, Schema, Source};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What differs between two schemas, in a stable order, and what could not be compared.
@@ -14,11 +15,10 @@ pub struct Comparison {
 }
 
 /// An object that one side lacks, or that differs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Change {
     pub action: Action,
-    /// `table`, `column`, `index` and so on.
-    pub kind: String,
+    pub kind: Kind,
     /// The object, or the relation that has it.
     #[serde(flatten)]
     pub object: Name,
@@ -34,7 +34,7 @@ pub struct Change {
 }
 
 /// How an object differs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
     Removed,
@@ -43,7 +43,7 @@ pub enum Action {
 }
 
 /// A property with both values; absent is nothing, such as no default.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Property {
     pub name: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -55,35 +55,31 @@ pub struct Property {
 /// A property that is not compared, because one side does not know it or both may mean the same.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct NotCompared {
-    pub kind: String,
+    pub kind: Kind,
     /// The full name of the object.
     pub object: String,
     pub property: String,
     pub why: String,
 }
 
-/// Compares two schemas. What only one side knows is not compared, and said.
+/// Compares two schemas. What only one side knows is not compared, and listed as such.
 pub fn compare(before: &Schema, after: &Schema) -> Comparison {
     let sides = Sides { sources: [before.source, after.source], before: items(before), after: items(after) };
-    let mut found = sides.added_and_removed();
-    let mut comparison = Comparison::default();
-    found.extend(sides.changed(&mut comparison.not_compared));
-    // An object of another kind is removed before it is added.
-    found.sort_by(|(one, first), (other, second)| (one, first.action).cmp(&(other, second.action)));
-    comparison.changes = found.into_iter().map(|(_, change)| change).collect();
-    for gap in before.gaps.iter().chain(&after.gaps).collect::<BTreeSet<&String>>() {
-        let nothing = String::new;
-        comparison.not_compared.push(NotCompared {
-            kind: "schema".to_owned(),
-            object: nothing(),
-            property: nothing(),
-            why: gap.clone(),
-        });
-    }
-    comparison.not_compared.sort();
-    comparison.not_compared.dedup();
-    comparison
+    let mut changes = BTreeMap::new();
+    let mut not_compared: BTreeSet<NotCompared> = BTreeSet::new();
+    sides.only_on_one_side(&mut changes, &mut not_compared);
+    sides.changed(&mut changes, &mut not_compared);
+    not_compared.extend(before.gaps.iter().chain(&after.gaps).map(|gap| NotCompared {
+        kind: Kind::Schema,
+        object: String::new(),
+        property: String::new(),
+        why: gap.clone(),
+    }));
+    Comparison { changes: changes.into_values().collect(), not_compared: not_compared.into_iter().collect() }
 }
+
+/// Why a relation is known only in part.
+const NOT_CREATED: &str = "no statement that was read creates it";
 
 struct Sides {
     sources: [Source; 2],
@@ -91,57 +87,50 @@ struct Sides {
     after: BTreeMap<Identifier, Item>,
 }
 
-/// The relation that an object is a part of.
-fn whole(identifier: &Identifier) -> Option<Identifier> {
-    identifier.part.as_ref().map(|_| Identifier { part: None, ..identifier.clone() })
-}
-
 impl Sides {
-    fn added_and_removed(&self) -> Vec<(Identifier, Change)> {
-        let mut found = Vec::new();
-        let sides = [(&self.before, &self.after, Action::Removed), (&self.after, &self.before, Action::Added)];
-        for (here, there, action) in sides {
-            for (identifier, item) in here {
-                if there.contains_key(identifier) {
+    fn only_on_one_side(&self, changes: &mut BTreeMap<Identifier, Change>, not_compared: &mut BTreeSet<NotCompared>) {
+        let [before, after] = self.sources;
+        let sides =
+            [(&self.before, &self.after, after, Action::Removed), (&self.after, &self.before, before, Action::Added)];
+        for (here, there, other, action) in sides {
+            for (identifier, item) in here.iter().filter(|(identifier, _)| !there.contains_key(identifier)) {
+                let Some(whole) = identifier.whole() else {
+                    // Files need not mention what they do not create; a database has all there is.
+                    if item.is_complete || other == Source::Database {
+                        changes.insert(identifier.clone(), change(identifier, item, action, Vec::new()));
+                    } else {
+                        not_compared.insert(skipped(identifier, item, "presence", NOT_CREATED.to_owned()));
+                    }
                     continue;
+                };
+                match there.get(&whole) {
+                    // A relation is added and removed with its parts.
+                    None => {}
+                    Some(other) if other.is_complete => {
+                        changes.insert(identifier.clone(), change(identifier, item, action, Vec::new()));
+                    }
+                    Some(other) => {
+                        not_compared.insert(parts_skipped(&whole, other));
+                    }
                 }
-                // A relation is added and removed with its parts.
-                let whole = whole(identifier);
-                if whole.as_ref().is_some_and(|whole| !there.contains_key(whole)) {
-                    continue;
-                }
-                // Of a relation that no statement creates, only some parts are known.
-                let is_partly_known = whole.and_then(|whole| there.get(&whole)).is_some_and(|other| !other.is_complete);
-                if is_partly_known {
-                    continue;
-                }
-                found.push((identifier.clone(), change(identifier, item, action, Vec::new())));
             }
         }
-        found
     }
 
-    fn changed(&self, not_compared: &mut Vec<NotCompared>) -> Vec<(Identifier, Change)> {
-        let mut found = Vec::new();
+    fn changed(&self, changes: &mut BTreeMap<Identifier, Change>, not_compared: &mut BTreeSet<NotCompared>) {
         for (identifier, before) in &self.before {
             let Some(after) = self.after.get(identifier) else { continue };
             if before.is_complete != after.is_complete {
                 if identifier.part.is_none() {
-                    not_compared.push(NotCompared {
-                        kind: before.kind.to_owned(),
-                        object: full_name(identifier),
-                        property: "its parts".to_owned(),
-                        why: "no statement that was read creates it".to_owned(),
-                    });
+                    not_compared.insert(parts_skipped(identifier, before));
                 }
                 continue;
             }
             let properties = self.properties(identifier, before, after, not_compared);
             if !properties.is_empty() {
-                found.push((identifier.clone(), change(identifier, after, Action::Changed, properties)));
+                changes.insert(identifier.clone(), change(identifier, after, Action::Changed, properties));
             }
         }
-        found
     }
 
     fn properties(
@@ -149,17 +138,14 @@ impl Sides {
         identifier: &Identifier,
         before: &Item,
         after: &Item,
-        not_compared: &mut Vec<NotCompared>,
+        not_compared: &mut BTreeSet<NotCompared>,
     ) -> Vec<Property> {
         let mut found = Vec::new();
-        let names: Vec<&'static str> =
-            before.properties.iter().chain(&after.properties).map(|(name, _)| *name).collect();
-        let mut seen: Vec<&'static str> = Vec::new();
+        let mut names: Vec<&'static str> = before.properties.iter().map(|(name, _)| *name).collect();
+        names.extend(
+            after.properties.iter().map(|(name, _)| *name).filter(|name| !names.contains(name)).collect::<Vec<_>>(),
+        );
         for name in names {
-            if seen.contains(&name) {
-                continue;
-            }
-            seen.push(name);
             let value = |item: &Item| {
                 let own = item.properties.iter().find(|(own, _)| *own == name);
                 own.map_or(Value::None, |(_, value)| value.clone())
@@ -172,20 +158,13 @@ impl Sides {
                     found.push(Property { name: name.to_owned(), before: shown(&ours), after: shown(&theirs) });
                 }
                 Ok(Verdict::Unsure) => {
-                    let text = |value: &Value| shown(value).unwrap_or_else(|| "nothing".to_owned());
-                    not_compared.push(NotCompared {
-                        kind: before.kind.to_owned(),
-                        object: full_name(identifier),
-                        property: name.to_owned(),
-                        why: format!("`{}` and `{}` may mean the same", text(&ours), text(&theirs)),
-                    });
+                    let text = |value: &Value| shown(value).unwrap_or_else(|| NOTHING.to_owned());
+                    let why = format!("`{}` and `{}` may mean the same", text(&ours), text(&theirs));
+                    not_compared.insert(skipped(identifier, before, name, why));
                 }
-                Err(why) => not_compared.push(NotCompared {
-                    kind: before.kind.to_owned(),
-                    object: full_name(identifier),
-                    property: name.to_owned(),
-                    why: format!("not known: {why}"),
-                }),
+                Err(why) => {
+                    not_compared.insert(skipped(identifier, before, name, format!("not known: {why}")));
+                }
             }
         }
         found
@@ -197,6 +176,11 @@ impl Sides {
             (Value::Unknown(why), _) | (_, Value::Unknown(why)) => Err(why.clone()),
             (Value::Code(form, before), Value::Code(_, after)) => {
                 Ok(Texts { form: *form, sources: self.sources, written: [before, after] }.compare())
+            }
+            (Value::Function(before), Value::Function(after))
+                if before.schema.is_empty() || after.schema.is_empty() =>
+            {
+                Ok(if before.name == after.name { Verdict::Same } else { Verdict::Different })
             }
             (before, after) => Ok(if before == after { Verdict::Same } else { Verdict::Different }),
         }
@@ -215,21 +199,28 @@ fn shown(value: &Value) -> Option<String> {
     match value {
         Value::None => None,
         Value::Text(text) | Value::Code(_, text) => Some(text.clone()),
+        Value::Function(name) => Some(name.to_string()),
         Value::Unknown(why) => Some(format!("({why})")),
     }
 }
 
-fn full_name(identifier: &Identifier) -> String {
-    match &identifier.part {
-        Some((_, part)) => format!("{}.{part}", identifier.name),
-        None => identifier.name.to_string(),
-    }
+fn full_name(object: &Name, part: Option<&str>) -> String {
+    part.map_or_else(|| object.to_string(), |part| format!("{object}.{part}"))
+}
+
+fn skipped(identifier: &Identifier, item: &Item, property: &str, why: String) -> NotCompared {
+    let part = identifier.part.as_ref().map(|(_, name)| name.as_str());
+    NotCompared { kind: item.kind, object: full_name(&identifier.name, part), property: property.to_owned(), why }
+}
+
+fn parts_skipped(relation: &Identifier, item: &Item) -> NotCompared {
+    skipped(relation, item, "columns and other parts", NOT_CREATED.to_owned())
 }
 
 fn change(identifier: &Identifier, item: &Item, action: Action, properties: Vec<Property>) -> Change {
     Change {
         action,
-        kind: item.kind.to_owned(),
+        kind: item.kind,
         object: identifier.name.clone(),
         part: identifier.part.as_ref().map(|(_, name)| name.clone()),
         definition: if action == Action::Changed { String::new() } else { item.summary.clone() },
@@ -240,9 +231,24 @@ fn change(identifier: &Identifier, item: &Item, action: Action, properties: Vec<
 impl Change {
     /// The full name of the object.
     pub fn name(&self) -> String {
-        match &self.part {
-            Some(part) => format!("{}.{part}", self.object),
-            None => self.object.to_string(),
-        }
+        full_name(&self.object, self.part.as_deref())
     }
 }
+
+/// Shown for an absent value.
+const NOTHING: &str = "nothing";
+
+impl Property {
+    /// The value before, in words.
+    pub fn before(&self) -> &str {
+        self.before.as_deref().unwrap_or(NOTHING)
+    }
+
+    /// The value after, in words.
+    pub fn after(&self) -> &str {
+        self.after.as_deref().unwrap_or(NOTHING)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,7 @@
 //! Objects as what is compared: an identity, and properties in words.
 
 use crate::alike::Form;
+use crate::kind::Kind;
 use crate::object::{
     Code, Column, Composite, Constraint, ConstraintKind, Domain, Function, Generation, Identity, Index, Key, Known,
     Name, Policy, Privilege, Publication, Relation, Schema, Sequence, Trigger,
@@ -11,12 +12,23 @@ use std::collections::BTreeMap;
 /// The identity of an object; their order is that of a report.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Identifier {
-    /// The place of its kind in a report.
-    pub(crate) rank: u8,
+    /// The kind of the object itself, or of the relation that has it; one for all kinds that share their names.
+    names: Kind,
     /// The object itself, or the relation that has it.
     pub(crate) name: Name,
     /// The kind and name within the relation: none for the relation itself.
-    pub(crate) part: Option<(u8, String)>,
+    pub(crate) part: Option<(Kind, String)>,
+}
+
+impl Identifier {
+    fn new(kind: Kind, name: &Name) -> Self {
+        Self { names: kind.of_names(), name: name.clone(), part: None }
+    }
+
+    /// The relation that an object is a part of.
+    pub(crate) fn whole(&self) -> Option<Self> {
+        self.part.as_ref().map(|_| Self { part: None, ..self.clone() })
+    }
 }
 
 /// A property of an object.
@@ -26,33 +38,37 @@ pub(crate) enum Value {
     None,
     Text(String),
     Code(Form, String),
+    /// One without a schema may be any of its name.
+    Function(Name),
     Unknown(String),
 }
+
+/// The properties of an object, with their names.
+pub(crate) type Properties = Vec<(&'static str, Value)>;
 
 /// An object with its properties.
 #[derive(Debug, Clone)]
 pub(crate) struct Item {
-    /// `table`, `column` and so on.
-    pub(crate) kind: &'static str,
-    /// What is said about it where it is added or removed.
+    pub(crate) kind: Kind,
+    /// Its definition, shown if it is added or removed.
     pub(crate) summary: String,
     /// Whether a statement that was read creates it.
     pub(crate) is_complete: bool,
-    pub(crate) properties: Vec<(&'static str, Value)>,
+    pub(crate) properties: Properties,
 }
 
 /// All objects of a schema.
 pub(crate) fn items(schema: &Schema) -> BTreeMap<Identifier, Item> {
     let mut items = Items { found: BTreeMap::new() };
     for own in &schema.schemas {
-        items.put(0, &alone(own), "schema", String::new(), Vec::new());
+        items.put(Kind::Schema, &alone(own), String::new(), Vec::new());
     }
     for own in &schema.extensions {
-        items.put(1, &alone(&own.name), "extension", String::new(), vec![("schema", text(&own.schema))]);
+        items.put(Kind::Extension, &alone(&own.name), String::new(), vec![("schema", text(&own.schema))]);
     }
     for own in &schema.enums {
         let labels = words::list(&own.labels);
-        items.put(2, &own.name, "enum", format!("({labels})"), vec![("labels", Value::Text(labels))]);
+        items.put(Kind::Enum, &own.name, format!("({labels})"), vec![("labels", Value::Text(labels))]);
     }
     schema.domains.iter().for_each(|own| items.domain(own));
     schema.composites.iter().for_each(|own| items.composite(own));
@@ -80,11 +96,7 @@ fn list(values: &[String]) -> Value {
 }
 
 fn code(form: Form, code: Option<&Code>) -> Value {
-    match code {
-        None => Value::None,
-        Some(Known::Value(text)) => Value::Code(form, text.clone()),
-        Some(Known::Unknown { not_known }) => Value::Unknown(not_known.clone()),
-    }
+    code.map_or(Value::None, |code| known(code, |text| Value::Code(form, text.clone())))
 }
 
 fn known<T>(value: &Known<T>, write: impl Fn(&T) -> Value) -> Value {
@@ -107,22 +119,14 @@ struct Items {
 }
 
 impl Items {
-    fn put(
-        &mut self,
-        rank: u8,
-        name: &Name,
-        kind: &'static str,
-        summary: String,
-        properties: Vec<(&'static str, Value)>,
-    ) {
-        let identifier = Identifier { rank, name: name.clone(), part: None };
-        self.found.insert(identifier, Item { kind, summary, is_complete: true, properties });
+    fn put(&mut self, kind: Kind, name: &Name, summary: String, properties: Properties) {
+        self.found.insert(Identifier::new(kind, name), Item { kind, summary, is_complete: true, properties });
     }
 
-    fn put_part(&mut self, of: &Relation, kind: (u8, &'static str), name: &str, part: (String, Properties)) {
-        let (rank, kind) = kind;
+    fn put_part(&mut self, of: &Relation, kind: Kind, name: &str, part: (String, Properties)) {
         let (summary, properties) = part;
-        let identifier = Identifier { rank: 6, name: of.name.clone(), part: Some((rank, name.to_owned())) };
+        let whole = Identifier::new(of.kind.into(), &of.name);
+        let identifier = Identifier { part: Some((kind, name.to_owned())), ..whole };
         let is_complete = of.created_by_migrations;
         self.found.insert(identifier, Item { kind, summary, is_complete, properties });
     }
@@ -142,22 +146,22 @@ impl Items {
             _ => Value::Unknown("the conditions of a domain with several".to_owned()),
         };
         let names: Vec<String> = domain.checks.iter().map(|check| check.name.clone()).collect();
-        let summary = words::join(&[domain.base.clone(), checks.collect::<Vec<String>>().join(", ")]);
+        let summary = words::join(&[words::shown(&domain.base).to_owned(), checks.collect::<Vec<String>>().join(", ")]);
         let properties = vec![
-            ("type", text(&domain.base)),
+            ("type", known(&domain.base, |base| text(base))),
             ("NOT NULL", flag(domain.not_null)),
             ("default", code(Form::Expression, domain.default.as_ref())),
             ("checks", list(&names)),
             ("condition", expressions),
             ("validated", flag(domain.checks.iter().all(|check| check.valid))),
         ];
-        self.put(3, &domain.name, "domain", summary, properties);
+        self.put(Kind::Domain, &domain.name, summary, properties);
     }
 
     fn composite(&mut self, composite: &Composite) {
         let columns: Vec<String> = composite.columns.iter().map(words::column).collect();
         let summary = format!("({})", columns.join(", "));
-        self.put(4, &composite.name, "composite type", summary, vec![("columns", list(&columns))]);
+        self.put(Kind::CompositeType, &composite.name, summary, vec![("columns", list(&columns))]);
     }
 
     fn sequence(&mut self, sequence: &Sequence) {
@@ -169,7 +173,7 @@ impl Items {
             ("owner column", owner.map_or(Value::None, Value::Text)),
             ("privileges", privileges(&sequence.privileges)),
         ];
-        self.put(5, &sequence.name, "sequence", String::new(), properties);
+        self.put(Kind::Sequence, &sequence.name, String::new(), properties);
     }
 
     fn relation(&mut self, relation: &Relation) {
@@ -195,49 +199,40 @@ impl Items {
         } else {
             properties.push(("column order", list(&names)));
         }
-        let identifier = Identifier { rank: 6, name: relation.name.clone(), part: None };
-        let item = Item {
-            kind: relation.kind.noun(),
-            summary: words::relation(relation),
-            is_complete: relation.created_by_migrations,
-            properties,
-        };
-        self.found.insert(identifier, item);
+        let kind = relation.kind.into();
+        let item =
+            Item { kind, summary: words::relation(relation), is_complete: relation.created_by_migrations, properties };
+        self.found.insert(Identifier::new(kind, &relation.name), item);
         if !relation.kind.is_view() {
             for column in &relation.columns {
                 let part = (words::column_details(column), column_properties(column));
-                self.put_part(relation, (0, "column"), &column.name, part);
+                self.put_part(relation, Kind::Column, &column.name, part);
             }
         }
         for own in &relation.constraints {
             let part = (words::constraint(own), constraint_properties(own));
-            self.put_part(relation, (1, "constraint"), &own.name, part);
+            self.put_part(relation, Kind::Constraint, &own.name, part);
         }
         for own in &relation.indexes {
-            self.put_part(relation, (2, "index"), &own.name, (words::index(own), index_properties(own)));
+            self.put_part(relation, Kind::Index, &own.name, (words::index(own), index_properties(own)));
         }
         for own in &relation.triggers {
-            self.put_part(relation, (3, "trigger"), &own.name, (words::trigger(own), trigger_properties(own)));
+            self.put_part(relation, Kind::Trigger, &own.name, (words::trigger(own), trigger_properties(own)));
         }
         for own in &relation.policies {
-            self.put_part(relation, (4, "policy"), &own.name, (words::policy(own), policy_properties(own)));
+            self.put_part(relation, Kind::Policy, &own.name, (words::policy(own), policy_properties(own)));
         }
         for own in &relation.rules {
             let properties = vec![("definition", code(Form::Query, Some(&own.definition)))];
-            self.put_part(relation, (5, "rule"), &own.name, (String::new(), properties));
+            self.put_part(relation, Kind::Rule, &own.name, (String::new(), properties));
         }
     }
 
     fn function(&mut self, function: &Function) {
-        let result = if function.returns.contains("???") {
-            Value::Unknown("a type that no statement creates".to_owned())
-        } else {
-            text(&function.returns)
-        };
         let properties = vec![
             ("kind", text(&function.kind)),
             ("parameters", known(&function.parameters, |text| Value::Code(Form::Parameters, text.clone()))),
-            ("result", result),
+            ("result", known(&function.returns, |returns| text(returns))),
             ("language", text(&function.language)),
             ("volatility", text(&function.volatility)),
             ("STRICT", flag(function.strict)),
@@ -251,11 +246,11 @@ impl Items {
             name: format!("{}({})", function.name.name, function.inputs.join(", ")),
         };
         let kind = match function.kind.as_str() {
-            "procedure" => "procedure",
-            "aggregate" => "aggregate",
-            _ => "function",
+            "procedure" => Kind::Procedure,
+            "aggregate" => Kind::Aggregate,
+            _ => Kind::Function,
         };
-        self.put(7, &name, kind, words::function(function), properties);
+        self.put(kind, &name, words::function(function), properties);
     }
 
     fn publication(&mut self, publication: &Publication) {
@@ -267,11 +262,9 @@ impl Items {
             ("UPDATE", flag(publication.updates)),
             ("DELETE", flag(publication.deletes)),
         ];
-        self.put(8, &alone(&publication.name), "publication", String::new(), properties);
+        self.put(Kind::Publication, &alone(&publication.name), String::new(), properties);
     }
 }
-
-type Properties = Vec<(&'static str, Value)>;
 
 fn column_properties(column: &Column) -> Properties {
     let identity = column.identity.map(|identity| match identity {
@@ -319,7 +312,10 @@ fn constraint_properties(constraint: &Constraint) -> Properties {
         ("initially deferred", flag(constraint.initially_deferred)),
         ("NO INHERIT", flag(constraint.no_inherit)),
         ("NULLS NOT DISTINCT", flag(constraint.nulls_not_distinct)),
-        ("without overlaps", flag(constraint.over_period && constraint.kind != ConstraintKind::ForeignKey)),
+        (
+            if constraint.kind == ConstraintKind::ForeignKey { "PERIOD" } else { "WITHOUT OVERLAPS" },
+            flag(constraint.over_period),
+        ),
         ("defined by", text(if constraint.local { "the table" } else { "its parents" })),
     ]
 }
@@ -353,7 +349,9 @@ fn trigger_properties(trigger: &Trigger) -> Properties {
         ("level", text(if trigger.for_each_row { "row" } else { "statement" })),
         ("constraint", flag(trigger.constraint)),
         ("condition", code(Form::Expression, trigger.condition.as_ref())),
-        ("function", text(&trigger.function)),
+        ("deferrable", flag(trigger.deferrable)),
+        ("initially deferred", flag(trigger.initially_deferred)),
+        ("function", Value::Function(trigger.function.clone())),
         ("arguments", list(&trigger.arguments)),
         ("transition tables", known(&trigger.transition_tables, |names| list(names))),
         ("firing", text(&trigger.firing)),

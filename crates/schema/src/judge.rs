@@ -1,17 +1,17 @@
 //! Drift: what a database has otherwise than its migrations say, and how bad that is.
 
 use crate::compare::{Action, Change, Comparison, Property};
-use crate::object::{Relation, Schema};
-use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
+use crate::kind::Kind;
+use crate::object::{Column, Index, Relation, RelationKind, Schema};
+use serde::{Serialize, Serializer};
+use std::cmp::Reverse;
 
 /// A difference between migrations and a database.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Drift {
     pub severity: Severity,
     pub sort: Sort,
-    /// `table`, `column` and so on.
-    pub kind: String,
+    pub kind: Kind,
     /// The full name of the object.
     pub object: String,
     pub message: String,
@@ -20,7 +20,7 @@ pub struct Drift {
 }
 
 /// How bad drift is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     Warning,
@@ -29,16 +29,15 @@ pub enum Severity {
 }
 
 /// What sort of drift it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Sort {
-    /// The database lacks what the migrations create.
+    /// The database lacks what the migrations have.
     Missing,
     /// No migration creates it.
     Unmanaged,
-    /// An index that no query uses, because its build has failed or has not ended.
+    /// An index that no query uses, because its build failed or has not finished.
     InvalidIndex,
-    /// A constraint that old rows may violate.
+    /// A constraint that existing rows may violate.
     NotValidated,
     /// Who may do and see what.
     Access,
@@ -46,140 +45,159 @@ pub enum Sort {
     Differs,
 }
 
+impl Sort {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Missing => "missing",
+            Self::Unmanaged => "unmanaged",
+            Self::InvalidIndex => "invalid-index",
+            Self::NotValidated => "not-validated",
+            Self::Access => "access",
+            Self::Differs => "differs",
+        }
+    }
+}
+
+impl Serialize for Sort {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.word())
+    }
+}
+
+impl Drift {
+    /// The details distinguish this drift from other drift of the object.
+    fn new(severity: Severity, sort: Sort, kind: Kind, object: String, message: String, details: &[&str]) -> Self {
+        let key = [&[sort.word(), kind.noun(), &object], details].concat().join("|");
+        Self { severity, sort, kind, object, message, key }
+    }
+}
+
 /// Judges the comparison of migrations with a database, worst first.
-pub fn judge(comparison: &Comparison, database: &Schema) -> Vec<Drift> {
-    let mut found: Vec<Drift> = comparison.changes.iter().flat_map(of_change).collect();
-    found.extend(invalid_parts(database));
-    let mut known = BTreeSet::new();
-    found.retain(|drift| known.insert((drift.sort, drift.kind.clone(), drift.object.clone(), drift.key.clone())));
+pub fn judge(comparison: &Comparison, migrations: &Schema, database: &Schema) -> Vec<Drift> {
+    let invalid = invalid_parts(database);
+    let is_invalid = |change: &Change| {
+        let name = change.name();
+        invalid.iter().any(|drift| drift.kind == change.kind && drift.object == name)
+    };
+    let mut found: Vec<Drift> = Vec::new();
+    for change in &comparison.changes {
+        match change.action {
+            Action::Removed => found.push(missing(change, migrations)),
+            Action::Added => found.push(unmanaged(change, database)),
+            Action::Changed => {
+                let mut properties: Vec<&Property> = change.properties.iter().collect();
+                // This is reported whatever the migrations say.
+                if is_invalid(change) {
+                    properties.retain(|property| !matches!(property.name.as_str(), "valid" | "validated"));
+                }
+                found.extend(properties.into_iter().map(|property| differs(change, property)));
+            }
+        }
+    }
+    found.extend(invalid);
     found.sort_by(|one, other| {
-        (std::cmp::Reverse(one.severity), one.sort, &one.object).cmp(&(
-            std::cmp::Reverse(other.severity),
-            other.sort,
-            &other.object,
-        ))
+        let order = |drift: &Drift| (Reverse(drift.severity), drift.sort);
+        order(one).cmp(&order(other)).then_with(|| one.object.cmp(&other.object))
     });
     found
 }
 
-fn of_change(change: &Change) -> Vec<Drift> {
-    let (kind, name) = (change.kind.as_str(), change.name());
-    let drift = |severity, sort, message: String, detail: &str| Drift {
-        severity,
-        sort,
-        kind: kind.to_owned(),
-        object: name.clone(),
-        key: [sort_word(sort), kind, &name, detail].join("|"),
-        message,
-    };
-    match change.action {
-        Action::Removed => {
-            let message = format!("{kind} {name} is missing: migrations create it, and the database has none");
-            // An index alone changes only how long queries take, unless it is unique.
-            let is_plain_index = kind == "index" && !change.definition.starts_with("UNIQUE");
-            let is_harmless = is_plain_index || kind == "sequence" || kind == "publication";
-            let severity = if is_harmless { Severity::Warning } else { Severity::Error };
-            vec![drift(severity, Sort::Missing, message, "")]
-        }
-        Action::Added => {
-            let message = format!("{kind} {name} is unmanaged: no migration creates it");
-            // These change what statements do, or who may run them.
-            let acts = matches!(kind, "trigger" | "rule" | "constraint" | "policy");
-            let severity = if acts { Severity::Error } else { Severity::Warning };
-            vec![drift(severity, Sort::Unmanaged, message, &change.definition)]
-        }
-        Action::Changed => change.properties.iter().map(|property| of_property(kind, &name, property)).collect(),
-    }
+fn missing(change: &Change, migrations: &Schema) -> Drift {
+    let (kind, name) = (change.kind, change.name());
+    // Without an index that is not unique, only queries take longer.
+    let only_slows = index(change, migrations).is_some_and(|index| !index.unique);
+    let severity = if only_slows { Severity::Warning } else { Severity::Error };
+    let message = format!("{} {name} is missing: the migrations have it, and the database does not", kind.noun());
+    Drift::new(severity, Sort::Missing, kind, name, message, &[])
 }
 
-fn of_property(kind: &str, name: &str, property: &Property) -> Drift {
-    let nothing = || "nothing".to_owned();
-    let (before, after) =
-        (property.before.clone().unwrap_or_else(nothing), property.after.clone().unwrap_or_else(nothing));
-    let what = property.name.as_str();
+fn unmanaged(change: &Change, database: &Schema) -> Drift {
+    let (kind, name) = (change.kind, change.name());
+    // These change what statements do, refuse rows, or decide who sees what.
+    let acts = match kind {
+        Kind::Trigger | Kind::Rule | Kind::Constraint | Kind::Policy => true,
+        Kind::Index => index(change, database).is_some_and(|index| index.unique),
+        Kind::Column => column(change, database).is_some_and(is_required),
+        _ => false,
+    };
+    let severity = if acts { Severity::Error } else { Severity::Warning };
+    let message = format!("{} {name} is unmanaged: no migration creates it", kind.noun());
+    Drift::new(severity, Sort::Unmanaged, kind, name, message, &[&change.definition])
+}
+
+/// Whether an INSERT that does not name the column fails.
+fn is_required(column: &Column) -> bool {
+    column.not_null && column.default.is_none() && column.identity.is_none()
+}
+
+fn relation<'a>(change: &Change, schema: &'a Schema) -> Option<&'a Relation> {
+    schema.relations.iter().find(|relation| relation.name == change.object)
+}
+
+fn index<'a>(change: &Change, schema: &'a Schema) -> Option<&'a Index> {
+    let name = change.part.as_ref().filter(|_| change.kind == Kind::Index)?;
+    relation(change, schema)?.indexes.iter().find(|index| index.name == *name)
+}
+
+fn column<'a>(change: &Change, schema: &'a Schema) -> Option<&'a Column> {
+    let name = change.part.as_ref()?;
+    relation(change, schema)?.columns.iter().find(|column| column.name == *name)
+}
+
+fn differs(change: &Change, property: &Property) -> Drift {
+    let (kind, name, what) = (change.kind, change.name(), property.name.as_str());
     let (sort, severity) = match (kind, what) {
-        ("index", "valid") => (Sort::InvalidIndex, Severity::Error),
-        (_, "validated") if after == "no" => (Sort::NotValidated, Severity::Error),
-        ("policy", _) | (_, "privileges" | "row-level security" | "forced row-level security" | "SECURITY DEFINER") => {
+        (Kind::Policy, _)
+        | (_, "privileges" | "row-level security" | "forced row-level security" | "SECURITY DEFINER") => {
             (Sort::Access, Severity::Error)
         }
-        (_, "column order" | "options" | "statistics" | "defined by" | "counting" | "parent" | "owner column") => {
+        (
+            _,
+            "column order" | "options" | "statistics" | "defined by" | "counting" | "parent" | "owner column" | "valid"
+            | "validated",
+        )
+        | (Kind::Index, "method" | "order and operator classes" | "included columns") => {
             (Sort::Differs, Severity::Warning)
         }
-        ("index", "method" | "order and operator classes" | "included columns") => (Sort::Differs, Severity::Warning),
         _ => (Sort::Differs, Severity::Error),
     };
-    let message = match sort {
-        Sort::InvalidIndex => invalid_index(name),
-        Sort::NotValidated => not_validated(name),
-        _ => format!("{kind} {name} differs in {what}: {before} in the migrations, {after} in the database"),
-    };
-    Drift {
-        severity,
-        sort,
-        kind: kind.to_owned(),
-        object: name.to_owned(),
-        key: key_of(sort, kind, name, what, &after),
-        message,
-    }
-}
-
-fn key_of(sort: Sort, kind: &str, name: &str, property: &str, value: &str) -> String {
-    // What is invalid is one fact, however the migrations say it.
-    match sort {
-        Sort::InvalidIndex | Sort::NotValidated => [sort_word(sort), kind, name].join("|"),
-        _ => [sort_word(sort), kind, name, property, value].join("|"),
-    }
-}
-
-fn sort_word(sort: Sort) -> &'static str {
-    match sort {
-        Sort::Missing => "missing",
-        Sort::Unmanaged => "unmanaged",
-        Sort::InvalidIndex => "invalid-index",
-        Sort::NotValidated => "not-validated",
-        Sort::Access => "access",
-        Sort::Differs => "differs",
-    }
-}
-
-fn invalid_index(name: &str) -> String {
-    format!("index {name} is invalid: its build failed or has not ended, so that no query uses it")
-}
-
-fn not_validated(name: &str) -> String {
-    format!("constraint {name} is NOT VALID: rows that were there before it may violate it")
+    let (before, after) = (property.before(), property.after());
+    let noun = kind.noun();
+    let message = format!("{noun} {name} differs in {what}: {before} in the migrations, {after} in the database");
+    Drift::new(severity, sort, kind, name, message, &[what, after])
 }
 
 /// Invalid indexes and constraints of the database, even if the migrations leave them so.
 fn invalid_parts(database: &Schema) -> Vec<Drift> {
     let mut found = Vec::new();
     for relation in &database.relations {
-        found.extend(invalid_indexes(relation));
+        for index in relation.indexes.iter().filter(|index| !index.valid) {
+            let name = format!("{}.{}", relation.name, index.name);
+            let why = if relation.kind == RelationKind::PartitionedTable {
+                "some partitions have no index attached to it"
+            } else {
+                "its build failed or has not finished, and no query uses it"
+            };
+            let message = format!("index {name} is invalid: {why}");
+            found.push(Drift::new(Severity::Error, Sort::InvalidIndex, Kind::Index, name, message, &[]));
+        }
         for constraint in relation.constraints.iter().filter(|one| !one.valid && one.enforced) {
             let name = format!("{}.{}", relation.name, constraint.name);
-            found.push(Drift {
-                severity: Severity::Error,
-                sort: Sort::NotValidated,
-                kind: "constraint".to_owned(),
-                key: key_of(Sort::NotValidated, "constraint", &name, "", ""),
-                message: not_validated(&name),
-                object: name,
-            });
+            let message = format!("constraint {name} is NOT VALID: existing rows may violate it");
+            found.push(Drift::new(Severity::Error, Sort::NotValidated, Kind::Constraint, name, message, &[]));
+        }
+    }
+    for domain in &database.domains {
+        let invalid = domain.checks.iter().filter(|check| !check.valid);
+        let names: Vec<&str> = invalid.map(|check| check.name.as_str()).collect();
+        if !names.is_empty() {
+            let (name, checks) = (domain.name.to_string(), names.join(", "));
+            let message = format!("domain {name} has NOT VALID constraints ({checks}): existing rows may violate them");
+            found.push(Drift::new(Severity::Error, Sort::NotValidated, Kind::Domain, name, message, &[&checks]));
         }
     }
     found
 }
 
-fn invalid_indexes(relation: &Relation) -> Vec<Drift> {
-    let invalid = relation.indexes.iter().filter(|index| !index.valid);
-    let drift = |name: String| Drift {
-        severity: Severity::Error,
-        sort: Sort::InvalidIndex,
-        kind: "index".to_owned(),
-        key: key_of(Sort::InvalidIndex, "index", &name, "", ""),
-        message: invalid_index(&name),
-        object: name,
-    };
-    invalid.map(|index| drift(format!("{}.{}", relation.name, index.name))).collect()
-}
+#[cfg(test)]
+mod tests;

@@ -11,9 +11,12 @@ mod diagram;
 mod facets;
 mod from_catalog;
 mod judge;
+mod kind;
 pub mod narrow;
 mod object;
 mod sql;
+#[cfg(test)]
+mod testing;
 mod text;
 mod words;
 
@@ -21,6 +24,7 @@ pub use compare::{Action, Change, Comparison, NotCompared, Property, compare};
 pub use diagram::mermaid;
 pub use from_catalog::read;
 pub use judge::{Drift, Severity, Sort, judge};
+pub use kind::Kind;
 pub use object::*;
 pub use sql::{Script, script};
 pub use text::lines;

@@ -11,7 +11,11 @@ pub fn in_schemas(mut schema: Schema, wanted: &[String]) -> Schema {
     schema.schemas.retain(|name| is_wanted(name));
     schema.extensions.retain(|own| is_wanted(&own.schema));
     retain(&mut schema, |name| is_wanted(&name.schema));
-    schema.publications.clear();
+    let omitted = schema.publications.len();
+    if omitted > 0 {
+        schema.publications.clear();
+        schema.gaps.push("publications are omitted, because they are in no schema".to_owned());
+    }
     schema
 }
 

@@ -1,5 +1,6 @@
 //! The objects of a schema.
 
+use crate::kind::Kind;
 use serde::{Deserialize, Serialize};
 
 /// The schema of one database.
@@ -96,7 +97,7 @@ pub struct Domain {
     #[serde(flatten)]
     pub name: Name,
     #[serde(rename = "type")]
-    pub base: String,
+    pub base: Known<String>,
     pub not_null: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<Code>,
@@ -199,17 +200,23 @@ pub enum RelationKind {
 
 impl RelationKind {
     pub fn noun(self) -> &'static str {
-        match self {
-            Self::Table => "table",
-            Self::PartitionedTable => "partitioned table",
-            Self::ForeignTable => "foreign table",
-            Self::View => "view",
-            Self::MaterializedView => "materialized view",
-        }
+        Kind::from(self).noun()
     }
 
     pub fn is_view(self) -> bool {
         matches!(self, Self::View | Self::MaterializedView)
+    }
+}
+
+impl From<RelationKind> for Kind {
+    fn from(kind: RelationKind) -> Self {
+        match kind {
+            RelationKind::Table => Self::Table,
+            RelationKind::PartitionedTable => Self::PartitionedTable,
+            RelationKind::ForeignTable => Self::ForeignTable,
+            RelationKind::View => Self::View,
+            RelationKind::MaterializedView => Self::MaterializedView,
+        }
     }
 }
 
@@ -358,10 +365,15 @@ pub struct Trigger {
     pub columns: Vec<String>,
     pub for_each_row: bool,
     pub constraint: bool,
+    /// Of a constraint trigger.
+    #[serde(default)]
+    pub deferrable: bool,
+    #[serde(default)]
+    pub initially_deferred: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub condition: Option<Code>,
-    /// The name of its function, without schema.
-    pub function: String,
+    /// Its function, without schema if no statement creates it.
+    pub function: Name,
     pub arguments: Vec<String>,
     pub transition_tables: Known<Vec<String>>,
     /// `ENABLE`, `DISABLE`, `ENABLE ALWAYS` or `ENABLE REPLICA`.
@@ -403,7 +415,7 @@ pub struct Function {
     /// All parameters as in CREATE FUNCTION.
     pub parameters: Known<String>,
     /// Empty for procedures.
-    pub returns: String,
+    pub returns: Known<String>,
     pub language: String,
     /// `immutable`, `stable` or `volatile`.
     pub volatility: String,

@@ -157,7 +157,8 @@ pub(crate) fn relation(relation: &Relation) -> String {
 }
 
 pub(crate) fn function(function: &Function) -> String {
-    let result = if function.returns.is_empty() { String::new() } else { format!("RETURNS {}", function.returns) };
+    let returns = shown(&function.returns);
+    let result = if_so(!returns.is_empty(), &format!("RETURNS {returns}"));
     join(&[result, format!("LANGUAGE {}", function.language), if_so(function.security_definer, "SECURITY DEFINER")])
 }
 

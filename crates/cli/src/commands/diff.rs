@@ -1,19 +1,19 @@
 //! `pgvet diff`: what differs between two schemas.
 
-use super::sides::{Read, Reading, Side};
+use super::sides::{Read, Reading, Side, both_in_schemas};
 use crate::args::{DiffArgs, DiffFormat};
 use crate::error::{ExitStatus, Failure};
 use crate::inert::{self, Kind};
 use crate::report::diff::DiffReport;
 use pgvet_model::version::PgVersion;
-use pgvet_schema::{compare, narrow};
+use pgvet_schema::compare;
 use std::io::Write;
 
 pub(crate) fn run(args: &DiffArgs, out: &mut dyn Write) -> Result<ExitStatus, Failure> {
     let (before, after) = (Side::parse(&args.before), Side::parse(&args.after));
     let (before, after) = read_both(args, &before, &after)?;
-    let narrowed = |read: &Read| narrow::in_schemas(read.schema.clone(), &args.in_schema);
-    let comparison = compare(&narrowed(&before), &narrowed(&after));
+    let (from, to) = both_in_schemas(&before.schema, &after.schema, &args.in_schema)?;
+    let comparison = compare(&from, &to);
     let report = DiffReport::new(&before.title, &after.title, &comparison);
     match args.format {
         DiffFormat::Text => inert::through(out, Kind::Text, |out| report.write(out, args.loudness.verbose))?,

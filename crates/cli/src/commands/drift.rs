@@ -1,12 +1,12 @@
 //! `pgvet drift`: what a database has otherwise than its migrations say.
 
-use super::sides::{Reading, Side};
+use super::sides::{Reading, Side, both_in_schemas};
 use crate::args::{DriftArgs, FailOn, PlainFormat};
 use crate::error::{ExitStatus, Failure};
 use crate::inert::{self, Kind};
 use crate::report::drift::DriftReport;
 use pgvet_model::version::PgVersion;
-use pgvet_schema::{Drift, Severity, compare, judge, narrow};
+use pgvet_schema::{Drift, Severity, compare, judge};
 use pgvet_workspace::create_report;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -37,16 +37,23 @@ pub(crate) fn run(args: &DriftArgs, out: &mut dyn Write) -> Result<ExitStatus, F
         return Err(Failure::new("the migrations are a database").help("`pgvet diff` compares two databases"));
     }
     let migrations = migrations.read(&reading(Some(version), args.at.as_deref()))?;
-    let narrowed = |schema| narrow::in_schemas(schema, &args.in_schema);
-    let (expected, observed) = (narrowed(migrations.schema), narrowed(database.schema));
+    let (expected, observed) = both_in_schemas(&migrations.schema, &database.schema, &args.in_schema)?;
     let comparison = compare(&expected, &observed);
-    let found = judge(&comparison, &observed);
+    let found = judge(&comparison, &expected, &observed);
     if let Some(path) = &args.write_baseline {
         write_baseline(path, &found)?;
     }
     let gone = known.iter().filter(|key| !found.iter().any(|drift| drift.key == **key)).count();
     let (old, new): (Vec<Drift>, Vec<Drift>) = found.into_iter().partition(|drift| known.contains(&drift.key));
-    let report = DriftReport::new(&migrations.title, &database.title, &new, old.len(), gone, &comparison.not_compared);
+    let report = DriftReport {
+        schema_version: DriftReport::VERSION,
+        migrations: &migrations.title,
+        database: &database.title,
+        drift: &new,
+        known: old.len(),
+        gone,
+        not_compared: &comparison.not_compared,
+    };
     match args.format {
         PlainFormat::Text => inert::through(out, Kind::Text, |out| report.write(out, args.loudness.verbose))?,
         PlainFormat::Json => inert::through(out, Kind::Json, |out| report.write_json(out))?,

@@ -18,7 +18,8 @@ pub(crate) fn run(args: &SchemaArgs, out: &mut dyn Write) -> Result<ExitStatus, 
     };
     let wanted = |database: u32| end.is_none_or(|at| project.files[at].database == database);
     let databases = (1..=project.databases.len() as u32).filter(|database| wanted(*database));
-    let databases = databases.map(|database| schema_of(args, &project, database, end)).collect();
+    let (databases, unread): (Vec<DatabaseSchema>, Vec<usize>) =
+        databases.map(|database| schema_of(args, &project, database, end)).unzip();
     let report = SchemaReport::new(databases);
     match args.format {
         SchemaFormat::Text => inert::through(out, Kind::Text, |out| report.write(out))?,
@@ -26,14 +27,17 @@ pub(crate) fn run(args: &SchemaArgs, out: &mut dyn Write) -> Result<ExitStatus, 
         SchemaFormat::Sql => inert::through_if_seen(out, |out| report.write_sql(out))?,
         SchemaFormat::Mermaid => inert::through_if_seen(out, |out| report.write_mermaid(out))?,
     }
-    Ok(if project.problems.is_empty() { ExitStatus::Clean } else { ExitStatus::NotChecked })
+    let is_whole = project.problems.is_empty() && unread.iter().all(|unread| *unread == 0);
+    Ok(if is_whole { ExitStatus::Clean } else { ExitStatus::NotChecked })
 }
 
-fn schema_of(args: &SchemaArgs, project: &Project, database: u32, end: Option<usize>) -> DatabaseSchema {
+/// The schema of a database, and the number of statements that could not be read.
+fn schema_of(args: &SchemaArgs, project: &Project, database: u32, end: Option<usize>) -> (DatabaseSchema, usize) {
     let settings = args.input.settings(&project.config_of(database));
     // A schema is that of one version: the newest.
     let replayed = replay(project, database, end, settings.versions.to);
     let folder = project.databases[database as usize - 1].shown().clone();
     let schema = narrow::in_schemas(replayed.schema, &args.in_schema);
-    DatabaseSchema { folder, as_of: replayed.last, schema: narrow::relations(schema, &args.table) }
+    let schema = narrow::relations(schema, &args.table);
+    (DatabaseSchema { folder, as_of: replayed.last, schema }, replayed.unread)
 }

@@ -7,7 +7,7 @@ use pgvet_model::migration::{Direction, Migration};
 use pgvet_model::predict::effects;
 use pgvet_model::production::Functions;
 use pgvet_model::version::{PgVersion, VersionRange};
-use pgvet_schema::{Schema, read};
+use pgvet_schema::{Schema, narrow, read};
 use pgvet_trace::provider::{parse_address, with_password};
 use pgvet_workspace::config::ConfigSource;
 use pgvet_workspace::{Project, ProjectFile, Request, Revision};
@@ -93,6 +93,15 @@ impl Side {
             Self::Files(path) => of_files(path, path.display().to_string(), reading),
         }
     }
+}
+
+/// The namespaces of two schemas that are compared; each must exist on one side.
+pub(crate) fn both_in_schemas(before: &Schema, after: &Schema, wanted: &[String]) -> Result<(Schema, Schema), Failure> {
+    let exists = |name: &&String| before.schemas.contains(name) || after.schemas.contains(name);
+    if let Some(name) = wanted.iter().find(|name| !exists(name)) {
+        return Err(Failure::new(format!("neither side has a schema `{name}`")));
+    }
+    Ok((narrow::in_schemas(before.clone(), wanted), narrow::in_schemas(after.clone(), wanted)))
 }
 
 fn is_database(text: &str) -> bool {

@@ -64,15 +64,14 @@ impl<'a> DiffReport<'a> {
         }
         let not_compared = self.comparison.not_compared.len();
         if not_compared > 0 {
-            let properties = plural(not_compared, "property");
-            writeln!(
-                out,
-                "\n{} not compared: `pgvet diff` lists them.",
-                properties.replace("propertys", "properties")
-            )?;
+            writeln!(out, "\n{} not compared: `pgvet diff --verbose` lists them.", properties(not_compared))?;
         }
         Ok(())
     }
+}
+
+fn properties(count: usize) -> String {
+    if count == 1 { "1 property".to_owned() } else { format!("{count} properties") }
 }
 
 /// What could not be compared, counted.
@@ -80,11 +79,10 @@ pub(crate) fn write_not_compared(all: &[NotCompared], out: &mut dyn Write, with_
     if all.is_empty() {
         return Ok(());
     }
-    let count = if all.len() == 1 { "1 property".to_owned() } else { format!("{} properties", all.len()) };
-    writeln!(out, "\nNot compared: {count}")?;
+    writeln!(out, "\nNot compared: {}", properties(all.len()))?;
     let listed = if with_all { all.len() } else { LISTED };
     for one in all.iter().take(listed) {
-        let words = [one.property.as_str(), "of", &one.kind, &one.object];
+        let words = [one.property.as_str(), "of", one.kind.noun(), &one.object];
         let what = if one.object.is_empty() { String::new() } else { format!("{}: ", words.join(" ")) };
         writeln!(out, "  {}", inert::line(&format!("{what}{}", one.why)))?;
     }
@@ -92,10 +90,6 @@ pub(crate) fn write_not_compared(all: &[NotCompared], out: &mut dyn Write, with_
         writeln!(out, "  and {} more (--verbose lists them)", all.len() - listed)?;
     }
     Ok(())
-}
-
-fn value(value: Option<&String>) -> &str {
-    value.map_or("nothing", String::as_str)
 }
 
 /// A line for the object, and one for each property.
@@ -106,27 +100,28 @@ fn lines(change: &Change) -> Vec<String> {
         Action::Changed => '~',
     };
     let mut lines =
-        vec![format!("{mark} {} {} {}", change.kind, change.name(), change.definition).trim_end().to_owned()];
-    let line = |property: &Property| {
-        let (before, after) = (value(property.before.as_ref()), value(property.after.as_ref()));
-        format!("    {}: {before} -> {after}", property.name)
-    };
+        vec![format!("{mark} {} {} {}", change.kind.noun(), change.name(), change.definition).trim_end().to_owned()];
+    let line = |property: &Property| format!("    {}: {} -> {}", property.name, property.before(), property.after());
     lines.extend(change.properties.iter().map(line));
     lines
 }
 
 fn sentence(change: &Change) -> String {
     let name = markup::code(&change.name());
-    let kind = &change.kind;
+    let kind = change.kind.noun();
     let definition =
         if change.definition.is_empty() { String::new() } else { format!(": {}", markup::code(&change.definition)) };
     match change.action {
         Action::Added => format!("adds {kind} {name}{definition}"),
         Action::Removed => format!("drops {kind} {name}"),
         Action::Changed => {
+            let value = |value: &Option<String>, words: &str| match value {
+                Some(value) => markup::code(value),
+                None => words.to_owned(),
+            };
             let one = |property: &Property| {
-                let (before, after) = (value(property.before.as_ref()), value(property.after.as_ref()));
-                format!("{} from {} to {}", property.name, markup::code(before), markup::code(after))
+                let before = value(&property.before, property.before());
+                format!("{} from {before} to {}", property.name, value(&property.after, property.after()))
             };
             let properties: Vec<String> = change.properties.iter().map(one).collect();
             format!("changes {kind} {name}: {}", properties.join("; "))

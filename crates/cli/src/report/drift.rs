@@ -10,28 +10,21 @@ use std::io::{self, Write};
 /// What is new, and counts of the rest.
 #[derive(Debug, Serialize)]
 pub(crate) struct DriftReport<'a> {
-    schema_version: u32,
-    migrations: &'a str,
-    database: &'a str,
-    drift: &'a [Drift],
+    pub(crate) schema_version: u32,
+    /// What the sides are called.
+    pub(crate) migrations: &'a str,
+    pub(crate) database: &'a str,
+    /// New drift.
+    pub(crate) drift: &'a [Drift],
     /// Drift that the baseline has.
-    known: usize,
+    pub(crate) known: usize,
     /// Entries of the baseline that the database no longer has.
-    gone: usize,
-    not_compared: &'a [NotCompared],
+    pub(crate) gone: usize,
+    pub(crate) not_compared: &'a [NotCompared],
 }
 
-impl<'a> DriftReport<'a> {
-    pub(crate) fn new(
-        migrations: &'a str,
-        database: &'a str,
-        drift: &'a [Drift],
-        known: usize,
-        gone: usize,
-        not_compared: &'a [NotCompared],
-    ) -> Self {
-        Self { schema_version: 1, migrations, database, drift, known, gone, not_compared }
-    }
+impl DriftReport<'_> {
+    pub(crate) const VERSION: u32 = 1;
 
     pub(crate) fn write_json(&self, out: &mut dyn Write) -> io::Result<()> {
         serde_json::to_writer(&mut *out, self)?;

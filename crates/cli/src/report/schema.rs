@@ -50,7 +50,11 @@ impl SchemaReport {
                 let name = inert::line(&own.name.to_string()).into_owned();
                 writeln!(out, "\nenum {name}: {}", inert::line(&own.labels.join(", ")))?;
             }
-            Ok(())
+            let gaps = &database.schema.gaps;
+            if !gaps.is_empty() {
+                writeln!(out)?;
+            }
+            gaps.iter().try_for_each(|gap| writeln!(out, "-- incomplete: {}", inert::line(gap)))
         })
     }
 

@@ -221,6 +221,8 @@ pub struct Trigger {
     pub firing: Firing,
     /// The constraint of a constraint trigger, which keeps its name when the trigger gets another.
     pub constraint: Option<SmolStr>,
+    pub deferrable: bool,
+    pub initially_deferred: bool,
     pub condition: Option<Arc<Expr>>,
     /// The arguments of the function.
     pub arguments: Vec<SmolStr>,

@@ -38,6 +38,8 @@ impl Executor<'_> {
             columns: create.columns.iter().map(|column| column.text.clone()).collect(),
             firing: Firing::Enable,
             constraint: create.constraint.then(|| create.name.text.clone()),
+            deferrable: create.deferrable,
+            initially_deferred: create.initially_deferred,
             condition: create.condition.clone().map(Arc::new),
             arguments: create.arguments.clone(),
             transitions: create.transitions,

@@ -8,17 +8,19 @@ use pgvet_syntax::lexer::quote_identifier;
 impl Analyzer<'_> {
     /// PostgreSQL's `format_type`, without the schema if the name is found without it; `???` for unknown types.
     pub fn format_type(&self, sql_type: SqlType) -> String {
-        let Some(facts) = self.facts(sql_type.oid) else {
-            return self.plain_name(sql_type).unwrap_or_else(|| "???".to_owned());
-        };
+        self.known_type(sql_type).unwrap_or_else(|| "???".to_owned())
+    }
+
+    /// The same, but `None` for unknown types.
+    pub fn known_type(&self, sql_type: SqlType) -> Option<String> {
+        let Some(facts) = self.facts(sql_type.oid) else { return self.plain_name(sql_type) };
         match facts.element {
             // oidvector and int2vector are arrays with names of their own.
             Some(element) if facts.array.is_none() => {
-                format!("{}[]", self.format_type(SqlType { oid: element, typmod: sql_type.typmod }))
+                let element = self.known_type(SqlType { oid: element, typmod: sql_type.typmod })?;
+                Some(format!("{element}[]"))
             }
-            _ => typmod::format(sql_type.oid.0, sql_type.typmod)
-                .or_else(|| self.plain_name(sql_type))
-                .unwrap_or_else(|| "???".to_owned()),
+            _ => typmod::format(sql_type.oid.0, sql_type.typmod).or_else(|| self.plain_name(sql_type)),
         }
     }
 

@@ -223,6 +223,10 @@ impl Alike {
         match (self.sources[side], self.sources[1 - side]) {
             // PostgreSQL writes the casts that it adds by itself.
             (Source::Database, _) if is_implicit(target) => Some(inner()),
+            // It adds one to a domain too, which is not known by its name.
+            (Source::Database, Source::Files) if !is_builtin(target) && inner() != Verdict::Different => {
+                Some(Verdict::Unsure)
+            }
             // It keeps no cast that changes nothing, which depends on the type of the operand.
             (Source::Files, Source::Database) if inner() != Verdict::Different => Some(Verdict::Unsure),
             _ => None,
@@ -300,11 +304,12 @@ fn same_type(one: &TypeName, other: &TypeName) -> bool {
 
 /// Whether PostgreSQL converts to this type by itself, wherever an expression needs it.
 fn is_implicit(target: &TypeName) -> bool {
-    let is_builtin = target.schema.as_deref().is_none_or(|schema| schema == "pg_catalog");
-    match builtin::type_by_name(&target.name).filter(|_| is_builtin) {
-        Some(row) => target.is_array || builtin::is_target_of_implicit_cast(row.oid),
-        None => false,
-    }
+    let row = builtin::type_by_name(&target.name).filter(|_| is_builtin(target));
+    row.is_some_and(|row| target.is_array || builtin::is_target_of_implicit_cast(row.oid))
+}
+
+fn is_builtin(target: &TypeName) -> bool {
+    target.schema.as_deref().is_none_or(|schema| schema == "pg_catalog")
 }
 
 #[cfg(test)]

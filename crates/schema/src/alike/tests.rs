@@ -62,6 +62,8 @@ fn what_may_be_the_same_is_left_open_between_two_origins_only() {
     assert_eq!(verdict(Form::Expression, spellings[0], spellings[1]), Verdict::Unsure);
     let same = |source| Texts { form: Form::Expression, sources: [source; 2], written: spellings }.compare();
     assert_eq!([same(Files), same(Database)], [Verdict::Different; 2]);
+    assert_eq!(verdict(Form::Expression, "f(value)", "public.f((VALUE)::public.code)"), Verdict::Unsure);
+    assert_eq!(verdict(Form::Expression, "f(value)", "public.g((VALUE)::public.code)"), Verdict::Different);
     assert_eq!(verdict(Form::Query, "SELECT * FROM t", "SELECT a FROM public.t"), Verdict::Unsure);
     assert_eq!(
         verdict(Form::Query, "SELECT a FROM t WHERE b = 'x'", "SELECT a FROM t WHERE (b = 'x'::text);"),

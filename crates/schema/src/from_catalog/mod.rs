@@ -54,6 +54,9 @@ fn gaps(catalog: &Catalog) -> Vec<String> {
     if catalog.has_unseen() {
         gaps.push("statements use objects that no statement creates".to_owned());
     }
+    if catalog.publications().any(|publication| !publication.tables.is_empty()) {
+        gaps.push("column lists and row filters of publications are not read".to_owned());
+    }
     if !catalog.knows_all_code() {
         gaps.push("aggregates, operators, casts and functions of extensions are not read".to_owned());
     }
@@ -88,6 +91,11 @@ fn name(schema: &str, name: &str) -> Name {
 impl Reader<'_> {
     fn name_of(&self, oid: Oid) -> Option<Name> {
         self.catalog.get_relation(oid).map(|relation| name(&relation.schema, &relation.name))
+    }
+
+    fn sql_type(&self, sql_type: catalog::SqlType) -> Known<String> {
+        let text = self.analyzer.known_type(sql_type);
+        text.map_or_else(|| Known::unknown("a type that no statement creates"), Known::Value)
     }
 
     fn extensions(&self) -> Vec<Extension> {
@@ -149,7 +157,12 @@ impl Reader<'_> {
                 TypeKind::Range { .. } | TypeKind::Base => {
                     schema.gaps.push(format!("type {}.{}: ranges and base types are not read", name.schema, name.name));
                 }
-                TypeKind::Multirange { .. } | TypeKind::Array { .. } | TypeKind::Shell | TypeKind::Assumed => {}
+                TypeKind::Assumed => {
+                    schema
+                        .gaps
+                        .push(format!("type {}.{}: no statement that was read creates it", name.schema, name.name));
+                }
+                TypeKind::Multirange { .. } | TypeKind::Array { .. } | TypeKind::Shell => {}
             }
         }
         schema.enums.sort_by(|one, other| one.name.cmp(&other.name));
@@ -168,7 +181,7 @@ impl Reader<'_> {
         checks.sort_by(|one, other| one.name.cmp(&other.name));
         Domain {
             name,
-            base: self.analyzer.format_type(domain.base),
+            base: self.sql_type(domain.base),
             not_null: domain.not_null,
             default: domain.default.as_deref().map(code::expression),
             checks,
@@ -188,7 +201,6 @@ impl Reader<'_> {
             (_, true) => "procedure",
             _ => "function",
         };
-        let returned = self.returned(function);
         let mut settings: Vec<String> =
             function.settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
         settings.sort();
@@ -197,7 +209,7 @@ impl Reader<'_> {
             inputs: function.input_types().map(|sql_type| self.analyzer.format_type(sql_type)).collect(),
             kind: kind.to_owned(),
             parameters: self.parameters(function),
-            returns: returned,
+            returns: self.returned(function),
             language: function.language.to_string(),
             volatility: match function.volatility {
                 Volatility::Immutable => "immutable",
@@ -217,20 +229,25 @@ impl Reader<'_> {
         }
     }
 
-    fn returned(&self, function: &catalog::Function) -> String {
+    fn returned(&self, function: &catalog::Function) -> Known<String> {
         if function.procedure {
-            return String::new();
+            return Known::default();
         }
-        let mut columns = function.parameters.iter().filter(|one| one.mode == ParameterMode::Table).peekable();
-        if columns.peek().is_some() {
-            let column = |one: &catalog::Parameter| {
-                let name = one.name.as_deref().map(quote_identifier).unwrap_or_default();
-                format!("{name} {}", self.analyzer.format_type(one.sql_type))
-            };
-            return format!("TABLE({})", columns.map(column).collect::<Vec<String>>().join(", "));
+        let mut columns = Vec::new();
+        for one in function.parameters.iter().filter(|one| one.mode == ParameterMode::Table) {
+            let name = one.name.as_deref().map(quote_identifier).unwrap_or_default();
+            match self.sql_type(one.sql_type) {
+                Known::Value(sql_type) => columns.push(format!("{name} {sql_type}")),
+                unknown @ Known::Unknown { .. } => return unknown,
+            }
         }
-        let set = if function.returns_set { "SETOF " } else { "" };
-        format!("{set}{}", self.analyzer.format_type(function.returns))
+        if !columns.is_empty() {
+            return Known::Value(format!("TABLE({})", columns.join(", ")));
+        }
+        match self.sql_type(function.returns) {
+            Known::Value(returned) if function.returns_set => Known::Value(format!("SETOF {returned}")),
+            returned => returned,
+        }
     }
 
     /// As `pg_get_function_arguments` writes them.
@@ -252,7 +269,10 @@ impl Reader<'_> {
                     unknown @ Known::Unknown { .. } => return unknown,
                 },
             };
-            written.push(format!("{mode}{name}{}{default}", self.analyzer.format_type(one.sql_type)));
+            match self.sql_type(one.sql_type) {
+                Known::Value(sql_type) => written.push(format!("{mode}{name}{sql_type}{default}")),
+                unknown @ Known::Unknown { .. } => return unknown,
+            }
         }
         Known::Value(written.join(", "))
     }

@@ -53,7 +53,7 @@ impl Reader<'_> {
             columns: self.columns(relation),
             constraints: self.constraints(relation),
             indexes: self.indexes(relation),
-            triggers: triggers(relation),
+            triggers: self.triggers(relation),
             policies: policies(relation),
             rules: rules(relation),
             statistics,
@@ -76,14 +76,9 @@ impl Reader<'_> {
     fn column(&self, column: &catalog::Column) -> Column {
         let generated = column.generated.as_ref();
         let expression = generated.map(|generated| &generated.expression).or(column.default.as_ref());
-        let sql_type = self.analyzer.format_type(column.sql_type);
         Column {
             name: column.name.to_string(),
-            sql_type: if sql_type.contains("???") {
-                Known::unknown("a type that no statement creates")
-            } else {
-                Known::Value(sql_type)
-            },
+            sql_type: self.sql_type(column.sql_type),
             not_null: column.not_null,
             default: expression.map(|expression| code::expression(expression)),
             identity: column.identity.map(|identity| match identity {
@@ -130,9 +125,24 @@ impl Reader<'_> {
             no_inherit: constraint.no_inherit && kind == ConstraintKind::Check,
             local: constraint.is_local,
             nulls_not_distinct: index.as_ref().is_some_and(|index| index.nulls_not_distinct),
-            over_period: index.as_ref().is_some_and(|index| index.unique && index.method == "gist"),
+            over_period: match constraint.foreign_key() {
+                Some(key) => self.references_periods(key),
+                None => index.as_ref().is_some_and(|index| is_over_period(index)),
+            },
             expression,
             references: constraint.foreign_key().map(|key| self.reference(key)),
+        })
+    }
+
+    /// Whether the key has PERIOD: then, and only then, it references a key that is WITHOUT OVERLAPS.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `ATAddForeignKeyConstraint`.
+    fn references_periods(&self, key: &catalog::ForeignKeyConstraint) -> bool {
+        let Some(referenced) = self.catalog.get_relation(key.referenced) else { return false };
+        let mut keys = referenced.constraints.iter().filter(|one| one.columns() == key.referenced_columns.as_slice());
+        keys.any(|one| {
+            let index = one.index().and_then(|oid| self.catalog.get_relation(oid));
+            index.and_then(|index| index.index()).is_some_and(|index| is_over_period(index))
         })
     }
 
@@ -148,6 +158,16 @@ impl Reader<'_> {
             on_update: action(key.on_update).to_owned(),
             match_full: key.match_full,
         }
+    }
+
+    fn triggers(&self, relation: &catalog::Relation) -> Vec<Trigger> {
+        let function = |of: &catalog::Trigger| match self.catalog.get_function(of.function) {
+            Some(function) => name(&function.schema, &function.name),
+            None => name("", &of.function_name),
+        };
+        let mut triggers: Vec<Trigger> = relation.triggers.iter().map(|one| trigger(one, function(one))).collect();
+        triggers.sort_by(|one, other| one.name.cmp(&other.name));
+        triggers
     }
 
     fn indexes(&self, relation: &catalog::Relation) -> Vec<Index> {
@@ -173,6 +193,11 @@ impl Reader<'_> {
             parent: index.parent.and_then(|parent| self.name_of(parent)),
         })
     }
+}
+
+/// Whether the index is that of a key WITHOUT OVERLAPS: only they are unique and use `GiST`.
+fn is_over_period(index: &catalog::Index) -> bool {
+    index.unique && index.method == "gist"
 }
 
 fn key(method: &str, element: &IndexElement) -> Key {
@@ -207,13 +232,7 @@ fn replica_identity(identity: &ReplicaIdentity) -> String {
     }
 }
 
-fn triggers(relation: &catalog::Relation) -> Vec<Trigger> {
-    let mut triggers: Vec<Trigger> = relation.triggers.iter().map(trigger).collect();
-    triggers.sort_by(|one, other| one.name.cmp(&other.name));
-    triggers
-}
-
-fn trigger(trigger: &catalog::Trigger) -> Trigger {
+fn trigger(trigger: &catalog::Trigger, function: Name) -> Trigger {
     let TriggerEvents { insert, update, delete, truncate } = trigger.events;
     let events = [(insert, "INSERT"), (update, "UPDATE"), (delete, "DELETE"), (truncate, "TRUNCATE")];
     let transition_tables =
@@ -230,8 +249,10 @@ fn trigger(trigger: &catalog::Trigger) -> Trigger {
         columns: strings(&trigger.columns),
         for_each_row: trigger.for_each_row,
         constraint: trigger.constraint.is_some(),
+        deferrable: trigger.deferrable,
+        initially_deferred: trigger.initially_deferred,
         condition: trigger.condition.as_deref().map(code::expression),
-        function: trigger.function_name.to_string(),
+        function,
         arguments: strings(&trigger.arguments),
         transition_tables,
         firing: match trigger.firing {

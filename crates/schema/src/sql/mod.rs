@@ -25,11 +25,9 @@ pub fn script(schema: &Schema) -> Script {
     let mut writer = Writer { schema, text: String::new(), omitted: Vec::new() };
     writer.write();
     writer.omitted.sort();
-    let mut text = writer.text;
-    for omitted in &writer.omitted {
-        text = format!("{text}-- omitted: {}\n", omitted.replace(['\n', '\r'], " "));
-    }
-    Script { text, omitted: writer.omitted }
+    let comment = |omitted: &String| format!("-- omitted: {}\n", omitted.replace(['\n', '\r'], " "));
+    let comments: String = writer.omitted.iter().map(comment).collect();
+    Script { text: writer.text + &comments, omitted: writer.omitted }
 }
 
 struct Writer<'a> {
@@ -39,7 +37,17 @@ struct Writer<'a> {
 }
 
 fn quoted(name: &Name) -> String {
-    format!("{}.{}", quote_identifier(&name.schema), quote_identifier(&name.name))
+    let own = quote_identifier(&name.name);
+    if name.schema.is_empty() { own } else { format!("{}.{own}", quote_identifier(&name.schema)) }
+}
+
+/// When a constraint or a constraint trigger is checked.
+fn deferral(deferrable: bool, initially_deferred: bool) -> &'static str {
+    match (deferrable, initially_deferred) {
+        (_, true) => " DEFERRABLE INITIALLY DEFERRED",
+        (true, false) => " DEFERRABLE",
+        (false, false) => "",
+    }
 }
 
 fn quoted_list(names: &[String]) -> String {
@@ -60,6 +68,7 @@ impl Writer<'_> {
         let (late, early): (Vec<&Function>, Vec<&Function>) =
             schema.functions.iter().partition(|function| order::names_relation(function, &schema.relations));
         early.into_iter().for_each(|function| self.function(function));
+        schema.domains.iter().for_each(|domain| self.domain_code(domain));
         let tables = order::tables(&schema.relations);
         tables.iter().for_each(|table| self.table(table));
         tables.iter().for_each(|table| self.attach(table));
@@ -74,11 +83,23 @@ impl Writer<'_> {
             self.hangs_on(relation);
         }
         schema.publications.iter().for_each(|publication| self.publication(publication));
+        self.omitted.extend(schema.gaps.iter().cloned());
     }
 
     fn statement(&mut self, text: &str) {
         self.text.push_str(text);
         self.text.push_str(";\n");
+    }
+
+    /// The value, unless it is not known: then its object is omitted.
+    fn known<'v, T>(&mut self, value: &'v Known<T>, kind: &str, name: &str) -> Option<&'v T> {
+        match value {
+            Known::Value(value) => Some(value),
+            Known::Unknown { not_known } => {
+                self.omit(kind, name, not_known);
+                None
+            }
+        }
     }
 
     fn omit(&mut self, kind: &str, name: &str, why: &str) {
@@ -111,50 +132,42 @@ impl Writer<'_> {
     }
 
     fn domain(&mut self, domain: &Domain) {
-        let mut text = format!("CREATE DOMAIN {} AS {}", quoted(&domain.name), domain.base);
-        match &domain.default {
-            None => {}
-            Some(Known::Value(default)) => text = format!("{text} DEFAULT {default}"),
-            Some(Known::Unknown { not_known }) => self.omit("default of domain", &domain.name.to_string(), not_known),
+        let Some(base) = self.known(&domain.base, "domain", &domain.name.to_string()) else { return };
+        let not_null = if domain.not_null { " NOT NULL" } else { "" };
+        self.statement(&format!("CREATE DOMAIN {} AS {base}{not_null}", quoted(&domain.name)));
+    }
+
+    /// The default and the checks, which may call functions.
+    fn domain_code(&mut self, domain: &Domain) {
+        if domain.base.value().is_none() {
+            return;
         }
-        if domain.not_null {
-            text.push_str(" NOT NULL");
+        let (own, full) = (quoted(&domain.name), domain.name.to_string());
+        if let Some(default) = domain.default.as_ref().and_then(|code| self.known(code, "default of domain", &full)) {
+            self.statement(&format!("ALTER DOMAIN {own} SET DEFAULT {default}"));
         }
-        self.statement(&text);
         for check in &domain.checks {
-            match &check.expression {
-                Known::Value(expression) => {
-                    let (domain, name) = (quoted(&domain.name), quote_identifier(&check.name));
-                    let valid = if check.valid { "" } else { " NOT VALID" };
-                    self.statement(&format!("ALTER DOMAIN {domain} ADD CONSTRAINT {name} CHECK ({expression}){valid}"));
-                }
-                Known::Unknown { not_known } => self.omit("constraint", &check.name, not_known),
-            }
+            let name = format!("{full}.{}", check.name);
+            let Some(expression) = self.known(&check.expression, "constraint", &name) else { continue };
+            let (name, valid) = (quote_identifier(&check.name), if check.valid { "" } else { " NOT VALID" });
+            self.statement(&format!("ALTER DOMAIN {own} ADD CONSTRAINT {name} CHECK ({expression}){valid}"));
         }
     }
 
     fn composite(&mut self, composite: &Composite) {
         let mut columns = Vec::new();
         for column in &composite.columns {
-            match &column.sql_type {
-                Known::Value(sql_type) => columns.push(format!("{} {sql_type}", quote_identifier(&column.name))),
-                Known::Unknown { not_known } => {
-                    return self.omit("composite type", &composite.name.to_string(), not_known);
-                }
-            }
+            let known = self.known(&column.sql_type, "composite type", &composite.name.to_string());
+            let Some(sql_type) = known else { return };
+            columns.push(format!("{} {sql_type}", quote_identifier(&column.name)));
         }
         self.statement(&format!("CREATE TYPE {} AS ({})", quoted(&composite.name), columns.join(", ")));
     }
 
     fn sequence(&mut self, sequence: &Sequence) {
         let name = quoted(&sequence.name);
-        let options = match &sequence.options {
-            Known::Value(options) => format!(" {}", words::sequence(options)),
-            Known::Unknown { not_known } => {
-                self.omit("options of sequence", &sequence.name.to_string(), not_known);
-                String::new()
-            }
-        };
+        let options = self.known(&sequence.options, "options of sequence", &sequence.name.to_string());
+        let options = options.map_or_else(String::new, |options| format!(" {}", words::sequence(options)));
         self.statement(&format!("CREATE SEQUENCE {name} AS {}{options}", sequence.sql_type));
         self.privileges("SEQUENCE", &name, &sequence.privileges);
     }
@@ -168,20 +181,14 @@ impl Writer<'_> {
 
     fn function(&mut self, function: &Function) {
         let name = function.name.to_string();
-        if function.returns.contains("???") {
-            return self.omit(&function.kind, &name, "a type that no statement creates");
-        }
-        let (parameters, body) = match (&function.parameters, &function.body) {
-            (Known::Value(parameters), Known::Value(body)) => (parameters, body),
-            (Known::Unknown { not_known }, _) | (_, Known::Unknown { not_known }) => {
-                return self.omit(&function.kind, &name, not_known);
-            }
-        };
+        let Some(returns) = self.known(&function.returns, &function.kind, &name) else { return };
+        let Some(parameters) = self.known(&function.parameters, &function.kind, &name) else { return };
+        let Some(body) = self.known(&function.body, &function.kind, &name) else { return };
         let is_procedure = function.kind == "procedure";
         let word = if is_procedure { "PROCEDURE" } else { "FUNCTION" };
         let mut text = format!("CREATE {word} {}({parameters})", quoted(&function.name));
         if !is_procedure {
-            text = format!("{text} RETURNS {}", function.returns);
+            text = format!("{text} RETURNS {returns}");
         }
         text = format!("{text} LANGUAGE {}", quote_identifier(&function.language));
         if !is_procedure {
@@ -253,3 +260,6 @@ fn dollar_quoted(text: &str) -> String {
 fn is_table(relation: &Relation) -> bool {
     matches!(relation.kind, RelationKind::Table | RelationKind::PartitionedTable)
 }
+
+#[cfg(test)]
+mod tests;

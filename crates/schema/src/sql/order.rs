@@ -1,7 +1,7 @@
 //! Objects after those that they need.
 
 use super::is_table;
-use crate::object::{Code, Composite, Domain, Function, Known, Name, Relation};
+use crate::object::{Code, Composite, Domain, Function, Name, Relation};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A type that needs others.
@@ -14,7 +14,7 @@ pub(super) enum OwnType<'a> {
 pub(super) fn types<'a>(domains: &'a [Domain], composites: &'a [Composite]) -> Vec<OwnType<'a>> {
     let mut texts: BTreeMap<&Name, Vec<&str>> = BTreeMap::new();
     for domain in domains {
-        texts.insert(&domain.name, vec![domain.base.as_str()]);
+        texts.insert(&domain.name, domain.base.value().map(String::as_str).into_iter().collect());
     }
     for composite in composites {
         let types = composite.columns.iter().filter_map(|column| column.sql_type.value().map(String::as_str));
@@ -63,11 +63,8 @@ pub(super) fn views(relations: &[Relation]) -> Vec<&Relation> {
 
 /// Whether the types of a function are those of rows of a relation.
 pub(super) fn names_relation(function: &Function, relations: &[Relation]) -> bool {
-    let parameters = match &function.parameters {
-        Known::Value(text) => text.as_str(),
-        Known::Unknown { .. } => "",
-    };
-    relations.iter().any(|relation| mentions(parameters, &relation.name) || mentions(&function.returns, &relation.name))
+    let texts = [&function.parameters, &function.returns].map(|text| text.value().map_or("", String::as_str));
+    relations.iter().any(|relation| texts.iter().any(|text| mentions(text, &relation.name)))
 }
 
 /// The names in an order in which each comes after those that its texts mention.

@@ -1,23 +1,22 @@
 //! Views, and what hangs on relations: triggers, policies, privileges.
 
-use super::{Writer, is_table, quoted, quoted_list};
-use crate::object::{Known, Policy, Relation, RelationKind, Trigger};
+use super::{Writer, deferral, is_table, quoted, quoted_list};
+use crate::object::{Policy, Relation, RelationKind, Trigger};
 use pgvet_syntax::deparse::string;
 use pgvet_syntax::lexer::quote_identifier;
 
 impl Writer<'_> {
     pub(super) fn view(&mut self, view: &Relation) {
         let name = quoted(&view.name);
-        let query = match &view.query {
-            Some(Known::Value(query)) => query.trim().trim_end_matches(';'),
-            Some(Known::Unknown { not_known }) => return self.omit("view", &view.name.to_string(), not_known),
-            None => return self.omit("view", &view.name.to_string(), "its query is not known"),
-        };
+        let full = view.name.to_string();
+        let Some(query) = &view.query else { return self.omit("view", &full, "its query is not known") };
+        let Some(query) = self.known(query, "view", &full) else { return };
+        let query = query.trim().trim_end_matches(';');
         let word = if view.kind == RelationKind::MaterializedView { "MATERIALIZED VIEW" } else { "VIEW" };
         let columns: Vec<String> = view.columns.iter().map(|column| column.name.clone()).collect();
         // A dump of the model has the query as written, so that its columns may need their names.
         let columns = if columns.is_empty() { String::new() } else { format!(" ({})", quoted_list(&columns)) };
-        let options = view.options.value().filter(|options| !options.is_empty());
+        let options = self.known(&view.options, "options of view", &full).filter(|options| !options.is_empty());
         let options = options.map_or_else(String::new, |options| format!(" WITH ({})", options.join(", ")));
         self.statement(&format!("CREATE {word} {name}{columns}{options} AS\n{query}"));
         for index in &view.indexes {
@@ -46,11 +45,9 @@ impl Writer<'_> {
         relation.triggers.iter().for_each(|trigger| self.trigger(relation, trigger));
         relation.policies.iter().for_each(|policy| self.policy(relation, policy));
         for rule in &relation.rules {
-            match &rule.definition {
-                Known::Value(definition) => self.statement(definition.trim_end_matches(';')),
-                Known::Unknown { not_known } => {
-                    self.omit("rule", &format!("{}.{}", relation.name, rule.name), not_known);
-                }
+            let name = format!("{}.{}", relation.name, rule.name);
+            if let Some(definition) = self.known(&rule.definition, "rule", &name) {
+                self.statement(definition.trim_end_matches(';'));
             }
         }
         for statistics in &relation.statistics {
@@ -65,12 +62,13 @@ impl Writer<'_> {
         if !trigger.inherited {
             let condition = match &trigger.condition {
                 None => String::new(),
-                Some(Known::Value(condition)) => format!(" WHEN ({condition})"),
-                Some(Known::Unknown { not_known }) => return self.omit("trigger", &name, not_known),
+                Some(condition) => match self.known(condition, "trigger", &name) {
+                    Some(condition) => format!(" WHEN ({condition})"),
+                    None => return,
+                },
             };
-            let Some(transition_tables) = trigger.transition_tables.value() else {
-                return self.omit("trigger", &name, "the names of its transition tables are not kept");
-            };
+            let known = self.known(&trigger.transition_tables, "trigger", &name);
+            let Some(transition_tables) = known else { return };
             let referencing: Vec<String> = transition_tables
                 .iter()
                 .filter_map(|one| one.split_once(' '))
@@ -87,13 +85,14 @@ impl Writer<'_> {
             let events: Vec<String> = trigger.events.iter().map(event).collect();
             let arguments: Vec<String> = trigger.arguments.iter().map(|argument| string(argument)).collect();
             let constraint = if trigger.constraint { "CONSTRAINT " } else { "" };
+            let deferral = deferral(trigger.deferrable, trigger.initially_deferred);
             let level = if trigger.for_each_row { "ROW" } else { "STATEMENT" };
             self.statement(&format!(
-                "CREATE {constraint}TRIGGER {own} {} {} ON {table}{referencing} FOR EACH {level}{condition} \
+                "CREATE {constraint}TRIGGER {own} {} {} ON {table}{deferral}{referencing} FOR EACH {level}{condition} \
                  EXECUTE FUNCTION {}({})",
                 trigger.timing,
                 events.join(" OR "),
-                quote_identifier(&trigger.function),
+                quoted(&trigger.function),
                 arguments.join(", ")
             ));
         }
@@ -112,10 +111,9 @@ impl Writer<'_> {
         let roles: Vec<String> = policy.roles.iter().map(role).collect();
         text = format!("{text} FOR {} TO {}", policy.command, roles.join(", "));
         for (word, condition) in [("USING", &policy.using), ("WITH CHECK", &policy.check)] {
-            match condition {
-                None => {}
-                Some(Known::Value(condition)) => text = format!("{text} {word} ({condition})"),
-                Some(Known::Unknown { not_known }) => return self.omit("policy", &name, not_known),
+            if let Some(condition) = condition {
+                let Some(condition) = self.known(condition, "policy", &name) else { return };
+                text = format!("{text} {word} ({condition})");
             }
         }
         self.statement(&text);

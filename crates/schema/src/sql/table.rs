@@ -1,9 +1,7 @@
 //! Tables, their columns, keys, indexes and foreign keys.
 
-use super::{Writer, quoted, quoted_list};
-use crate::object::{
-    Code, Column, Constraint, ConstraintKind, Generation, Identity, Index, Key, Known, Relation, RelationKind,
-};
+use super::{Writer, deferral, quoted, quoted_list};
+use crate::object::{Column, Constraint, ConstraintKind, Generation, Identity, Index, Key, Relation, RelationKind};
 use crate::words;
 use pgvet_syntax::lexer::quote_identifier;
 
@@ -29,13 +27,13 @@ impl Writer<'_> {
             let parents: Vec<String> = table.parents.iter().map(quoted).collect();
             text = format!("{text} INHERITS ({})", parents.join(", "));
         }
-        if let Some(key) = &table.partition_key {
-            match key {
-                Known::Value(key) => text = format!("{text} PARTITION BY {key}"),
-                Known::Unknown { not_known } => self.omit("partition key of", &table.name.to_string(), not_known),
-            }
+        if let Some(key) = &table.partition_key
+            && let Some(key) = self.known(key, "partition key of", &table.name.to_string())
+        {
+            text = format!("{text} PARTITION BY {key}");
         }
-        if let Some(options) = table.options.value().filter(|options| !options.is_empty()) {
+        let options = self.known(&table.options, "options of", &table.name.to_string());
+        if let Some(options) = options.filter(|options| !options.is_empty()) {
             text = format!("{text} WITH ({})", options.join(", "));
         }
         self.statement(&text);
@@ -51,7 +49,9 @@ impl Writer<'_> {
     /// The default and NOT NULL that a child may have of its own.
     fn inherited_column(&mut self, table: &Relation, column: &Column) {
         let alter = format!("ALTER TABLE {} ALTER COLUMN {}", quoted(&table.name), quote_identifier(&column.name));
-        if let Some(Known::Value(default)) = column.default.as_ref().filter(|_| column.generated.is_none()) {
+        let name = format!("{}.{}", table.name, column.name);
+        let default = column.default.as_ref().filter(|_| column.generated.is_none());
+        if let Some(default) = default.and_then(|default| self.known(default, "default of column", &name)) {
             self.statement(&format!("{alter} SET DEFAULT {default}"));
         }
         if column.not_null {
@@ -62,27 +62,18 @@ impl Writer<'_> {
     /// The line of a column; `None` if its type is not known.
     fn column(&mut self, table: &Relation, column: &Column) -> Option<String> {
         let name = format!("{}.{}", table.name, column.name);
-        let sql_type = match &column.sql_type {
-            Known::Value(sql_type) => sql_type,
-            Known::Unknown { not_known } => {
-                self.omit("column", &name, not_known);
-                return None;
-            }
-        };
+        let sql_type = self.known(&column.sql_type, "column", &name)?;
         let mut text = format!("{} {sql_type}", quote_identifier(&column.name));
         if let Some(collation) = &column.collation {
             text = format!("{text} COLLATE {}", quote_identifier(collation));
         }
-        match (&column.default, column.generated) {
-            (Some(Known::Value(text_of)), Some(Generation::Stored)) => {
-                text = format!("{text} GENERATED ALWAYS AS ({text_of}) STORED");
-            }
-            (Some(Known::Value(text_of)), Some(Generation::Virtual)) => {
-                text = format!("{text} GENERATED ALWAYS AS ({text_of}) VIRTUAL");
-            }
-            (Some(Known::Value(text_of)), None) => text = format!("{text} DEFAULT {text_of}"),
-            (Some(Known::Unknown { not_known }), _) => self.omit("default of column", &name, not_known),
-            (None, _) => {}
+        let code = column.default.as_ref().and_then(|code| self.known(code, "default of column", &name));
+        if let Some(code) = code {
+            text = match column.generated {
+                Some(Generation::Stored) => format!("{text} GENERATED ALWAYS AS ({code}) STORED"),
+                Some(Generation::Virtual) => format!("{text} GENERATED ALWAYS AS ({code}) VIRTUAL"),
+                None => format!("{text} DEFAULT {code}"),
+            };
         }
         match column.identity {
             Some(Identity::Always) => text.push_str(" GENERATED ALWAYS AS IDENTITY"),
@@ -97,12 +88,9 @@ impl Writer<'_> {
 
     pub(super) fn attach(&mut self, table: &Relation) {
         let (Some(bound), Some(parent)) = (&table.partition_bound, table.parents.first()) else { return };
-        match bound {
-            Known::Value(bound) => {
-                let (parent, table) = (quoted(parent), quoted(&table.name));
-                self.statement(&format!("ALTER TABLE ONLY {parent} ATTACH PARTITION {table} {bound}"));
-            }
-            Known::Unknown { not_known } => self.omit("partition", &table.name.to_string(), not_known),
+        if let Some(bound) = self.known(bound, "partition", &table.name.to_string()) {
+            let (parent, table) = (quoted(parent), quoted(&table.name));
+            self.statement(&format!("ALTER TABLE ONLY {parent} ATTACH PARTITION {table} {bound}"));
         }
     }
 
@@ -130,20 +118,21 @@ impl Writer<'_> {
 
     fn constraint(&mut self, table: &Relation, constraint: &Constraint) -> Option<String> {
         let mut columns = quoted_list(&constraint.columns);
-        if constraint.over_period && constraint.kind != ConstraintKind::ForeignKey {
-            columns.push_str(" WITHOUT OVERLAPS");
+        if constraint.over_period {
+            columns = match constraint.kind {
+                ConstraintKind::ForeignKey => with_period(&constraint.columns),
+                _ => format!("{columns} WITHOUT OVERLAPS"),
+            };
         }
         let including = if constraint.including.is_empty() {
             String::new()
         } else {
             format!(" INCLUDE ({})", quoted_list(&constraint.including))
         };
+        let name = format!("{}.{}", table.name, constraint.name);
         let expression = match &constraint.expression {
-            Some(Known::Unknown { not_known }) => {
-                self.omit("constraint", &format!("{}.{}", table.name, constraint.name), not_known);
-                return None;
-            }
-            expression => expression.as_ref().and_then(Code::value).cloned().unwrap_or_default(),
+            Some(expression) => self.known(expression, "constraint", &name)?.as_str(),
+            None => "",
         };
         let definition = match constraint.kind {
             ConstraintKind::PrimaryKey => format!("PRIMARY KEY ({columns}){including}"),
@@ -152,14 +141,14 @@ impl Writer<'_> {
                 format!("UNIQUE{nulls} ({columns}){including}")
             }
             // The server's words, which name everything.
-            ConstraintKind::Exclude => expression,
+            ConstraintKind::Exclude => expression.to_owned(),
             ConstraintKind::Check => {
                 let inherit = if constraint.no_inherit { " NO INHERIT" } else { "" };
                 format!("CHECK ({expression}){inherit}")
             }
             ConstraintKind::ForeignKey => {
                 let to = constraint.references.as_ref()?;
-                let target = quoted_list(&to.columns);
+                let target = if constraint.over_period { with_period(&to.columns) } else { quoted_list(&to.columns) };
                 let full = if to.match_full { " MATCH FULL" } else { "" };
                 let (delete, update) = (&to.on_delete, &to.on_update);
                 format!(
@@ -170,11 +159,8 @@ impl Writer<'_> {
         };
         let has_own_words = constraint.kind == ConstraintKind::Exclude;
         let mut text = format!("CONSTRAINT {} {definition}", quote_identifier(&constraint.name));
-        if constraint.deferrable && !has_own_words {
-            text.push_str(" DEFERRABLE");
-        }
-        if constraint.initially_deferred && !has_own_words {
-            text.push_str(" INITIALLY DEFERRED");
+        if !has_own_words {
+            text.push_str(deferral(constraint.deferrable, constraint.initially_deferred));
         }
         if !constraint.enforced {
             text.push_str(" NOT ENFORCED");
@@ -198,15 +184,15 @@ impl Writer<'_> {
         let name = format!("{}.{}", table.name, index.name);
         let mut keys = Vec::new();
         for key in &index.keys {
-            match &key.expression {
-                Known::Value(text) => keys.push(written(key, text)),
-                Known::Unknown { not_known } => return self.omit("index", &name, not_known),
-            }
+            let Some(text) = self.known(&key.expression, "index", &name) else { return };
+            keys.push(written(key, text));
         }
         let predicate = match &index.predicate {
             None => String::new(),
-            Some(Known::Value(predicate)) => format!(" WHERE {predicate}"),
-            Some(Known::Unknown { not_known }) => return self.omit("index", &name, not_known),
+            Some(predicate) => match self.known(predicate, "index", &name) {
+                Some(predicate) => format!(" WHERE {predicate}"),
+                None => return,
+            },
         };
         let is_parent = table.kind == RelationKind::PartitionedTable;
         if !index.valid && !is_parent {
@@ -228,6 +214,14 @@ impl Writer<'_> {
             keys.join(", ")
         ));
     }
+}
+
+/// The columns of a foreign key whose last one is a period.
+fn with_period(columns: &[String]) -> String {
+    let Some((period, others)) = columns.split_last() else { return String::new() };
+    let mut words: Vec<String> = others.iter().map(|name| quote_identifier(name)).collect();
+    words.push(format!("PERIOD {}", quote_identifier(period)));
+    words.join(", ")
 }
 
 /// A key as in CREATE INDEX: expressions that are not one call or column need brackets, and all may have them.

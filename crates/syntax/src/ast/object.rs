@@ -185,6 +185,8 @@ pub struct CreateTrigger {
     pub or_replace: bool,
     pub constraint: bool,
     pub constraint_from: Option<ObjectName>,
+    pub deferrable: bool,
+    pub initially_deferred: bool,
     pub function: ObjectName,
     pub timing: TriggerTiming,
     pub for_each_row: bool,

@@ -170,7 +170,9 @@ pub(super) const RELATIONS: &str = with_own!(
            'for_each_row', t.tgtype & 1 <> 0, 'constraint', t.tgconstraint <> 0,
            'condition', CASE WHEN t.tgqual IS NOT NULL THEN
              substring(pg_get_triggerdef(t.oid) FROM ' WHEN [(](.*)[)] EXECUTE FUNCTION ') END,
-           'function', p.proname,
+           'deferrable', t.tgdeferrable, 'initially_deferred', t.tginitdeferred,
+           'function', (SELECT jsonb_build_object('schema', pn.nspname, 'name', p.proname)
+             FROM pg_catalog.pg_namespace pn WHERE pn.oid = p.pronamespace),
            'arguments', COALESCE(to_jsonb((string_to_array(encode(t.tgargs, 'escape'), '\\000'))[1:t.tgnargs]), '[]'),
            'transition_tables', to_jsonb(array_remove(ARRAY['OLD ' || t.tgoldtable, 'NEW ' || t.tgnewtable], NULL)),
            'firing', CASE t.tgenabled WHEN 'O' THEN 'ENABLE' WHEN 'D' THEN 'DISABLE' WHEN 'A' THEN 'ENABLE ALWAYS'
@@ -273,6 +275,8 @@ pub(super) const GAPS: &str = with_own!(
          AND NOT EXISTS (SELECT FROM of_extension WHERE classid = 1247 AND objid = t.oid)
        UNION ALL SELECT 'operators' FROM pg_catalog.pg_operator o JOIN own ON own.oid = oprnamespace
          WHERE NOT EXISTS (SELECT FROM of_extension WHERE classid = 2617 AND objid = o.oid)
+       UNION ALL SELECT 'column lists and row filters of publications' FROM pg_catalog.pg_publication_rel r
+         WHERE to_jsonb(r) ->> 'prattrs' IS NOT NULL OR to_jsonb(r) ->> 'prqual' IS NOT NULL
        UNION ALL SELECT 'event triggers' FROM pg_catalog.pg_event_trigger e
          WHERE NOT EXISTS (SELECT FROM of_extension WHERE classid = 3466 AND objid = e.oid)
      ) AS other GROUP BY what ORDER BY what"

@@ -164,6 +164,8 @@ impl Context<'_> {
             or_replace: create.replace,
             constraint: create.isconstraint,
             constraint_from: create.constrrel.map(|relation| self.relation(relation)),
+            deferrable: create.deferrable,
+            initially_deferred: create.initdeferred,
             function: self.object_name_of(create.funcname, function + 1),
             timing: trigger_timing(create.timing.into()),
             for_each_row: create.row,

@@ -30,6 +30,8 @@ pub(super) struct Arguments {
 pub struct Report {
     pub version: PgVersion,
     pub histories: usize,
+    /// Histories whose schemas were compared.
+    pub compared: usize,
     /// Histories with a statement that failed on the server and not in the model, or the other way round.
     pub skipped: Vec<String>,
     /// Objects that were compared, without parts of relations.
@@ -65,6 +67,7 @@ pub fn measure(version: PgVersion, only: &str) -> Result<Report, String> {
     let mut report = Report {
         version,
         histories: all.len(),
+        compared: 0,
         skipped: Vec::new(),
         objects: 0,
         model: BTreeMap::new(),
@@ -92,6 +95,7 @@ pub fn measure(version: PgVersion, only: &str) -> Result<Report, String> {
             report.skipped.push(format!("{}: it runs code that only run time knows", history.name));
             continue;
         }
+        report.compared += 1;
         report.objects += observed.relations.len() + observed.functions.len() + observed.enums.len();
         report.objects += observed.domains.len() + observed.sequences.len() + observed.publications.len();
         let comparison = compare(&model, observed);
@@ -140,19 +144,18 @@ fn without_omitted(mut comparison: Comparison, omitted: &[String]) -> Comparison
 
 fn reason(not_compared: &NotCompared) -> String {
     let why = if not_compared.why.ends_with("may mean the same") { "two spellings" } else { &not_compared.why };
-    format!("{} {}: {why}", not_compared.kind, not_compared.property)
+    format!("{} {}: {why}", not_compared.kind.noun(), not_compared.property)
 }
 
 fn note(differences: &mut BTreeMap<String, Vec<String>>, history: &str, changes: &[Change]) {
     for change in changes {
-        let (kind, action) = (&change.kind, format!("{:?}", change.action).to_lowercase());
+        let (kind, action) = (change.kind.noun(), format!("{:?}", change.action).to_lowercase());
         if change.properties.is_empty() {
             let example = format!("{history}: {} {}", change.name(), change.definition);
             differences.entry(format!("{kind} {action}")).or_default().push(example);
         }
         for property in &change.properties {
-            let value = |value: &Option<String>| value.clone().unwrap_or_else(|| "nothing".to_owned());
-            let (before, after) = (value(&property.before), value(&property.after));
+            let (before, after) = (property.before(), property.after());
             let example = format!("{history}: {}: {before} -> {after}", change.name());
             differences.entry(format!("{kind}: {}", property.name)).or_default().push(example);
         }
@@ -168,10 +171,17 @@ fn schema_of(history: &History, version: PgVersion) -> Schema {
 }
 
 impl Report {
+    /// What was compared, in one line.
+    pub fn summary(&self) -> String {
+        let Self { version, histories, compared, objects, applied, .. } = self;
+        format!(
+            "PostgreSQL {version}: {compared} of {histories} histories, {objects} objects, {applied} scripts applied"
+        )
+    }
+
     fn write(&self, text: &mut String, all: bool) {
-        let Self { version, histories, skipped, objects, applied, .. } = self;
-        let _ =
-            writeln!(text, "PostgreSQL {version}: {histories} histories, {objects} objects, {applied} scripts applied");
+        let _ = writeln!(text, "{}", self.summary());
+        let skipped = &self.skipped;
         let _ = writeln!(text, "\nskipped: {}", skipped.len());
         if all {
             for one in skipped {

@@ -1,0 +1,154 @@
+use super::{Action, Comparison, compare};
+use crate::testing::{database, schema};
+
+/// A line for each change, then one for each property that is not compared.
+fn said(comparison: &Comparison) -> Vec<String> {
+    let mut lines = Vec::new();
+    for change in &comparison.changes {
+        let mark = match change.action {
+            Action::Removed => '-',
+            Action::Added => '+',
+            Action::Changed => '~',
+        };
+        let properties = change.properties.iter();
+        let properties: Vec<String> =
+            properties.map(|one| format!(" {}: {} -> {}", one.name, one.before(), one.after())).collect();
+        lines.push(format!("{mark} {} {}{}", change.kind.noun(), change.name(), properties.join(",")));
+    }
+    let skipped = comparison.not_compared.iter();
+    lines.extend(skipped.map(|one| format!("? {} {} {}: {}", one.kind.noun(), one.object, one.property, one.why)));
+    lines
+}
+
+#[test]
+fn each_difference_is_reported_once() {
+    for (before, after, expected) in [
+        ("CREATE TABLE t (a int, b text)", "CREATE TABLE t (a int, b text)", [].as_slice()),
+        ("CREATE TABLE t (a int)", "CREATE TABLE t (a bigint)", &["~ column public.t.a type: integer -> bigint"]),
+        ("CREATE TABLE t (a int)", "CREATE TABLE t (a int NOT NULL)", &["~ column public.t.a NOT NULL: no -> yes"]),
+        ("CREATE TABLE t (a int)", "CREATE TABLE t (a int DEFAULT 1)", &["~ column public.t.a default: nothing -> 1"]),
+        // The parts of a relation are not listed with it.
+        ("CREATE TABLE t (a int PRIMARY KEY)", "", &["- table public.t"]),
+        ("CREATE TABLE t (a int)", "CREATE TABLE t (a int, b int)", &["+ column public.t.b"]),
+        // Columns that are added or removed do not change the order of the others.
+        ("CREATE TABLE t (a int, b int)", "CREATE TABLE t (b int)", &["- column public.t.a"]),
+        (
+            "CREATE TABLE t (a int, b int)",
+            "CREATE TABLE t (b int, a int)",
+            &["~ table public.t column order: a, b -> b, a"],
+        ),
+        (
+            "CREATE TABLE t (a int); CREATE INDEX i ON t (a)",
+            "CREATE TABLE t (a int); CREATE UNIQUE INDEX i ON t (a) WHERE a > 0",
+            &["~ index public.t.i condition: nothing -> a > 0, unique: no -> yes"],
+        ),
+        // One name, another kind.
+        (
+            "CREATE TABLE t (a int)",
+            "CREATE VIEW t AS SELECT 1 AS a",
+            &[
+                "~ view public.t kind: table -> view, query: nothing -> SELECT 1 AS a, columns: nothing -> a integer",
+                "- column public.t.a",
+            ],
+        ),
+        (
+            "CREATE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1'",
+            "CREATE FUNCTION f() RETURNS int LANGUAGE sql SECURITY DEFINER AS 'SELECT 2'",
+            &["~ function public.f() SECURITY DEFINER: no -> yes, body: SELECT 1 -> SELECT 2"],
+        ),
+        // Another signature is another function.
+        (
+            "CREATE FUNCTION f(int) RETURNS int LANGUAGE sql AS 'SELECT 1'",
+            "CREATE FUNCTION f(text) RETURNS int LANGUAGE sql AS 'SELECT 1'",
+            &["- function public.f(integer)", "+ function public.f(text)"],
+        ),
+        (
+            "CREATE TABLE p (a int PRIMARY KEY); CREATE TABLE c (a int CONSTRAINT k REFERENCES p)",
+            "CREATE TABLE p (a int PRIMARY KEY); CREATE TABLE c (a int CONSTRAINT k REFERENCES p ON DELETE CASCADE)",
+            &["~ constraint public.c.k ON DELETE: NO ACTION -> CASCADE"],
+        ),
+        (
+            "CREATE TABLE t (a int); CREATE POLICY p ON t USING (a > 1)",
+            "CREATE TABLE t (a int); CREATE POLICY p ON t USING (a > 2)",
+            &["~ policy public.t.p USING: a > 1 -> a > 2"],
+        ),
+        (
+            "CREATE TABLE p (a int, b daterange, PRIMARY KEY (a, b WITHOUT OVERLAPS));",
+            "CREATE TABLE p (a int, b daterange, PRIMARY KEY (a, b));",
+            &["~ constraint public.p.p_pkey WITHOUT OVERLAPS: yes -> no"],
+        ),
+        ("CREATE TYPE e AS ENUM ('a')", "CREATE TYPE e AS ENUM ('a', 'b')", &["~ enum public.e labels: a -> a, b"]),
+        (
+            "CREATE SEQUENCE s",
+            "CREATE SCHEMA app; CREATE SEQUENCE app.s",
+            &["+ schema app", "+ sequence app.s", "- sequence public.s"],
+        ),
+    ] {
+        assert_eq!(said(&compare(&schema(before), &schema(after))), expected, "{before} / {after}");
+    }
+}
+
+#[test]
+fn triggers_differ_in_the_schema_of_their_function_and_in_deferral() {
+    let base = "CREATE SCHEMA app; CREATE TABLE t (a int);
+        CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
+        CREATE FUNCTION app.f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';";
+    let trigger = |function: &str, deferral: &str| {
+        let own = format!(
+            "CREATE CONSTRAINT TRIGGER g AFTER INSERT ON t {deferral} FOR EACH ROW EXECUTE FUNCTION {function}()"
+        );
+        schema(&format!("{base} {own}"))
+    };
+    let plain = trigger("f", "");
+    assert_eq!(said(&compare(&plain, &trigger("public.f", ""))), [""; 0]);
+    assert_eq!(said(&compare(&plain, &trigger("app.f", ""))), ["~ trigger public.t.g function: public.f -> app.f"]);
+    assert_eq!(
+        said(&compare(&plain, &trigger("f", "DEFERRABLE INITIALLY DEFERRED"))),
+        ["~ trigger public.t.g deferrable: no -> yes, initially deferred: no -> yes"]
+    );
+}
+
+#[test]
+fn what_is_not_known_is_listed() {
+    let gap = "? schema  : statements use objects that no statement creates";
+    let partly = "ALTER TABLE t ADD COLUMN b int;";
+    // A table that migrations only alter may have been there before as well.
+    let none = "";
+    assert_eq!(
+        said(&compare(&schema(none), &schema(partly))),
+        [gap, "? table public.t presence: no statement that was read creates it"]
+    );
+    // A database that does not have it lacks it.
+    assert_eq!(said(&compare(&schema(partly), &database(none))), ["- table public.t", gap]);
+    // More of it on one side says nothing about the other side.
+    let more = "ALTER TABLE t ADD COLUMN b int; ALTER TABLE t ADD COLUMN c int;";
+    let parts = "? table public.t columns and other parts: no statement that was read creates it";
+    assert_eq!(said(&compare(&schema(partly), &schema(more))), [gap, parts]);
+    assert_eq!(said(&compare(&schema(partly), &database("CREATE TABLE t (a int, b int)"))), [gap, parts]);
+    // Two spellings by two origins.
+    let (one, other) =
+        ("CREATE TABLE t (a interval DEFAULT '1 hour')", "CREATE TABLE t (a interval DEFAULT '01:00:00'::interval)");
+    assert_eq!(
+        said(&compare(&schema(one), &database(other))),
+        ["? column public.t.a default: `'1 hour'` and `'01:00:00'::interval` may mean the same"]
+    );
+    // What is not kept.
+    let excluding = "CREATE TABLE t (a int, CONSTRAINT x EXCLUDE USING btree (a WITH =))";
+    assert_eq!(
+        said(&compare(&schema(excluding), &schema(excluding))),
+        ["? constraint public.t.x condition: not known: the operators of an exclusion constraint"]
+    );
+}
+
+#[test]
+fn publications_are_counted_as_omitted_if_only_some_namespaces_are_compared() {
+    let narrowed = |sql: &str| crate::narrow::in_schemas(schema(sql), &["public".to_owned()]);
+    let all = "CREATE SCHEMA app; CREATE TABLE app.t (a int); CREATE TABLE t (a int); CREATE PUBLICATION p FOR TABLE t";
+    assert_eq!(
+        said(&compare(&narrowed(all), &narrowed("CREATE TABLE t (a int)"))),
+        [
+            "? schema  : column lists and row filters of publications are not read",
+            "? schema  : publications are omitted, because they are in no schema",
+        ]
+    );
+}
