@@ -126,7 +126,7 @@ impl Executor<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{check_failure, check_locks};
+    use super::super::testing::{check_failure, check_locks, effects_on};
 
     #[test]
     fn a_new_label_is_not_used_in_its_transaction() {
@@ -136,7 +136,12 @@ mod tests {
             check_failure(history, &format!("{add} {usage}"), "55P04");
             check_failure(history, &format!("{add} COMMIT; {usage}"), "");
         }
-        check_failure("", "BEGIN; CREATE TYPE e AS ENUM ('a'); ALTER TYPE e ADD VALUE 'b'; SELECT 'b'::e", "");
+        let new_type = "BEGIN; CREATE TYPE e AS ENUM ('a'); ALTER TYPE e ADD VALUE 'b';";
+        for (version, expected) in [(11, None), (12, Some("55P04")), (16, Some("55P04")), (17, None)] {
+            let fails = |sql: &str| effects_on(version, "", sql).fails.map(|failure| failure.sqlstate);
+            assert_eq!(fails(&format!("{new_type} SELECT 'b'::e")), expected, "{version}");
+            assert_eq!(fails(&format!("{new_type} SELECT 'a'::e")), None, "{version}");
+        }
         check_failure(history, "ALTER TYPE mood ADD VALUE 'sad'", "42710");
     }
 

@@ -4,6 +4,7 @@ use super::{assumed_transaction, split_help};
 use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
+use crate::rules::advice::everywhere_at_least;
 use pgvet_model::catalog::{Oid, TypeDef, TypeKind};
 use pgvet_syntax::ast::{
     AlterTableAction, Ast, ColumnDef, Constraint, ConstraintKind, Expr, ExprKind, Query, QueryBody, TableElement,
@@ -17,7 +18,8 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// PostgreSQL refuses the use: `unsafe use of new value of enum type`. Until the transaction commits, no row and no
-    /// default may contain the label.
+    /// default may contain the label. PostgreSQL 17 and later accept the label if the same transaction also created the
+    /// type; PostgreSQL 12 to 16 refuse it then, too.
     ///
     /// ## Example
     ///
@@ -45,7 +47,8 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - a type that the same transaction created
+    /// - a label that `CREATE TYPE` lists, in the transaction that creates the type
+    /// - from PostgreSQL 17 on, a label that `ADD VALUE` adds in the transaction that creates the type
     /// - before PostgreSQL 12, where `ADD VALUE` itself is refused in a transaction, which
     ///   `concurrently-in-transaction` reports
     ///
@@ -72,9 +75,11 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         TypeKind::Enum { labels } => labels.iter().find(|other| other.label == label).and_then(|label| label.added_in),
         _ => None,
     };
-    // All pending migrations may be in one transaction, and the type in none of them.
+    // All pending migrations may be in one transaction. The label is then safe if the type is in it, too, and
+    // PostgreSQL is 17 or newer.
     let may_be_here = |definition: &TypeDef, added: u32| {
-        block.may_be_since.is_some_and(|since| definition.transaction < since && since <= added)
+        let unsafe_since = |since| definition.transaction < since || !everywhere_at_least(context, 17);
+        block.may_be_since.is_some_and(|since| since <= added && unsafe_since(since))
     };
     let help = split_help(context, "the statements that use the new value");
     let assumption = assumed_transaction(context, block.started);

@@ -19,6 +19,9 @@ impl Executor<'_> {
         let created_here = found
             .and_then(|oid| self.catalog.get_type(oid))
             .is_some_and(|definition| definition.transaction == transaction);
+        // PostgreSQL 17 sees that a type of the same transaction is not in use yet. 12 to 16 do not (`pg_enum.c`,
+        // `EnumTypeUncommitted`); 11 runs ADD VALUE in a transaction only for such a type.
+        let not_in_use = created_here && (before_12 || self.target.at_least(17));
         if before_12 && in_block && !created_here {
             return fail("25001", "ALTER TYPE ... ADD cannot run inside a transaction block", range);
         }
@@ -63,8 +66,7 @@ impl Executor<'_> {
                 None => return fail("22023", format!("\"{neighbour}\" is not an existing enum label"), range),
             },
         };
-        // A type of the same transaction is not in use yet, so its labels are safe at once.
-        let added_in = (in_block && !created_here).then_some(transaction);
+        let added_in = (in_block && !not_in_use).then_some(transaction);
         labels.insert(place, EnumLabel { label: alter.value.clone(), added_in });
         self.change_label(alter, found, action);
         Ok(())
