@@ -20,6 +20,7 @@ pub mod security;
 mod text;
 mod timeouts;
 pub mod transaction;
+mod unseen_partitions;
 mod users;
 
 use crate::diagnostic::Diagnostic;

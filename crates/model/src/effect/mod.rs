@@ -48,6 +48,8 @@ pub struct Effects {
     pub rewrites: Vec<Rewrite>,
     /// Rewrites that are skipped only because the time zone of the session is assumed to be UTC: no statement sets it.
     pub rewrites_unless_utc: Vec<Rewrite>,
+    /// What is done to each partition of a partitioned table of which the migrations show none.
+    pub partition_work: Vec<PartitionWork>,
     pub scans: Vec<Scan>,
     pub index_builds: Vec<IndexBuild>,
     /// What rows have to be like that tables of earlier deployments hold.
@@ -251,6 +253,23 @@ pub enum Using {
     Cast,
     /// USING computes new values.
     Computed,
+}
+
+/// Work on the partitions of a table, if programs have created any.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PartitionWork {
+    /// The partitioned table.
+    pub relation: RelationName,
+    pub kind: PartitionWorkKind,
+    pub range: TextRange,
+}
+
+/// What is done to each partition.
+#[derive(Debug, Clone, PartialEq)]
+pub enum PartitionWorkKind {
+    Rewrite(RewriteCause),
+    Scan(ScanCause),
+    IndexBuild(IndexBuildCause),
 }
 
 /// A full read of a table.

@@ -304,6 +304,7 @@ impl Effects {
     pub(super) fn move_ranges(&mut self, place: impl Fn(TextRange) -> TextRange) {
         self.locks.explain(0, |_, _, range| *range = place(*range));
         self.rewrites.iter_mut().for_each(|effect| effect.range = place(effect.range));
+        self.partition_work.iter_mut().for_each(|effect| effect.range = place(effect.range));
         self.rewrites_unless_utc.iter_mut().for_each(|effect| effect.range = place(effect.range));
         self.scans.iter_mut().for_each(|effect| effect.range = place(effect.range));
         self.index_builds.iter_mut().for_each(|effect| effect.range = place(effect.range));
@@ -342,6 +343,7 @@ impl Effects {
             }
         }
         self.rewrites_unless_utc.extend(inner.rewrites_unless_utc);
+        self.partition_work.extend(inner.partition_work);
         self.creates.extend(inner.creates);
         self.drops.extend(inner.drops);
         self.removals.extend(inner.removals);
@@ -372,6 +374,7 @@ impl Effects {
         Self {
             locks: left(&self.locks, &inside.locks).into_iter().collect(),
             rewrites: left(&self.rewrites, &inside.rewrites),
+            partition_work: left(&self.partition_work, &inside.partition_work),
             rewrites_unless_utc: left(&self.rewrites_unless_utc, &inside.rewrites_unless_utc),
             scans: left(&self.scans, &inside.scans),
             index_builds: left(&self.index_builds, &inside.index_builds),

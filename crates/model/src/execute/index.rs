@@ -5,7 +5,7 @@ mod names;
 
 use super::{Executor, Run, fail};
 use crate::catalog::{Constraint, ConstraintKind, Index, Oid, Relation, RelationDetail, RelationKind};
-use crate::effect::{IndexBuildCause, LockCause, ScanCause};
+use crate::effect::{IndexBuildCause, LockCause, PartitionWorkKind, ScanCause};
 use pgvet_syntax::ast::{CreateIndex, Expr, ExprKind, IndexElement, LockMode, Name};
 use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
@@ -209,6 +209,7 @@ impl Executor<'_> {
         if partitioned {
             if !definition.only {
                 self.index_partitions(table, oid, definition)?;
+                self.partition_work(table, PartitionWorkKind::IndexBuild(definition.cause.clone()), definition.range);
             }
         } else {
             self.effects.waits_for_transactions |= definition.concurrently;

@@ -4,7 +4,8 @@ use super::Executor;
 use crate::catalog::{Birth, Copied, Dropped, DroppedRule, Oid, RelationKind};
 use crate::effect::{
     ChangeAction, ChangedObject, DataChange, DataChangeKind, IndexBuild, IndexBuildCause, Lock, LockCause,
-    ObjectChange, RelationName, Rewrite, RewriteCause, Rows, Scan, ScanCause, Visibility,
+    ObjectChange, PartitionWork, PartitionWorkKind, RelationName, Rewrite, RewriteCause, Rows, Scan, ScanCause,
+    Visibility,
 };
 use crate::place::Place;
 use pgvet_syntax::ast::LockMode;
@@ -85,6 +86,19 @@ impl Executor<'_> {
         let relation = self.relation_name(oid);
         if relation.kind.is_table() && relation.kind != RelationKind::PartitionedTable && !self.created.contains(&oid) {
             self.effects.rewrites_unless_utc.push(Rewrite { relation, cause, range });
+        }
+    }
+
+    /// Notes work on the partitions of a table of an earlier deployment if the migrations show none: programs often
+    /// create partitions.
+    pub(crate) fn partition_work(&mut self, oid: Oid, kind: PartitionWorkKind, range: TextRange) {
+        let table = self.catalog.relation(oid);
+        if table.kind != RelationKind::PartitionedTable || !table.children.is_empty() {
+            return;
+        }
+        let relation = self.relation_name(oid);
+        if relation.visibility == Visibility::Existing {
+            self.effects.partition_work.push(PartitionWork { relation, kind, range });
         }
     }
 

@@ -5,7 +5,8 @@ use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::column::{Filling, fill_later};
 use crate::rules::advice::offer::offer;
 use crate::rules::altered::{Altered, by_range, subject};
-use pgvet_model::effect::{RelationName, Rewrite, RewriteCause};
+use crate::rules::unseen_partitions;
+use pgvet_model::effect::{PartitionWorkKind, RelationName, Rewrite, RewriteCause};
 use pgvet_model::throughput::Work;
 use pgvet_syntax::ast::{AlterTableAction, ColumnDef, ConstraintKind};
 use pgvet_syntax::source::TextRange;
@@ -68,6 +69,17 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     for (range, rewrites) in by_range(rewrites, |rewrite| rewrite.range) {
         report(context, reporter, range, &rewrites);
     }
+    unseen_partitions::report(
+        context,
+        reporter,
+        |work| match &work.kind {
+            PartitionWorkKind::Rewrite(cause) => {
+                reason(cause).map(|reason| format!("adding this column rewrites (because {reason})"))
+            }
+            _ => None,
+        },
+        "add the column without the default, set the default, and fill older rows in batches",
+    );
 }
 
 /// Why the rows need values.

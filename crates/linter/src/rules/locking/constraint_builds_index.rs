@@ -5,7 +5,8 @@ use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::key;
 use crate::rules::advice::offer::offer;
 use crate::rules::altered::{Altered, by_range, subject};
-use pgvet_model::effect::{IndexBuild, IndexBuildCause, RelationName};
+use crate::rules::unseen_partitions;
+use pgvet_model::effect::{IndexBuild, IndexBuildCause, PartitionWorkKind, RelationName};
 use pgvet_model::throughput::Work;
 use pgvet_syntax::ast::ConstraintKind;
 use pgvet_syntax::source::TextRange;
@@ -79,6 +80,17 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     for (range, builds) in by_range(builds, |build| build.range) {
         report(context, reporter, altered, range, &builds);
     }
+    unseen_partitions::report(
+        context,
+        reporter,
+        |work| match &work.kind {
+            PartitionWorkKind::IndexBuild(IndexBuildCause::Constraint) => {
+                Some("this constraint builds an index on".to_owned())
+            }
+            _ => None,
+        },
+        "build a unique index concurrently on each partition, make each a constraint with USING INDEX, and then add the constraint to the parent",
+    );
 }
 
 fn report(

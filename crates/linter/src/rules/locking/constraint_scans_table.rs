@@ -5,7 +5,8 @@ use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::constraint::{self, without_check};
 use crate::rules::advice::offer::offer;
 use crate::rules::altered::{Altered, by_range, subject};
-use pgvet_model::effect::{RelationName, Scan, ScanCause};
+use crate::rules::unseen_partitions;
+use pgvet_model::effect::{PartitionWorkKind, RelationName, Scan, ScanCause};
 use pgvet_model::throughput::Work;
 use pgvet_syntax::ast::{AlterTableAction, ConstraintKind};
 use pgvet_syntax::source::TextRange;
@@ -75,6 +76,20 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     for (range, scans) in by_range(scans, |scan| scan.range) {
         report(context, reporter, altered, range, &scans);
     }
+    unseen_partitions::report(
+        context,
+        reporter,
+        |work| match &work.kind {
+            PartitionWorkKind::Scan(ScanCause::Check { .. }) => Some("checking this constraint reads".to_owned()),
+            PartitionWorkKind::Scan(ScanCause::NotNull { .. })
+                if altered.is_some_and(|it| adds_not_null(it, work.range)) =>
+            {
+                Some("checking this constraint reads".to_owned())
+            }
+            _ => None,
+        },
+        "add the constraint NOT VALID, and validate it in a later transaction",
+    );
 }
 
 /// ADD CONSTRAINT ... NOT NULL (18).

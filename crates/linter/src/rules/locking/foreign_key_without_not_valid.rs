@@ -6,7 +6,8 @@ use crate::rules::advice::constraint::{self, without_check};
 use crate::rules::advice::offer::offer;
 use crate::rules::altered::{Altered, by_range, subject};
 use crate::rules::text::{enumerate, join};
-use pgvet_model::effect::{Effects, LockCause, RelationName, Scan, ScanCause};
+use crate::rules::unseen_partitions;
+use pgvet_model::effect::{Effects, LockCause, PartitionWorkKind, RelationName, Scan, ScanCause};
 use pgvet_model::throughput::Work;
 use pgvet_syntax::source::TextRange;
 
@@ -70,6 +71,19 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     for (range, scans) in checked_keys(context) {
         report(context, reporter, altered, range, &scans);
     }
+    unseen_partitions::report(
+        context,
+        reporter,
+        |work| match &work.kind {
+            PartitionWorkKind::Scan(ScanCause::ForeignKey { .. })
+                if altered.is_none_or(|it| it.type_change(work.range).is_none()) =>
+            {
+                Some("checking this foreign key reads".to_owned())
+            }
+            _ => None,
+        },
+        "add the foreign key NOT VALID to each partition and validate it there before adding it to the parent",
+    );
 }
 
 /// The foreign keys of a statement that are checked for the rows of a table that somebody waits for, itself or because

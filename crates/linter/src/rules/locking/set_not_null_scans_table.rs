@@ -6,7 +6,8 @@ use crate::rules::advice::not_null;
 use crate::rules::advice::offer::offer;
 use crate::rules::altered::{Altered, by_range, subject};
 use crate::rules::text::enumerate;
-use pgvet_model::effect::{IndexBuild, IndexBuildCause, RelationName, Scan, ScanCause};
+use crate::rules::unseen_partitions;
+use pgvet_model::effect::{IndexBuild, IndexBuildCause, PartitionWorkKind, RelationName, Scan, ScanCause};
 use pgvet_model::throughput::Work;
 use pgvet_syntax::ast::{AlterTableAction, ConstraintKind};
 use pgvet_syntax::source::TextRange;
@@ -81,6 +82,19 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     for (range, scans) in by_range(scans, |scan| scan.range) {
         report(context, reporter, altered, range, &scans);
     }
+    unseen_partitions::report(
+        context,
+        reporter,
+        |work| match &work.kind {
+            PartitionWorkKind::Scan(ScanCause::NotNull { column })
+                if altered.is_none_or(|it| is_ours(it, work.range)) =>
+            {
+                Some(format!("SET NOT NULL on `{column}` reads"))
+            }
+            _ => None,
+        },
+        "first add a CHECK (... IS NOT NULL) constraint to each partition as NOT VALID, and validate it",
+    );
 }
 
 /// Whether it is a column of a primary key whose index is built here. `constraint-builds-index` reports both.

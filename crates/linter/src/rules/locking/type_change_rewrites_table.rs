@@ -7,8 +7,9 @@ use crate::rules::advice::offer::offer;
 use crate::rules::advice::{Advice, column, outside_transaction};
 use crate::rules::altered::{Altered, subject};
 use crate::rules::text::{enumerate, sql_name};
+use crate::rules::unseen_partitions;
 use pgvet_model::builtin::type_by_name;
-use pgvet_model::effect::{IndexBuildCause, RelationName, Rewrite, RewriteCause, ScanCause};
+use pgvet_model::effect::{IndexBuildCause, PartitionWorkKind, RelationName, Rewrite, RewriteCause, ScanCause};
 use pgvet_syntax::ast::AlterTableAction;
 use pgvet_syntax::source::TextRange;
 
@@ -115,6 +116,17 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     for rewrite in effects.rewrites_unless_utc.iter().filter(|rewrite| rewrite.relation.visibility.is_exposed()) {
         report_time_zone(reporter, rewrite);
     }
+    unseen_partitions::report(
+        context,
+        reporter,
+        |work| match &work.kind {
+            PartitionWorkKind::Rewrite(RewriteCause::TypeChange { column, .. }) => {
+                Some(format!("changing the type of `{column}` rewrites"))
+            }
+            _ => None,
+        },
+        "add a column of the new type, fill it in batches, and switch the names",
+    );
 }
 
 /// Reports a change between `timestamp` and `timestamptz` that leaves the rows alone in UTC only.

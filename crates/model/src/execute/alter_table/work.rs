@@ -3,7 +3,7 @@
 //! Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `ATRewriteTables`.
 
 use crate::catalog::{Oid, RelationKind};
-use crate::effect::{RewriteCause, ScanCause};
+use crate::effect::{PartitionWorkKind, RewriteCause, ScanCause};
 use crate::execute::{Executor, Run, fail};
 use pgvet_syntax::source::TextRange;
 
@@ -76,6 +76,10 @@ impl Executor<'_> {
                 self.copy_storage(table, RewriteCause::Tablespace, range);
             }
             let kind = self.catalog.relation(table).kind;
+            if kind == RelationKind::PartitionedTable {
+                self.finish_partitions(table, rewrites, checks);
+                continue;
+            }
             if !matches!(kind, RelationKind::Table | RelationKind::MaterializedView) {
                 continue;
             }
@@ -104,8 +108,28 @@ impl Executor<'_> {
         for (table, cause, range) in work.foreign_keys {
             if self.catalog.relation(table).kind == RelationKind::Table {
                 self.scan(table, cause, range);
+            } else {
+                self.partition_work(table, PartitionWorkKind::Scan(cause), range);
             }
         }
         Ok(())
+    }
+
+    /// Notes what is done to partitions that the migrations do not show. A rewrite checks the rows as well.
+    fn finish_partitions(
+        &mut self,
+        table: Oid,
+        rewrites: Vec<(RewriteCause, TextRange)>,
+        checks: Vec<(ScanCause, TextRange)>,
+    ) {
+        if !rewrites.is_empty() {
+            for (cause, range) in rewrites {
+                self.partition_work(table, PartitionWorkKind::Rewrite(cause), range);
+            }
+            return;
+        }
+        for (cause, range) in checks {
+            self.partition_work(table, PartitionWorkKind::Scan(cause), range);
+        }
     }
 }
