@@ -10,7 +10,7 @@ use crate::passes::{self, Hidden};
 use crate::report::places::Places;
 use crate::report::{self, Reporter};
 use crate::rule::{Earlier, MigrationContext, RoutineContext, Rule};
-use crate::rules::{self, lasting::Lasting};
+use crate::rules::{self, deployment::lasting::Lasting};
 use crate::settings::Settings;
 use crate::severity::Severity;
 use crate::suppression::{self, FoundComment, Suppressed};

@@ -2,14 +2,13 @@
 
 mod advice;
 mod altered;
-mod around;
 pub mod bloat;
 pub mod compatibility;
+pub(crate) mod conflict;
 pub mod data;
-mod dropped_later;
+pub(crate) mod deployment;
 pub mod engine;
 pub mod history;
-pub(crate) mod lasting;
 pub mod locking;
 mod names;
 mod partition_bound;
@@ -17,11 +16,11 @@ pub mod plpgsql;
 pub mod refusal;
 pub mod schema;
 pub mod security;
+mod size;
 mod text;
 mod timeouts;
 pub mod transaction;
 mod unseen_partitions;
-mod users;
 
 use crate::diagnostic::Diagnostic;
 use crate::rule::Rule;

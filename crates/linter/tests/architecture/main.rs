@@ -185,3 +185,27 @@ fn dependencies_go_one_way() {
     assert!(count > 10, "no dependencies were found");
     assert_eq!(dependencies("trace"), ["model", "schema", "syntax", "workspace"].map(str::to_owned).into());
 }
+
+/// What rules of several categories ask does not depend on a rule; what only one category asks stands beside its rules.
+#[test]
+fn shared_helpers_of_the_rules_use_no_category() {
+    let rules = sources("linter").join("rules");
+    let helpers = ["advice", "conflict", "deployment", "size"];
+    let categories: Vec<String> = entries(&rules)
+        .iter()
+        .filter(|path| path.is_dir())
+        .map(|path| path.file_name().unwrap().to_string_lossy().into_owned())
+        .filter(|name| !helpers.contains(&name.as_str()))
+        .collect();
+    assert!(categories.len() > 5, "{categories:?}");
+    for path in helpers.iter().flat_map(|helper| rust_files(&rules.join(helper))) {
+        let code = code(&path);
+        for category in &categories {
+            let path = path.display();
+            assert!(
+                !code.contains(&format!("rules::{category}::")),
+                "{path} uses `rules::{category}`: move what it needs into the helper, or the helper to that category"
+            );
+        }
+    }
+}

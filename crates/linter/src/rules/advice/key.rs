@@ -5,7 +5,7 @@ use super::{Advice, before, everywhere_at_least, list, not_null, one_line, outsi
 use crate::fix::Step;
 use crate::rule::RuleContext;
 use crate::rules::altered::{Altered, WrittenConstraint};
-use crate::rules::around::earlier;
+use crate::rules::deployment::other_statements::earlier;
 use crate::rules::text::{identifier, sql_name};
 use pgvet_model::catalog::RelationKind;
 use pgvet_model::effect::{IndexBuild, RelationName};

@@ -3,7 +3,7 @@
 use super::large_objects::Refers;
 use crate::report::{Finding, Reporter};
 use crate::rule::{RuleContext, declare_rule};
-use crate::rules::around::{earlier, rest};
+use crate::rules::deployment::other_statements::{earlier, rest};
 use crate::rules::text::{enumerate, identifier, sql_name};
 use pgvet_model::catalog::{Oid, Relation};
 use pgvet_model::effect::{DataChangeKind, RelationName, RemovalReason, RemovedObject, Visibility};

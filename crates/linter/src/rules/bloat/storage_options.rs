@@ -1,7 +1,7 @@
 //! Storage parameters and server settings that a migration leaves behind.
 
 use crate::rule::MigrationContext;
-use crate::rules::lasting::Lasting;
+use crate::rules::deployment::lasting::Lasting;
 use pgvet_syntax::ast::{AlterTableAction, Ast, DefElem, DefValue, Literal, ObjectName, Persistence};
 use pgvet_syntax::source::TextRange;
 use pgvet_syntax::statement::Statement;

@@ -2,7 +2,7 @@
 
 use crate::report::Finding;
 use crate::rule::RoutineContext;
-use crate::rules::data::handled::catches_only;
+use crate::rules::conflict::handled::catches_only;
 use pgvet_model::routine::subtransactions::Source;
 use pgvet_model::routine::{Node, Routines};
 use pgvet_syntax::ast::Ast;

@@ -3,7 +3,7 @@
 use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
-use crate::rules::around::{Until, ahead_of};
+use crate::rules::deployment::other_statements::{Until, ahead_of};
 use crate::rules::names::Names;
 use pgvet_model::catalog::{Catalog, Column, IdentityKind, Oid};
 use pgvet_model::effect::{RelationName, Visibility};

@@ -2,9 +2,9 @@
 
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
-use crate::rules::around::{Until, ahead, ahead_of_maker, earlier, is_relation_name_freed};
+use crate::rules::deployment::other_statements::{Until, ahead, ahead_of_maker, earlier, is_relation_name_freed};
+use crate::rules::deployment::users;
 use crate::rules::text::enumerate;
-use crate::rules::users;
 use pgvet_model::catalog::{Catalog, Index, Oid, Relation, RelationKind};
 use pgvet_model::effect::{RelationName, RemovalReason, RemovedObject};
 use pgvet_syntax::ast::Ast;

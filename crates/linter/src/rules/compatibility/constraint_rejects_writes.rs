@@ -3,7 +3,7 @@
 use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
-use crate::rules::around::{Until, ahead};
+use crate::rules::deployment::other_statements::{Until, ahead};
 use pgvet_model::catalog::{Catalog, Column, Constraint, ConstraintKind, Oid, Relation};
 use pgvet_model::effect::{RelationName, Visibility};
 use pgvet_syntax::ast::{Expr, ExprKind, LockMode};

@@ -1,12 +1,12 @@
 //! DROP COLUMN of a column that deployed code may use.
 
-use super::along::{cascaded, described, listed, parts, publications};
-use super::comes_back::{Replacement, report_other_type};
+use super::name_reuse::{Replacement, report_other_type};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
-use crate::rules::around::{Until, adds, ahead_of_maker, is_column_made_here, means, rest};
+use crate::rules::deployment::dropped_together::{cascaded, described, listed, parts, publications};
+use crate::rules::deployment::other_statements::{Until, adds, ahead_of_maker, is_column_made_here, means, rest};
+use crate::rules::deployment::users;
 use crate::rules::text::enumerate;
-use crate::rules::users;
 use pgvet_model::catalog::{Catalog, RelationKind};
 use pgvet_model::effect::{RelationName, Removal, RemovalReason, RemovedObject, Visibility};
 use pgvet_syntax::ast::{AlterTableAction, Ast};

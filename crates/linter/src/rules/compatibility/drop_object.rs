@@ -1,6 +1,6 @@
 //! DROP of functions, sequences and types that deployed code may use.
 
-use super::comes_back::{is_same_type, takes_every_value};
+use super::name_reuse::{is_same_type, takes_every_value};
 use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{MigrationContext, declare_rule};

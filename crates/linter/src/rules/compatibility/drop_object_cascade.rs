@@ -1,12 +1,12 @@
 //! CASCADE that drops more than the statement names.
 
-use super::along::{described, listed};
 use super::{drop_column, drop_table};
 use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::altered::by_range;
-use crate::rules::around::{Until, ahead_of, earlier, later_texts};
+use crate::rules::deployment::dropped_together::{described, listed};
+use crate::rules::deployment::other_statements::{Until, ahead_of, earlier, later_texts};
 use crate::rules::names::Names;
 use pgvet_model::catalog::{Catalog, RelationKind};
 use pgvet_model::effect::{RelationName, Removal, RemovalReason, RemovedObject, Visibility};

@@ -1,14 +1,14 @@
 //! DROP of a table or view that deployed code may use.
 
-use super::along::{cascaded, described, is_queried, listed, publications};
 use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
-use crate::rules::around::{
+use crate::rules::deployment::dropped_together::{cascaded, described, is_queried, listed, publications};
+use crate::rules::deployment::other_statements::{
     Successor, Until, ahead_of_maker, is_new_and_empty, is_relation_named_here, means, successor,
 };
+use crate::rules::deployment::users;
 use crate::rules::text::enumerate;
-use crate::rules::users;
 use pgvet_model::catalog::RelationKind;
 use pgvet_model::effect::{Evidence, RelationName, Removal, RemovalReason, RemovedObject, Visibility};
 use pgvet_syntax::ast::{Ast, ObjectName};

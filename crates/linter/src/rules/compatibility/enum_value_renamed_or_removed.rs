@@ -1,11 +1,11 @@
 //! Labels of an enum that deployed code may still write.
 
-use super::retyped::retyped;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
-use crate::rules::around::{earlier, is_named};
+use crate::rules::deployment::other_statements::{earlier, is_named};
+use crate::rules::deployment::retyped::retyped;
+use crate::rules::deployment::users;
 use crate::rules::text::enumerate;
-use crate::rules::users;
 use pgvet_model::catalog::{Catalog, SqlType, TypeKind};
 use pgvet_model::effect::{ChangedObject, Using};
 use pgvet_syntax::ast::{AlterTableAction, Ast, CreateTypeKind, ObjectName};

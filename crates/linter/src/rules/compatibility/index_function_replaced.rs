@@ -1,10 +1,10 @@
 //! Functions behind stored results.
 
-use super::along::listed;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::everywhere_at_least;
-use crate::rules::around::{means, rest};
+use crate::rules::deployment::dropped_together::listed;
+use crate::rules::deployment::other_statements::{means, rest};
 use crate::rules::text::sql_name;
 use pgvet_model::catalog::{Catalog, ConstraintKind, Function, Mention, Relation, RelationKind};
 use pgvet_model::effect::{ChangedObject, RelationName};

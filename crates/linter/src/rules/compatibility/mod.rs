@@ -1,8 +1,6 @@
 //! What breaks deployed code when the migration commits.
 
-mod along;
-mod comes_back;
-mod retyped;
+mod name_reuse;
 
 pub mod column_rejects_values;
 pub mod conflict_target_lost;

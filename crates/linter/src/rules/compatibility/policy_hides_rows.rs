@@ -3,7 +3,7 @@
 use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{Earlier, MigrationContext, declare_rule};
-use crate::rules::lasting::Lasting;
+use crate::rules::deployment::lasting::Lasting;
 use crate::rules::text::join;
 use pgvet_model::catalog::{Policy, Relation};
 use pgvet_model::effect::{ChangeAction, ChangedObject, RelationName, Visibility};

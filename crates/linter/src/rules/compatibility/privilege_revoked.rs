@@ -3,7 +3,7 @@
 use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{MigrationContext, declare_rule};
-use crate::rules::lasting::Lasting;
+use crate::rules::deployment::lasting::Lasting;
 use crate::rules::text::{enumerate, join};
 use pgvet_model::catalog::{Catalog, Oid, Privilege, PrivilegeKind};
 use pgvet_model::effect::{ChangeAction, ChangedObject};

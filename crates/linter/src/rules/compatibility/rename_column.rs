@@ -1,12 +1,14 @@
 //! RENAME COLUMN of a column that deployed code may use.
 
-use super::comes_back::{Replacement, report_other_type};
+use super::name_reuse::{Replacement, report_other_type};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::{together, view_in_place};
-use crate::rules::around::{Until, ahead_of_maker, is_column_made_here, is_column_name_freed, is_relation_named_here};
+use crate::rules::deployment::other_statements::{
+    Until, ahead_of_maker, is_column_made_here, is_column_name_freed, is_relation_named_here,
+};
+use crate::rules::deployment::users;
 use crate::rules::text::{identifier, sql_name};
-use crate::rules::users;
 use pgvet_model::catalog::RelationKind;
 use pgvet_model::effect::{RelationName, RenamedObject, Visibility};
 use pgvet_syntax::source::TextRange;

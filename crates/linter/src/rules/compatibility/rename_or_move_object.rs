@@ -4,10 +4,10 @@ use super::rename_table::left_behind;
 use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
-use crate::rules::around::{
+use crate::rules::deployment::other_statements::{
     Successor, Until, ahead, ahead_of_maker, earlier, is_named, is_relation_name_freed, is_relation_named_here, rest,
 };
-use crate::rules::users;
+use crate::rules::deployment::users;
 use pgvet_model::catalog::{QualifiedName, RelationKind};
 use pgvet_model::effect::{RelationName, RenamedObject, Visibility};
 use pgvet_syntax::ast::{Ast, ObjectKind, ObjectName};

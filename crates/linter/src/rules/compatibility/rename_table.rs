@@ -1,15 +1,15 @@
 //! ALTER TABLE ... RENAME TO of a table that deployed code may use.
 
-use super::along::publications;
 use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::{together, view_in_place};
-use crate::rules::around::{
+use crate::rules::deployment::dropped_together::publications;
+use crate::rules::deployment::other_statements::{
     Successor, Until, ahead, ahead_of_maker, is_new_and_empty, is_relation_name_freed, successor,
 };
+use crate::rules::deployment::users;
 use crate::rules::text::{identifier, sql_name};
-use crate::rules::users;
 use pgvet_model::catalog::Catalog;
 use pgvet_model::effect::{RelationName, RenamedObject, Visibility};
 use pgvet_syntax::ast::Ast;

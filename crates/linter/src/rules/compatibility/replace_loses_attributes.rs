@@ -2,7 +2,7 @@
 
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
-use crate::rules::around::{Until, ahead};
+use crate::rules::deployment::other_statements::{Until, ahead};
 use crate::rules::text::{enumerate, join, sql_name};
 use pgvet_model::builtin::Volatility;
 use pgvet_model::catalog::{Catalog, Function, Oid};

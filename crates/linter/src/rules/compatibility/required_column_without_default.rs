@@ -3,7 +3,7 @@
 use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
-use crate::rules::around::{Until, added, ahead, earlier, is_column_made_here, rest};
+use crate::rules::deployment::other_statements::{Until, added, ahead, earlier, is_column_made_here, rest};
 use crate::rules::names::speaks_of;
 use crate::rules::text::{identifier, sql_name};
 use pgvet_model::catalog::{Catalog, Column, Oid, Relation};

@@ -1,9 +1,9 @@
 //! Type changes after which a column can hold fewer values.
 
-use super::retyped::retyped;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
-use crate::rules::around::is_column_made_here;
+use crate::rules::deployment::other_statements::is_column_made_here;
+use crate::rules::deployment::retyped::retyped;
 use pgvet_model::builtin::type_by_oid;
 use pgvet_model::catalog::SqlType;
 use pgvet_model::effect::Using;

@@ -1,13 +1,13 @@
 //! INSERTs that are tried first, with a handler for duplicates.
 
-use super::fresh::Variables;
-use super::handled::{conditions_range, handler_of, is_only_unique, raises};
-use super::inserted::{Inserted, Refusal, Values};
-use super::unique::{UniqueIndex, accepts_any_conflict, accepts_on_conflict, ambiguity, left_behind};
 use crate::assumption::{Assumption, KeyEvidence};
 use crate::fix::{Applicability, Edit, Fix};
 use crate::report::Reporter;
 use crate::rule::{RoutineContext, declare_rule};
+use crate::rules::conflict::fresh::Variables;
+use crate::rules::conflict::handled::{conditions_range, handler_of, is_only_unique, raises};
+use crate::rules::conflict::inserted::{Inserted, Refusal, Values};
+use crate::rules::conflict::unique::{UniqueIndex, accepts_any_conflict, accepts_on_conflict, ambiguity, left_behind};
 use pgvet_model::catalog::Relation;
 use pgvet_model::routine::{Code, SqlRole, Step};
 use pgvet_syntax::ast::{Assignment, Ast, Expr, ExprKind, Insert, InsertSource, OperatorForm, QueryBody, Update};

@@ -1,17 +1,17 @@
 //! INSERTs that a unique index may refuse.
 
 use super::bulk_change_in_loop::makes;
-use super::companion::{is_companion, is_of_new};
-use super::existence_check::guard_of;
-use super::fresh::Variables;
-use super::handled::{handler_of, raises};
-use super::inserted::{Inserted, Refusal, ValueSource, Values};
 use super::loaded;
-use super::unique::{UniqueIndex, accepts_any_conflict, accepts_on_conflict, ambiguity, left_behind};
 use crate::assumption::{Assumption, KeyEvidence};
 use crate::fix::{Applicability, Edit, Fix};
 use crate::report::{Finding, Reporter};
 use crate::rule::{RoutineContext, declare_rule};
+use crate::rules::conflict::companion::{is_companion, is_of_new};
+use crate::rules::conflict::existence_check::guard_of;
+use crate::rules::conflict::fresh::Variables;
+use crate::rules::conflict::handled::{handler_of, raises};
+use crate::rules::conflict::inserted::{Inserted, Refusal, ValueSource, Values};
+use crate::rules::conflict::unique::{UniqueIndex, accepts_any_conflict, accepts_on_conflict, ambiguity, left_behind};
 use crate::rules::text::identifier;
 use pgvet_model::catalog::{Oid, Relation, RelationKind};
 use pgvet_model::routine::{Sql, SqlRole, Step};

@@ -1,11 +1,11 @@
 //! INSERTs that a migration runs.
 
 use super::insert_may_violate_unique::{advise, assume, do_nothing, is_copy, is_plain_table, names};
-use super::inserted::{Inserted, Refusal, ValueSource};
 use crate::assumption::KeyEvidence;
 use crate::report::Reporter;
 use crate::rule::RuleContext;
-use crate::rules::around::{earlier, rest};
+use crate::rules::conflict::inserted::{Inserted, Refusal, ValueSource};
+use crate::rules::deployment::other_statements::{earlier, rest};
 use crate::rules::text::{identifier, sql_name};
 use pgvet_model::catalog::{Column, Oid, Relation, SearchPath};
 use pgvet_model::effect::{DataChangeKind, RelationName, Visibility};

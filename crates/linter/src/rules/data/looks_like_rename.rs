@@ -3,8 +3,8 @@
 use crate::assumption::Assumption;
 use crate::report::{Finding, Reporter};
 use crate::rule::{RuleContext, declare_rule};
-use crate::rules::around::{Until, ahead, earlier};
 use crate::rules::compatibility::{drop_column, drop_table};
+use crate::rules::deployment::other_statements::{Until, ahead, earlier};
 use crate::rules::text::{identifier, sql_name};
 use pgvet_model::catalog::{Column, Oid, Relation};
 use pgvet_model::effect::{RelationName, RemovedObject};

@@ -4,7 +4,7 @@ use crate::fix::{Applicability, Fix};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::offer::line_after;
-use crate::rules::around::rest;
+use crate::rules::deployment::other_statements::rest;
 use crate::rules::text::sql_name;
 use pgvet_model::effect::{DataChangeKind, IndexBuildCause, RelationName};
 use pgvet_model::migration::TransactionMode;

@@ -1,12 +1,12 @@
 //! Code that looks for a row and inserts it if it is missing.
 
-use super::existence_check::{guard_of, is_serialized};
-use super::fresh::Variables;
-use super::handled::handler_of;
-use super::inserted::Inserted;
-use super::unique::{ambiguity, unique_indexes};
 use crate::report::Reporter;
 use crate::rule::{RoutineContext, declare_rule};
+use crate::rules::conflict::existence_check::{guard_of, is_serialized};
+use crate::rules::conflict::fresh::Variables;
+use crate::rules::conflict::handled::handler_of;
+use crate::rules::conflict::inserted::Inserted;
+use crate::rules::conflict::unique::{ambiguity, unique_indexes};
 use pgvet_model::catalog::RelationKind;
 use pgvet_model::routine::SqlRole;
 use pgvet_syntax::ast::Ast;

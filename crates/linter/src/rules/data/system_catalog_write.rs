@@ -2,7 +2,7 @@
 
 use crate::report::Reporter;
 use crate::rule::{RoutineContext, RuleContext, declare_rule};
-use crate::rules::around::earlier;
+use crate::rules::deployment::other_statements::earlier;
 use crate::severity::Severity;
 use pgvet_model::builtin;
 use pgvet_model::catalog::{Catalog, SearchPath};

@@ -2,7 +2,7 @@
 
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
-use crate::rules::around::rest;
+use crate::rules::deployment::other_statements::rest;
 use pgvet_model::effect::ChangedObject;
 use pgvet_syntax::ast::{Ast, ExprKind, FromItem, Insert, InsertSource, QueryBody};
 

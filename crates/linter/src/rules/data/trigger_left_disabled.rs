@@ -2,7 +2,7 @@
 
 use crate::report::Reporter;
 use crate::rule::{MigrationContext, declare_rule};
-use crate::rules::lasting::Lasting;
+use crate::rules::deployment::lasting::Lasting;
 use pgvet_model::catalog::Relation;
 use pgvet_model::effect::{ChangeAction, ChangedObject, ObjectChange, RelationName};
 use pgvet_syntax::ast::{Ast, Firing, Literal, ObjectKind, Setting, TriggerChoice};

@@ -1,10 +1,10 @@
 //! UPDATE or DELETE of a whole table.
 
-use super::one_row::{reads_one_row, stores_total, takes_one_row};
 use crate::assumption::Assumption;
 use crate::report::{Finding, Reporter};
 use crate::rule::{RoutineContext, RuleContext, declare_rule};
-use crate::rules::around::rest;
+use crate::rules::deployment::other_statements::rest;
+use crate::rules::size::one_row::{reads_one_row, stores_total, takes_one_row};
 use crate::rules::text::identifier;
 use crate::settings::Settings;
 use pgvet_model::catalog::Relation;

@@ -3,7 +3,7 @@
 use crate::assumption::{Assumption, CopyEvidence};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
-use crate::rules::around::{Until, ahead_of_maker};
+use crate::rules::deployment::other_statements::{Until, ahead_of_maker};
 use crate::rules::names::speaks_of;
 use crate::rules::text::sql_name;
 use crate::severity::Severity;

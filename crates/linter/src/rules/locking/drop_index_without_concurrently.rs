@@ -6,7 +6,7 @@ use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::offer::{leave_transaction, offer};
 use crate::rules::advice::{constraint, index};
-use crate::rules::dropped_later::is_dropped_later;
+use crate::rules::deployment::dropped_later::is_dropped_later;
 use crate::rules::text::{enumerate, sql_name};
 use pgvet_model::catalog::RelationKind;
 use pgvet_model::effect::RelationName;

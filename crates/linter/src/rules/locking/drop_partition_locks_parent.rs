@@ -2,7 +2,7 @@
 
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
-use crate::rules::dropped_later::is_dropped_later;
+use crate::rules::deployment::dropped_later::is_dropped_later;
 use crate::rules::text::sql_name;
 use pgvet_model::catalog::Oid;
 use pgvet_model::effect::RelationName;

@@ -6,7 +6,7 @@ use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::{Advice, constraint, one_line};
 use crate::rules::altered::{Altered, by_range};
-use crate::rules::dropped_later::is_dropped_later;
+use crate::rules::deployment::dropped_later::is_dropped_later;
 use crate::rules::text::{enumerate, sql_name};
 use crate::severity::Severity;
 use pgvet_model::effect::{Lock, LockCause, RelationName};

@@ -2,7 +2,7 @@
 
 use crate::report::Reporter;
 use crate::rule::{RoutineContext, declare_rule};
-use crate::rules::data::handled::conditions_range;
+use crate::rules::conflict::handled::conditions_range;
 use pgvet_model::routine::{Node, SqlRole, Step};
 use pgvet_syntax::ast::Ast;
 use pgvet_syntax::plpgsql::{ExceptionSection, StatementKind};

@@ -61,7 +61,7 @@ impl<'a> Taints<'a> {
         for step in self.context.routine.steps() {
             let Node::Statement(Statement { kind: StatementKind::If(conditional), .. }) = step.node else { continue };
             for branch in &conditional.branches {
-                if crate::rules::data::handled::raises(&branch.statements) && restricts(&branch.condition.text) {
+                if crate::rules::conflict::handled::raises(&branch.statements) && restricts(&branch.condition.text) {
                     let words: FxHashSet<String> = words(&branch.condition.text).collect();
                     self.variables.retain(|name, _| !words.contains(name.as_str()));
                 }

@@ -2,7 +2,7 @@
 
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
-use crate::rules::around::rest;
+use crate::rules::deployment::other_statements::rest;
 use crate::rules::text::join;
 use pgvet_model::effect::{ChangeAction, ChangedObject};
 use pgvet_syntax::ast::{AlterDefaultPrivileges, Ast, Grant, NamedPrivilege, ObjectKind, ObjectName};

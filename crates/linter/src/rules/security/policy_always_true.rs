@@ -3,7 +3,7 @@
 use super::api_roles::is_api_role;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
-use crate::rules::around::{means, rest};
+use crate::rules::deployment::other_statements::{means, rest};
 use pgvet_model::catalog::Catalog;
 use pgvet_model::effect::{ChangeAction, ChangedObject, RelationName};
 use pgvet_syntax::ast::{Ast, BooleanTest, Expr, ExprKind, Literal, ObjectKind, OperatorForm};

@@ -4,7 +4,7 @@ use super::api_roles::reaching;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::everywhere_at_least;
-use crate::rules::around::{Until, ahead};
+use crate::rules::deployment::other_statements::{Until, ahead};
 use crate::rules::text::{enumerate, sql_name};
 use pgvet_model::catalog::{Catalog, Oid, Relation, RelationKind};
 use pgvet_model::effect::RelationName;

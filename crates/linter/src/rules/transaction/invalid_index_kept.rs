@@ -7,7 +7,7 @@ use crate::fix::{Applicability, Fix};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::offer::{is_autocommit, line_before};
-use crate::rules::around::earlier;
+use crate::rules::deployment::other_statements::earlier;
 use crate::rules::text::sql_name;
 use pgvet_model::migration::TransactionMode;
 use pgvet_syntax::ast::{Ast, CreateIndex, ObjectKind};

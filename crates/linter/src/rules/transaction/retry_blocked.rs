@@ -5,7 +5,7 @@ use super::retry::run_again;
 use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
-use crate::rules::lasting::Lasting;
+use crate::rules::deployment::lasting::Lasting;
 use crate::rules::text::sql_name;
 use crate::rules::timeouts::{first_strong_lock, lock_timeout_in_effect};
 use pgvet_model::catalog::Catalog;

@@ -8,7 +8,7 @@ use smol_str::SmolStr;
 
 /// Where the value of a column comes from, from the least to the most likely duplicate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum ValueSource {
+pub(crate) enum ValueSource {
     /// A sequence, `gen_random_uuid()` or another generator: a new value each time.
     Generated,
     Null,
@@ -22,25 +22,25 @@ pub(super) enum ValueSource {
 
 /// An INSERT and its table.
 #[derive(Clone, Copy)]
-pub(super) struct Inserted<'a> {
-    pub(super) insert: &'a Insert,
-    pub(super) table: &'a Relation,
+pub(crate) struct Inserted<'a> {
+    pub(crate) insert: &'a Insert,
+    pub(crate) table: &'a Relation,
     /// Where the value of a variable comes from, if it was generated.
-    pub(super) variable: &'a dyn Fn(&[SmolStr]) -> Option<ValueSource>,
+    pub(crate) variable: &'a dyn Fn(&[SmolStr]) -> Option<ValueSource>,
     /// Those that the same migration has run before.
-    pub(super) earlier: &'a [&'a Insert],
+    pub(crate) earlier: &'a [&'a Insert],
 }
 
 /// A unique index that may refuse the row, with where its key comes from.
 #[derive(Debug)]
-pub(super) struct Refusal<'a> {
-    pub(super) index: UniqueIndex<'a>,
-    pub(super) source: ValueSource,
+pub(crate) struct Refusal<'a> {
+    pub(crate) index: UniqueIndex<'a>,
+    pub(crate) source: ValueSource,
 }
 
 impl<'a> Inserted<'a> {
     /// The unique indexes that can refuse a row of this statement.
-    pub(super) fn refusals(&self, catalog: &'a Catalog) -> Vec<Refusal<'a>> {
+    pub(crate) fn refusals(&self, catalog: &'a Catalog) -> Vec<Refusal<'a>> {
         let refusal = |index: UniqueIndex<'a>| {
             let source = self.key_source(catalog, &index);
             let refuses_null = index.index.nulls_not_distinct;
@@ -80,14 +80,14 @@ impl<'a> Inserted<'a> {
     }
 
     /// Whether the table generates a key, like tables into which the application inserts.
-    pub(super) fn generates_key(&self, catalog: &Catalog) -> bool {
+    pub(crate) fn generates_key(&self, catalog: &Catalog) -> bool {
         let mut keys =
             unique_indexes(catalog, self.table).into_iter().flat_map(|unique| unique.columns().unwrap_or_default());
         keys.any(|column| self.default_source(&column) == ValueSource::Generated)
     }
 
     /// Of several rows, the most likely duplicate.
-    pub(super) fn column_source(&self, column: &SmolStr) -> ValueSource {
+    pub(crate) fn column_source(&self, column: &SmolStr) -> ValueSource {
         match self.values_of(column) {
             Values::Default => self.default_source(column),
             Values::Unknown => ValueSource::Given,
@@ -98,7 +98,7 @@ impl<'a> Inserted<'a> {
     }
 
     /// The expressions that the statement gives to a column, one for each row.
-    pub(super) fn values_of(&self, column: &SmolStr) -> Values<'a> {
+    pub(crate) fn values_of(&self, column: &SmolStr) -> Values<'a> {
         let InsertSource::Query(query) = &self.insert.source else { return Values::Default };
         let columns = &self.insert.columns;
         let position = if columns.is_empty() {
@@ -126,7 +126,7 @@ impl<'a> Inserted<'a> {
 
     /// The source of a column that the statement does not set. An unknown function in a default of a key generates
     /// keys.
-    pub(super) fn default_source(&self, column: &SmolStr) -> ValueSource {
+    pub(crate) fn default_source(&self, column: &SmolStr) -> ValueSource {
         let Some(column) = self.table.column(column) else { return ValueSource::Given };
         if column.identity.is_some() {
             return ValueSource::Generated;
@@ -171,7 +171,7 @@ impl<'a> Inserted<'a> {
 
 /// What an INSERT says about a column.
 #[derive(Debug)]
-pub(super) enum Values<'a> {
+pub(crate) enum Values<'a> {
     Default,
     Rows(Vec<&'a Expr>),
     Unknown,
@@ -180,7 +180,7 @@ pub(super) enum Values<'a> {
 /// Where the value of a call comes from, unless from its arguments.
 ///
 /// Source: PostgreSQL 18, `pg_proc.provolatile`; the value of `now()` is that of the transaction.
-pub(super) fn generator(call: &FunctionCall) -> Option<ValueSource> {
+pub(crate) fn generator(call: &FunctionCall) -> Option<ValueSource> {
     let known = builtin::functions_called(call);
     if !known.is_empty() {
         let is_time = matches!(call.name.as_str(), "now" | "transaction_timestamp" | "statement_timestamp");

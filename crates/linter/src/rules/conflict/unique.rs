@@ -10,12 +10,12 @@ use std::sync::Arc;
 
 /// A unique index that can refuse a row.
 #[derive(Debug, Clone)]
-pub(super) struct UniqueIndex<'a> {
-    pub(super) name: &'a SmolStr,
-    pub(super) index: &'a Index,
-    pub(super) constraint: Option<&'a Constraint>,
+pub(crate) struct UniqueIndex<'a> {
+    pub(crate) name: &'a SmolStr,
+    pub(crate) index: &'a Index,
+    pub(crate) constraint: Option<&'a Constraint>,
     /// The indexes that already have an entry for the row when this one refuses it.
-    pub(super) filled_before: Vec<&'a SmolStr>,
+    pub(crate) filled_before: Vec<&'a SmolStr>,
 }
 
 /// The unique indexes of a table, in the order in which an INSERT fills them.
@@ -23,7 +23,7 @@ pub(super) struct UniqueIndex<'a> {
 /// That is the order of their oids, so of their creation. Source: PostgreSQL 18,
 /// src/backend/utils/cache/relcache.c, `RelationGetIndexList`; src/backend/access/nbtree/nbtinsert.c, `_bt_doinsert`,
 /// which looks for the key before it makes an entry.
-pub(super) fn unique_indexes<'a>(catalog: &'a Catalog, table: &'a Relation) -> Vec<UniqueIndex<'a>> {
+pub(crate) fn unique_indexes<'a>(catalog: &'a Catalog, table: &'a Relation) -> Vec<UniqueIndex<'a>> {
     let mut indexes: Vec<&Arc<Relation>> = table.indexes.iter().filter_map(|oid| catalog.get_relation(*oid)).collect();
     indexes.sort_unstable_by_key(|index| index.oid);
     let unique = |(at, relation): (usize, &&'a Arc<Relation>)| {
@@ -43,7 +43,7 @@ pub(super) fn unique_indexes<'a>(catalog: &'a Catalog, table: &'a Relation) -> V
 /// exclusion constraint is deferrable, and it would ignore the violation of an exclusion constraint, too.
 ///
 /// Source: PostgreSQL 18, src/backend/executor/execIndexing.c, `ExecCheckIndexConstraints`.
-pub(super) fn accepts_any_conflict(table: &Relation) -> bool {
+pub(crate) fn accepts_any_conflict(table: &Relation) -> bool {
     table.constraints.iter().filter(|constraint| constraint.index().is_some()).all(|constraint| {
         !constraint.deferrable && !matches!(constraint.kind, pgvet_model::catalog::ConstraintKind::Exclude { .. })
     })
@@ -52,12 +52,12 @@ pub(super) fn accepts_any_conflict(table: &Relation) -> bool {
 /// Whether ON CONFLICT can be used at all. Rules that rewrite the statement prevent it.
 ///
 /// Source: PostgreSQL 18, src/backend/rewrite/rewriteHandler.c, `RewriteQuery`.
-pub(super) fn accepts_on_conflict(table: &Relation) -> bool {
+pub(crate) fn accepts_on_conflict(table: &Relation) -> bool {
     table.rules.is_empty()
 }
 
 /// Which names the target of ON CONFLICT cannot use: in PL/pgSQL those of variables, unless the code says otherwise.
-pub(super) fn ambiguity<'a>(context: &'a RoutineContext<'_>) -> impl Fn(&SmolStr) -> bool + 'a {
+pub(crate) fn ambiguity<'a>(context: &'a RoutineContext<'_>) -> impl Fn(&SmolStr) -> bool + 'a {
     let is_open = match &context.routine.code {
         Code::Plpgsql(body) => {
             !body.options.iter().any(|option| option.name == "variable_conflict" && option.value == "use_column")
@@ -74,12 +74,12 @@ impl UniqueIndex<'_> {
     }
 
     /// The plain columns of the key; `None` if it has an expression.
-    pub(super) fn columns(&self) -> Option<Vec<SmolStr>> {
+    pub(crate) fn columns(&self) -> Option<Vec<SmolStr>> {
         self.index.plain_columns()
     }
 
     /// Every column of the key, those inside expressions included.
-    pub(super) fn all_columns(&self) -> impl Iterator<Item = &SmolStr> {
+    pub(crate) fn all_columns(&self) -> impl Iterator<Item = &SmolStr> {
         let mut found = Vec::new();
         for element in self.index.elements.iter() {
             element.key.walk(&mut |part| found.extend(part.as_column()));
@@ -93,7 +93,7 @@ impl UniqueIndex<'_> {
     /// A column of the target that is also the name of a PL/pgSQL variable is ambiguous; `is_variable` says which are.
     ///
     /// Source: PostgreSQL 18, src/backend/optimizer/util/plancat.c, `infer_arbiter_indexes`.
-    pub(super) fn conflict_target(&self, is_variable: &dyn Fn(&SmolStr) -> bool) -> Option<String> {
+    pub(crate) fn conflict_target(&self, is_variable: &dyn Fn(&SmolStr) -> bool) -> Option<String> {
         if !self.is_immediate() {
             return None;
         }
@@ -117,7 +117,7 @@ impl UniqueIndex<'_> {
 }
 
 /// What an INSERT leaves behind that these indexes refuse: the row, and entries in the indexes that are filled first.
-pub(super) fn left_behind(table: &Relation, refusing: &[UniqueIndex<'_>]) -> String {
+pub(crate) fn left_behind(table: &Relation, refusing: &[UniqueIndex<'_>]) -> String {
     let before = refusing.first().map_or(&[][..], |first| &first.filled_before);
     if table.kind == RelationKind::PartitionedTable {
         return format!("a dead row in a partition of `{}`", table.name);

@@ -17,7 +17,7 @@ struct Parent<'a> {
 impl<'a> Inserted<'a> {
     /// Whether a column refers, in every row, to a row that the same statement or an earlier one of the migration
     /// inserted. Then no row that is older than that one has the value: its foreign key would have failed.
-    pub(super) fn refers_to_new_rows(&self, catalog: &'a Catalog, column: &SmolStr) -> bool {
+    pub(crate) fn refers_to_new_rows(&self, catalog: &'a Catalog, column: &SmolStr) -> bool {
         let Values::Rows(rows) = self.values_of(column) else { return false };
         let valid = self.table.constraints.iter().filter(|constraint| constraint.valid && constraint.enforced);
         let parents = valid.filter_map(|constraint| parent(catalog, constraint.foreign_key()?, column));
@@ -107,7 +107,7 @@ fn reads(select: &Select, cte: &SmolStr, qualifier: Option<&SmolStr>) -> bool {
     })
 }
 
-pub(super) fn without_casts(expression: &Expr) -> &Expr {
+pub(crate) fn without_casts(expression: &Expr) -> &Expr {
     match &expression.kind {
         ExprKind::Cast { operand, .. } => without_casts(operand),
         _ => expression,

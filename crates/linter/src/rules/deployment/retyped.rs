@@ -1,7 +1,7 @@
 //! Columns of existing tables whose type a statement changes.
 
+use super::other_statements::{earlier, means};
 use crate::rule::RuleContext;
-use crate::rules::around::{earlier, means};
 use pgvet_model::catalog::SqlType;
 use pgvet_model::effect::{RelationName, RemovedObject, Rewrite, RewriteCause, Using, Visibility};
 use pgvet_syntax::ast::{AlterTableAction, Ast, LockMode};
@@ -9,21 +9,21 @@ use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
 
 /// A column with its old and new type.
-pub(super) struct Retyped<'c> {
-    pub(super) table: &'c RelationName,
-    pub(super) column: &'c SmolStr,
-    pub(super) from: SqlType,
-    pub(super) to: SqlType,
+pub(crate) struct Retyped<'c> {
+    pub(crate) table: &'c RelationName,
+    pub(crate) column: &'c SmolStr,
+    pub(crate) from: SqlType,
+    pub(crate) to: SqlType,
     /// The new type in ALTER TABLE, or what runs the change.
-    pub(super) range: TextRange,
+    pub(crate) range: TextRange,
     /// What USING says of old values.
-    pub(super) using: Using,
+    pub(crate) using: Using,
     /// An earlier statement of the migration changes old values.
-    pub(super) updated: bool,
+    pub(crate) updated: bool,
 }
 
 /// The changes of a statement, those of partitions and children left to their parents.
-pub(super) fn retyped<'c>(context: &'c RuleContext<'_>) -> Vec<Retyped<'c>> {
+pub(crate) fn retyped<'c>(context: &'c RuleContext<'_>) -> Vec<Retyped<'c>> {
     let mut found: Vec<Retyped<'c>> = Vec::new();
     if context.effects.fails.is_some() {
         return found;

@@ -11,7 +11,7 @@ use smol_str::SmolStr;
 
 /// Whether a trigger inserts this one row for each new row of its own table, with the same key. A duplicate is then as
 /// rare as one in that table, and the author wants the error.
-pub(super) fn is_companion(context: &RoutineContext<'_>, step: &Step<'_>, inserted: &Inserted<'_>) -> bool {
+pub(crate) fn is_companion(context: &RoutineContext<'_>, step: &Step<'_>, inserted: &Inserted<'_>) -> bool {
     let triggers = context.triggers();
     let has_key = || {
         let mut keys = single_columns(context.catalog, inserted.table);
@@ -30,7 +30,7 @@ pub(super) fn is_companion(context: &RoutineContext<'_>, step: &Step<'_>, insert
 }
 
 /// Whether all parts of a key are fields of NEW, or the same for all rows.
-pub(super) fn is_of_new(inserted: &Inserted<'_>, refusal: &Refusal<'_>) -> bool {
+pub(crate) fn is_of_new(inserted: &Inserted<'_>, refusal: &Refusal<'_>) -> bool {
     refusal.index.all_columns().all(|column| match inserted.values_of(column) {
         Values::Rows(rows) => rows.iter().all(|value| field_of_new(value).is_some() || is_literal(value)),
         Values::Default => true,

@@ -11,7 +11,7 @@ use smol_str::SmolStr;
 
 /// What is known of the variables of a function.
 #[derive(Debug, Default)]
-pub(super) struct Variables {
+pub(crate) struct Variables {
     /// Those that got a value from a sequence, a generator of UUIDs, or from a row that was just inserted.
     sources: FxHashMap<SmolStr, ValueSource>,
     parameters: FxHashSet<SmolStr>,
@@ -22,7 +22,7 @@ pub(super) struct Variables {
 }
 
 impl Variables {
-    pub(super) fn of(context: &RoutineContext<'_>) -> Self {
+    pub(crate) fn of(context: &RoutineContext<'_>) -> Self {
         let mut found = Self::default();
         for variable in context.routine.variables() {
             if let VariableKind::Parameter { mode, .. } = variable.kind
@@ -105,7 +105,7 @@ impl Variables {
     }
 
     /// Returns the source of the value that a name stands for, if the value may be new.
-    pub(super) fn source(&self, path: &[SmolStr]) -> Option<ValueSource> {
+    pub(crate) fn source(&self, path: &[SmolStr]) -> Option<ValueSource> {
         match path {
             [record, field] if record == "new" => {
                 let unknown = Some(ValueSource::MayBeGenerated).filter(|_| self.new_is_unknown);
@@ -117,7 +117,7 @@ impl Variables {
     }
 
     /// Whether the caller, or the row that fired the trigger, provides a part of this value.
-    pub(super) fn is_given(&self, value: &Expr) -> bool {
+    pub(crate) fn is_given(&self, value: &Expr) -> bool {
         let mut found = false;
         value.walk(&mut |part| {
             found |= match &part.kind {

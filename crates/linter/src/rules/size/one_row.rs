@@ -9,7 +9,7 @@ use pgvet_syntax::ast::{Ast, Expr, ExprKind, ObjectName, Part, Query, QueryBody,
 
 /// Whether the code treats what the changed rows return as one row, as `UPDATE counter SET n = n + 1 RETURNING n INTO next`
 /// does.
-pub(super) fn takes_one_row(sql: &Sql<'_>) -> bool {
+pub(crate) fn takes_one_row(sql: &Sql<'_>) -> bool {
     let mut returns = false;
     sql.ast.visit(&mut |part| match part {
         Part::Update(update) => returns |= !update.returning.is_empty(),
@@ -20,7 +20,7 @@ pub(super) fn takes_one_row(sql: &Sql<'_>) -> bool {
 }
 
 /// Whether the code reads the whole table into variables, as `SELECT n INTO next FROM counter` does.
-pub(super) fn reads_one_row(context: &RoutineContext<'_>, table: &RelationName) -> bool {
+pub(crate) fn reads_one_row(context: &RoutineContext<'_>, table: &RelationName) -> bool {
     let path = &context.routine.search_path;
     let is_table = |read: &ObjectName| context.catalog.find_relation(read, path) == Some(table.oid);
     let takes = |sql: &Sql<'_>| match sql.ast {
@@ -34,7 +34,7 @@ pub(super) fn reads_one_row(context: &RoutineContext<'_>, table: &RelationName) 
 /// `UPDATE site SET users = (SELECT count(*) FROM users)`. In a table with many rows it would mean nothing.
 ///
 /// A `min` or `max` may well be the same for many rows: all of them have seen messages up to the last one.
-pub(super) fn stores_total(ast: &Ast, table: &Relation) -> bool {
+pub(crate) fn stores_total(ast: &Ast, table: &Relation) -> bool {
     let mut found = false;
     ast.visit(&mut |part| {
         if let Part::Update(update) = part

@@ -5,7 +5,7 @@ use pgvet_syntax::plpgsql::{Block, Condition, ConditionKind, Handler, RaiseLevel
 use pgvet_syntax::source::TextRange;
 
 /// The innermost block around a step whose handlers catch a violation of a unique index, with that handler.
-pub(super) fn handler_of<'a>(step: &Step<'a>) -> Option<(&'a Block, &'a Handler)> {
+pub(crate) fn handler_of<'a>(step: &Step<'a>) -> Option<(&'a Block, &'a Handler)> {
     step.around.iter().rev().find_map(|around| match *around {
         Around::Exception { block, section } => {
             let handler = section.handlers.iter().find(|handler| handler.conditions.iter().any(catches))?;
@@ -27,7 +27,7 @@ fn catches(condition: &Condition) -> bool {
 }
 
 /// Whether a handler catches only violations of unique indexes.
-pub(super) fn is_only_unique(handler: &Handler) -> bool {
+pub(crate) fn is_only_unique(handler: &Handler) -> bool {
     catches_only(handler, "unique_violation", "23505")
 }
 

@@ -1,7 +1,7 @@
 //! Tables that the same migration drops later: what happens to them before that hurts nobody who still needs them.
 
+use super::other_statements::{drops_later, means};
 use crate::rule::RuleContext;
-use crate::rules::around::{drops_later, means};
 use pgvet_model::catalog::RelationKind;
 use pgvet_model::effect::RelationName;
 use pgvet_syntax::ast::ObjectKind;

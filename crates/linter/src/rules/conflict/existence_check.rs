@@ -11,15 +11,15 @@ use smol_str::SmolStr;
 
 /// How the code looks for the row.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Guard {
+pub(crate) struct Guard {
     /// The SELECT or UPDATE, or the condition that holds it.
-    pub(super) question: TextRange,
+    pub(crate) question: TextRange,
     /// It is an UPDATE that found no row.
-    pub(super) by_update: bool,
+    pub(crate) by_update: bool,
 }
 
 /// The question that decides whether the step at `before` runs.
-pub(super) fn guard_of(context: &RoutineContext<'_>, steps: &[Step<'_>], before: usize, table: Oid) -> Option<Guard> {
+pub(crate) fn guard_of(context: &RoutineContext<'_>, steps: &[Step<'_>], before: usize, table: Oid) -> Option<Guard> {
     let mut asked: Option<Guard> = None;
     let mut answers: FxHashSet<SmolStr> = FxHashSet::default();
     for step in &steps[..before] {
@@ -86,7 +86,7 @@ fn mentions(text: &str, names: &FxHashSet<SmolStr>) -> bool {
 }
 
 /// Whether an earlier statement takes a lock that makes others wait: LOCK, an advisory lock, FOR UPDATE.
-pub(super) fn is_serialized(steps: &[Step<'_>]) -> bool {
+pub(crate) fn is_serialized(steps: &[Step<'_>]) -> bool {
     steps.iter().flat_map(|step| &step.sql).any(|sql| {
         let mut found = matches!(sql.ast, Ast::LockTable(_));
         sql.ast.visit(&mut |part| match part {

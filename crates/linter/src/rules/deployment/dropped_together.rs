@@ -9,7 +9,7 @@ use pgvet_syntax::source::TextRange;
 const SHOWN: usize = 6;
 
 /// Returns the names of the dropped objects as a list in words, or `None` if there are none.
-pub(super) fn listed(mut names: Vec<String>) -> Option<String> {
+pub(crate) fn listed(mut names: Vec<String>) -> Option<String> {
     if names.is_empty() {
         return None;
     }
@@ -22,7 +22,7 @@ pub(super) fn listed(mut names: Vec<String>) -> Option<String> {
 }
 
 /// Indexes and constraints that PostgreSQL silently drops together with a column of the table.
-pub(super) fn parts(effects: &Effects, before: &Catalog, table: &RelationName, range: TextRange) -> Vec<String> {
+pub(crate) fn parts(effects: &Effects, before: &Catalog, table: &RelationName, range: TextRange) -> Vec<String> {
     let mut found: Vec<(String, &'static str)> = Vec::new();
     for removal in effects.removals.iter().filter(|removal| removal.range == range) {
         if removal.reason != RemovalReason::Part {
@@ -48,18 +48,18 @@ pub(super) fn parts(effects: &Effects, before: &Catalog, table: &RelationName, r
 }
 
 /// Objects that only CASCADE drops: views, foreign keys of other tables, defaults, triggers and so on.
-pub(super) fn cascaded(effects: &Effects, range: TextRange) -> Vec<&Removal> {
+pub(crate) fn cascaded(effects: &Effects, range: TextRange) -> Vec<&Removal> {
     let of_cascade = |removal: &&Removal| removal.reason == RemovalReason::Cascade && removal.range == range;
     effects.removals.iter().filter(of_cascade).collect()
 }
 
 /// The kind and the name in backquotes, from PostgreSQL's description.
-pub(super) fn described(removal: &Removal) -> String {
+pub(crate) fn described(removal: &Removal) -> String {
     format!("the {}", removal.description.replace('"', "`"))
 }
 
 /// The publications that send changes of a table to subscribers.
-pub(super) fn publications(catalog: &Catalog, table: &RelationName) -> Vec<String> {
+pub(crate) fn publications(catalog: &Catalog, table: &RelationName) -> Vec<String> {
     let publishes = catalog.publications().filter(|publication| {
         publication.all_tables
             || publication.schemas.contains(&table.schema)
@@ -69,6 +69,6 @@ pub(super) fn publications(catalog: &Catalog, table: &RelationName) -> Vec<Strin
 }
 
 /// Relations that queries name.
-pub(super) fn is_queried(kind: RelationKind) -> bool {
+pub(crate) fn is_queried(kind: RelationKind) -> bool {
     kind.is_table() || matches!(kind, RelationKind::View | RelationKind::MaterializedView)
 }

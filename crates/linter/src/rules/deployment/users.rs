@@ -1,7 +1,7 @@
 //! Functions of the project whose code speaks of a table or column: nothing but a search finds them, for PostgreSQL keeps
 //! no dependencies of code in quotes.
 
-use super::around::rest;
+use super::other_statements::rest;
 use crate::report::Finding;
 use crate::rule::RuleContext;
 use pgvet_model::catalog::{Function, Oid};

@@ -1,0 +1,9 @@
+//! What else the same migration or deployment does: whether a change lasts, who still uses what it changes, and what
+//! takes its place.
+
+pub(crate) mod dropped_later;
+pub(crate) mod dropped_together;
+pub(crate) mod lasting;
+pub(crate) mod other_statements;
+pub(crate) mod retyped;
+pub(crate) mod users;
