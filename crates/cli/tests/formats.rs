@@ -40,6 +40,22 @@ fn shown(format: &str) -> String {
 }
 
 #[test]
+fn every_format_is_in_the_documentation_and_in_the_help() {
+    let output = folder().output(&["check", "--format", "no-such-format"], b"", &[]);
+    let refusal = String::from_utf8(output.stderr).unwrap();
+    let (_, known) = refusal.lines().next().and_then(|line| line.split_once("formats are ")).unwrap();
+    let names: Vec<&str> = known.split(", ").collect();
+    assert!(names.len() > 5 && names.contains(&"checkstyle"), "{refusal}");
+    let page = include_str!("../../../docs/formats.md");
+    let help = folder().run(&["check", "--help"]);
+    let words: Vec<&str> = help.split(|character: char| !character.is_ascii_alphanumeric()).collect();
+    for name in names {
+        assert!(page.contains(&format!("\n| `{name}` |")), "docs/formats.md has no row for `{name}`");
+        assert!(words.contains(&name), "crates/cli/src/args/check.rs: the help of --format does not name `{name}`");
+    }
+}
+
+#[test]
 fn formats_for_people() {
     for format in ["full", "concise", "markdown", "github"] {
         insta::assert_snapshot!(format, shown(format));

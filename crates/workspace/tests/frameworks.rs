@@ -101,7 +101,10 @@ fn every_tool_has_a_repository_here() {
     folders.sort();
     let mut tools: Vec<&str> = tools().filter(|tool| *tool != "captured").collect();
     tools.sort_unstable();
-    assert_eq!(folders, tools);
+    assert_eq!(
+        folders, tools,
+        "add a small project of the tool to fixtures/frameworks, and what is expected of it here"
+    );
 }
 
 /// PostgreSQL does not refuse migrations that tools run as their users expect.

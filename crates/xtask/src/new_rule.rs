@@ -1,7 +1,7 @@
 //! `cargo xtask new-rule`: the files that a new rule needs, with the places marked that are to be filled in.
 
 use crate::repository;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use std::fs;
 use std::path::Path;
 
@@ -11,46 +11,86 @@ pub(crate) struct Arguments {
     category: String,
     /// The name of the hazard in kebab-case.
     name: String,
+    /// What the rule looks at.
+    #[arg(long, value_enum, default_value_t = Hook::Statement)]
+    hook: Hook,
+}
+
+/// What a rule looks at: a field of `Rule` in the linter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Hook {
+    /// Each statement, with its effects.
+    Statement,
+    /// The code of each function, procedure and DO block.
+    Routine,
+    /// What migrations declare, as the last migration leaves it.
+    Declaration,
+    /// Each migration when it has ended.
+    Migration,
+}
+
+impl Hook {
+    fn template(self) -> &'static str {
+        match self {
+            Self::Statement => include_str!("new_rule/statement.rs.template"),
+            Self::Routine => include_str!("new_rule/routine.rs.template"),
+            Self::Declaration => include_str!("new_rule/declaration.rs.template"),
+            Self::Migration => include_str!("new_rule/migration.rs.template"),
+        }
+    }
 }
 
 const CATEGORIES: &[&str] =
     &["engine", "locking", "transaction", "compatibility", "data", "bloat", "plpgsql", "schema", "security", "history"];
 
-const RULE: &str = include_str!("new_rule.rs.template");
-const REPORTED: &str = "-- history:\nCREATE TABLE orders (id bigint PRIMARY KEY);\n\
-    CREATE FUNCTION touch() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NEW; END $$;\n\
-    CREATE TRIGGER touched BEFORE UPDATE ON orders FOR EACH ROW EXECUTE FUNCTION touch();\n\
-    -- migration:\nDROP TRIGGER touched ON orders; -- warning: RULE\n";
-const SILENT: &str = "CREATE TABLE orders (id bigint PRIMARY KEY);\n\
-    CREATE FUNCTION touch() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NEW; END $$;\n\
-    CREATE TRIGGER touched BEFORE UPDATE ON orders FOR EACH ROW EXECUTE FUNCTION touch();\n\
-    DROP TRIGGER touched ON orders;\n";
-
+#[expect(clippy::print_stdout, reason = "the next steps are for the person who runs it")]
 pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
-    create(&repository(), &arguments.category, &arguments.name)
+    let Arguments { category, name, hook } = arguments;
+    create(&repository(), category, name, *hook)?;
+    let module = name.replace('-', "_");
+    println!("Write the rule and its page:  crates/linter/src/rules/{category}/{module}.rs");
+    println!("Mark what it must report:     fixtures/rules/{name}");
+    println!("Check both:                   RULE={name} cargo test -p pgvet-linter --test rules");
+    println!("CONTRIBUTING.md has the other steps.");
+    Ok(())
 }
 
-fn create(repository: &Path, category: &str, name: &str) -> Result<(), String> {
+fn create(repository: &Path, category: &str, name: &str, hook: Hook) -> Result<(), String> {
     if !CATEGORIES.contains(&category) {
         return Err(format!("no category `{category}`: one of {}", CATEGORIES.join(", ")));
     }
-    if name.is_empty() || !name.split('-').all(|word| !word.is_empty() && word.bytes().all(|b| b.is_ascii_lowercase()))
-    {
-        return Err(format!("`{name}` is not in kebab-case"));
+    if !is_kebab_case(name) {
+        return Err(format!("`{name}` is not in kebab-case: lower-case words with hyphens between them"));
     }
     let rules = repository.join("crates/linter/src/rules");
     let module = name.replace('-', "_");
     let file = rules.join(category).join(format!("{module}.rs"));
     if file.exists() {
-        return Err(format!("the rule `{name}` is there already"));
+        return Err(format!("the rule `{name}` already exists"));
     }
     let fixtures = repository.join("fixtures/rules").join(name);
     let variant = format!("{}{}", category[..1].to_ascii_uppercase(), &category[1..]);
-    write(&file, &RULE.replace("CATEGORY", &variant).replace("RULE_NAME", name))?;
-    write(&fixtures.join("reported.sql"), &REPORTED.replace("RULE", name))?;
-    write(&fixtures.join("silent.sql"), SILENT)?;
+    let template = hook.template();
+    write(&file, &template.replace("CATEGORY", &variant).replace("RULE_NAME", name))?;
+    let reported = format!("{} -- warning: {name}\n", example(template, "reported"));
+    write(&fixtures.join("reported.sql"), &reported)?;
+    write(&fixtures.join("silent.sql"), &format!("{}\n", example(template, "clean")))?;
     edit(&rules.join(category).join("mod.rs"), |text| with_module(text, &module))?;
     edit(&rules.join("mod.rs"), |text| registered(&with_module(text, category), category, &module))
+}
+
+/// Whether words of letters and digits are separated by hyphens, and the first begins with a letter.
+fn is_kebab_case(name: &str) -> bool {
+    let is_word =
+        |word: &str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
+    name.starts_with(|first: char| first.is_ascii_lowercase()) && name.split('-').all(is_word)
+}
+
+/// Returns an example of the page in a template.
+fn example(template: &str, kind: &str) -> String {
+    let lines = template.lines().filter_map(|line| line.trim_start().strip_prefix("/// "));
+    let after = lines.skip_while(|line| line.strip_prefix("```sql,") != Some(kind)).skip(1);
+    after.take_while(|line| *line != "```").collect::<Vec<_>>().join("\n")
 }
 
 /// Adds the rules to the list whose files are there. Returns whether any was missing.
@@ -153,10 +193,10 @@ mod tests {
         let rules = folder.path().join("crates/linter/src/rules");
         write(&rules.join("mod.rs"), MOD).unwrap();
         write(&rules.join("locking/mod.rs"), "//! Locks.\n\npub mod b;\n").unwrap();
-        create(folder.path(), "locking", "a-rule").unwrap();
-        create(folder.path(), "data", "lost-rows").unwrap();
-        create(folder.path(), "transaction", "c").unwrap();
-        assert!(create(folder.path(), "locking", "a-rule").unwrap_err().contains("already"));
+        create(folder.path(), "locking", "a-rule", Hook::Statement).unwrap();
+        create(folder.path(), "data", "lost-rows", Hook::Routine).unwrap();
+        create(folder.path(), "transaction", "c", Hook::Migration).unwrap();
+        assert!(create(folder.path(), "locking", "a-rule", Hook::Statement).unwrap_err().contains("already exists"));
         let text = fs::read_to_string(rules.join("mod.rs")).unwrap();
         assert!(text.contains("pub mod data;\npub mod engine;\npub mod locking;\npub mod transaction;\n"), "{text}");
         let list = "    // locking\n    &locking::a_rule::RULE,\n    &locking::b::RULE,\n    // transaction\n    \
@@ -170,6 +210,17 @@ mod tests {
         assert!(rule.contains("\"a-rule\", Locking, Warning,"), "{rule}");
         let fixture = fs::read_to_string(folder.path().join("fixtures/rules/a-rule/reported.sql")).unwrap();
         assert!(fixture.ends_with("-- warning: a-rule\n"));
+    }
+
+    #[test]
+    fn every_template_has_the_examples_from_which_the_fixtures_are_made() {
+        for hook in Hook::value_variants() {
+            let template = hook.template();
+            let (reported, clean) = (example(template, "reported"), example(template, "clean"));
+            assert!(reported.ends_with(';') && clean.ends_with(';') && reported != clean, "{hook:?}");
+            let name = format!("{hook:?}").to_lowercase();
+            assert!(template.contains(&format!("\n    {name} = check,\n")), "{hook:?}");
+        }
     }
 
     #[test]
@@ -194,7 +245,8 @@ mod tests {
         for (category, name) in
             [("lockin", "a"), ("locking", "A"), ("locking", "a_b"), ("locking", "a-"), ("locking", "")]
         {
-            assert!(create(folder.path(), category, name).is_err(), "{category} {name}");
+            assert!(create(folder.path(), category, name, Hook::Statement).is_err(), "{category} {name}");
         }
+        assert!(is_kebab_case("int4-primary-key") && !is_kebab_case("4-bytes"));
     }
 }

@@ -88,7 +88,8 @@ impl Function {
 }
 
 impl Function {
-    /// `f()`, or `app.f()` outside `public`, quoted as in SQL.
+    /// `f()`, or `app.f()` outside `public`, quoted as in SQL. For messages only: SQL also needs the types of the
+    /// parameters.
     pub fn display_name(&self) -> String {
         let name = quote_identifier(&self.name);
         match self.schema.as_str() {
