@@ -1,5 +1,4 @@
-//! What else the same migration or deployment does: whether a change lasts, who still uses what it changes, and what
-//! takes its place.
+//! What else the same migration or deployment does: whether a change lasts, and who still uses what it changes.
 
 pub(crate) mod dropped_later;
 pub(crate) mod dropped_together;
