@@ -8,8 +8,9 @@ use crate::rules::text::signature;
 use crate::severity::Severity;
 use pgvet_model::builtin;
 use pgvet_model::catalog::{Function, Relation, RelationKind, SqlType};
-use pgvet_model::routine::{Node, Sql, SqlRole};
-use pgvet_syntax::ast::{Assignment, Ast, Expr, ExprKind, Name, ObjectName, OnConflict, Part, Setting};
+use pgvet_model::routine::{Around, Node, Sql, SqlRole, Step};
+use pgvet_syntax::ast::{Assignment, Ast, Expr, ExprKind, FunctionBody, Name, ObjectName, OnConflict, Part, Setting};
+use pgvet_syntax::plpgsql::{Statement, StatementKind};
 use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
 
@@ -46,6 +47,8 @@ declare_rule! {
     ///
     /// - The migrations do not show the whole table.
     /// - No migration has ever created the table: it may be created elsewhere.
+    /// - A trigger function uses a column of `NEW` or `OLD` that only some of its tables lack, or depends on the name of the
+    ///   table, and a condition comes before.
     /// - The code is a `DO` block, which `statement-will-fail` runs.
     ///
     /// The schema after the last migration is used, and each function has one finding. If code of the project may
@@ -62,9 +65,15 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
     if context.function().is_none() {
         return;
     }
-    let mut finder = Finder { context, missing: Vec::new() };
+    let mut finder = Finder { context, missing: Vec::new(), runs_for: RunsFor::EveryTable };
+    let mut branched = false;
     for step in context.routine.steps() {
         let is_declaration = matches!(step.node, Node::Block(_));
+        finder.runs_for = RunsFor::of(context, &step, branched);
+        branched |= step.around.iter().any(|around| !matches!(around, Around::Loop { .. }));
+        if let Node::Statement(statement) = step.node {
+            finder.targets(statement);
+        }
         for sql in &step.sql {
             let is_whole = sql.dynamic.is_none_or(|dynamic| {
                 dynamic.constant.as_ref().is_some_and(pgvet_syntax::plpgsql::ConstantSql::is_complete)
@@ -92,9 +101,39 @@ fn sets_search_path(context: &RoutineContext<'_>) -> bool {
     context.routine.steps().iter().any(|step| step.sql.iter().any(|sql| is_set(sql.ast)))
 }
 
+/// For which tables of a trigger function's triggers a step runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum RunsFor {
+    EveryTable,
+    /// A condition before it may ask for the table.
+    SomeTable,
+    /// It depends on a condition, and the code asks for the table: perhaps for one that has no trigger yet.
+    NamedTable,
+}
+
+impl RunsFor {
+    /// `branched` says whether an earlier step depended on a condition and may have returned.
+    fn of(context: &RoutineContext<'_>, step: &Step<'_>, branched: bool) -> Self {
+        const ASK: [&str; 4] = ["tg_table", "tg_rel", "tg_argv", "json"];
+        if !branched && step.around.iter().all(|around| matches!(around, Around::Loop { .. })) {
+            return Self::EveryTable;
+        }
+        let asks = context.function().is_some_and(|own| match &*own.body {
+            FunctionBody::Source { text, .. } => {
+                let text = text.to_ascii_lowercase();
+                ASK.iter().any(|word| text.contains(word))
+            }
+            _ => false,
+        });
+        if asks { Self::NamedTable } else { Self::SomeTable }
+    }
+}
+
 struct Finder<'f> {
     context: &'f RoutineContext<'f>,
     missing: Vec<Missing>,
+    /// For which tables the current step runs.
+    runs_for: RunsFor,
 }
 
 /// A name that does not exist.
@@ -192,7 +231,7 @@ impl<'f> Finder<'f> {
         let relation = match names.aliases.get(qualifier) {
             Some(Some(name)) => self.known(name),
             Some(None) => None,
-            None => return self.of_trigger(sql, qualifier, column, range),
+            None => return self.of_trigger(qualifier, column, sql.place(range)),
         };
         let is_variable = self.context.routine.is_variable(std::slice::from_ref(qualifier));
         if let Some(relation) = relation.filter(|relation| !is_variable && !self.has(relation, column)) {
@@ -200,16 +239,38 @@ impl<'f> Finder<'f> {
         }
     }
 
-    /// `new.column`, for a function whose triggers are all on tables without the column.
-    fn of_trigger(&mut self, sql: &Sql<'_>, record: &SmolStr, column: &SmolStr, range: TextRange) {
-        if record != "new" && record != "old" {
+    /// The variables that a statement assigns.
+    fn targets(&mut self, statement: &Statement) {
+        let targets = match &statement.kind {
+            StatementKind::Assign(assign) => std::slice::from_ref(&assign.target),
+            StatementKind::Sql(sql) => sql.into.as_ref().map_or(&[][..], |into| &into.targets),
+            StatementKind::Execute(execute) => execute.into.as_ref().map_or(&[][..], |into| &into.targets),
+            _ => &[],
+        };
+        for target in targets {
+            if let [record, column, ..] = target.names.as_slice() {
+                self.of_trigger(record, column, target.range);
+            }
+        }
+    }
+
+    /// `new.column`, if a trigger of the function is on a table without the column, and the step runs for that table.
+    ///
+    /// Source: PostgreSQL 18, `src/pl/plpgsql/src/pl_exec.c`, `exec_assign_value`: record "new" has no field.
+    fn of_trigger(&mut self, record: &SmolStr, column: &SmolStr, place: TextRange) {
+        if (record != "new" && record != "old") || SYSTEM_COLUMNS.contains(&column.as_str()) {
             return;
         }
-        let triggers = self.context.triggers();
         let lacks = |table: &Relation| is_known(table) && table.column(column).is_none();
-        if !triggers.is_empty() && triggers.iter().all(|using| lacks(&using.table)) {
-            let table = std::sync::Arc::clone(&triggers[0].table);
-            self.no_column(sql.place(range), column, &table);
+        let triggers = self.context.triggers();
+        let Some(first) = triggers.iter().find(|using| lacks(&using.table)) else { return };
+        let fails = match self.runs_for {
+            RunsFor::EveryTable => true,
+            RunsFor::SomeTable => triggers.iter().all(|using| lacks(&using.table)),
+            RunsFor::NamedTable => false,
+        };
+        if fails {
+            self.no_column(place, column, &first.table);
         }
     }
 
@@ -233,9 +294,8 @@ impl<'f> Finder<'f> {
 
     /// A column, a system column, or a function that is called like one.
     fn has(&self, relation: &Relation, column: &str) -> bool {
-        const SYSTEM: [&str; 6] = ["ctid", "xmin", "xmax", "cmin", "cmax", "tableoid"];
         relation.column(column).is_some()
-            || SYSTEM.contains(&column)
+            || SYSTEM_COLUMNS.contains(&column)
             || builtin::type_by_name(column).is_some()
             || !builtin::functions(column).is_empty()
             || self.context.catalog.functions().any(|function| function.name == column)
@@ -320,6 +380,8 @@ impl<'f> Finder<'f> {
         finding.emit();
     }
 }
+
+const SYSTEM_COLUMNS: [&str; 6] = ["ctid", "xmin", "xmax", "cmin", "cmax", "tableoid"];
 
 fn assigned(assignments: &[Assignment]) -> impl Iterator<Item = &Name> {
     assignments.iter().map(|assignment| &assignment.column)
