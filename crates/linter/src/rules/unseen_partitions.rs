@@ -3,7 +3,7 @@
 use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::RuleContext;
-use pgvet_model::effect::{PartitionWork, PartitionWorkKind};
+use pgvet_model::effect::{PartitionWork, PartitionWorkKind, RewriteCause};
 use pgvet_model::throughput::Work;
 use pgvet_syntax::ast::LockMode;
 use pgvet_syntax::source::TextRange;
@@ -26,8 +26,14 @@ pub(crate) fn report(
         } else {
             "writes"
         };
-        let message =
-            format!("{description} each partition of `{name}` and blocks all {blocked} until the last is done");
+        // These commit after each partition.
+        let until = match &work.kind {
+            PartitionWorkKind::Rewrite(RewriteCause::VacuumFull | RewriteCause::Cluster) => {
+                "reads and writes of one partition after the other".to_owned()
+            }
+            _ => format!("{blocked} until the last is done"),
+        };
+        let message = format!("{description} each partition of `{name}` and blocks all {until}");
         let effort = match &work.kind {
             PartitionWorkKind::Rewrite(_) => Work::Rewrite,
             PartitionWorkKind::Scan(_) => Work::Scan,

@@ -3,7 +3,7 @@
 use super::{Executor, Run, fail};
 use crate::builtin::{CastContext, is_polymorphic};
 use crate::catalog::{self, ForeignKeyConstraint, Oid, RelationKind, foreign_key_name_addition};
-use crate::effect::{LockCause, PartitionWorkKind, ScanCause};
+use crate::effect::{LockCause, ScanCause};
 use crate::execute::alter_table::names;
 use crate::expression::Coercion;
 use pgvet_syntax::ast::{Constraint, ConstraintKind, ForeignKey, LockMode, Name, Persistence, ReferentialAction};
@@ -302,7 +302,7 @@ impl Executor<'_> {
                 self.demand_of_check(target, &cause, range);
                 self.scan(target, cause, range);
             } else if check_rows {
-                self.partition_work(target, PartitionWorkKind::Scan(cause), range);
+                self.check_partitions(target, cause, range);
             }
         }
     }

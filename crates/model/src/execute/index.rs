@@ -209,7 +209,10 @@ impl Executor<'_> {
         if partitioned {
             if !definition.only {
                 self.index_partitions(table, oid, definition)?;
-                self.partition_work(table, PartitionWorkKind::IndexBuild(definition.cause.clone()), definition.range);
+                let kind = PartitionWorkKind::IndexBuild(definition.cause.clone());
+                if self.partition_work(table, kind, definition.range) {
+                    self.demand_of_index(table, oid, definition.concurrently, definition.range);
+                }
             }
         } else {
             self.effects.waits_for_transactions |= definition.concurrently;

@@ -90,15 +90,24 @@ impl Executor<'_> {
     }
 
     /// Notes work on the partitions of a table of an earlier deployment if the migrations show none: programs often
-    /// create partitions.
-    pub(crate) fn partition_work(&mut self, oid: Oid, kind: PartitionWorkKind, range: TextRange) {
+    /// create partitions. Returns whether it did.
+    pub(crate) fn partition_work(&mut self, oid: Oid, kind: PartitionWorkKind, range: TextRange) -> bool {
         let table = self.catalog.relation(oid);
         if table.kind != RelationKind::PartitionedTable || !table.children.is_empty() {
-            return;
+            return false;
         }
         let relation = self.relation_name(oid);
-        if relation.visibility == Visibility::Existing {
+        let is_existing = relation.visibility == Visibility::Existing;
+        if is_existing {
             self.effects.partition_work.push(PartitionWork { relation, kind, range });
+        }
+        is_existing
+    }
+
+    /// Notes a check of the rows of partitions that the migrations do not show, and what it demands of them.
+    pub(crate) fn check_partitions(&mut self, oid: Oid, cause: ScanCause, range: TextRange) {
+        if self.partition_work(oid, PartitionWorkKind::Scan(cause.clone()), range) {
+            self.demand_of_check(oid, &cause, range);
         }
     }
 

@@ -3,7 +3,8 @@
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::text::{identifier, sql_name};
-use pgvet_model::effect::{RelationName, Rewrite, RewriteCause};
+use crate::rules::unseen_partitions;
+use pgvet_model::effect::{PartitionWork, PartitionWorkKind, RelationName, Rewrite, RewriteCause};
 use pgvet_syntax::ast::Ast;
 use pgvet_syntax::source::TextRange;
 
@@ -58,6 +59,17 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         let here: Vec<&Rewrite> = exposed.iter().filter(|rewrite| rewrite.range == range).copied().collect();
         report(context, range, &here, reporter);
     }
+    let rewrites = |work: &PartitionWork, of_expression: bool| match &work.kind {
+        PartitionWorkKind::Rewrite(cause) if matches!(cause, RewriteCause::SetExpression { .. }) == of_expression => {
+            action(cause).map(str::to_owned)
+        }
+        _ => None,
+    };
+    let help = "run it for one partition at a time, while nobody uses the partition";
+    unseen_partitions::report(context, reporter, |work| rewrites(work, false), help);
+    let help =
+        "add a plain column, keep it up to date with a trigger, fill it in batches, and replace the column with it";
+    unseen_partitions::report(context, reporter, |work| rewrites(work, true), help);
 }
 
 /// Reports what one command rewrites.

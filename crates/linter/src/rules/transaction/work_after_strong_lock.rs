@@ -7,7 +7,8 @@ use crate::rule::{RuleContext, declare_rule};
 use crate::rules::timeouts::stops_queries;
 use pgvet_model::catalog::Oid;
 use pgvet_model::effect::{
-    DataChange, DataChangeKind, Effects, Extent, Read, RelationName, Rows, RowsReason, Scan, ScanCause, Visibility,
+    DataChange, DataChangeKind, Effects, Extent, PartitionWorkKind, Read, RelationName, Rows, RowsReason, Scan,
+    ScanCause, Visibility,
 };
 use pgvet_model::place::Place;
 use pgvet_model::session::HeldLock;
@@ -129,11 +130,30 @@ fn works<'a>(context: &'a RuleContext<'_>) -> Vec<Work<'a>> {
             index_unknown: lacks_index(context, scan),
         });
     }
+    works.extend(partition_scans(context));
     works.extend(part.into_iter().map(work_of));
     // An INSERT takes as long as its source is large, however empty its target is.
     works.retain(|work| work.relation.visibility.may_have_rows() || work.copies);
     works.retain(|work| !has_one_row(context, work.relation) && !has_few_rows(context, work.relation));
     works
+}
+
+/// The validation of a constraint in partitions that no migration shows. Any other work on them blocks their writes itself.
+fn partition_scans<'a>(context: &'a RuleContext<'_>) -> impl Iterator<Item = Work<'a>> {
+    let scans = context.effects.partition_work.iter().filter(|work| match &work.kind {
+        PartitionWorkKind::Scan(cause) => {
+            !blocks_by_itself(context, &work.relation) && !is_validation_of_new(context, cause, work.relation.oid)
+        }
+        _ => false,
+    });
+    scans.map(|work| Work {
+        relation: &work.relation,
+        what: format!("this reads each partition of `{}`", work.relation.name),
+        range: work.range,
+        rows: None,
+        copies: false,
+        index_unknown: false,
+    })
 }
 
 /// Whether a query reads all rows only because no index finds them, of a table whose indexes no migration shows.

@@ -114,7 +114,7 @@ impl Executor<'_> {
         if types_changed {
             self.rebuild_after_type_changes(&mut altering)?;
         }
-        self.finish(altering.work)
+        self.finish(altering.work, altering.recurse)
     }
 
     fn is_partitioned(&self, table: Oid) -> bool {

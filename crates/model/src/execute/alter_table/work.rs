@@ -67,17 +67,19 @@ impl Work {
 }
 
 impl Executor<'_> {
-    /// Does the work. Relations without rows of their own are not touched.
+    /// Does the work. Relations without rows of their own are not touched, and ONLY (`recurse` is false) leaves out partitions.
     ///
     /// Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `ATRewriteTables`.
-    pub(super) fn finish(&mut self, work: Work) -> Run {
+    pub(super) fn finish(&mut self, work: Work, recurse: bool) -> Run {
         for TableWork { table, rewrites, moved, gives_values, checks } in work.tables {
             if let Some(range) = moved.filter(|_| rewrites.is_empty()) {
                 self.copy_storage(table, RewriteCause::Tablespace, range);
             }
             let kind = self.catalog.relation(table).kind;
             if kind == RelationKind::PartitionedTable {
-                self.finish_partitions(table, rewrites, checks);
+                if recurse {
+                    self.finish_partitions(table, rewrites, checks);
+                }
                 continue;
             }
             if !matches!(kind, RelationKind::Table | RelationKind::MaterializedView) {
@@ -108,8 +110,8 @@ impl Executor<'_> {
         for (table, cause, range) in work.foreign_keys {
             if self.catalog.relation(table).kind == RelationKind::Table {
                 self.scan(table, cause, range);
-            } else {
-                self.partition_work(table, PartitionWorkKind::Scan(cause), range);
+            } else if recurse {
+                self.check_partitions(table, cause, range);
             }
         }
         Ok(())
@@ -124,12 +126,14 @@ impl Executor<'_> {
     ) {
         if !rewrites.is_empty() {
             for (cause, range) in rewrites {
-                self.partition_work(table, PartitionWorkKind::Rewrite(cause), range);
+                if self.partition_work(table, PartitionWorkKind::Rewrite(cause.clone()), range) {
+                    self.demand_of_rewrite(table, &cause, range);
+                }
             }
             return;
         }
         for (cause, range) in checks {
-            self.partition_work(table, PartitionWorkKind::Scan(cause), range);
+            self.check_partitions(table, cause, range);
         }
     }
 }

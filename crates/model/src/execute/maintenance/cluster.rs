@@ -1,7 +1,7 @@
 //! CLUSTER.
 
 use crate::catalog::{Oid, RelationDetail, RelationKind};
-use crate::effect::{LockCause, RewriteCause};
+use crate::effect::{LockCause, PartitionWorkKind, RewriteCause};
 use crate::execute::{Executor, Run, fail};
 use pgvet_syntax::ast::{Cluster, LockMode, Name};
 use std::sync::Arc;
@@ -43,6 +43,7 @@ impl Executor<'_> {
             return Ok(());
         }
         self.prevent_in_block("CLUSTER", cluster.keyword)?;
+        self.partition_work(table, PartitionWorkKind::Rewrite(RewriteCause::Cluster), range);
         for child in self.descendants(table) {
             if self.catalog.relation(child).kind == RelationKind::Table {
                 self.lock(child, LockMode::AccessExclusive, LockCause::Child, range);

@@ -1,7 +1,7 @@
 //! VACUUM and ANALYZE.
 
 use crate::catalog::{Oid, RelationKind};
-use crate::effect::{LockCause, RewriteCause};
+use crate::effect::{LockCause, PartitionWorkKind, RewriteCause};
 use crate::execute::{Executor, Run, fail};
 use pgvet_syntax::ast::{LockMode, Vacuum};
 use pgvet_syntax::source::TextRange;
@@ -94,6 +94,8 @@ impl Executor<'_> {
         if vacuum.vacuum && full {
             if has_storage {
                 self.rewrite(table, RewriteCause::VacuumFull, range);
+            } else {
+                self.partition_work(table, PartitionWorkKind::Rewrite(RewriteCause::VacuumFull), range);
             }
         } else if vacuum.vacuum && has_storage {
             self.lock_indexes(table, LockMode::RowExclusive, range);
