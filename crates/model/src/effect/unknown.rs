@@ -48,6 +48,10 @@ pub enum UnknownReason {
     PreparedStatement { name: SmolStr },
     /// The script of an extension that is not part of PostgreSQL.
     ExtensionScript { extension: SmolStr },
+    /// IMPORT FOREIGN SCHEMA: another server decides which tables it creates.
+    ForeignSchema { schema: SmolStr },
+    /// LOAD runs the initialization code of a library.
+    Library,
     /// The function of an event trigger, which later statements fire.
     EventTrigger { trigger: SmolStr },
     /// A refusal that dynamic SQL before it may have made impossible.
@@ -94,6 +98,8 @@ impl UnknownReason {
             | Self::Rules { .. }
             | Self::PreparedStatement { .. }
             | Self::ExtensionScript { .. }
+            | Self::ForeignSchema { .. }
+            | Self::Library
             | Self::EventTrigger { .. } => true,
             Self::Limit(Limit::Statements(_))
             | Self::DynamicNames
@@ -134,6 +140,10 @@ impl fmt::Display for UnknownReason {
             Self::Rules { relation } => write!(f, "the rules of `{relation}` are not followed"),
             Self::PreparedStatement { name } => write!(f, "no earlier statement prepares `{name}`"),
             Self::ExtensionScript { extension } => write!(f, "the script of extension `{extension}` is not known"),
+            Self::ForeignSchema { schema } => {
+                write!(f, "the foreign tables that this creates in `{schema}` are not known")
+            }
+            Self::Library => f.write_str("code of a library"),
             Self::EventTrigger { trigger } => {
                 write!(f, "later statements that fire the event trigger `{trigger}` are not followed")
             }

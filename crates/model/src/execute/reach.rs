@@ -56,6 +56,16 @@ impl Executor<'_> {
         {
             self.skip_code(UnknownReason::Program, TextRange::default(), true);
         }
+        match ast {
+            Ast::CreateOther(CreateOther { tag: "IMPORT FOREIGN SCHEMA", name: Some(name), .. }) => {
+                let schema = name.name.text.clone();
+                self.skip_code(UnknownReason::ForeignSchema { schema }, TextRange::default(), true);
+            }
+            Ast::Other(node) if node == "LoadStmt" => {
+                self.skip_code(UnknownReason::Library, TextRange::default(), true)
+            }
+            _ => {}
+        }
         if let Some(reach) = reach(ast) {
             self.effects.note_reach(reach);
         }

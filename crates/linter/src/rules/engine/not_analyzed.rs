@@ -54,13 +54,14 @@ declare_rule! {
     /// - rules of tables and views (`CREATE RULE`)
     /// - prepared statements that the migration did not prepare
     /// - scripts of extensions that are not part of PostgreSQL (`CREATE EXTENSION`)
+    /// - `LOAD`, which runs the code of a library, and `IMPORT FOREIGN SCHEMA`, whose tables another server lists
     /// - functions of event triggers: the finding is at `CREATE EVENT TRIGGER`, not at the statements that fire it
     ///
     /// ## Severity
     ///
     /// The finding is a warning if the code runs in the migration and could change data or definitions. It has severity
-    /// `info` if a function is only defined, the code can only read, or it is the script of an extension, which usually
-    /// creates only objects of its own.
+    /// `info` if a function is only defined, or the code can only read. The same applies to the script of an extension and
+    /// to `IMPORT FOREIGN SCHEMA`, which usually create only objects of their own, and to `LOAD`.
     ///
     /// ## When it is not reported
     ///
@@ -87,6 +88,7 @@ fn help(reason: &UnknownReason) -> String {
     let first = match reason {
         UnknownReason::DynamicSql | UnknownReason::DynamicTarget => "write the SQL out with constant names",
         UnknownReason::Limit(_) => "split the work into several statements",
+        UnknownReason::ForeignSchema { .. } => "create the tables with CREATE FOREIGN TABLE",
         UnknownReason::PreparedStatement { .. } => "PREPARE the statement in this migration",
         UnknownReason::MissingFunction { .. } => {
             "let pgvet read the file that defines the function, with --history or --schema"
@@ -123,6 +125,14 @@ fn was_fired(context: &RuleContext<'_>, reason: &UnknownReason) -> bool {
         || in_code.filter(|unknown| unknown.by_trigger).any(|unknown| unknown.reason == *reason)
 }
 
+/// Whether the code usually creates only objects of its own, or changes only its session.
+fn is_usually_harmless(reason: &UnknownReason) -> bool {
+    matches!(
+        reason,
+        UnknownReason::ExtensionScript { .. } | UnknownReason::ForeignSchema { .. } | UnknownReason::Library
+    )
+}
+
 /// The installed extensions whose functions are not known.
 fn unknown_extensions(catalog: &Catalog) -> Vec<&str> {
     catalog.extensions().map(|(name, _)| name.as_str()).filter(|name| !is_of_postgresql(name)).collect()
@@ -137,8 +147,7 @@ fn report<'u>(
 ) {
     let gaps: Vec<&Unknown> = gaps.collect();
     let Some(first) = gaps.iter().find(|gap| gap.may_change).or(gaps.first()) else { return };
-    let is_script = matches!(reason, UnknownReason::ExtensionScript { .. });
-    let severity = if first.may_change && !is_script { Severity::Warning } else { Severity::Info };
+    let severity = if first.may_change && !is_usually_harmless(reason) { Severity::Warning } else { Severity::Info };
     let trigger = if first.by_trigger { ", here and at each later statement that fires the trigger" } else { "" };
     let message = format!("{}{trigger}", message(context, reason));
     let mut finding = reporter.report(first.range, message).severity(severity).help(help(reason));
@@ -184,6 +193,13 @@ fn message(context: &RuleContext<'_>, reason: &UnknownReason) -> String {
         UnknownReason::ExtensionScript { extension } => {
             format!("this runs the script of extension `{extension}`, which is not part of PostgreSQL")
         }
+        UnknownReason::ForeignSchema { schema } => {
+            return format!(
+                "the other server decides which foreign tables this creates in `{schema}`, so later statements about them \
+                 are not checked"
+            );
+        }
+        UnknownReason::Library => "this runs the initialization code of a library in the session".to_owned(),
         UnknownReason::EventTrigger { trigger } => {
             return format!(
                 "the event trigger `{trigger}` runs a function at later DDL statements, and the effects of that \
