@@ -1,6 +1,6 @@
 //! DROP INDEX that blocks the table.
 
-use super::is_held;
+use super::{Held, held};
 use crate::fix::{Applicability, Edit, Fix};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
@@ -80,7 +80,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     if !tables.is_empty() && tables.iter().all(|table| is_dropped_later(context, table)) {
         return;
     }
-    if !tables.is_empty() && tables.iter().all(|table| is_held(context, table, LockMode::AccessExclusive)) {
+    if !tables.is_empty() && tables.iter().all(|table| held(context, table, LockMode::AccessExclusive) == Held::Surely)
+    {
         return;
     }
     // Partitions are locked with their parent, which stands for them.

@@ -1,7 +1,8 @@
 //! Adding or dropping a foreign key, and the table at its other end.
 
 use super::foreign_key_without_not_valid::checked_keys;
-use super::is_held;
+use super::{Held, held};
+use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::{Advice, constraint, one_line};
@@ -54,6 +55,9 @@ declare_rule! {
     /// - another table that the same transaction created, or that the same migration created and left empty
     /// - reading the table while the foreign key is added, which `foreign-key-without-not-valid` reports
     ///
+    /// If nothing shows whether the migration runs in a transaction, and an earlier statement would hold the locks in one,
+    /// the confidence is `possible`.
+    ///
     /// The short lock of a foreign key that is added to a new table, or with `NOT VALID`, has only severity `info`.
     "foreign-key-locks-other-table", Locking, Warning,
     {}
@@ -72,7 +76,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             && lock.relation.kind.is_table()
             && !effects.drops.iter().any(|dropped| dropped.oid == lock.relation.oid)
             && !is_dropped_later(context, &lock.relation)
-            && !is_held(context, &lock.relation, lock.mode)
+            && held(context, &lock.relation, lock.mode) != Held::Surely
             && !effects
                 .locks
                 .iter()
@@ -100,6 +104,10 @@ fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRan
     let mut finding = reporter.report(range, message);
     for table in &tables {
         finding = finding.relation(table);
+    }
+    // In a transaction an earlier statement would hold them already.
+    if locks.iter().all(|lock| held(context, &lock.relation, lock.mode) == Held::IfInTransaction) {
+        finding = finding.assuming(Assumption::NoTransactionAround);
     }
     if !exclusive {
         let help = Advice::new("keep the transaction short, and set a lock_timeout first:");

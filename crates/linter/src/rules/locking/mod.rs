@@ -29,11 +29,27 @@ pub mod validate_with_stronger_subcommand;
 
 use crate::rule::RuleContext;
 use pgvet_model::effect::RelationName;
+use pgvet_model::session::HeldLock;
 use pgvet_syntax::ast::LockMode;
 
-/// Whether an earlier statement of the transaction holds a lock at least as strong, so that this one waits for nobody. The
-/// transaction must be more than assumed.
-fn is_held(context: &RuleContext<'_>, table: &RelationName, mode: LockMode) -> bool {
-    let mut held = context.session.block.iter().flat_map(|block| block.locks.of(table.oid));
-    context.is_surely_in_block() && held.any(|lock| lock.mode >= mode)
+/// Whether a lock at least as strong is held already, so that a statement waits for nobody.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Held {
+    Not,
+    /// If the program that runs the file opens a transaction, which is only assumed.
+    IfInTransaction,
+    Surely,
+}
+
+/// Whether earlier statements of the transaction, or of the code that the same statement runs, hold such a lock.
+fn held(context: &RuleContext<'_>, table: &RelationName, mode: LockMode) -> Held {
+    let locks = context.session.block.iter().flat_map(|block| block.locks.of(table.oid));
+    let mut locks = locks.filter(|lock| lock.mode >= mode).peekable();
+    if locks.peek().is_none() {
+        return Held::Not;
+    }
+    let is_of_same_statement =
+        |lock: &HeldLock| lock.place.file == context.file && context.outer().contains(lock.range);
+    let surely = context.is_surely_in_block() || context.code.is_some() && locks.any(is_of_same_statement);
+    if surely { Held::Surely } else { Held::IfInTransaction }
 }
