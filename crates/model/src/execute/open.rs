@@ -87,7 +87,8 @@ impl Executor<'_> {
         if missing_ok && !certain && self.catalog.has_unseen() {
             self.unknown(format!("whether `{name}` exists is not known"));
         }
-        let gone = certain || (missing_ok && self.knowledge == Knowledge::History);
+        let is_never_shown = missing_ok && self.knowledge == Knowledge::History && !self.may_be_elsewhere(name);
+        let gone = certain || is_never_shown;
         match (gone, missing_ok) {
             (true, true) => Ok(None),
             (true, false) => {
@@ -111,6 +112,13 @@ impl Executor<'_> {
         let same = self.catalog.relations_with_name(&name.name.text);
         let placed: Vec<Oid> = same.filter(|relation| relation.placed_by_path).map(|relation| relation.oid).collect();
         placed.into_iter().for_each(|relation| self.catalog.doubt(relation));
+    }
+
+    /// Whether a relation of a schema that no migration creates may be one that an assumed `search_path` has placed in
+    /// another: the connection may set the path.
+    fn may_be_elsewhere(&self, name: &ObjectName) -> bool {
+        let is_foreign = name.schema.as_ref().is_some_and(|schema| !self.catalog.has_schema(&schema.text));
+        is_foreign && self.catalog.relations_with_name(&name.name.text).any(|relation| relation.placed_by_path)
     }
 
     /// Finds a relation and locks it, or fails.
