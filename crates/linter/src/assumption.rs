@@ -115,6 +115,8 @@ pub enum Assumption {
     GivesValue { table: SmolStr, column: SmolStr },
     /// Deployed code calls a function with the name of a parameter.
     CalledByName { function: SmolStr, parameter: SmolStr },
+    /// Deployed code passes an argument that has a default.
+    PassesArgument { function: SmolStr, parameter: SmolStr },
     /// Deployed code writes through a view.
     WritesView { view: SmolStr },
     /// Deployed code names a constraint, in ON CONFLICT or where it handles errors.
@@ -317,6 +319,7 @@ impl Assumption {
             | Self::UsesRule { .. }
             | Self::GivesValue { .. }
             | Self::CalledByName { .. }
+            | Self::PassesArgument { .. }
             | Self::WritesView { .. }
             | Self::NamesConstraint { .. }
             | Self::HandlerExpectsOther

@@ -14,6 +14,11 @@ impl fmt::Display for Assumption {
                 "assumes that `{table}` is large, although adding `{column}` as NOT NULL without a value for old rows \
                  fails if there are any"
             ),
+            Self::LargeThough { table, because: FewRows::ListedKeys { keys } } => write!(
+                f,
+                "assumes that `{table}` is large, although a unique index allows at most {keys} rows: constraints or types \
+                 list the values of its columns"
+            ),
             Self::LargeThough { table, because: FewRows::MadeIfMissing } => write!(
                 f,
                 "assumes that `{table}` is large, although this migration creates it unless it exists, and only an \
@@ -202,6 +207,9 @@ impl fmt::Display for Assumption {
             }
             Self::GivesValue { table, column } => {
                 write!(f, "assumes that deployed code gives `{column}` of `{table}` values, although it has a default")
+            }
+            Self::PassesArgument { function, parameter } => {
+                write!(f, "assumes that deployed code passes `{parameter}`, which has a default, to `{function}`")
             }
             Self::CalledByName { function, parameter } => {
                 write!(f, "assumes that deployed code calls `{function}` with `{parameter}` by name")

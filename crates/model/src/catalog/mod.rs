@@ -9,6 +9,7 @@ mod copied;
 mod doubt;
 mod function;
 mod index;
+mod listed_key;
 mod mentions;
 mod names;
 mod one_row;

@@ -36,7 +36,7 @@ impl Catalog {
     }
 
     /// The unique indexes that all rows are in.
-    fn unique_indexes<'a>(&'a self, table: &'a Relation) -> impl Iterator<Item = &'a Arc<Index>> {
+    pub(super) fn unique_indexes<'a>(&'a self, table: &'a Relation) -> impl Iterator<Item = &'a Arc<Index>> {
         let indexes = table.indexes.iter().filter_map(|oid| self.relation(*oid).index());
         indexes.filter(|index| index.unique && index.valid && index.predicate.is_none())
     }
@@ -60,7 +60,7 @@ fn constant_column(condition: &Expr) -> Option<&SmolStr> {
 }
 
 /// NULL is none: a CHECK that compares with it holds for every row.
-fn is_constant(expr: &Expr) -> bool {
+pub(super) fn is_constant(expr: &Expr) -> bool {
     match &expr.kind {
         ExprKind::Literal(literal) => !matches!(literal, Literal::Null),
         ExprKind::Cast { operand, .. } => is_constant(operand),
@@ -68,7 +68,7 @@ fn is_constant(expr: &Expr) -> bool {
     }
 }
 
-fn column_of(expr: &Expr) -> Option<&SmolStr> {
+pub(super) fn column_of(expr: &Expr) -> Option<&SmolStr> {
     match &expr.kind {
         ExprKind::Column(path) => path.last(),
         _ => None,

@@ -9,6 +9,8 @@ use smol_str::SmolStr;
 pub enum FewRows {
     /// This deployment added the column with NOT NULL and no value for old rows, which fails if there are any.
     NoneForNewColumn { column: SmolStr },
+    /// The schema lists all values of its key.
+    ListedKeys { keys: u64 },
     /// This deployment creates the table unless it exists, and only an earlier use shows that it does.
     MadeIfMissing,
     /// Migrations insert its rows one by one, as into a lookup table.

@@ -10,6 +10,9 @@ const LOOKUP_ROWS: u64 = 3;
 impl Executor<'_> {
     /// What the migrations so far say against many rows.
     pub(super) fn few_rows(&self, relation: &Relation) -> Option<FewRows> {
+        if let Some(keys) = self.catalog.listed_keys(relation) {
+            return Some(FewRows::ListedKeys { keys });
+        }
         let birth = relation.birth;
         if birth.empty_in.is_some() && birth.empty_in == self.deployment {
             let is_cause =

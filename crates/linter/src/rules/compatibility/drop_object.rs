@@ -59,7 +59,8 @@ declare_rule! {
     /// shown only with `--confidence possible`. This applies to functions of triggers, to functions that only other
     /// functions, views, defaults or policies called, to sequences that only defaults used, and to types, which
     /// PostgreSQL drops only if no column uses them. It also applies to a function that is created again with another
-    /// parameter name, because only calls such as `f(shop => 1)` need the name.
+    /// parameter name, because only calls such as `f(shop => 1)` need the name, and without
+    /// a parameter that has a default.
     ///
     /// ## Other linters
     ///
@@ -74,6 +75,10 @@ enum Lost<'c> {
     Function(&'c Arc<Function>),
     /// The function accepts the same values, but this parameter has another name.
     Parameter(&'c Arc<Function>, SmolStr),
+    /// A new function of that name accepts only the calls that leave out this parameter, which has a default.
+    Optional(&'c Arc<Function>, SmolStr),
+    /// A new function of that name takes other arguments.
+    Arguments(&'c Arc<Function>),
     /// Another function accepts the same values, and returns something else.
     Result(&'c Arc<Function>),
     Type(&'c TypeDef),
@@ -155,8 +160,24 @@ fn loss_of_function<'c>(context: &MigrationContext<'c>, old: &'c Arc<Function>) 
     }
     let renamed = takers.iter().map(|new| renamed_parameter(old, new)).collect::<Option<Vec<_>>>();
     match renamed?.into_iter().next() {
-        None => Some(Lost::Function(old)),
+        None => Some(loss_of_arguments(context, old)),
         Some(parameter) => Some(Lost::Parameter(old, parameter)),
+    }
+}
+
+/// What is lost where no function accepts all calls, which a new function of that name may still accept in part.
+fn loss_of_arguments<'c>(context: &MigrationContext<'c>, old: &'c Arc<Function>) -> Lost<'c> {
+    let named = context.after.functions_named(&old.schema, &old.name);
+    let new: Vec<_> = named.filter(|function| context.before.get_function(function.oid).is_none()).collect();
+    let optional = old.parameters.iter().find(|parameter| parameter.mode.is_input() && parameter.has_default);
+    let mut shortest = Function::clone(old);
+    shortest.parameters.retain(|parameter| !parameter.mode.is_input() || !parameter.has_default);
+    match optional.and_then(|parameter| parameter.name.clone()) {
+        Some(name) if new.iter().any(|new| takes_calls_of((context.before, &shortest), (context.after, new))) => {
+            Lost::Optional(old, name)
+        }
+        _ if new.is_empty() => Lost::Function(old),
+        _ => Lost::Arguments(old),
     }
 }
 
@@ -203,7 +224,11 @@ fn accepts_calls_of((before, old): (&Catalog, &Function), (after, new): (&Catalo
 impl Lost<'_> {
     fn oid(&self) -> Oid {
         match self {
-            Self::Function(function) | Self::Parameter(function, _) | Self::Result(function) => function.oid,
+            Self::Function(function)
+            | Self::Parameter(function, _)
+            | Self::Optional(function, _)
+            | Self::Arguments(function)
+            | Self::Result(function) => function.oid,
             Self::Type(definition) => definition.oid,
             Self::Sequence(relation) => relation.oid,
         }
@@ -212,8 +237,10 @@ impl Lost<'_> {
     /// What PostgreSQL calls it.
     fn kind(&self) -> &'static str {
         match self {
-            Self::Function(function) if function.procedure => "procedure",
-            Self::Function(_) | Self::Parameter(..) | Self::Result(_) => "function",
+            Self::Function(function) | Self::Arguments(function) if function.procedure => "procedure",
+            Self::Function(_) | Self::Parameter(..) | Self::Optional(..) | Self::Arguments(_) | Self::Result(_) => {
+                "function"
+            }
             Self::Type(definition) if matches!(definition.kind, TypeKind::Domain(_)) => "domain",
             Self::Type(_) => "type",
             Self::Sequence(_) => "sequence",
@@ -222,7 +249,11 @@ impl Lost<'_> {
 
     fn name(&self) -> String {
         let (schema, name) = match self {
-            Self::Function(function) | Self::Parameter(function, _) | Self::Result(function) => {
+            Self::Function(function)
+            | Self::Parameter(function, _)
+            | Self::Optional(function, _)
+            | Self::Arguments(function)
+            | Self::Result(function) => {
                 return function.display_name();
             }
             Self::Type(definition) => (&definition.schema, &definition.name),
@@ -233,12 +264,17 @@ impl Lost<'_> {
 
     fn used(&self) -> &'static str {
         match self {
-            Self::Function(_) | Self::Parameter(..) | Self::Result(_) => "calls it",
+            Self::Function(_) | Self::Parameter(..) | Self::Optional(..) | Self::Arguments(_) | Self::Result(_) => {
+                "calls it"
+            }
             Self::Type(_) => "casts to it",
             Self::Sequence(_) => "takes numbers from it",
         }
     }
 }
+
+/// The help for a function that is created again.
+const KEEP_BOTH: &str = "create the function under another name, and drop the old one when no deployed code calls it";
 
 fn report<'c>(
     context: &MigrationContext<'c>,
@@ -257,18 +293,28 @@ fn report<'c>(
         let help = "keep the names of the parameters, or create the function under another name";
         return reporter.report(range, message).assuming(assumption).help(help).emit();
     }
+    if let Lost::Optional(_, parameter) = lost {
+        let message =
+            format!("calls of `{name}` that pass `{parameter}` fail, because the new function does not accept it");
+        let assumption = Assumption::PassesArgument { function: name.into(), parameter: parameter.clone() };
+        return reporter.report(range, message).assuming(assumption).help(KEEP_BOTH).emit();
+    }
     if matches!(lost, Lost::Result(_)) {
         let message =
             format!("`{name}` returns another type from here on, which deployed code that calls it may not expect");
-        let help = "create the function under another name, and drop the old one when no deployed code calls it";
-        return reporter.report(range, message).help(help).emit();
+        return reporter.report(range, message).help(KEEP_BOTH).emit();
     }
-    let message = format!("dropping the {kind} `{name}` breaks deployed code that still {}", lost.used());
+    let is_replaced = matches!(lost, Lost::Arguments(_));
+    let message = if is_replaced {
+        format!("the new {kind} `{name}` takes other arguments than the dropped one: calls by deployed code fail")
+    } else {
+        format!("dropping the {kind} `{name}` breaks deployed code that still {}", lost.used())
+    };
     let mut finding = reporter.report(range, message);
     let is_used_inside = match lost {
-        Lost::Type(_) | Lost::Parameter(..) | Lost::Result(_) => true,
+        Lost::Type(_) | Lost::Parameter(..) | Lost::Optional(..) | Lost::Result(_) => true,
         Lost::Sequence(sequence) => is_used_by_defaults(context.before, sequence),
-        Lost::Function(function) => {
+        Lost::Function(function) | Lost::Arguments(function) => {
             let routines = routines.get_or_init(|| {
                 Routines::new(context.migrations, context.before, &context.settings.functions, context.reader)
             });
@@ -287,7 +333,12 @@ fn report<'c>(
     if is_used_inside {
         finding = finding.assuming(Assumption::UsedOutside { object: name.into() });
     }
-    finding.help(format!("first deploy code that does not use the {kind}, then drop it with the next release")).emit();
+    let help = if is_replaced {
+        KEEP_BOTH.to_owned()
+    } else {
+        format!("first deploy code that does not use the {kind}, then drop it with the next release")
+    };
+    finding.help(help).emit();
 }
 
 /// What calls the function in the schema before the migration, except the function itself.

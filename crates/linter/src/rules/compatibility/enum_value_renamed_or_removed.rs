@@ -64,7 +64,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         let names = enumerate(removed.iter().map(SmolStr::as_str));
         let (values, them) = if removed.len() == 1 { ("the value", "it") } else { ("the values", "them") };
         let consequence = if change.using == Using::Computed {
-            format!("deployed code that uses {them} fails")
+            format!("USING replaces {them} in the rows, but deployed code that still writes or compares {them} fails")
         } else if change.updated {
             format!("deployed code that uses {them} fails, and so does the migration if a row still has {them}")
         } else {
