@@ -59,8 +59,8 @@ declare_rule! {
     /// shown only with `--confidence possible`. This applies to functions of triggers, to functions that only other
     /// functions, views, defaults or policies called, to sequences that only defaults used, and to types, which
     /// PostgreSQL drops only if no column uses them. It also applies to a function that is created again with another
-    /// parameter name, because only calls such as `f(shop => 1)` need the name, and without
-    /// a parameter that has a default.
+    /// parameter name, because only calls such as `f(shop => 1)` need the name. The
+    /// same applies if only a parameter with a default is gone, because only calls that pass it fail.
     ///
     /// ## Other linters
     ///
