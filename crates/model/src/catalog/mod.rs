@@ -10,6 +10,7 @@ mod doubt;
 mod function;
 mod index;
 mod mentions;
+mod named;
 mod names;
 mod one_row;
 mod privilege;
@@ -28,6 +29,7 @@ pub use copied::Copied;
 pub use function::*;
 pub use index::*;
 pub use mentions::Mention;
+pub use named::{Named, Part};
 pub use names::*;
 pub use privilege::*;
 pub use relation::*;
@@ -110,7 +112,7 @@ pub struct Catalog {
     /// Extended statistics.
     statistics: OrdMap<QualifiedName, ExtendedStatistics>,
     /// Privileges that GRANT gave on relations and functions.
-    privileges: HashMap<Oid, Arc<Vec<Privilege>>>,
+    privileges: HashMap<Oid, Named<Privilege>>,
     default_privileges: Arc<Vec<DefaultPrivilege>>,
     /// Relations that have, or had, row-level security.
     row_secured: OrdMap<Oid, ()>,
@@ -365,13 +367,12 @@ impl Catalog {
         self.relation_mut(table).triggers.push(trigger);
     }
 
-    pub fn remove_triggers(&mut self, table: Oid, goes: impl Fn(&Trigger) -> bool) {
+    pub fn remove_trigger(&mut self, table: Oid, name: &SmolStr) {
         let relation = self.relation_mut(table);
         let schema = relation.schema.clone();
-        let gone: Vec<Trigger> = relation.triggers.extract_if(.., |trigger| goes(trigger)).collect();
-        gone.iter()
-            .filter_map(|trigger| trigger.constraint.as_ref())
-            .for_each(|name| self.forget_constraint_name(&schema, name));
+        if let Some(constraint) = relation.triggers.remove(name).and_then(|gone| gone.constraint.clone()) {
+            self.forget_constraint_name(&schema, &constraint);
+        }
     }
 
     /// The sequence that a column owns.

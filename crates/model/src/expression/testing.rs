@@ -115,7 +115,7 @@ impl Fake {
 fn schema() -> Fake {
     let mut fake = Fake::default();
     for name in ["color", "mood"] {
-        let labels = vec![EnumLabel { label: "r".into(), added_in: None }];
+        let labels = [EnumLabel { label: "r".into(), added_in: None }].into_iter().collect();
         fake.add_type(name, TypeKind::Enum { labels });
     }
     fake.add_type("pair", TypeKind::Composite { relation: Oid(30000) });

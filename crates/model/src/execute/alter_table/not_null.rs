@@ -63,11 +63,9 @@ impl Executor<'_> {
     }
 
     fn set_validity(&mut self, table: Oid, column: &SmolStr, valid: bool) {
-        for constraint in &mut self.catalog.relation_mut(table).constraints {
-            if matches!(&constraint.kind, catalog::ConstraintKind::NotNull { column: other } if other == column) {
-                Arc::make_mut(constraint).valid = valid;
-            }
-        }
+        let is_meant = |constraint: &catalog::Constraint| matches!(&constraint.kind, catalog::ConstraintKind::NotNull { column: other } if other == column);
+        let constraints = &mut self.catalog.relation_mut(table).constraints;
+        constraints.update_where(is_meant, |constraint| constraint.valid = valid);
     }
 
     /// A primary key needs NOT NULL constraints that are valid and that children inherit.
