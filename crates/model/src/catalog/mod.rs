@@ -3,7 +3,9 @@
 //! A [`Catalog`] is a persistent value: cloning costs a few reference counts, so a transaction's savepoints, a rule's
 //! view of "before" and a second run for another major version are all plain clones.
 
+mod bounds;
 mod by_name;
+mod constant;
 mod constraint;
 mod copied;
 mod doubt;
@@ -24,6 +26,8 @@ mod statistics;
 mod types;
 mod views;
 
+pub use bounds::{Bounds, Point};
+pub use constant::Constant;
 pub use constraint::*;
 pub use copied::Copied;
 pub use function::*;
@@ -338,8 +342,8 @@ impl Catalog {
         linked.extend(relation.view().iter().flat_map(|view| &view.references).map(|(read, _)| *read));
         for other in linked {
             if self.relations.contains_key(&other) {
+                self.remove_child(other, oid);
                 let other = self.relation_mut(other);
-                other.children.retain(|child| *child != oid);
                 other.referenced_by.retain(|table| *table != oid);
                 other.viewed_by.retain(|view| *view != oid);
             }

@@ -1,9 +1,9 @@
 //! Tables, views, sequences and composite types.
 
-use super::{Constraint, Copied, Index, Named, Oid, SqlType};
+use super::{Bounds, Constraint, Copied, Index, Named, Oid, SqlType};
 use crate::catalog::{RelationKind, SearchPath};
 use crate::deployment::Deployment;
-use imbl::OrdMap;
+use imbl::{OrdMap, OrdSet};
 use pgvet_syntax::ast::{
     Expr, Firing, PartitionBound, PartitionStrategy, Persistence, ReplicaIdentity, TriggerEvents, TriggerTiming,
 };
@@ -48,9 +48,11 @@ pub struct Relation {
     pub replica_identity: ReplicaIdentity,
     /// Direct parents, by inheritance or as a partition.
     pub parents: Vec<Oid>,
-    /// Direct children, in the order of creation.
-    pub children: Vec<Oid>,
+    /// Direct children, in the order of creation, as PostgreSQL's `find_inheritance_children` sorts them.
+    pub children: OrdSet<Oid>,
     pub partition_by: Option<PartitionKey>,
+    /// Those of its partitions.
+    pub bounds: Bounds,
     /// The bound of a partition within its parent.
     pub partition_bound: Option<Arc<PartitionBound>>,
     /// A bulk DELETE may have left empty pages at the end.
@@ -376,7 +378,8 @@ impl Relation {
             force_row_security: false,
             replica_identity: ReplicaIdentity::Default,
             parents: Vec::new(),
-            children: Vec::new(),
+            children: OrdSet::new(),
+            bounds: Bounds::default(),
             partition_by: None,
             partition_bound: None,
             tail_emptied: false,

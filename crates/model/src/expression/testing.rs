@@ -69,7 +69,7 @@ impl Fake {
         let base = Analyzer::new(self, &target).resolve_type(&type_name(base));
         assert!(base.is_known());
         let expression = Arc::new(expression("value > 0"));
-        let checks = if check { vec![DomainCheck { name: "c".into(), expression, valid: true }] } else { Vec::new() };
+        let checks = check.then(|| DomainCheck { name: "c".into(), expression, valid: true }).into_iter().collect();
         self.add_type(name, TypeKind::Domain(Domain { base, not_null, not_null_name: None, default: None, checks }));
     }
 

@@ -160,7 +160,8 @@ impl Executor<'_> {
 
     /// The children of a table, locked, unless the statement says ONLY.
     fn children_to_alter(&mut self, altering: &Altering, table: Oid, range: TextRange) -> Vec<Oid> {
-        let children = if altering.recurse { self.catalog.relation(table).children.clone() } else { Vec::new() };
+        let children: Vec<Oid> =
+            if altering.recurse { self.catalog.relation(table).children.iter().copied().collect() } else { Vec::new() };
         for child in &children {
             self.lock(*child, altering.lock, LockCause::Child, range);
         }

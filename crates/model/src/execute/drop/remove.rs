@@ -92,7 +92,7 @@ impl Executor<'_> {
                     self.lock(default, LockMode::AccessExclusive, LockCause::DefaultPartition, range);
                 }
             }
-            self.catalog.relation_mut(*parent).children.retain(|child| *child != oid);
+            self.catalog.remove_child(*parent, oid);
         }
         if let Some((table, _)) = relation.sequence().and_then(|sequence| sequence.owned_by.clone())
             && self.catalog.get_relation(table).is_some()

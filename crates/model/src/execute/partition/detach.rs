@@ -123,7 +123,7 @@ impl Executor<'_> {
             constraint.is_local |= constraint.inherited_from == 0;
         });
         if self.catalog.get_relation(parent).is_some() {
-            self.catalog.relation_mut(parent).children.retain(|other| *other != child);
+            self.catalog.remove_child(parent, child);
         }
     }
 
