@@ -43,12 +43,8 @@ fn is_unbounded(value: &Expr) -> bool {
 
 /// The DEFAULT partition of a table, before the statement.
 pub(crate) fn default_partition<'c>(context: &RuleContext<'c>, parent: Oid) -> Option<&'c Relation> {
-    let children = &context.before.get_relation(parent)?.children;
-    children
-        .iter()
-        .filter_map(|child| context.before.get_relation(*child))
-        .map(AsRef::as_ref)
-        .find(|child| matches!(child.partition_bound.as_deref(), Some(PartitionBound::Default)))
+    let default = context.before.get_relation(parent)?.bounds.default_partition()?;
+    context.before.get_relation(default).map(AsRef::as_ref)
 }
 
 /// A CHECK that is added NOT VALID, validated, and not needed any more once a partition is attached.

@@ -137,14 +137,13 @@ impl Catalog {
                 }
             }
         }
-        self.relation_mut(table).constraints.push(Arc::new(constraint));
+        self.relation_mut(table).constraints.push(constraint);
     }
 
     /// Removes a constraint by name and returns it; its index is the caller's business.
-    pub fn remove_constraint(&mut self, table: Oid, name: &str) -> Option<Arc<Constraint>> {
+    pub fn remove_constraint(&mut self, table: Oid, name: &SmolStr) -> Option<Arc<Constraint>> {
         let relation = self.relation_mut(table);
-        let at = relation.constraints.iter().position(|constraint| constraint.name == name)?;
-        let constraint = relation.constraints.remove(at);
+        let constraint = relation.constraints.remove(name)?;
         let schema = relation.schema.clone();
         self.forget_constraint_name(&schema, &constraint.name);
         if let Some(foreign_key) = constraint.foreign_key() {
@@ -161,12 +160,10 @@ impl Catalog {
         Some(constraint)
     }
 
-    pub fn rename_constraint(&mut self, table: Oid, old: &str, new: SmolStr) {
+    pub fn rename_constraint(&mut self, table: Oid, old: &SmolStr, new: SmolStr) {
         let schema = self.relation(table).schema.clone();
-        let relation = self.relation_mut(table);
-        if let Some(constraint) = relation.constraints.iter_mut().find(|constraint| constraint.name == old) {
-            Arc::make_mut(constraint).name = new.clone();
-            self.forget_constraint_name(&schema, &SmolStr::new(old));
+        if self.relation_mut(table).constraints.rename(old, new.clone()) {
+            self.forget_constraint_name(&schema, old);
             self.note_constraint_name(&schema, &new);
         }
     }

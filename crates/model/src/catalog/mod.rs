@@ -3,7 +3,9 @@
 //! A [`Catalog`] is a persistent value: cloning costs a few reference counts, so a transaction's savepoints, a rule's
 //! view of "before" and a second run for another major version are all plain clones.
 
+mod bounds;
 mod by_name;
+mod constant;
 mod constraint;
 mod copied;
 mod doubt;
@@ -11,6 +13,7 @@ mod function;
 mod index;
 mod listed_key;
 mod mentions;
+mod named;
 mod names;
 mod one_row;
 mod privilege;
@@ -24,11 +27,14 @@ mod statistics;
 mod types;
 mod views;
 
+pub use bounds::{Bounds, Point};
+pub use constant::Constant;
 pub use constraint::*;
 pub use copied::Copied;
 pub use function::*;
 pub use index::*;
 pub use mentions::Mention;
+pub use named::{Named, Part};
 pub use names::*;
 pub use privilege::*;
 pub use relation::*;
@@ -111,7 +117,7 @@ pub struct Catalog {
     /// Extended statistics.
     statistics: OrdMap<QualifiedName, ExtendedStatistics>,
     /// Privileges that GRANT gave on relations and functions.
-    privileges: HashMap<Oid, Arc<Vec<Privilege>>>,
+    privileges: HashMap<Oid, Named<Privilege>>,
     default_privileges: Arc<Vec<DefaultPrivilege>>,
     /// Relations that have, or had, row-level security.
     row_secured: OrdMap<Oid, ()>,
@@ -337,8 +343,8 @@ impl Catalog {
         linked.extend(relation.view().iter().flat_map(|view| &view.references).map(|(read, _)| *read));
         for other in linked {
             if self.relations.contains_key(&other) {
+                self.remove_child(other, oid);
                 let other = self.relation_mut(other);
-                other.children.retain(|child| *child != oid);
                 other.referenced_by.retain(|table| *table != oid);
                 other.viewed_by.retain(|view| *view != oid);
             }
@@ -366,13 +372,12 @@ impl Catalog {
         self.relation_mut(table).triggers.push(trigger);
     }
 
-    pub fn remove_triggers(&mut self, table: Oid, goes: impl Fn(&Trigger) -> bool) {
+    pub fn remove_trigger(&mut self, table: Oid, name: &SmolStr) {
         let relation = self.relation_mut(table);
         let schema = relation.schema.clone();
-        let gone: Vec<Trigger> = relation.triggers.extract_if(.., |trigger| goes(trigger)).collect();
-        gone.iter()
-            .filter_map(|trigger| trigger.constraint.as_ref())
-            .for_each(|name| self.forget_constraint_name(&schema, name));
+        if let Some(constraint) = relation.triggers.remove(name).and_then(|gone| gone.constraint.clone()) {
+            self.forget_constraint_name(&schema, &constraint);
+        }
     }
 
     /// The sequence that a column owns.

@@ -55,7 +55,7 @@ impl PrivilegeKind {
 const ALL_OF_COLUMN: [&str; 4] = ["select", "insert", "update", "references"];
 
 /// A privilege of a role on one object; `public` stands for PUBLIC.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Privilege {
     pub grantee: SmolStr,
     pub privilege: SmolStr,
@@ -80,15 +80,19 @@ pub struct DefaultPrivilege {
     pub given: Privilege,
 }
 
+fn is_on(privilege: &Privilege, column: &str) -> bool {
+    privilege.column.as_ref().is_some_and(|own| own == column)
+}
+
 impl Catalog {
     /// Privileges on a relation or function that GRANT, or default privileges, gave. The owner's own are not among
     /// them.
-    pub fn privileges(&self, object: Oid) -> &[Privilege] {
-        self.privileges.get(&object).map_or(&[], |given| given.as_slice())
+    pub fn privileges(&self, object: Oid) -> impl Iterator<Item = &Arc<Privilege>> + Clone {
+        self.privileges.get(&object).into_iter().flatten()
     }
 
     pub fn grant(&mut self, object: Oid, given: &[Privilege]) {
-        let known = Arc::make_mut(self.privileges.entry(object).or_default());
+        let known = self.privileges.entry(object).or_default();
         for privilege in given {
             if !known.contains(privilege) {
                 known.push(privilege.clone());
@@ -97,27 +101,30 @@ impl Catalog {
     }
 
     pub fn revoke(&mut self, object: Oid, taken: &[Privilege]) {
-        if let Some(known) = self.privileges.get_mut(&object) {
-            Arc::make_mut(known).retain(|privilege| !taken.iter().any(|taken| taken.covers(privilege)));
-        }
+        self.forget_privileges(object, |privilege| taken.iter().any(|taken| taken.covers(privilege)));
     }
 
     /// Moves the privileges on a column to its new name.
     pub fn rename_column_privileges(&mut self, table: Oid, old: &str, new: &SmolStr) {
-        let is_on = |privilege: &Privilege| privilege.column.as_ref().is_some_and(|column| column == old);
-        if let Some(known) = self.privileges.get_mut(&table).filter(|known| known.iter().any(is_on)) {
-            for privilege in Arc::make_mut(known).iter_mut().filter(|privilege| is_on(privilege)) {
-                privilege.column = Some(new.clone());
-            }
+        for privilege in self.privileges_where(table, |privilege| is_on(privilege, old)) {
+            let renamed = Privilege { column: Some(new.clone()), ..Privilege::clone(&privilege) };
+            self.privileges.entry(table).or_default().rename(&privilege, renamed);
         }
     }
 
     /// Privileges on a column go with it.
     pub(super) fn forget_column_privileges(&mut self, table: Oid, column: &str) {
-        let is_on = |privilege: &Privilege| privilege.column.as_ref().is_some_and(|other| other == column);
-        if let Some(known) = self.privileges.get_mut(&table).filter(|known| known.iter().any(is_on)) {
-            Arc::make_mut(known).retain(|privilege| !is_on(privilege));
+        self.forget_privileges(table, |privilege| is_on(privilege, column));
+    }
+
+    fn forget_privileges(&mut self, object: Oid, goes: impl Fn(&Privilege) -> bool) {
+        for privilege in self.privileges_where(object, goes) {
+            self.privileges.entry(object).or_default().remove(&privilege);
         }
+    }
+
+    fn privileges_where(&self, object: Oid, is_meant: impl Fn(&Privilege) -> bool) -> Vec<Arc<Privilege>> {
+        self.privileges(object).filter(|privilege| is_meant(privilege)).cloned().collect()
     }
 
     /// Switches row-level security on or off.

@@ -1,9 +1,9 @@
 //! Tables, views, sequences and composite types.
 
-use super::{Constraint, Copied, Index, Oid, SqlType};
+use super::{Bounds, Constraint, Copied, Index, Named, Oid, SqlType};
 use crate::catalog::{RelationKind, SearchPath};
 use crate::deployment::Deployment;
-use imbl::OrdMap;
+use imbl::{OrdMap, OrdSet};
 use pgvet_syntax::ast::{
     Expr, Firing, PartitionBound, PartitionStrategy, Persistence, ReplicaIdentity, TriggerEvents, TriggerTiming,
 };
@@ -33,24 +33,26 @@ pub struct Relation {
     /// The role of the last OWNER TO.
     pub owner: Option<SmolStr>,
     pub columns: Vec<Column>,
-    pub constraints: Vec<Arc<Constraint>>,
+    pub constraints: Named<Constraint>,
     /// Oids of the indexes on this table, in creation order.
     pub indexes: Vec<Oid>,
-    pub triggers: Vec<Trigger>,
+    pub triggers: Named<Trigger>,
     /// DISABLE TRIGGER ALL: those that check foreign keys are off, too.
     pub all_triggers_off: bool,
     pub rules: Vec<SmolStr>,
     /// The relations that the actions and the condition of a rule name.
     pub rule_references: Vec<(SmolStr, Oid)>,
-    pub policies: Vec<Policy>,
+    pub policies: Named<Policy>,
     pub row_security: bool,
     pub force_row_security: bool,
     pub replica_identity: ReplicaIdentity,
     /// Direct parents, by inheritance or as a partition.
     pub parents: Vec<Oid>,
-    /// Direct children, in the order of creation.
-    pub children: Vec<Oid>,
+    /// Direct children, in the order of creation, as PostgreSQL's `find_inheritance_children` sorts them.
+    pub children: OrdSet<Oid>,
     pub partition_by: Option<PartitionKey>,
+    /// Those of its partitions.
+    pub bounds: Bounds,
     /// The bound of a partition within its parent.
     pub partition_bound: Option<Arc<PartitionBound>>,
     /// A bulk DELETE may have left empty pages at the end.
@@ -365,18 +367,19 @@ impl Relation {
             birth,
             owner: None,
             columns: Vec::new(),
-            constraints: Vec::new(),
+            constraints: Named::new(),
             indexes: Vec::new(),
-            triggers: Vec::new(),
+            triggers: Named::new(),
             all_triggers_off: false,
             rules: Vec::new(),
             rule_references: Vec::new(),
-            policies: Vec::new(),
+            policies: Named::new(),
             row_security: false,
             force_row_security: false,
             replica_identity: ReplicaIdentity::Default,
             parents: Vec::new(),
-            children: Vec::new(),
+            children: OrdSet::new(),
+            bounds: Bounds::default(),
             partition_by: None,
             partition_bound: None,
             tail_emptied: false,
@@ -407,7 +410,7 @@ impl Relation {
     }
 
     pub fn constraint(&self, name: &str) -> Option<&Arc<Constraint>> {
-        self.constraints.iter().find(|constraint| constraint.name == name)
+        self.constraints.get(name)
     }
 
     /// A constraint trigger has a constraint, by this name.

@@ -1,8 +1,7 @@
 //! Data types.
 
-use super::{Catalog, Oid};
+use super::{Catalog, Named, Oid};
 use pgvet_syntax::ast::Expr;
-use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 use std::sync::Arc;
@@ -44,7 +43,7 @@ pub struct TypeDef {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum TypeKind {
     Enum {
-        labels: Vec<EnumLabel>,
+        labels: Named<EnumLabel>,
     },
     Domain(Domain),
     /// The row type of a relation, or a stand-alone composite type.
@@ -93,12 +92,16 @@ pub struct Domain {
     /// The constraint behind NOT NULL, since 17.
     pub not_null_name: Option<SmolStr>,
     pub default: Option<Arc<Expr>>,
-    pub checks: Vec<DomainCheck>,
+    pub checks: Named<DomainCheck>,
 }
 
 impl Domain {
     pub fn constraint_names(&self) -> impl Iterator<Item = &SmolStr> {
         self.checks.iter().map(|check| &check.name).chain(&self.not_null_name)
+    }
+
+    pub fn has_constraint(&self, name: &str) -> bool {
+        self.checks.contains(name) || self.not_null_name.as_ref().is_some_and(|own| own == name)
     }
 }
 
@@ -131,13 +134,16 @@ impl Catalog {
     pub fn set_domain(&mut self, oid: Oid, domain: Domain) {
         let Some(definition) = self.types.get(&oid).cloned() else { return };
         let TypeKind::Domain(before) = &definition.kind else { return };
-        let old: FxHashSet<&SmolStr> = before.constraint_names().collect();
-        let new: FxHashSet<&SmolStr> = domain.constraint_names().collect();
-        for name in before.constraint_names().filter(|name| !new.contains(name)) {
-            self.forget_constraint_name(&definition.schema, name);
+        let of_not_null = |one: &Domain, other: &Domain| {
+            one.not_null_name.clone().filter(|_| one.not_null_name != other.not_null_name)
+        };
+        let gone = before.checks.unlike(&domain.checks).map(|check| check.name.clone());
+        for name in gone.chain(of_not_null(before, &domain)) {
+            self.forget_constraint_name(&definition.schema, &name);
         }
-        for name in domain.constraint_names().filter(|name| !old.contains(name)) {
-            self.note_constraint_name(&definition.schema, name);
+        let new = domain.checks.unlike(&before.checks).map(|check| check.name.clone());
+        for name in new.chain(of_not_null(&domain, before)) {
+            self.note_constraint_name(&definition.schema, &name);
         }
         if let Some(definition) = self.type_mut(oid) {
             definition.kind = TypeKind::Domain(domain);

@@ -247,7 +247,7 @@ impl Executor<'_> {
         relation.parents = parents.to_vec();
         self.store_relation(relation);
         for parent in parents {
-            self.catalog.relation_mut(*parent).children.push(oid);
+            self.catalog.add_child(*parent, oid);
         }
         oid
     }

@@ -322,13 +322,11 @@ impl Executor<'_> {
         };
         let found = self.catalog.relation(partition).constraints.iter().find(equal);
         let Some(name) = found.map(|constraint| constraint.name.clone()) else { return false };
-        for constraint in &mut self.catalog.relation_mut(partition).constraints {
-            if constraint.name == name && constraint.inherited_from == 0 {
-                let constraint = std::sync::Arc::make_mut(constraint);
-                constraint.inherited_from = 1;
-                constraint.is_local = false;
-            }
-        }
+        let is_meant = |constraint: &catalog::Constraint| constraint.name == name && constraint.inherited_from == 0;
+        self.catalog.relation_mut(partition).constraints.update_where(is_meant, |constraint| {
+            constraint.inherited_from = 1;
+            constraint.is_local = false;
+        });
         true
     }
 }

@@ -248,9 +248,7 @@ impl Executor<'_> {
             false if definition.deferrable => LockMode::ShareRowExclusive,
             false => LockMode::Share,
         };
-        let mut partitions = self.catalog.relation(table).children.clone();
-        partitions.sort_unstable();
-        for partition in partitions {
+        for partition in self.catalog.relation(table).children.clone() {
             self.lock(partition, mode, LockCause::Child, definition.range);
             if self.catalog.relation(partition).kind == RelationKind::ForeignTable {
                 self.check_foreign_partitions(&[partition], definition.unique, definition.range)?;

@@ -5,6 +5,7 @@ use crate::catalog::{Birth, Oid, Relation, RelationKind, SearchPath, TEMPORARY_S
 use crate::effect::{Failure, LockCause};
 use pgvet_syntax::ast::{LockMode, ObjectName};
 use pgvet_syntax::source::TextRange;
+use rustc_hash::FxHashSet;
 use smol_str::SmolStr;
 
 impl Executor<'_> {
@@ -216,14 +217,13 @@ impl Executor<'_> {
     pub(crate) fn descendants(&self, oid: Oid) -> Vec<Oid> {
         let mut found = Vec::new();
         let mut queue = vec![oid];
+        let mut seen = FxHashSet::from_iter([oid]);
         let mut at = 0;
         while at < queue.len() {
-            let mut children = self.catalog.relation(queue[at]).children.clone();
-            children.sort_unstable();
-            for child in children {
-                if child != oid && !queue.contains(&child) {
-                    queue.push(child);
-                    found.push(child);
+            for child in &self.catalog.relation(queue[at]).children {
+                if seen.insert(*child) {
+                    queue.push(*child);
+                    found.push(*child);
                 }
             }
             at += 1;

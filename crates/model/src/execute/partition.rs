@@ -11,16 +11,11 @@ use crate::catalog::{ConstraintKind, Oid, RelationKind};
 use crate::effect::{LockCause, ScanCause};
 use pgvet_syntax::ast::{LockMode, ObjectName, PartitionBound};
 use pgvet_syntax::source::TextRange;
-use std::sync::Arc;
 
 impl Executor<'_> {
     /// The DEFAULT partition of a table.
     pub(super) fn default_partition(&self, parent: Oid) -> Option<Oid> {
-        let children = &self.catalog.relation(parent).children;
-        children.iter().copied().find(|child| {
-            let bound = &self.catalog.relation(*child).partition_bound;
-            matches!(bound.as_deref(), Some(PartitionBound::Default))
-        })
+        self.catalog.relation(parent).bounds.default_partition()
     }
 
     /// Makes a new, empty table a partition of its parent, which is locked.
@@ -36,7 +31,7 @@ impl Executor<'_> {
             self.verify_default(parent, default, bound, range);
         }
         self.check_bound(parent, bound, range)?;
-        self.catalog.relation_mut(child).partition_bound = Some(Arc::new(bound.clone()));
+        self.catalog.set_partition_bound(parent, child, bound);
         self.clone_indexes(parent, child, range)?;
         self.clone_triggers(parent, child, range)?;
         self.clone_foreign_keys(parent, child, range);
@@ -81,7 +76,7 @@ impl Executor<'_> {
         for column in &mut self.catalog.relation_mut(child).columns {
             column.is_local = false;
         }
-        self.catalog.relation_mut(child).partition_bound = Some(Arc::new(bound.clone()));
+        self.catalog.set_partition_bound(parent, child, bound);
         self.attach_indexes(parent, child, range)?;
         self.clone_triggers(parent, child, range)?;
         self.clone_foreign_keys(parent, child, range);
@@ -203,7 +198,7 @@ impl Executor<'_> {
         for column in relation.columns.iter_mut().filter(|column| parents.column(&column.name).is_some()) {
             column.inherited_from += 1;
         }
-        self.catalog.relation_mut(parent).children.push(child);
+        self.catalog.add_child(parent, child);
         Ok(())
     }
 

@@ -191,11 +191,11 @@ mod tests {
         }
         let catalog = trial.catalog();
         let table = catalog.relation_named("public", "t").unwrap();
-        let shown = |given: &crate::catalog::Privilege| {
+        let shown = |given: &std::sync::Arc<crate::catalog::Privilege>| {
             let column = given.column.iter().map(|column| format!(" ({column})"));
             column.fold(format!("{} {}", given.grantee, given.privilege), |shown, column| shown + &column)
         };
-        catalog.privileges(table).iter().map(shown).collect()
+        catalog.privileges(table).map(shown).collect()
     }
 
     #[test]

@@ -197,21 +197,18 @@ impl Executor<'_> {
             return Ok(());
         };
         let new = &rename.new_name;
-        let taken =
-            changed.checks.iter().map(|check| &check.name).chain(&changed.not_null_name).any(|name| *name == new.text);
-        let not_null = changed.not_null_name.iter_mut();
-        let mut names = changed.checks.iter_mut().map(|check| &mut check.name).chain(not_null);
-        if let Some(name) = names.find(|name| **name == old.text) {
-            if taken {
-                let reason = format!("constraint \"{}\" for domain {} already exists", new.text, rename.object);
-                return fail("42710", reason, new.range);
-            }
-            *name = new.text.clone();
-            self.catalog.set_domain(domain, changed);
-        } else {
+        if !changed.has_constraint(&old.text) {
             let reason = format!("constraint \"{}\" for domain {} does not exist", old.text, rename.object);
             return fail("42704", reason, old.range);
         }
+        if changed.has_constraint(&new.text) {
+            let reason = format!("constraint \"{}\" for domain {} already exists", new.text, rename.object);
+            return fail("42710", reason, new.range);
+        }
+        if !changed.checks.rename(&old.text, new.text.clone()) {
+            changed.not_null_name = Some(new.text.clone());
+        }
+        self.catalog.set_domain(domain, changed);
         Ok(())
     }
 
@@ -232,15 +229,10 @@ impl Executor<'_> {
         }
         for table in tables {
             let relation = self.catalog.relation_mut(table);
-            let names: Vec<&mut SmolStr> = match rename.kind {
-                ObjectKind::Trigger => relation.triggers.iter_mut().map(|trigger| &mut trigger.name).collect(),
-                ObjectKind::Policy => relation.policies.iter_mut().map(|policy| &mut policy.name).collect(),
-                _ => relation.rules.iter_mut().collect(),
-            };
-            for name in names {
-                if *name == old.text {
-                    *name = new.clone();
-                }
+            match rename.kind {
+                ObjectKind::Trigger => drop(relation.triggers.rename(&old.text, new.clone())),
+                ObjectKind::Policy => drop(relation.policies.rename(&old.text, new.clone())),
+                _ => relation.rules.iter_mut().filter(|rule| **rule == old.text).for_each(|rule| rule.clone_from(new)),
             }
         }
         Ok(())

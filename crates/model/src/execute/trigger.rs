@@ -149,9 +149,12 @@ impl Executor<'_> {
     }
 
     fn put_trigger(&mut self, table: Oid, trigger: Trigger, or_replace: bool, range: TextRange) -> Run {
-        let relation = self.catalog.relation_mut(table);
-        match relation.triggers.iter_mut().find(|existing| existing.name == trigger.name) {
-            Some(existing) if or_replace && existing.constraint.is_none() => *existing = trigger,
+        let relation = self.catalog.relation(table);
+        match relation.triggers.get(&trigger.name) {
+            Some(existing) if or_replace && existing.constraint.is_none() => {
+                let name = trigger.name.clone();
+                self.catalog.relation_mut(table).triggers.update(&name, |existing| *existing = trigger);
+            }
             Some(_) => {
                 let reason = format!("trigger \"{}\" for relation \"{}\" already exists", trigger.name, relation.name);
                 return fail("42710", reason, range);
@@ -222,7 +225,7 @@ impl Executor<'_> {
             }
         }
         let relation = self.catalog.relation_mut(table);
-        if relation.policies.iter().any(|policy| policy.name == create.name.text) {
+        if relation.policies.contains(&create.name.text) {
             let reason = format!("policy \"{}\" for table \"{}\" already exists", create.name.text, relation.name);
             return fail("42710", reason, create.name.range);
         }
@@ -248,19 +251,18 @@ impl Executor<'_> {
         let object = ChangedObject::Policy { table: self.relation_name(table), name: alter.name.text.clone() };
         self.change_object(object, ChangeAction::Alter, alter.name.range);
         let relation = self.catalog.relation_mut(table);
-        let Some(policy) = relation.policies.iter_mut().find(|policy| policy.name == alter.name.text) else {
-            return if relation.known { missing_policy(&alter.name, &relation.name) } else { Ok(()) };
-        };
-        if let Some(using) = &alter.using {
-            policy.using = Some(Arc::new(using.clone()));
-        }
-        if let Some(check) = &alter.check {
-            policy.check = Some(Arc::new(check.clone()));
-        }
-        if !alter.roles.is_empty() {
-            policy.roles.clone_from(&alter.roles);
-        }
-        Ok(())
+        let is_there = relation.policies.update(&alter.name.text, |policy| {
+            if let Some(using) = &alter.using {
+                policy.using = Some(Arc::new(using.clone()));
+            }
+            if let Some(check) = &alter.check {
+                policy.check = Some(Arc::new(check.clone()));
+            }
+            if !alter.roles.is_empty() {
+                policy.roles.clone_from(&alter.roles);
+            }
+        });
+        if is_there || !relation.known { Ok(()) } else { missing_policy(&alter.name, &relation.name) }
     }
 }
 

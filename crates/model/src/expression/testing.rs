@@ -69,7 +69,7 @@ impl Fake {
         let base = Analyzer::new(self, &target).resolve_type(&type_name(base));
         assert!(base.is_known());
         let expression = Arc::new(expression("value > 0"));
-        let checks = if check { vec![DomainCheck { name: "c".into(), expression, valid: true }] } else { Vec::new() };
+        let checks = check.then(|| DomainCheck { name: "c".into(), expression, valid: true }).into_iter().collect();
         self.add_type(name, TypeKind::Domain(Domain { base, not_null, not_null_name: None, default: None, checks }));
     }
 
@@ -115,7 +115,7 @@ impl Fake {
 fn schema() -> Fake {
     let mut fake = Fake::default();
     for name in ["color", "mood"] {
-        let labels = vec![EnumLabel { label: "r".into(), added_in: None }];
+        let labels = [EnumLabel { label: "r".into(), added_in: None }].into_iter().collect();
         fake.add_type(name, TypeKind::Enum { labels });
     }
     fake.add_type("pair", TypeKind::Composite { relation: Oid(30000) });

@@ -40,7 +40,7 @@ pub struct Routines<'a> {
 #[derive(Debug, Clone)]
 pub struct TriggerUse {
     pub table: Arc<Relation>,
-    pub trigger: Trigger,
+    pub trigger: Arc<Trigger>,
 }
 
 /// A place that calls a function.
@@ -143,7 +143,7 @@ impl<'a> Routines<'a> {
         let mut found: FxHashMap<Oid, Vec<TriggerUse>> = FxHashMap::default();
         for table in self.catalog.relations_where(|relation| !relation.triggers.is_empty()) {
             for trigger in table.triggers.iter().filter(|trigger| !trigger.inherited && trigger.function.is_valid()) {
-                let trigger_use = TriggerUse { table: Arc::clone(table), trigger: trigger.clone() };
+                let trigger_use = TriggerUse { table: Arc::clone(table), trigger: Arc::clone(trigger) };
                 found.entry(trigger.function).or_default().push(trigger_use);
             }
         }

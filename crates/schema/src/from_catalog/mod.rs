@@ -104,7 +104,7 @@ impl Reader<'_> {
     }
 
     fn privileges(&self, object: Oid, skip: impl Fn(&catalog::Privilege) -> bool) -> Vec<Privilege> {
-        let given = self.catalog.privileges(object).iter().filter(|privilege| !skip(privilege));
+        let given = self.catalog.privileges(object).filter(|privilege| !skip(privilege));
         let mut privileges: Vec<Privilege> = given
             .map(|given| Privilege {
                 grantee: given.grantee.to_string(),
@@ -177,7 +177,7 @@ impl Reader<'_> {
             expression: code::expression(&check.expression),
             valid: check.valid,
         };
-        let mut checks: Vec<DomainCheck> = domain.checks.iter().map(check).collect();
+        let mut checks: Vec<DomainCheck> = domain.checks.iter().map(|one| check(one)).collect();
         checks.sort_by(|one, other| one.name.cmp(&other.name));
         Domain {
             name,

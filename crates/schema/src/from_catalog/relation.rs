@@ -279,7 +279,7 @@ fn policies(relation: &catalog::Relation) -> Vec<Policy> {
             check: policy.check.as_deref().map(code::expression),
         }
     };
-    let mut policies: Vec<Policy> = relation.policies.iter().map(read).collect();
+    let mut policies: Vec<Policy> = relation.policies.iter().map(|policy| read(policy)).collect();
     policies.sort_by(|one, other| one.name.cmp(&other.name));
     policies
 }

@@ -93,7 +93,7 @@ fn only_deferrability(context: &RuleContext<'_>, altered: Altered<'_>, name: &st
     replaced_name(altered, name)?;
     let find = |catalog: &Catalog| {
         let relation = catalog.get_relation(altered.table.oid)?;
-        relation.constraints.iter().find(|constraint| constraint.name == name).cloned()
+        relation.constraint(name).cloned()
     };
     let (old, new) = (find(context.before)?, find(context.after)?);
     let (left, right) = (old.foreign_key()?, new.foreign_key()?);

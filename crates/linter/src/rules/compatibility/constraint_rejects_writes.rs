@@ -10,7 +10,6 @@ use pgvet_syntax::ast::{Expr, ExprKind, LockMode};
 use pgvet_syntax::source::TextRange;
 use rustc_hash::FxHashSet;
 use smol_str::SmolStr;
-use std::sync::Arc;
 
 declare_rule! {
     /// An existing table gets a constraint or a unique index that writes of deployed code may violate.
@@ -80,8 +79,8 @@ fn check_table(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, table: &R
     else {
         return;
     };
-    let changed = unshared(&before.constraints, &after.constraints);
-    for constraint in changed.iter().filter(|constraint| constraint.enforced) {
+    let changed = after.constraints.unlike(&before.constraints);
+    for constraint in changed.filter(|constraint| constraint.enforced) {
         let is_meant = !matches!(constraint.kind, ConstraintKind::NotNull { .. }) && constraint.inherited_from == 0;
         let is_older = || before.constraints.iter().any(|old| is_as_strict(old, constraint));
         if is_meant && !is_older() && stays(context, table, &constraint.name) {
@@ -99,12 +98,6 @@ fn check_table(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, table: &R
             report(context, reporter, (table, range), after, what, &columns, None);
         }
     }
-}
-
-/// The constraints after the statement, without those at the beginning that it left as they were.
-fn unshared<'a>(before: &[Arc<Constraint>], after: &'a [Arc<Constraint>]) -> &'a [Arc<Constraint>] {
-    let shared = before.iter().zip(after).take_while(|(old, new)| Arc::ptr_eq(old, new)).count();
-    &after[shared..]
 }
 
 /// The indexes after the statement that were not there before it.

@@ -97,8 +97,7 @@ fn labels(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, create: &Creat
     let Some(schema) = schemas.first() else { return };
     let found = context.before.type_named(schema, &create.name.name.text).and_then(|oid| context.before.get_type(oid));
     let Some(TypeKind::Enum { labels }) = found.map(|found| &found.kind) else { return };
-    let missing: Vec<&str> =
-        wanted.iter().filter(|label| !labels.iter().any(|own| own.label == **label)).map(SmolStr::as_str).collect();
+    let missing: Vec<&str> = wanted.iter().filter(|label| !labels.contains(*label)).map(SmolStr::as_str).collect();
     if missing.is_empty() {
         return;
     }

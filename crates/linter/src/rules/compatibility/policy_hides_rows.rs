@@ -84,8 +84,8 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
         }
         report_lost(reporter, &changed, before, after);
         for (name, range) in &changed.created {
-            let policy = after.policies.iter().find(|policy| policy.name == **name && !policy.permissive);
-            if let Some(policy) = policy.filter(|policy| !before.policies.iter().any(|old| old.name == policy.name)) {
+            let policy = after.policies.get(*name).filter(|policy| !policy.permissive);
+            if let Some(policy) = policy.filter(|policy| !before.policies.contains(&policy.name)) {
                 report_restrictive(reporter, changed.table, policy, before, changed.run.in_file(*range));
             }
         }

@@ -130,9 +130,9 @@ fn lost(context: &MigrationContext<'_>, kind: PrivilegeKind, grant: &Grant, role
             continue;
         }
         let after = context.after.privileges(oid);
-        let has = |privilege: &Privilege| after.iter().any(|left| left.covers(privilege));
-        let mut granted = context.before.privileges(oid).iter().filter(|privilege| is_meant(privilege)).peekable();
-        if granted.peek().is_none() && !after.iter().any(is_meant) {
+        let has = |privilege: &Privilege| after.clone().any(|left| left.covers(privilege));
+        let mut granted = context.before.privileges(oid).filter(|privilege| is_meant(privilege)).peekable();
+        if granted.peek().is_none() && !after.clone().any(|privilege| is_meant(privilege)) {
             others.push(name);
             continue;
         }

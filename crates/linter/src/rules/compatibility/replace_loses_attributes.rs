@@ -197,13 +197,13 @@ fn privileges(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     for name in statement.objects.iter().map(|object| &object.name) {
         let Some(old) = find(context.before, name).filter(|oid| is_removed(context, *oid)) else { continue };
         let given = context.before.privileges(old);
-        if given.is_empty() {
+        if given.clone().next().is_none() {
             continue;
         }
         let end = ahead(context, &name.name.text, Until::EndOfMigration);
         let Some(new) = find(&end, name).filter(|new| *new != old) else { continue };
         let kept = end.privileges(new);
-        let lost = given.iter().filter(|lost| !kept.iter().any(|kept| kept.covers(lost)));
+        let lost = given.filter(|lost| !kept.clone().any(|kept| kept.covers(lost)));
         let roles: BTreeSet<&str> =
             lost.map(|lost| if lost.grantee == "public" { "PUBLIC" } else { lost.grantee.as_str() }).collect();
         if roles.is_empty() {

@@ -129,9 +129,9 @@ fn accepts(catalog: &Catalog, sql: &str, version: PgVersion) -> Option<bool> {
 /// Whether migrations show that somebody writes through it. GRANT ALL shows nothing.
 fn is_meant_for_writes(catalog: &Catalog, view: &Relation) -> bool {
     let given = catalog.privileges(view.oid);
-    let has_all = |role: &str| given.iter().any(|given| given.grantee == role && given.privilege == "truncate");
+    let has_all = |role: &str| given.clone().any(|given| given.grantee == role && given.privilege == "truncate");
     let writes = |privilege: &str| matches!(privilege, "insert" | "update" | "delete");
-    let is_chosen = given.iter().any(|given| writes(&given.privilege) && !has_all(&given.grantee));
+    let is_chosen = given.clone().any(|given| writes(&given.privilege) && !has_all(&given.grantee));
     is_chosen || !view.triggers.is_empty()
 }
 

@@ -112,7 +112,7 @@ fn hidden(context: &RuleContext<'_>, lock: &Lock) -> Option<(TextRange, String)>
     }
     let before = context.before.get_relation(lock.relation.oid)?;
     let after = context.after.get_relation(lock.relation.oid)?;
-    let mut lost = before.children.iter().filter(|child| !after.children.contains(child));
+    let mut lost = before.children.iter().filter(|child| !after.children.contains(*child));
     let partition = lost.find_map(|child| context.after.get_relation(*child))?;
     let name = identifier(&partition.name);
     Some((lock.range, format!("{}.{name}", identifier(&partition.schema))))

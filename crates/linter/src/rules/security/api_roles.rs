@@ -27,7 +27,7 @@ pub(super) fn reaching<'c>(catalog: &'c Catalog, table: &Relation) -> Vec<&'c Sm
 /// Whether policies of other tables in the schema show that users reach it through an HTTP interface.
 pub(super) fn is_exposed_schema(catalog: &Catalog, schema: &str) -> bool {
     let mut tables = catalog.row_secured().filter(|table| table.schema == schema);
-    tables.any(|table| table.policies.iter().any(is_for_users))
+    tables.any(|table| table.policies.iter().any(|policy| is_for_users(policy)))
 }
 
 /// A policy for a role of the interface, or one that asks who the user is (`auth.uid()`).

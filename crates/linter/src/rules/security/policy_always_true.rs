@@ -73,9 +73,7 @@ fn report(
     name: &str,
     name_range: TextRange,
 ) {
-    let policy_in = |catalog: &Catalog| {
-        catalog.get_relation(table.oid)?.policies.iter().find(|policy| policy.name == name).cloned()
-    };
+    let policy_in = |catalog: &Catalog| catalog.get_relation(table.oid)?.policies.get(name).cloned();
     let Some(policy) = policy_in(context.after) else { return };
     if !policy.permissive || policy.command == "select" || !is_for_users(&policy.roles) {
         return;

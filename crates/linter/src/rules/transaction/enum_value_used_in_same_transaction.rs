@@ -72,7 +72,7 @@ pub(crate) const SQLSTATE: &str = "55P04";
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let Some(block) = &context.session.block else { return };
     let added = |definition: &TypeDef, label: &str| match &definition.kind {
-        TypeKind::Enum { labels } => labels.iter().find(|other| other.label == label).and_then(|label| label.added_in),
+        TypeKind::Enum { labels } => labels.get(label).and_then(|label| label.added_in),
         _ => None,
     };
     // All pending migrations may be in one transaction. The label is then safe if the type is in it, too, and

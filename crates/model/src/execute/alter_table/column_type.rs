@@ -292,7 +292,7 @@ impl Executor<'_> {
             executor.with_analyzer(|analyzer| analyzer.settle_literals(&mut settled, &scope));
             Arc::new(settled)
         };
-        for constraint in self.catalog.relation(table).constraints.clone() {
+        for constraint in &self.catalog.relation(table).constraints.clone() {
             if let ConstraintKind::Check { columns, expression } = &constraint.kind
                 && columns.contains(column)
             {

@@ -314,10 +314,7 @@ impl Executor<'_> {
     }
 
     pub(crate) fn update_constraint(&mut self, table: Oid, name: &str, change: impl Fn(&mut catalog::Constraint)) {
-        let constraints = &mut self.catalog.relation_mut(table).constraints;
-        if let Some(constraint) = constraints.iter_mut().find(|constraint| constraint.name == name) {
-            change(Arc::make_mut(constraint));
-        }
+        self.catalog.relation_mut(table).constraints.update(name, change);
     }
 
     /// A constraint that the table does not have: an error where the table is known, otherwise a gap.

@@ -63,11 +63,9 @@ impl Executor<'_> {
     }
 
     fn set_validity(&mut self, table: Oid, column: &SmolStr, valid: bool) {
-        for constraint in &mut self.catalog.relation_mut(table).constraints {
-            if matches!(&constraint.kind, catalog::ConstraintKind::NotNull { column: other } if other == column) {
-                Arc::make_mut(constraint).valid = valid;
-            }
-        }
+        let is_meant = |constraint: &catalog::Constraint| matches!(&constraint.kind, catalog::ConstraintKind::NotNull { column: other } if other == column);
+        let constraints = &mut self.catalog.relation_mut(table).constraints;
+        constraints.update_where(is_meant, |constraint| constraint.valid = valid);
     }
 
     /// A primary key needs NOT NULL constraints that are valid and that children inherit.
@@ -162,7 +160,8 @@ impl Executor<'_> {
 
     /// The children of a table, locked, unless the statement says ONLY.
     fn children_to_alter(&mut self, altering: &Altering, table: Oid, range: TextRange) -> Vec<Oid> {
-        let children = if altering.recurse { self.catalog.relation(table).children.clone() } else { Vec::new() };
+        let children: Vec<Oid> =
+            if altering.recurse { self.catalog.relation(table).children.iter().copied().collect() } else { Vec::new() };
         for child in &children {
             self.lock(*child, altering.lock, LockCause::Child, range);
         }

@@ -294,7 +294,7 @@ impl Executor<'_> {
         let relation = self.catalog.relation(altering.table);
         if let TriggerChoice::Named(name) = which
             && relation.known
-            && !relation.triggers.iter().any(|trigger| trigger.name == name.text)
+            && !relation.triggers.contains(&name.text)
         {
             let reason = format!("trigger \"{}\" for table \"{}\" does not exist", name.text, relation.name);
             return fail("42704", reason, name.range);
@@ -306,10 +306,10 @@ impl Executor<'_> {
             if *which == TriggerChoice::All {
                 relation.all_triggers_off = firing == Firing::Disable;
             }
-            for trigger in &mut relation.triggers {
-                if !matches!(which, TriggerChoice::Named(name) if name.text != trigger.name) {
-                    trigger.firing = firing;
-                }
+            if let TriggerChoice::Named(name) = which {
+                relation.triggers.update(&name.text, |trigger| trigger.firing = firing);
+            } else {
+                relation.triggers.update_where(|trigger| trigger.firing != firing, |trigger| trigger.firing = firing);
             }
         }
         Ok(())

@@ -230,14 +230,13 @@ impl Executor<'_> {
             let inherited = given.as_ref().filter(|_| own && self.target.at_least(18));
             if let Some(given) = inherited.and_then(|given| self.catalog.remove_constraint(table, given)) {
                 self.add_not_null_constraint(table, &column, name);
-                if let Some(own) = self.catalog.relation_mut(table).constraints.last_mut() {
-                    Arc::make_mut(own).inherited_from = given.inherited_from;
-                }
+                let constraints = &mut self.catalog.relation_mut(table).constraints;
+                constraints.update_last(|own| own.inherited_from = given.inherited_from);
             } else if given.is_none() {
                 let is_free = |name: &SmolStr| self.catalog.relation(table).constraint(name).is_none();
                 self.add_not_null_constraint(table, &column, name.filter(is_free));
-                if no_inherit && let Some(own) = self.catalog.relation_mut(table).constraints.last_mut() {
-                    Arc::make_mut(own).no_inherit = true;
+                if no_inherit {
+                    self.catalog.relation_mut(table).constraints.update_last(|own| own.no_inherit = true);
                 }
             }
         }

@@ -284,9 +284,8 @@ impl Executor<'_> {
     }
 
     fn clones_of_trigger(&self, table: Oid, name: &SmolStr) -> Dependents {
-        let has_clone = |child: &&Oid| {
-            self.catalog.relation(**child).triggers.iter().any(|trigger| trigger.inherited && trigger.name == *name)
-        };
+        let has_clone =
+            |child: &&Oid| self.catalog.relation(**child).triggers.get(name).is_some_and(|trigger| trigger.inherited);
         let children = self.catalog.relation(table).children.iter().filter(has_clone);
         children.map(|child| (Object::Trigger(*child, name.clone()), Auto)).collect()
     }

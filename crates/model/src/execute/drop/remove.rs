@@ -6,6 +6,7 @@ use crate::catalog::{ConstraintKind, DroppedRule, Oid, RelationDetail, RelationK
 use crate::effect::LockCause;
 use pgvet_syntax::ast::LockMode;
 use pgvet_syntax::source::TextRange;
+use smol_str::SmolStr;
 use std::sync::Arc;
 
 impl Executor<'_> {
@@ -30,11 +31,11 @@ impl Executor<'_> {
             Object::Constraint(table, name) => self.remove_constraint(*table, name, range),
             Object::Trigger(table, name) => {
                 self.lock_dependent(*table, range);
-                self.catalog.remove_triggers(*table, |trigger| trigger.name == *name);
+                self.catalog.remove_trigger(*table, name);
             }
             Object::Policy(table, name) => {
                 self.lock_dependent(*table, range);
-                self.catalog.relation_mut(*table).policies.retain(|policy| policy.name != *name);
+                self.catalog.relation_mut(*table).policies.remove(name);
             }
             Object::Rule(table, name) => {
                 self.lock_dependent(*table, range);
@@ -91,7 +92,7 @@ impl Executor<'_> {
                     self.lock(default, LockMode::AccessExclusive, LockCause::DefaultPartition, range);
                 }
             }
-            self.catalog.relation_mut(*parent).children.retain(|child| *child != oid);
+            self.catalog.remove_child(*parent, oid);
         }
         if let Some((table, _)) = relation.sequence().and_then(|sequence| sequence.owned_by.clone())
             && self.catalog.get_relation(table).is_some()
@@ -127,7 +128,7 @@ impl Executor<'_> {
     ///
     /// Source: PostgreSQL 18, `src/backend/catalog/pg_constraint.c`, `RemoveConstraintById`; `trigger.c`,
     /// `RemoveTriggerById`.
-    fn remove_constraint(&mut self, table: Oid, name: &str, range: TextRange) {
+    fn remove_constraint(&mut self, table: Oid, name: &SmolStr, range: TextRange) {
         let Some(constraint) = self.catalog.remove_constraint(table, name) else { return };
         self.lock_dependent(table, range);
         if matches!(constraint.kind, ConstraintKind::Check { .. } | ConstraintKind::ForeignKey(_)) {

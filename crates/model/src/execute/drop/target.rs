@@ -117,9 +117,9 @@ impl Executor<'_> {
         let shown = self.find(on).map(|table| {
             let relation = self.catalog.relation(table);
             let exists = match statement.kind {
-                ObjectKind::Trigger => relation.triggers.iter().any(|trigger| trigger.name == name),
+                ObjectKind::Trigger => relation.triggers.contains(&name),
                 ObjectKind::Rule => relation.rules.contains(&name),
-                _ => relation.policies.iter().any(|policy| policy.name == name),
+                _ => relation.policies.contains(&name),
             };
             (exists, relation.known)
         });
@@ -137,7 +137,7 @@ impl Executor<'_> {
             }
             return fail("42704", format!("\"{name}\" for table \"{on}\" does not exist"), object.name.range());
         }
-        let inherited = self.catalog.relation(table).triggers.iter().any(|it| it.name == name && it.inherited);
+        let inherited = self.catalog.relation(table).triggers.get(&name).is_some_and(|trigger| trigger.inherited);
         if statement.kind == ObjectKind::Trigger && inherited {
             let reason = format!("cannot drop trigger \"{name}\" because the trigger of the parent requires it");
             return fail("2BP01", reason, object.name.range());

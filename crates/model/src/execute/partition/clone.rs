@@ -61,17 +61,17 @@ impl Executor<'_> {
 
     /// Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `CloneRowTriggersToPartition`.
     pub(super) fn clone_triggers(&mut self, parent: Oid, child: Oid, range: TextRange) -> Run {
-        let triggers: Vec<Trigger> =
-            self.catalog.relation(parent).triggers.iter().filter(|trigger| trigger.for_each_row).cloned().collect();
+        let triggers = self.catalog.relation(parent).triggers.iter().filter(|trigger| trigger.for_each_row);
+        let triggers: Vec<Arc<Trigger>> = triggers.cloned().collect();
         for partition in std::iter::once(child).chain(self.descendants(child)) {
             for trigger in &triggers {
                 let relation = self.catalog.relation(partition);
-                if relation.triggers.iter().any(|own| own.name == trigger.name) {
+                if relation.triggers.contains(&trigger.name) {
                     let reason =
                         format!("trigger \"{}\" for relation \"{}\" already exists", trigger.name, relation.name);
                     return fail("42710", reason, range);
                 }
-                self.catalog.add_trigger(partition, Trigger { inherited: true, ..trigger.clone() });
+                self.catalog.add_trigger(partition, Trigger { inherited: true, ..Trigger::clone(trigger) });
             }
         }
         Ok(())
@@ -92,7 +92,7 @@ impl Executor<'_> {
             let mode = if strong { LockMode::ShareRowExclusive } else { LockMode::AccessShare };
             self.lock(referencing, mode, LockCause::ForeignKey, range);
         }
-        for constraint in self.catalog.relation(parent).constraints.clone() {
+        for constraint in &self.catalog.relation(parent).constraints.clone() {
             if constraint.foreign_key().is_some() {
                 self.clone_foreign_key(child, &constraint, range);
             }

@@ -6,7 +6,6 @@ use crate::effect::{LockCause, ScanCause};
 use pgvet_syntax::ast::{LockMode, ObjectName};
 use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
-use std::sync::Arc;
 
 impl Executor<'_> {
     /// ALTER TABLE ... DETACH PARTITION; the caller has locked the parent `AccessExclusive`, or
@@ -88,7 +87,7 @@ impl Executor<'_> {
 
     /// Its own foreign keys get triggers of their own on the referenced tables.
     fn detach_foreign_keys(&mut self, child: Oid, range: TextRange) {
-        for constraint in self.catalog.relation(child).constraints.clone() {
+        for constraint in &self.catalog.relation(child).constraints.clone() {
             let Some(key) = constraint.foreign_key().filter(|_| constraint.inherited_from > 0) else { continue };
             if self.catalog.get_relation(key.referenced).is_none() {
                 continue;
@@ -118,15 +117,13 @@ impl Executor<'_> {
         let has_counterpart = |constraint: &Constraint| {
             constraints.as_ref().is_none_or(|parents| parents.iter().any(|theirs| theirs.is_counterpart(constraint)))
         };
-        for constraint in &mut relation.constraints {
-            if constraint.inherited_from > 0 && has_counterpart(constraint) {
-                let constraint = Arc::make_mut(constraint);
-                constraint.inherited_from -= 1;
-                constraint.is_local |= constraint.inherited_from == 0;
-            }
-        }
+        let is_meant = |constraint: &Constraint| constraint.inherited_from > 0 && has_counterpart(constraint);
+        relation.constraints.update_where(is_meant, |constraint| {
+            constraint.inherited_from -= 1;
+            constraint.is_local |= constraint.inherited_from == 0;
+        });
         if self.catalog.get_relation(parent).is_some() {
-            self.catalog.relation_mut(parent).children.retain(|other| *other != child);
+            self.catalog.remove_child(parent, child);
         }
     }
 
@@ -137,7 +134,9 @@ impl Executor<'_> {
         relation.partition_bound = None;
         relation.detach_pending = false;
         let indexes = relation.indexes.clone();
-        self.catalog.remove_triggers(child, |trigger| trigger.inherited);
+        let inherited = self.catalog.relation(child).triggers.iter().filter(|trigger| trigger.inherited);
+        let inherited: Vec<SmolStr> = inherited.map(|trigger| trigger.name.clone()).collect();
+        inherited.iter().for_each(|name| self.catalog.remove_trigger(child, name));
         for index in indexes {
             self.set_index_parent(index, None);
         }

@@ -5,7 +5,8 @@
 //!
 //! Source: PostgreSQL 18, `src/backend/optimizer/util/predtest.c`.
 
-use pgvet_syntax::ast::{Expr, ExprKind, Literal, OperatorForm};
+use crate::catalog::Constant;
+use pgvet_syntax::ast::{Expr, ExprKind, OperatorForm};
 use smol_str::SmolStr;
 use std::cmp::Ordering;
 
@@ -21,7 +22,7 @@ pub(crate) enum Predicate {
     Compare {
         column: SmolStr,
         comparison: Comparison,
-        value: Value,
+        value: Constant,
     },
     Other {
         expr: Expr,
@@ -40,61 +41,6 @@ pub(crate) enum Comparison {
     LessEqual,
     Greater,
     GreaterEqual,
-}
-
-/// A constant, as far as its order is known.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Value {
-    Integer(i64),
-    /// A date or timestamp, zero-padded from the year on, so that its text sorts as it does.
-    Date(SmolStr),
-    /// Equal only to the same text.
-    Text(SmolStr),
-    Other,
-}
-
-impl Value {
-    pub(crate) fn of(expr: &Expr) -> Self {
-        match &expr.kind {
-            ExprKind::Literal(Literal::Integer(number)) => Self::Integer(*number),
-            ExprKind::Literal(Literal::String(text)) if is_date(text) => Self::Date(text.clone()),
-            // The order of other texts depends on the type and the collation of the column.
-            ExprKind::Literal(Literal::String(text)) => Self::Text(text.clone()),
-            ExprKind::Literal(Literal::Numeric(text)) => Self::Text(text.clone()),
-            ExprKind::Cast { operand, .. } => Self::of(operand),
-            ExprKind::Operator { operator, operands, .. } if operator == "-" => match operands.as_slice() {
-                [operand] => match Self::of(operand) {
-                    Self::Integer(number) => number.checked_neg().map_or(Self::Other, Self::Integer),
-                    _ => Self::Other,
-                },
-                _ => Self::Other,
-            },
-            _ => Self::Other,
-        }
-    }
-
-    pub(super) fn order(&self, other: &Self) -> Option<Ordering> {
-        match (self, other) {
-            (Self::Integer(ours), Self::Integer(theirs)) => Some(ours.cmp(theirs)),
-            (Self::Date(ours), Self::Date(theirs)) => {
-                Some(ours.trim_end_matches(MIDNIGHT).cmp(theirs.trim_end_matches(MIDNIGHT)))
-            }
-            (Self::Text(ours), Self::Text(theirs)) if ours == theirs => Some(Ordering::Equal),
-            _ => None,
-        }
-    }
-}
-
-const MIDNIGHT: &str = " 00:00:00";
-
-/// `2024-01-31`, with or without `00:00:00` after it. No time zones: their order is not that of the text.
-fn is_date(text: &str) -> bool {
-    let day = text.strip_suffix(MIDNIGHT).unwrap_or(text).as_bytes();
-    day.len() == 10
-        && day
-            .iter()
-            .enumerate()
-            .all(|(at, byte)| if at == 4 || at == 7 { *byte == b'-' } else { byte.is_ascii_digit() })
 }
 
 impl Comparison {
@@ -172,8 +118,8 @@ impl Predicate {
 
     fn of_operator(operator: &str, form: OperatorForm, operands: &[Expr]) -> Option<Self> {
         let compare = |left: &Expr, comparison: Comparison, right: &Expr| match (column(left), column(right)) {
-            (Some(column), None) => Some(Self::compare(column, comparison, Value::of(right))),
-            (None, Some(column)) => Some(Self::compare(column, comparison.mirrored(), Value::of(left))),
+            (Some(column), None) => Some(Self::compare(column, comparison, Constant::of(right))),
+            (None, Some(column)) => Some(Self::compare(column, comparison.mirrored(), Constant::of(left))),
             _ => None,
         };
         match (form, operands) {
@@ -201,9 +147,9 @@ impl Predicate {
         Self::IsNull { column: column.clone(), negated: true }
     }
 
-    pub(crate) fn compare(column: &SmolStr, comparison: Comparison, value: Value) -> Self {
+    pub(crate) fn compare(column: &SmolStr, comparison: Comparison, value: Constant) -> Self {
         match value {
-            Value::Other => Self::Unknown,
+            Constant::Other => Self::Unknown,
             value => Self::Compare { column: column.clone(), comparison, value },
         }
     }
@@ -258,8 +204,8 @@ mod tests {
     fn between(from: i64, to: i64) -> Predicate {
         let column = SmolStr::new("k");
         Predicate::And(vec![
-            Predicate::compare(&column, Comparison::GreaterEqual, Value::Integer(from)),
-            Predicate::compare(&column, Comparison::Less, Value::Integer(to)),
+            Predicate::compare(&column, Comparison::GreaterEqual, Constant::Integer(from)),
+            Predicate::compare(&column, Comparison::Less, Constant::Integer(to)),
         ])
     }
 
@@ -271,8 +217,8 @@ mod tests {
 
     #[test]
     fn a_disjoint_range_implies_the_negation() {
-        let below = Predicate::compare(&"k".into(), Comparison::Less, Value::Integer(10));
-        let above = Predicate::compare(&"k".into(), Comparison::GreaterEqual, Value::Integer(20));
+        let below = Predicate::compare(&"k".into(), Comparison::Less, Constant::Integer(10));
+        let above = Predicate::compare(&"k".into(), Comparison::GreaterEqual, Constant::Integer(20));
         assert!(Predicate::Or(vec![below.clone(), above]).implies(&between(10, 20).negated()));
         assert!(!Predicate::Or(vec![below]).implies(&between(5, 20).negated()));
     }
@@ -280,22 +226,5 @@ mod tests {
     #[test]
     fn a_comparison_does_not_imply_not_null() {
         assert!(!between(10, 20).implies(&Predicate::not_null(&"k".into())));
-    }
-
-    #[test]
-    fn dates_are_ordered_and_other_texts_are_not() {
-        let order = |a: &str, b: &str| {
-            let value = |text: &str| {
-                Value::of(&Expr {
-                    kind: ExprKind::Literal(Literal::String(text.into())),
-                    range: pgvet_syntax::source::TextRange::default(),
-                })
-            };
-            value(a).order(&value(b))
-        };
-        assert_eq!(order("2024-01-31", "2024-02-01"), Some(Ordering::Less));
-        assert_eq!(order("2024-01-31", "2024-01-31 00:00:00"), Some(Ordering::Equal));
-        assert_eq!(order("a", "b"), None);
-        assert_eq!(order("a", "a"), Some(Ordering::Equal));
     }
 }

@@ -3,8 +3,7 @@
 //! Source: PostgreSQL 18, `src/backend/parser/parse_utilcmd.c`, `transformPartitionBound`;
 //! `src/backend/partitioning/partbounds.c`, `check_new_partition_bound`.
 
-use super::proof::Value;
-use crate::catalog::Oid;
+use crate::catalog::{Constant, Oid, Point};
 use crate::execute::{Executor, Run, fail};
 use pgvet_syntax::ast::{Expr, ExprKind, Literal, PartitionBound, PartitionStrategy};
 use pgvet_syntax::source::TextRange;
@@ -21,8 +20,8 @@ impl Executor<'_> {
         if is_empty(bound) {
             return fail("42P17", "empty range bound specified for the partition", range);
         }
-        let siblings = relation.children.iter().filter_map(|child| self.catalog.get_relation(*child));
-        for sibling in siblings {
+        let near = relation.bounds.near(bound).unwrap_or_else(|| relation.children.iter().copied().collect());
+        for sibling in near.iter().filter_map(|child| self.catalog.get_relation(*child)) {
             if sibling.partition_bound.as_deref().is_some_and(|theirs| overlap(bound, theirs)) {
                 return fail("42P17", format!("the partition would overlap partition \"{}\"", sibling.name), range);
             }
@@ -48,32 +47,6 @@ fn fits(bound: &PartitionBound, strategy: PartitionStrategy, keys: usize) -> Res
         | (PartitionBound::List(_), PartitionStrategy::List)
         | (PartitionBound::Hash { .. }, PartitionStrategy::Hash) => Ok(()),
         _ => Err("invalid bound specification for the partition"),
-    }
-}
-
-/// The end of a range in one key.
-enum Point {
-    Minimum,
-    Maximum,
-    At(Value),
-}
-
-impl Point {
-    fn of(value: &Expr) -> Self {
-        match value.as_column() {
-            Some(word) if word.eq_ignore_ascii_case("minvalue") => Self::Minimum,
-            Some(word) if word.eq_ignore_ascii_case("maxvalue") => Self::Maximum,
-            _ => Self::At(Value::of(value)),
-        }
-    }
-
-    fn order(&self, other: &Self) -> Option<Ordering> {
-        match (self, other) {
-            (Self::At(ours), Self::At(theirs)) => ours.order(theirs),
-            (Self::Minimum, Self::Minimum) | (Self::Maximum, Self::Maximum) => Some(Ordering::Equal),
-            (Self::Minimum, _) | (_, Self::Maximum) => Some(Ordering::Less),
-            (Self::Maximum, _) | (_, Self::Minimum) => Some(Ordering::Greater),
-        }
     }
 }
 
@@ -128,7 +101,7 @@ fn same_value(ours: &Expr, theirs: &Expr) -> bool {
     if is_null(ours) || is_null(theirs) {
         return is_null(ours) && is_null(theirs);
     }
-    Value::of(ours).order(&Value::of(theirs)) == Some(Ordering::Equal)
+    Constant::of(ours).order(&Constant::of(theirs)) == Some(Ordering::Equal)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! RENAME COLUMN and RENAME ATTRIBUTE: everything that names the column follows.
 
-use crate::catalog::{Column, ConstraintKind, Oid, RelationDetail, RelationKind};
+use crate::catalog::{Column, Constraint, ConstraintKind, Oid, RelationDetail, RelationKind};
 use crate::effect::{LockCause, RenamedObject, Renaming};
 use crate::execute::alter_table::is_system_column;
 use crate::execute::{Executor, Run, fail};
@@ -83,20 +83,24 @@ impl Executor<'_> {
             }
             rename_in_column(column, old, new);
         }
-        for constraint in &mut relation.constraints {
-            rename_in_constraint(&mut Arc::make_mut(constraint).kind, old, new);
-        }
-        for trigger in &mut relation.triggers {
-            replace(&mut trigger.columns, old, new);
-            if let Some(condition) = &mut trigger.condition {
-                rename_in(Arc::make_mut(condition), old, new);
-            }
-        }
-        for policy in &mut relation.policies {
-            for expression in policy.using.iter_mut().chain(&mut policy.check) {
-                rename_in(Arc::make_mut(expression), old, new);
-            }
-        }
+        relation.constraints.update_where(|_| true, |constraint| rename_in_constraint(&mut constraint.kind, old, new));
+        relation.triggers.update_where(
+            |trigger| trigger.condition.is_some() || trigger.columns.contains(old),
+            |trigger| {
+                replace(&mut trigger.columns, old, new);
+                if let Some(condition) = &mut trigger.condition {
+                    rename_in(Arc::make_mut(condition), old, new);
+                }
+            },
+        );
+        relation.policies.update_where(
+            |_| true,
+            |policy| {
+                for expression in policy.using.iter_mut().chain(&mut policy.check) {
+                    rename_in(Arc::make_mut(expression), old, new);
+                }
+            },
+        );
         if let Some(key) = &mut relation.partition_by {
             Arc::make_mut(&mut key.keys).iter_mut().for_each(|expr| rename_in(expr, old, new));
         }
@@ -143,13 +147,13 @@ impl Executor<'_> {
         if self.catalog.get_relation(referencing).is_none() {
             return;
         }
-        for constraint in &mut self.catalog.relation_mut(referencing).constraints {
-            if constraint.foreign_key().is_some_and(|key| key.referenced == referenced)
-                && let ConstraintKind::ForeignKey(key) = &mut Arc::make_mut(constraint).kind
-            {
+        let is_meant =
+            |constraint: &Constraint| constraint.foreign_key().is_some_and(|key| key.referenced == referenced);
+        self.catalog.relation_mut(referencing).constraints.update_where(is_meant, |constraint| {
+            if let ConstraintKind::ForeignKey(key) = &mut constraint.kind {
                 replace(&mut key.referenced_columns, old, new);
             }
-        }
+        });
     }
 }
 

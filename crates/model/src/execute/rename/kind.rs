@@ -76,7 +76,7 @@ impl Executor<'_> {
         if !(taken && new_is_asked_first) {
             self.check_part_exists(table, rename.kind, old)?;
         }
-        let trigger = relation.triggers.iter().find(|trigger| trigger.name == old.text);
+        let trigger = relation.triggers.get(&old.text);
         if rename.kind == ObjectKind::Trigger
             && trigger.is_some_and(|trigger| trigger.inherited)
             && self.target.at_least(15)
@@ -174,8 +174,8 @@ pub(crate) fn is_of_system(schema: Option<&SmolStr>, name: &str) -> bool {
 
 fn has_part(relation: &Relation, kind: ObjectKind, name: &SmolStr) -> bool {
     match kind {
-        ObjectKind::Trigger => relation.triggers.iter().any(|trigger| trigger.name == *name),
-        ObjectKind::Policy => relation.policies.iter().any(|policy| policy.name == *name),
+        ObjectKind::Trigger => relation.triggers.contains(name),
+        ObjectKind::Policy => relation.policies.contains(name),
         _ => relation.rules.contains(name),
     }
 }

@@ -248,9 +248,11 @@ impl Executor<'_> {
         if !question.only(&[TABLE, NAME].concat()) {
             return None;
         }
-        Some(self.catalog.relations().any(|relation| {
-            question.is_relation(relation, TABLE) && relation.triggers.iter().any(|trigger| trigger.name == name)
-        }))
+        Some(
+            self.catalog
+                .relations()
+                .any(|relation| question.is_relation(relation, TABLE) && relation.triggers.contains(name)),
+        )
     }
 
     fn has_policy(&self, question: &Question) -> Option<bool> {
@@ -260,9 +262,11 @@ impl Executor<'_> {
         if !question.only(&[TABLE, NAME].concat()) {
             return None;
         }
-        Some(self.catalog.relations().any(|relation| {
-            question.is_relation(relation, TABLE) && relation.policies.iter().any(|policy| policy.name == name)
-        }))
+        Some(
+            self.catalog
+                .relations()
+                .any(|relation| question.is_relation(relation, TABLE) && relation.policies.contains(name)),
+        )
     }
 
     fn has_label(&self, question: &Question) -> Option<bool> {
@@ -274,9 +278,12 @@ impl Executor<'_> {
         let is_type = |definition: &TypeDef| {
             question.get(TYPE).is_none_or(|wanted| wanted == definition.name) && question.in_schema(&definition.schema)
         };
-        Some(self.catalog.types().filter(|definition| is_type(definition)).any(|definition| {
-            matches!(&definition.kind, TypeKind::Enum { labels } if labels.iter().any(|one| one.label == label))
-        }))
+        Some(
+            self.catalog
+                .types()
+                .filter(|definition| is_type(definition))
+                .any(|definition| matches!(&definition.kind, TypeKind::Enum { labels } if labels.contains(label))),
+        )
     }
 
     fn has_type(&self, question: &Question) -> Option<bool> {

@@ -1,6 +1,6 @@
 //! CREATE DOMAIN and ALTER DOMAIN.
 
-use crate::catalog::{Domain, DomainCheck, Oid, RelationKind, SqlType, TypeDef, TypeKind};
+use crate::catalog::{Domain, DomainCheck, Named, Oid, RelationKind, SqlType, TypeDef, TypeKind};
 use crate::effect::{LockCause, ScanCause};
 use crate::execute::{Executor, Run, fail};
 use pgvet_syntax::ast::{
@@ -18,7 +18,7 @@ impl Executor<'_> {
         self.check_type_is_new(&schema, &create.name)?;
         let base = self.require_type(&create.base)?;
         self.check_rests_on_another(&schema, create, base.oid)?;
-        let mut domain = Domain { base, not_null: false, not_null_name: None, default: None, checks: Vec::new() };
+        let mut domain = Domain { base, not_null: false, not_null_name: None, default: None, checks: Named::new() };
         for constraint in &create.constraints {
             match &constraint.kind {
                 ConstraintKind::NotNull { .. } => {
@@ -65,11 +65,11 @@ impl Executor<'_> {
         constraint: &Constraint,
         expression: &Expr,
     ) -> DomainCheck {
-        let taken: Vec<SmolStr> = others.constraint_names().cloned().collect();
-        let name = match &constraint.name {
-            Some(name) => name.text.clone(),
-            None => self.catalog.choose_constraint_name(domain, None, "check", schema, &taken),
+        let made = || {
+            let taken: Vec<SmolStr> = others.constraint_names().cloned().collect();
+            self.catalog.choose_constraint_name(domain, None, "check", schema, &taken)
         };
+        let name = constraint.name.as_ref().map_or_else(made, |name| name.text.clone());
         DomainCheck { name, expression: Arc::new(expression.clone()), valid: !constraint.not_valid }
     }
 
@@ -116,8 +116,8 @@ impl Executor<'_> {
                 self.add_domain_constraint(oid, &mut domain, constraint, range)?;
             }
             AlterDomainAction::DropConstraint { name, if_exists, .. } => {
-                let exists = domain.constraint_names().any(|other| *other == name.text);
-                domain.checks.retain(|check| check.name != name.text);
+                let exists = domain.has_constraint(&name.text);
+                domain.checks.remove(&name.text);
                 if domain.not_null_name.as_ref() == Some(&name.text) {
                     (domain.not_null, domain.not_null_name) = (false, None);
                 }
@@ -127,12 +127,10 @@ impl Executor<'_> {
                 }
             }
             AlterDomainAction::ValidateConstraint { name } => {
-                let check = domain.checks.iter_mut().find(|check| check.name == name.text);
-                let Some(check) = check else {
+                if !domain.checks.update(&name.text, |check| check.valid = true) {
                     let reason = format!("constraint \"{}\" of domain \"{}\" does not exist", name.text, alter.name);
                     return fail("42704", reason, name.range);
-                };
-                check.valid = true;
+                }
                 self.check_domain_users(oid, range)?;
             }
         }
@@ -155,7 +153,7 @@ impl Executor<'_> {
         match &constraint.kind {
             ConstraintKind::Check(expression) => {
                 let check = self.domain_check(&schema, &name, domain, constraint, expression);
-                if domain.constraint_names().any(|other| *other == check.name) {
+                if domain.has_constraint(&check.name) {
                     let reason = format!("constraint \"{}\" for domain \"{name}\" already exists", check.name);
                     return fail("42710", reason, constraint.range);
                 }

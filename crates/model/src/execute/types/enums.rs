@@ -41,33 +41,32 @@ impl Executor<'_> {
             }
             return fail("42809", format!("\"{name}\" is not an enum"), range);
         };
-        let at = |labels: &[EnumLabel], text: &str| labels.iter().position(|label| label.label == text);
         if let Some(old) = &alter.renamed {
-            let Some(renamed) = at(labels, old) else {
+            if !labels.contains(old) {
                 return fail("22023", format!("\"{old}\" is not an existing enum label"), range);
-            };
-            if at(labels, &alter.value).is_some() {
+            }
+            if labels.contains(&alter.value) {
                 return fail("42710", format!("enum label \"{}\" already exists", alter.value), range);
             }
-            labels[renamed].label = alter.value.clone();
+            labels.rename(old, alter.value.clone());
             self.change_label(alter, found, action);
             return Ok(());
         }
-        if at(labels, &alter.value).is_some() {
+        if labels.contains(&alter.value) {
             if alter.if_not_exists {
                 return Ok(());
             }
             return fail("42710", format!("enum label \"{}\" already exists", alter.value), range);
         }
-        let place = match &alter.neighbour {
-            None => labels.len(),
-            Some((neighbour, after)) => match at(labels, neighbour) {
-                Some(found) => found + usize::from(*after),
-                None => return fail("22023", format!("\"{neighbour}\" is not an existing enum label"), range),
-            },
-        };
         let added_in = (in_block && !not_in_use).then_some(transaction);
-        labels.insert(place, EnumLabel { label: alter.value.clone(), added_in });
+        let label = EnumLabel { label: alter.value.clone(), added_in };
+        match &alter.neighbour {
+            None => labels.push(label),
+            Some((neighbour, _)) if !labels.contains(neighbour) => {
+                return fail("22023", format!("\"{neighbour}\" is not an existing enum label"), range);
+            }
+            Some((neighbour, after)) => labels.insert_beside(neighbour, *after, label),
+        }
         self.change_label(alter, found, action);
         Ok(())
     }
@@ -89,7 +88,7 @@ impl Executor<'_> {
             TypeKind::Domain(domain) => return self.check_enum_label(domain.base.oid, text, range),
             _ => return Ok(()),
         };
-        let unsafe_use = labels.iter().any(|label| label.label == text && label.added_in == Some(self.transaction));
+        let unsafe_use = labels.get(text).is_some_and(|label| label.added_in == Some(self.transaction));
         if unsafe_use && self.in_block {
             return fail(
                 "55P04",
