@@ -331,6 +331,7 @@ fn nothing_takes_quadratic_time() {
         ("tags", "$a".repeat(100_000) + "\n"),
         ("strings on lines", format!("SELECT {};\n", "'a'\n".repeat(20_000))),
         ("parts of a name", format!("SELECT a{};\n", ".a".repeat(50_000))),
+        ("sections", "-- +goose Up\nSELECT '$a';\n-- +goose Down\nSELECT 1;\n".repeat(2_000)),
         ("braces", format!("{}{};\n", "{{".repeat(20_000), "}}".repeat(20_000))),
     ] {
         let folder = Folder::new(&[("1.sql", text.as_bytes())]);
@@ -361,6 +362,35 @@ fn a_configuration_takes_bounded_time() {
     }
 }
 
+/// Findings far behind in a line, as generated files have them.
+#[test]
+fn lines_of_any_length_are_shown() {
+    let text = format!("{}SELECT a FROM missing; DROP TABLE t;\n", "SELECT 1; ".repeat(10_000));
+    let list = format!("[migrations]\nexclude = [{}\"{{\"]\n", "\"a\", ".repeat(900).replace('a', &"a".repeat(100)));
+    for (config, status) in [("", "exit 1\n"), (list.as_str(), "exit 2\n")] {
+        let folder = Folder::new(&[("1.sql", text.as_bytes()), ("pgvet.toml", config.as_bytes())]);
+        let said = folder.run(&["check", "--no-cache"]);
+        assert!(said.starts_with(status) && said.len() < 20_000, "{said:.500}");
+        assert!(!said.contains("panicked"), "{said:.500}");
+    }
+}
+
+#[test]
+fn values_of_placeholders_make_no_text_of_any_size() {
+    let config = format!("[placeholders]\na = \"{}\"\n", "x".repeat(1_000_000));
+    let text = format!("SELECT '{}';\n", "${a}".repeat(200));
+    let folder = Folder::new(&[("1.sql", text.as_bytes()), ("pgvet.toml", config.as_bytes())]);
+    let said = folder.run(&["check", "--no-cache"]);
+    assert!(said.contains("exit 2") && said.contains("1.sql` is larger than 128 MiB with the values"), "{said:.500}");
+    let names = numbered(1_001, |at| format!("a{at} = \"x\"\n"));
+    for (config, why) in [(names, "more than 1000"), (format!("{} = \"x\"", "a".repeat(300)), "more than 256 bytes")] {
+        let config = format!("[placeholders]\n{config}");
+        let folder = Folder::new(&[("1.sql", b"SELECT 1;\n"), ("pgvet.toml", config.as_bytes())]);
+        let said = folder.run(&["check", "--no-cache"]);
+        assert!(said.contains("exit 2") && said.contains(why), "{said:.500}");
+    }
+}
+
 /// Most memory that the program has used, in KiB.
 #[cfg(target_os = "linux")]
 fn peak(folder: &Folder, args: &[&str]) -> u64 {
@@ -383,7 +413,15 @@ fn memory_is_bounded() {
     let open = numbered(20_000, |at| format!("DO $a{at}$ BEGIN "));
     let close = numbered(20_000, |at| format!(" END $a{}$;", 19_999 - at));
     let deep = open + "NULL;" + &close;
-    for (what, text, megabytes) in [("30 MB", "SELECT 1;\n".repeat(3_000_000), 400), ("DO in DO", deep, 400)] {
+    let doubled = format!("\\set a x\n{}SELECT :a;\n", "\\set a :a:a\n".repeat(40));
+    let many =
+        format!("\\set a x\n{}{}", "\\set a :a:a\n".repeat(19), numbered(5_000, |at| format!("\\set b{at} :a\n")));
+    for (what, text, megabytes) in [
+        ("30 MB", "SELECT 1;\n".repeat(3_000_000), 400),
+        ("DO in DO", deep, 400),
+        ("variables that double", doubled, 200),
+        ("many long variables", many, 200),
+    ] {
         let folder = Folder::new(&[("1.sql", text.as_bytes())]);
         let peak = peak(&folder, &["check", "1.sql", "--no-cache", "--format", "concise"]);
         assert!(peak > 1_000 && peak < megabytes * 1024, "{what}: {peak} KiB");

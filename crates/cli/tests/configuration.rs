@@ -164,6 +164,21 @@ fn known_findings_are_held_back_until_they_are_fixed() {
 }
 
 #[test]
+fn a_baseline_takes_no_place_of_another_file() {
+    let folder = Folder::new(&[
+        ("1.sql", b"DROP TABLE t;\n"),
+        ("pgvet.toml", b"baseline = \"package.json\"\n"),
+        ("package.json", b"{\"name\": \"mine\"}\n"),
+    ]);
+    let said = folder.run(&["baseline"]);
+    assert!(said.contains("exit 2") && said.contains("it is there and no baseline"), "{said}");
+    assert_eq!(fs::read_to_string(folder.path().join("package.json")).unwrap(), "{\"name\": \"mine\"}\n");
+    let said = folder.run(&["baseline", "--baseline", "package.json"]);
+    assert!(said.starts_with("exit 0\n"), "{said}");
+    assert!(folder.run(&["baseline"]).starts_with("exit 0\n"), "it is one now");
+}
+
+#[test]
 fn a_baseline_is_the_same_from_any_folder() {
     let folder = project(&[("pgvet.toml", "")]);
     folder.run(&["baseline"]);

@@ -112,3 +112,42 @@ fn archives_have_the_notices_of_what_they_link() {
         assert!(fs::read_to_string(root().join(file)).unwrap().contains(place), "{file}");
     }
 }
+
+#[test]
+fn every_attack_that_was_mended_has_its_tests() {
+    let document = std::fs::read_to_string(root().join("SECURITY.md")).unwrap();
+    let (_, table) = document.split_once("## What attacks have found").unwrap();
+    let mut sources = Vec::new();
+    for folder in ["crates", "action/tests"] {
+        sources_below(&root().join(folder), &mut sources);
+    }
+    let is_test = |name: &str| {
+        let [rust, python] = [format!("fn {name}("), format!("def {name}(")];
+        sources.iter().any(|text| {
+            let before = text.find(&rust).map(|at| text[..at].lines().rev().take(3));
+            text.contains(&python) || before.is_some_and(|mut lines| lines.any(|line| line.trim() == "#[test]"))
+        })
+    };
+    let rows = table.lines().filter(|line| line.starts_with("| ") && !line.ends_with("| tests |"));
+    let mut count = 0;
+    for row in rows {
+        let tests: Vec<&str> = row.trim_end_matches(" |").rsplit(" | ").next().unwrap().split(", ").collect();
+        for test in tests {
+            let name = test.trim_matches('`');
+            assert!(is_test(name), "`{name}` is no test: {row}");
+            count += 1;
+        }
+    }
+    assert!(count > 50, "{count}");
+}
+
+fn sources_below(folder: &Path, found: &mut Vec<String>) {
+    for entry in std::fs::read_dir(folder).unwrap().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            sources_below(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs" || extension == "py") {
+            found.extend(std::fs::read_to_string(&path));
+        }
+    }
+}

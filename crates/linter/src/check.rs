@@ -24,8 +24,8 @@ use pgvet_model::routine::{Endings, Routine, RoutineReader, Routines};
 use pgvet_model::session::Session;
 use pgvet_model::version::PgVersion;
 use pgvet_syntax::ast::{Ast, Do, SyntaxError};
-use pgvet_syntax::source::TextRange;
-use pgvet_syntax::statement::Statement;
+use pgvet_syntax::source::{SourceFile, TextRange};
+use pgvet_syntax::statement::{self, Doubt, Statement};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -81,6 +81,7 @@ pub(crate) fn report(
         statement_found: Vec::new(),
         statement_rules: (u32::MAX, Rc::from([])),
         done: Vec::new(),
+        doubts: None,
     };
     replay.run_down = settings.lint_down;
     replay.run(migrations, &mut checker);
@@ -116,9 +117,26 @@ struct Checker<'s> {
     /// The statements that the current migration has run so far, in code too, with the beginning of the statement of
     /// the file.
     done: Vec<Earlier>,
+    /// What is in doubt in the last text that was looked at. A file has one text for all of its sections.
+    doubts: Option<(&'s SourceFile, Rc<[Doubt]>)>,
 }
 
 impl Checker<'_> {
+    /// What is in doubt in the text of a migration.
+    fn doubts(&mut self, file: u32) -> Rc<[Doubt]> {
+        let Some(source) = self.migrations.get(file as usize).map(|migration| migration.file) else {
+            return Rc::new([]);
+        };
+        if let Some((known, doubts)) = &self.doubts
+            && std::ptr::eq(*known, source)
+        {
+            return Rc::clone(doubts);
+        }
+        let doubts: Rc<[Doubt]> = statement::doubts(&source.text).into();
+        self.doubts = Some((source, Rc::clone(&doubts)));
+        doubts
+    }
+
     fn statement_rules(&mut self, file: u32) -> Rc<[(&'static Rule, Severity)]> {
         let (known, rules) = &mut self.statement_rules;
         if *known != file {
@@ -349,8 +367,10 @@ impl Visitor for Checker<'_> {
         self.forget_undone(file, migration);
         let (migrations, settings) = (self.migrations, self.settings);
         let reader = self.reader;
+        let doubts = self.doubts(file);
+        let (doubts, ran) = (&*doubts, &*self.done);
         let context =
-            MigrationContext { file, migration, migrations, session, before, after, ran: &self.done, settings, reader };
+            MigrationContext { file, migration, migrations, session, before, after, ran, doubts, settings, reader };
         let found = found_in_migration(&context, rules::all());
         self.found.extend(found);
     }
@@ -363,8 +383,19 @@ impl Visitor for Checker<'_> {
         let (migrations, settings, reader) = (self.migrations, self.settings, self.reader);
         let (session, catalog) = (&Session::default(), &Catalog::new());
         let (before, after) = (catalog, catalog);
-        let context =
-            MigrationContext { file, migration, migrations, session, before, after, ran: &[], settings, reader };
+        let doubts = &self.doubts(file);
+        let context = MigrationContext {
+            file,
+            migration,
+            migrations,
+            session,
+            before,
+            after,
+            ran: &[],
+            doubts,
+            settings,
+            reader,
+        };
         let about_text = [&rules::engine::ambiguous_text::RULE, &rules::engine::unchecked_psql_command::RULE];
         self.found.extend(found_in_migration(&context, &about_text));
         let about_history: Vec<_> =

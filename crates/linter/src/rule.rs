@@ -17,7 +17,7 @@ use pgvet_model::session::Session;
 use pgvet_model::version::Target;
 use pgvet_syntax::ast::{Ast, FunctionCall, ObjectName};
 use pgvet_syntax::source::{SourceFile, TextRange};
-use pgvet_syntax::statement::Statement;
+use pgvet_syntax::statement::{Doubt, Statement};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -179,6 +179,8 @@ pub struct MigrationContext<'a> {
     pub after: &'a Catalog,
     /// The statements that it has run, in the file and in code.
     pub ran: &'a [Earlier],
+    /// What is in doubt in the whole text of the file.
+    pub doubts: &'a [Doubt],
     pub settings: &'a Settings,
     pub reader: &'a RoutineReader,
 }

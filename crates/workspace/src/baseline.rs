@@ -39,6 +39,12 @@ impl KnownFinding {
         Ok(document.findings)
     }
 
+    /// Whether a file is there that is no baseline and is not called one. A baseline that cannot be read, as after a
+    /// merge, has its usual name or is removed before it is written again.
+    pub fn is_of_others(path: &Path) -> bool {
+        !path.ends_with(FILE_NAME) && path.exists() && Self::read_all(path).is_err()
+    }
+
     /// The text of a baseline, in an order that makes for small differences.
     pub fn text_of(mut findings: Vec<Self>) -> String {
         let key = |finding: &Self| (finding.path.clone(), finding.rule.clone(), finding.fingerprint.clone());

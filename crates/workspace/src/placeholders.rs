@@ -3,6 +3,7 @@
 use crate::layout::play_escapes;
 use pgvet_syntax::lexer::{TokenKind, tokenize};
 use pgvet_syntax::source::TextRange;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// Where values were put.
@@ -22,7 +23,8 @@ impl Substitution {
 
     /// Whether a range of the new text holds a part of a value.
     pub(crate) fn holds_value(&self, range: TextRange) -> bool {
-        self.values.iter().any(|(value, _)| value.start < range.end && range.start < value.end)
+        let before = self.values.partition_point(|(value, _)| value.end <= range.start);
+        self.values[before..].first().is_some_and(|(value, _)| value.start < range.end)
     }
 
     fn map(&self, offset: u32, inside: impl Fn(TextRange) -> u32) -> u32 {
@@ -38,23 +40,26 @@ impl Substitution {
     }
 }
 
+/// Most bytes of blanks and dots in the braces of a placeholder.
+const MAX_BLANKS: usize = 256;
+
 /// Replaces the placeholders whose values are known: `${name}`, `{{ name }}`, `{{ .name }}`, `:name`, `:'name'` and
 /// `:"name"`; a name that is not a word, such as `$%SCHEMA%$`, is replaced as it is. So is what Play writes in its own way.
 /// `None` where there are none.
-pub(crate) fn substitute(text: &str, values: &BTreeMap<String, String>) -> Option<(String, Substitution)> {
+///
+/// # Errors
+/// The text would have more than `limit` bytes: values may be long, and are repeated as often as a file likes.
+pub(crate) fn substitute(
+    text: &str,
+    values: &BTreeMap<String, String>,
+    limit: usize,
+) -> Result<Option<(String, Substitution)>, TooLarge> {
     let escapes = play_escapes(text).into_iter();
-    let mut found: Vec<(TextRange, String)> = escapes.map(|(range, value)| (range, value.to_owned())).collect();
-    for (name, value) in values {
-        if name.is_empty() {
-            continue;
-        }
-        templates(text, name, value, &mut found);
-        if is_word(name) {
-            variables(text, name, value, &mut found);
-        }
-    }
+    let mut found: Vec<(TextRange, Cow<'_, str>)> = escapes.map(|(range, value)| (range, value.into())).collect();
+    templates(text, values, &mut found);
+    variables(text, values, &mut found);
     if found.is_empty() {
-        return None;
+        return Ok(None);
     }
     found.sort_by_key(|(range, _)| (range.start, std::cmp::Reverse(range.end)));
     let mut replaced = String::with_capacity(text.len());
@@ -67,48 +72,66 @@ pub(crate) fn substitute(text: &str, values: &BTreeMap<String, String>) -> Optio
         }
         replaced.push_str(&text[end as usize..range.start as usize]);
         let start = replaced.len() as u32;
+        if replaced.len() + value.len() > limit {
+            return Err(TooLarge);
+        }
         replaced.push_str(&value);
         substitution.values.push((TextRange::new(start, replaced.len() as u32), range));
         end = range.end;
     }
     replaced.push_str(&text[end as usize..]);
-    Some((replaced, substitution))
+    if replaced.len() > limit { Err(TooLarge) } else { Ok(Some((replaced, substitution))) }
 }
+
+/// A text that is too large with the values of its placeholders.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct TooLarge;
 
 fn is_word(name: &str) -> bool {
-    name.chars().all(|character| character.is_alphanumeric() || character == '_')
+    !name.is_empty() && name.chars().all(|character| character.is_alphanumeric() || character == '_')
 }
 
-fn templates(text: &str, name: &str, value: &str, found: &mut Vec<(TextRange, String)>) {
-    let mut add = |start: usize, length: usize| {
-        found.push((TextRange::new(start as u32, (start + length) as u32), value.to_owned()));
+/// What is found costs no more for many names than for one, because a checkout chooses how many there are.
+fn templates<'v>(text: &str, values: &'v BTreeMap<String, String>, found: &mut Vec<(TextRange, Cow<'v, str>)>) {
+    let longest = values.keys().map(String::len).max().unwrap_or_default();
+    let mut add = |start: usize, length: usize, value: &'v str| {
+        found.push((TextRange::new(start as u32, (start + length) as u32), value.into()));
     };
-    let in_braces = format!("${{{name}}}");
-    for (start, shown) in text.match_indices(&in_braces) {
-        add(start, shown.len());
-    }
-    for (start, _) in text.match_indices("{{") {
-        let Some(length) = text[start..].find("}}") else { break };
-        let inner = text[start + 2..start + length].trim_matches(['-', ' ', '\t']);
-        if inner.strip_prefix('.').unwrap_or(inner) == name {
-            add(start, length + 2);
+    for (opening, closing) in [("${", "}"), ("{{", "}}")] {
+        for (start, _) in text.match_indices(opening) {
+            let from = start + opening.len();
+            let Some(length) = end_of(&text.as_bytes()[from..], closing, longest + MAX_BLANKS) else { continue };
+            let mut inner = &text[from..from + length];
+            if opening == "{{" {
+                inner = inner.trim_matches(['-', ' ', '\t']);
+                inner = inner.strip_prefix('.').unwrap_or(inner);
+            }
+            if let Some(value) = values.get(inner).filter(|_| !inner.is_empty()) {
+                add(start, opening.len() + length + closing.len(), value);
+            }
         }
     }
-    if !is_word(name) {
-        for (start, shown) in text.match_indices(name) {
-            add(start, shown.len());
-        }
+    for (name, value) in values.iter().filter(|(name, _)| !name.is_empty() && !is_word(name)) {
+        text.match_indices(name).for_each(|(start, shown)| add(start, shown.len(), value));
     }
+}
+
+/// Where the braces are closed, which begin at the start of the text; `None` if that is further away than any name is long.
+fn end_of(text: &[u8], closing: &str, longest: usize) -> Option<usize> {
+    let near = &text[..text.len().min(longest + closing.len())];
+    near.windows(closing.len()).position(|bytes| bytes == closing.as_bytes())
 }
 
 /// psql's variables, which strings and comments do not hold.
-fn variables(text: &str, name: &str, value: &str, found: &mut Vec<(TextRange, String)>) {
-    if !text.contains(&format!(":{name}"))
-        && !text.contains(&format!(":'{name}'"))
-        && !text.contains(&format!(":\"{name}\""))
-    {
+fn variables<'v>(text: &str, values: &'v BTreeMap<String, String>, found: &mut Vec<(TextRange, Cow<'v, str>)>) {
+    let may_follow = |colon: usize| {
+        text[colon + 1..].starts_with(|next: char| next.is_alphanumeric() || matches!(next, '_' | '\'' | '"'))
+    };
+    if !values.keys().any(|name| is_word(name)) || !text.match_indices(':').any(|(colon, _)| may_follow(colon)) {
         return;
     }
+    let value = |name: &str| values.get(name).filter(|_| is_word(name));
+    let quoted = |shown: &str, quote: char| value(shown.strip_prefix(quote)?.strip_suffix(quote)?);
     let tokens = tokenize(text, TextRange::new(0, text.len() as u32));
     for (at, pair) in tokens.windows(2).enumerate() {
         let [colon, word] = pair else { continue };
@@ -118,16 +141,14 @@ fn variables(text: &str, name: &str, value: &str, found: &mut Vec<(TextRange, St
         }
         let shown = word.text(text);
         let replacement = match word.kind {
-            TokenKind::Word if shown == name => value.to_owned(),
-            TokenKind::String if shown.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\'')) == Some(name) => {
-                format!("'{}'", value.replace('\'', "''"))
+            TokenKind::Word => value(shown).map(|value| Cow::from(value.as_str())),
+            TokenKind::String => quoted(shown, '\'').map(|value| format!("'{}'", value.replace('\'', "''")).into()),
+            TokenKind::QuotedIdentifier => {
+                quoted(shown, '"').map(|value| format!("\"{}\"", value.replace('"', "\"\"")).into())
             }
-            TokenKind::QuotedIdentifier if shown.trim_matches('"') == name => {
-                format!("\"{}\"", value.replace('"', "\"\""))
-            }
-            _ => continue,
+            _ => None,
         };
-        found.push((colon.range.cover(word.range), replacement));
+        found.extend(replacement.map(|replacement| (colon.range.cover(word.range), replacement)));
     }
 }
 
@@ -140,14 +161,16 @@ mod tests {
         pairs.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
     }
 
+    const LIMIT: usize = 1 << 20;
+
     fn replaced(text: &str) -> Option<String> {
-        substitute(text, &values()).map(|(text, _)| text)
+        substitute(text, &values(), LIMIT).unwrap().map(|(text, _)| text)
     }
 
     #[test]
     fn what_play_writes_in_its_own_way_is_replaced() {
         let text = "# --- !Ups\nDO $$ BEGIN PERFORM 1;; END $$;\n# --- !Downs\n";
-        let (replaced, substitution) = substitute(text, &BTreeMap::new()).unwrap();
+        let (replaced, substitution) = substitute(text, &BTreeMap::new(), LIMIT).unwrap().unwrap();
         assert_eq!(replaced, "-- --- !Ups\nDO $$ BEGIN PERFORM 1; END $$;\n-- --- !Downs\n");
         let at = |text: &str, part: &str| text.find(part).unwrap() as u32;
         let end = TextRange::new(at(&replaced, "END"), at(&replaced, " $$;"));
@@ -176,7 +199,7 @@ mod tests {
     #[test]
     fn places_are_mapped_to_the_file() {
         let text = "DROP ${schema}.users, ${tenant_prefix}x;";
-        let (new, substitution) = substitute(text, &values()).unwrap();
+        let (new, substitution) = substitute(text, &values(), LIMIT).unwrap().unwrap();
         assert_eq!(new, "DROP app.users, t_x;");
         for part in ["DROP", "users", "x;"] {
             let start = new.find(part).unwrap() as u32;
@@ -191,5 +214,24 @@ mod tests {
             // A range that begins within a value begins with its placeholder.
             assert_eq!(&text[range.as_usize()], original, "{part}");
         }
+    }
+
+    #[test]
+    fn a_text_that_its_values_make_too_large_is_refused() {
+        let long = BTreeMap::from([("a".to_owned(), "x".repeat(600_000))]);
+        assert!(substitute("${a}", &long, LIMIT).is_ok_and(|replaced| replaced.is_some()));
+        assert_eq!(substitute("${a} :a", &long, LIMIT), Err(TooLarge));
+    }
+
+    #[test]
+    fn neither_many_names_nor_open_braces_take_long() {
+        let many = (0..1000).map(|at| (format!("name_{at}"), at.to_string())).collect();
+        let used: String = (0..1000).cycle().take(100_000).map(|at| format!("${{name_{at}}} :name_{at} ")).collect();
+        let open = ["{{", "${", ":'"].map(|opening| opening.repeat(500_000) + "}}").concat();
+        let started = std::time::Instant::now();
+        let (replaced, _) = substitute(&used, &many, 1 << 24).unwrap().unwrap();
+        assert!(replaced.starts_with("0 0 1 1 ") && replaced.ends_with("999 999 "));
+        assert_eq!(substitute(&open, &many, 1 << 24), Ok(None));
+        assert!(started.elapsed().as_secs() < 20, "{:?}", started.elapsed());
     }
 }

@@ -7,11 +7,11 @@ use crate::history::{self, Past};
 use crate::known_order::{self, UnknownOrder};
 use crate::layout::captured::Origin;
 use crate::layout::{self, Folders, Layout, Section, Sign, Tool};
-use crate::placeholders::{Substitution, substitute};
+use crate::placeholders::{Substitution, TooLarge, substitute};
 use crate::plan::{Database, Plan, Source, nothing_found};
 use crate::problem::{Problem, display};
 use crate::purpose::{self, Purpose};
-use crate::read::EncodingError;
+use crate::read::{EncodingError, MAX_SQL};
 use crate::roots::{self, Repositories};
 use crate::skipped::Skipped;
 use crate::texts::Texts;
@@ -217,7 +217,8 @@ impl Project {
         let path = file.shown().path.clone();
         let parse = |_: &Path, text| Arc::new(statement::parse_file(text));
         let incidents = std::mem::take(&mut file.incidents);
-        *file = project_file(SourceFile::new(path, text), file.encoding, source, &Folders::default(), parse);
+        let replaced = substituted(SourceFile::new(path, text), &file.config).unwrap_or_else(|text| (text, None));
+        *file = project_file(replaced, file.encoding, source, &Folders::default(), parse);
         file.incidents = incidents;
         self.warm.clear();
     }
@@ -393,6 +394,13 @@ impl ProjectFile {
     }
 }
 
+fn replaced(text: SourceFile, source: &Source) -> Result<Replaced, Problem> {
+    substituted(text, &source.config).map_err(|_| {
+        let message = format!("is larger than {} MiB with the values of its placeholders", MAX_SQL >> 20);
+        Problem::new(&source.path, message, Some("give them shorter values in the configuration"))
+    })
+}
+
 fn load_file(
     source: Source,
     folders: &Folders,
@@ -407,29 +415,34 @@ fn load_file(
             let help = "the command that writes it may have failed; use --allow-empty if it may print nothing";
             return Err(Problem::new(path, "is empty, so nothing was checked", Some(help)));
         }
-        return Ok(project_file(text, encoding, source, folders, |path, text| parse(texts, path, text)));
+        let replaced = replaced(text, &source)?;
+        return Ok(project_file(replaced, encoding, source, folders, |path, text| parse(texts, path, text)));
     }
     if source.past.removed.is_some() {
         let text = SourceFile::new(display(path), String::new());
-        return Ok(project_file(text, None, source, folders, |path, text| parse(texts, path, text)));
+        return Ok(project_file((text, None), None, source, folders, |path, text| parse(texts, path, text)));
     }
     let (text, encoding) = texts.read(path)?;
-    Ok(project_file(text, encoding, source, folders, |path, text| parse(texts, path, text)))
+    let replaced = replaced(text, &source)?;
+    Ok(project_file(replaced, encoding, source, folders, |path, text| parse(texts, path, text)))
 }
 
 /// Files that git calls new are released together. Releases that a tool knows are counted from 1.
 const RELEASE_OF_ADDED: u32 = 0;
 
+/// The text with the values of placeholders, and the file as it was where there are any.
+type Replaced = (SourceFile, Option<Box<Original>>);
+
 /// A text that was read, with its placeholders replaced before it is parsed.
 fn project_file(
-    text: SourceFile,
+    replaced: Replaced,
     encoding: Option<EncodingError>,
     source: Source,
     folders: &Folders,
     parse: impl FnOnce(&Path, SourceFile) -> Arc<ParsedFile>,
 ) -> ProjectFile {
     let Source { path, role, database, unknown_order, is_added, past, config, .. } = source;
-    let (text, original) = substituted(text, &config);
+    let (text, original) = replaced;
     // The layout of a deleted file is that of the text that it had.
     let shown = past.before.as_deref().filter(|_| past.removed.is_some()).unwrap_or(&text.text);
     let mut layout = layout::detect(&path, shown, folders, &config);
@@ -465,14 +478,18 @@ fn project_file(
     }
 }
 
-/// The text with the values of placeholders, and the file as it was where there are any.
-pub(crate) fn substituted(text: SourceFile, config: &Config) -> (SourceFile, Option<Box<Original>>) {
-    match substitute(&text.text, &config.placeholders) {
-        None => (text, None),
-        Some((replaced, substitution)) => {
+/// Replaces the placeholders of a file.
+///
+/// # Errors
+/// The file as it is, which would be larger than any file may be.
+pub(crate) fn substituted(text: SourceFile, config: &Config) -> Result<Replaced, SourceFile> {
+    match substitute(&text.text, &config.placeholders, MAX_SQL as usize) {
+        Ok(None) => Ok((text, None)),
+        Ok(Some((replaced, substitution))) => {
             let replaced = SourceFile::new(text.path.clone(), replaced);
-            (replaced, Some(Box::new(Original { file: text, substitution })))
+            Ok((replaced, Some(Box::new(Original { file: text, substitution }))))
         }
+        Err(TooLarge) => Err(text),
     }
 }
 

@@ -16,7 +16,7 @@ pub struct EncodingError {
 }
 
 /// Most bytes of a file with SQL: no migration that a person reviews is larger.
-const MAX_SQL: u64 = 128 << 20;
+pub(crate) const MAX_SQL: u64 = 128 << 20;
 
 /// Maximum size of every other file: configuration, statistics, baselines, and files that name a migration tool.
 const MAX_OTHER: u64 = 16 << 20;

@@ -104,12 +104,17 @@ pub fn create_files(files: &[(PathBuf, String)]) -> Result<(), Problem> {
 }
 
 fn create(path: &Path, text: &str) -> io::Result<()> {
+    let boundary = Boundary::around(path);
+    let refused = |path: &Path| match boundary.refusal(path) {
+        Some(why) => Err(io::Error::new(io::ErrorKind::PermissionDenied, format!("it {why}"))),
+        None => Ok(()),
+    };
     if let Some(folder) = path.parent() {
+        // A folder that is there shows where those that are not would be made.
+        folder.ancestors().find(|folder| folder.exists()).map_or(Ok(()), refused)?;
         fs::create_dir_all(folder)?;
     }
-    if let Some(why) = Boundary::around(path).refusal(path) {
-        return Err(io::Error::new(io::ErrorKind::PermissionDenied, format!("it {why}")));
-    }
+    refused(path)?;
     let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()
@@ -178,7 +183,9 @@ mod tests {
         symlink("../outside", at("checkout/folder")).unwrap();
         symlink(".git/hooks/pre-commit", at("checkout/report.json")).unwrap();
         symlink("/dev/full", at("checkout/device")).unwrap();
-        for path in ["2.sql", "3.sql", "folder/1.sql", "report.json", "device", ".git/hooks/x", "folder/new"] {
+        for path in
+            ["2.sql", "3.sql", "folder/1.sql", "report.json", "device", ".git/hooks/x", "folder/new", "folder/new/x"]
+        {
             let path = at("checkout").join(path);
             assert!(create_report(&path).is_err(), "{}", path.display());
             assert!(write_changes(&[change(&path, "a", "x")]).is_err(), "{}", path.display());

@@ -8,7 +8,7 @@ use crate::report::{Report, plural, relative_path};
 use crate::rule_names;
 use pgvet_linter::settings::Settings;
 use pgvet_workspace::config::Config;
-use pgvet_workspace::{Project, create_report};
+use pgvet_workspace::{KnownFinding, Project, create_report};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -23,6 +23,13 @@ pub(crate) fn run(args: &BaselineArgs, out: &mut dyn Write) -> Result<ExitStatus
     let outcome = super::check(&project, &settings);
     let report = Report::new(&project, &outcome);
     let path = path(&project, &args.file);
+    // A checkout may call any of its files the baseline.
+    if args.file.baseline.is_none() && KnownFinding::is_of_others(&path) {
+        let help = "remove it, or name it with `--baseline`, if it is to be the baseline";
+        return Err(
+            Failure::new(format!("`{}` is not written: it is there and no baseline", path.display())).help(help)
+        );
+    }
     let mut file = create_report(&path).map_err(|problem| Failure::from(&problem))?;
     file.write_all(baseline::text(&report.findings).as_bytes())
         .map_err(|error| Failure::new(format!("cannot write `{}`: {error}", path.display())))?;

@@ -1,8 +1,10 @@
 //! Errors of a configuration file, underlined.
 
+use super::excerpt::Excerpt;
 use crate::inert;
 use crate::style::Style;
-use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, NamedSource, SourceCode};
+use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, SourceCode};
+use pgvet_syntax::source::{SourceFile, TextRange};
 use pgvet_workspace::config::ConfigError;
 use std::fmt;
 use std::io::{self, Write};
@@ -18,9 +20,11 @@ pub(crate) fn write(error: &ConfigError, style: Style, out: &mut dyn Write) -> i
     };
     let theme = if style.color { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
     let handler = GraphicalReportHandler::new_themed(theme).with_links(false).with_context_lines(1);
-    let label = LabeledSpan::new_primary_with_span(None, (span.start, span.end.saturating_sub(span.start)));
     // The same bytes, so that the place stays.
-    let source = NamedSource::new(inert::line(&error.path), error.text.replace('\x1b', "?"));
+    let file = SourceFile::new(inert::line(&error.path).into_owned(), error.text.replace('\x1b', "?"));
+    let source = Excerpt { file: &file, path: file.path.clone() };
+    let label =
+        LabeledSpan::new_primary_with_span(None, source.span(TextRange::new(span.start as u32, span.end as u32)));
     let mut text = String::new();
     // Rendering fails only when a place lies outside of its text.
     if handler.render_report(&mut text, &Shown { error, label, source }).is_err() {
@@ -34,7 +38,7 @@ pub(crate) fn write(error: &ConfigError, style: Style, out: &mut dyn Write) -> i
 struct Shown<'a> {
     error: &'a ConfigError,
     label: LabeledSpan,
-    source: NamedSource<String>,
+    source: Excerpt<'a>,
 }
 
 impl fmt::Display for Shown<'_> {

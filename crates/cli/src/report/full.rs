@@ -1,21 +1,15 @@
-//! Findings for reading: the source with the place underlined, and the next step. miette is known only here.
+//! Findings for reading: the source with the place underlined, and the next step.
 
 use super::entry::Entry;
+use super::excerpt::Excerpt;
 use super::{Report, rule_url};
 use crate::inert;
 use crate::style::Style;
-use miette::{
-    GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteError, MietteSpanContents, SourceCode, SourceSpan,
-    SpanContents,
-};
+use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, SourceCode};
 use pgvet_linter::diagnostic::Diagnostic;
 use pgvet_linter::severity::Severity;
-use pgvet_syntax::source::{SourceFile, TextRange};
 use std::fmt;
 use std::io::{self, Write};
-
-/// The character that begins a colour.
-const ESCAPE: u8 = 0x1b;
 
 /// Where help is broken if the width of the terminal is not known. SQL is not broken, so that it can be copied.
 const WIDTH: usize = 100;
@@ -104,7 +98,7 @@ pub(super) fn write_fixed(report: &Report<'_>, out: &mut dyn Write) -> io::Resul
 struct Shown<'a> {
     found: &'a Diagnostic,
     message: String,
-    source: Source<'a>,
+    source: Excerpt<'a>,
     labels: Vec<LabeledSpan>,
     help: Option<String>,
 }
@@ -113,15 +107,15 @@ impl<'a> Shown<'a> {
     fn new(report: &Report<'a>, entry: &Entry<'_, 'a>, style: Style) -> Self {
         let width = Some(style.width.map_or(WIDTH, |width| width.saturating_sub(BEFORE_HELP)));
         let found = entry.finding.diagnostic;
-        let source = Source { file: report.file(found.file), path: name(report, found) };
-        let mut labels = vec![LabeledSpan::new_primary_with_span(None, span(found.range))];
+        let source = Excerpt { file: report.file(found.file), path: name(report, found) };
+        let mut labels = vec![LabeledSpan::new_primary_with_span(None, source.span(found.range))];
         let mut help: Vec<String> = found.help.iter().map(|help| wrap(help, width)).collect();
         let doubts = found.assumptions.iter().filter(|assumption| !assumption.is_usual());
         help.extend(doubts.map(|assumption| wrap(&assumption.to_string(), width)));
         for label in found.labels.iter().take(LABELS) {
             let text = inert::line(&label.message);
             if report.path(label.file) == report.path(found.file) {
-                labels.push(LabeledSpan::new_with_span(Some(text.into_owned()), span(label.range)));
+                labels.push(LabeledSpan::new_with_span(Some(text.into_owned()), source.span(label.range)));
             } else {
                 help.push(format!("{}: {text}", inert::line(&report.place(label.file, label.range))));
             }
@@ -158,10 +152,6 @@ fn similar(report: &Report<'_>, entry: &Entry<'_, '_>) -> Vec<String> {
     let lines = shown.map(|(place, message)| format!("  {}: {}", inert::line(&place), inert::line(message)));
     let rest = entry.rest().map(|rest| format!("  {rest}"));
     entry.title().into_iter().chain(lines).chain(rest).collect()
-}
-
-fn span(range: TextRange) -> SourceSpan {
-    (range.start as usize, range.end.saturating_sub(range.start) as usize).into()
 }
 
 /// Breaks prose into lines of a width, if there is one; lines that begin with a blank are SQL.
@@ -227,46 +217,9 @@ impl miette::Diagnostic for Shown<'_> {
     }
 }
 
-/// A file, borrowed, and its name as it is shown.
-#[derive(Debug)]
-struct Source<'a> {
-    file: &'a SourceFile,
-    path: String,
-}
-
-impl SourceCode for Source<'_> {
-    fn read_span<'a>(
-        &'a self,
-        span: &SourceSpan,
-        before: usize,
-        after: usize,
-    ) -> Result<Box<dyn SpanContents<'a> + 'a>, MietteError> {
-        let source = self.file;
-        // miette counts lines from the beginning of the text that it is given, for each finding.
-        let offset = u32::try_from(span.offset()).map_err(|_| MietteError::OutOfBounds)?;
-        let first = source.lines().line_of(offset).saturating_sub(before + 1);
-        let start = source.lines().start(first).map_or(0, |start| start as usize);
-        let text = source.text.get(start..).ok_or(MietteError::OutOfBounds)?;
-        let contents = text.read_span(&(span.offset() - start, span.len()).into(), before, after)?;
-        if contents.data().contains(&ESCAPE) {
-            // miette's own colours are passed on.
-            return Err(MietteError::OutOfBounds);
-        }
-        Ok(Box::new(MietteSpanContents::new_named(
-            self.path.clone(),
-            contents.data(),
-            (contents.span().offset() + start, contents.span().len()).into(),
-            first + contents.line(),
-            contents.column(),
-            contents.line_count(),
-        )))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pgvet_syntax::source::SourceFile;
 
     #[test]
     fn prose_is_wrapped_and_sql_is_not() {
@@ -276,16 +229,5 @@ mod tests {
         assert_eq!(wrapped.lines().count(), 3);
         assert!(wrapped.ends_with(&sql));
         assert!(wrapped.lines().take(2).all(|line| line.len() <= WIDTH));
-    }
-    #[test]
-    fn a_piece_of_a_text_is_counted_as_in_the_whole() {
-        let text = "one\ntwo\r\nthree\rfour\n\nsix";
-        let file = SourceFile::new("m.sql".to_owned(), text.to_owned());
-        for (start, length) in (0..text.len()).flat_map(|start| (0..=text.len() - start).map(move |end| (start, end))) {
-            let (source, span) = (Source { file: &file, path: file.path.clone() }, (start, length).into());
-            let (own, whole) = (source.read_span(&span, 1, 1), text.read_span(&span, 1, 1));
-            let seen = |contents: &dyn SpanContents<'_>| (contents.data().to_vec(), *contents.span(), contents.line());
-            assert_eq!(seen(&*own.unwrap()), seen(&*whole.unwrap()), "{start} {length}");
-        }
     }
 }

@@ -9,6 +9,7 @@ pub(crate) mod effects;
 pub(crate) mod effects_json;
 pub(crate) mod effects_table;
 mod entry;
+mod excerpt;
 pub(crate) mod full;
 pub(crate) mod github;
 pub(crate) mod gitlab;

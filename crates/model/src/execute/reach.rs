@@ -3,7 +3,7 @@
 use super::Executor;
 use crate::effect::{Reach, UnknownReason};
 use pgvet_syntax::ast::{
-    Ast, ChangeOwner, Comment, Copy, CopyBeyond, CreateOther, Drop, FunctionCall, Grant, ObjectKind, Rename,
+    Ast, ChangeOwner, Comment, Copy, CopyBeyond, CreateOther, Drop, FunctionCall, Grant, ObjectKind, ObjectName, Rename,
 };
 use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
@@ -48,6 +48,23 @@ const FUNCTIONS: &[(&str, Reach)] = &[
     ("pg_wal_replay_pause", Reach::Replication),
 ];
 
+/// Catalogs that all databases of a server share. A superuser may change their rows.
+///
+/// Source: PostgreSQL 18, `src/backend/catalog/catalog.c`, `IsSharedRelation`.
+const SHARED_CATALOGS: &[(&str, Reach)] = &[
+    ("pg_auth_members", Reach::Role),
+    ("pg_authid", Reach::Role),
+    ("pg_database", Reach::Database),
+    ("pg_db_role_setting", Reach::Settings),
+    ("pg_parameter_acl", Reach::Settings),
+    ("pg_replication_origin", Reach::Replication),
+    ("pg_shdepend", Reach::Database),
+    ("pg_shdescription", Reach::Database),
+    ("pg_shseclabel", Reach::Database),
+    ("pg_subscription", Reach::Replication),
+    ("pg_tablespace", Reach::Tablespace),
+];
+
 impl Executor<'_> {
     /// Notes what the words of a statement show. What its code does is noted where that runs.
     pub(super) fn note_reach(&mut self, ast: &Ast) {
@@ -68,6 +85,13 @@ impl Executor<'_> {
         }
         if let Some(reach) = reach(ast) {
             self.effects.note_reach(reach);
+        }
+    }
+
+    /// Notes what a change of the rows of a system catalog reaches.
+    pub(super) fn note_reach_of_catalog(&mut self, name: &ObjectName) {
+        if let Some((_, reach)) = SHARED_CATALOGS.iter().find(|(catalog, _)| name.name.text == *catalog) {
+            self.effects.note_reach(reach.clone());
         }
     }
 
@@ -120,7 +144,8 @@ fn of_tag(other: &CreateOther) -> Option<Reach> {
         "ALTER SYSTEM" => Some(Reach::Settings),
         "CREATE TABLESPACE" | "DROP TABLESPACE" => Some(Reach::Tablespace),
         "CREATE DATABASE" | "DROP DATABASE" | "ALTER DATABASE" => Some(Reach::Database),
-        "CREATE SERVER" | "CREATE USER MAPPING" => Some(Reach::Connection),
+        "CREATE SERVER" | "CREATE USER MAPPING" | "IMPORT FOREIGN SCHEMA" => Some(Reach::Connection),
+        "CREATE SUBSCRIPTION" | "ALTER SUBSCRIPTION" | "DROP SUBSCRIPTION" => Some(Reach::Replication),
         "CREATE LANGUAGE" => other.name.as_ref().and_then(|name| of_language(&name.name.text)),
         _ => None,
     }
@@ -178,6 +203,14 @@ mod tests {
             ("LOAD 'a'", Reach::Code("a library".into())),
             ("SELECT pg_terminate_backend(1)", Reach::Sessions),
             ("SELECT pg_drop_replication_slot('a')", Reach::Replication),
+            ("CREATE SUBSCRIPTION a CONNECTION 'host=b' PUBLICATION c", Reach::Replication),
+            ("DROP SUBSCRIPTION a", Reach::Replication),
+            ("IMPORT FOREIGN SCHEMA a FROM SERVER b INTO c", Reach::Connection),
+            ("DELETE FROM pg_database", Reach::Database),
+            ("UPDATE pg_catalog.pg_authid SET rolsuper = true", Reach::Role),
+            ("INSERT INTO pg_auth_members VALUES (1, 2, 3)", Reach::Role),
+            ("WITH gone AS (DELETE FROM pg_tablespace RETURNING 1) SELECT * FROM gone", Reach::Tablespace),
+            ("MERGE INTO pg_authid a USING b ON true WHEN MATCHED THEN DELETE", Reach::Role),
             ("CREATE EXTENSION dblink; SELECT dblink_exec('dbname=a', 'DROP TABLE b')", Reach::Connection),
             ("DO $$ BEGIN CREATE ROLE a; END $$", Reach::Role),
             ("DO $$ BEGIN EXECUTE 'ALTER ROLE a SUPERUSER'; END $$", Reach::Role),
@@ -196,6 +229,7 @@ mod tests {
             "CREATE TABLE t (a int); COPY t FROM stdin;\n1\n\\.\n",
             "CREATE FUNCTION f() RETURNS int LANGUAGE plpgsql AS 'BEGIN CREATE ROLE a; RETURN 1; END'",
             "SET work_mem = '1GB'; RESET work_mem",
+            "SELECT * FROM pg_database; UPDATE pg_class SET reltuples = 1; CREATE TABLE pg_authid (a int)",
         ] {
             assert_eq!(reached(sql), [], "{sql}");
         }

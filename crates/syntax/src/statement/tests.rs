@@ -414,6 +414,8 @@ fn what_can_be_read_otherwise_is_doubted() {
         ("COPY t FROM stdin;\nDROP TABLE x;\n\\.\n".to_owned(), vec![(DoubtKind::CopyData, "DROP TABLE x;\n\\.")]),
         ("\\set v 'a; b'\nSELECT :v, :'v', :\"v\", x::v".to_owned(), vec![(DoubtKind::Variable, ":v")]),
         ("\\set v a\nSELECT :v".to_owned(), vec![]),
+        // It would have 2^40 characters.
+        (format!("\\set v a\n{}SELECT :v", "\\set v :v:v\n".repeat(40)), vec![(DoubtKind::Variable, ":v")]),
         ("\\if false\n\\i x\n\\endif\n\\g\n".to_owned(), vec![]),
         ("SELECT 1;\n\\g\n".to_owned(), vec![(DoubtKind::RunsAgain, "\\g")]),
         ("SELECT 'SELECT 1' \\gexec".to_owned(), vec![(DoubtKind::QueryResult, "\\gexec")]),

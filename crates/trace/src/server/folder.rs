@@ -114,11 +114,12 @@ pub(super) fn parent() -> PathBuf {
     if temporary.as_os_str().len() <= LONGEST_PARENT { temporary } else { PathBuf::from("/tmp") }
 }
 
-/// Whom root runs a server as: `postgres` where it exists, else `nobody`.
+/// Whom root runs a server as: `nobody`, or else `postgres`, who may own real databases on this machine: what a migration
+/// starts could change their files, and log in through their sockets.
 fn unprivileged() -> Result<User, Error> {
     let accounts = fs::read_to_string("/etc/passwd").unwrap_or_default();
-    ["postgres", "nobody"].iter().find_map(|name| user_named(&accounts, name)).ok_or_else(|| {
-        Error::new("PostgreSQL refuses to be run by root, and neither `postgres` nor `nobody` is a user here")
+    ["nobody", "postgres"].iter().find_map(|name| user_named(&accounts, name)).ok_or_else(|| {
+        Error::new("PostgreSQL refuses to be run by root, and neither `nobody` nor `postgres` is a user here")
             .help("run pgvet as another user")
     })
 }

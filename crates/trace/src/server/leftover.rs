@@ -84,10 +84,13 @@ fn remove_all(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// The number on the first line of a file.
+/// The number on the first line of a file. What ran as the same user may have put something else there: a number below 1
+/// means many processes, and a pipe would be waited for.
 pub(super) fn pid_in(file: &Path) -> Option<Pid> {
-    let text = fs::read_to_string(file).ok()?;
-    Pid::from_raw(text.lines().next()?.trim().parse().ok()?)
+    let is_file = fs::metadata(file).is_ok_and(|metadata| metadata.is_file());
+    let text = is_file.then(|| fs::read_to_string(file).ok())??;
+    let number = text.lines().next()?.trim().parse::<i32>().ok()?;
+    if number > 0 { Pid::from_raw(number) } else { None }
 }
 
 /// A process of another user is alive, too.
@@ -174,6 +177,21 @@ mod tests {
         let link = parent.path().join(format!("{PREFIX}link"));
         std::os::unix::fs::symlink(folder_of(dead.id()).path(), &link).unwrap();
         assert!(!is_forgotten(&link));
+    }
+
+    #[test]
+    fn what_is_no_number_of_a_process_is_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("owner.pid");
+        for (text, number) in
+            [("7\nx", Some(7)), ("-1", None), ("0", None), ("-9", None), ("99999999999", None), ("", None)]
+        {
+            fs::write(&file, text).unwrap();
+            assert_eq!(pid_in(&file).map(|pid| pid.as_raw_nonzero().get()), number, "{text}");
+        }
+        fs::remove_file(&file).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(&file).status().unwrap().success());
+        assert_eq!(pid_in(&file), None);
     }
 
     #[test]

@@ -290,7 +290,7 @@ fn cannot_run(command: &Command, folder: &Folder, error: &std::io::Error) -> Err
     if !folder.runs_as_other_user() {
         return error;
     }
-    error.help("a server is not run as root but as `postgres` or `nobody`, who must be able to read that folder")
+    error.help("a server is not run as root but as `nobody` or `postgres`, who must be able to read that folder")
 }
 
 /// The last line of `postmaster.pid` says `ready` once connections are accepted.

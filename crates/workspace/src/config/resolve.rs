@@ -23,6 +23,10 @@ use toml::Spanned;
 /// Most files that extend each other.
 const MAX_CHAIN: usize = 16;
 
+/// Most placeholders of one file, and most bytes of a name: each name is looked for in every migration.
+const MAX_PLACEHOLDERS: usize = 1000;
+const MAX_NAME: usize = 256;
+
 /// Reads `path` into `config`, after what it extends. `chain` are the files that extend it.
 pub(super) fn read_into(config: &mut Config, path: &Path, chain: &mut Vec<PathBuf>) -> Result<(), ConfigError> {
     let text = read::text(path).map_err(|error| {
@@ -119,6 +123,12 @@ impl Layer<'_> {
         config.fail_on = file.fail_on.or(config.fail_on);
         config.baseline = self.file(file.baseline, "json")?.or(config.baseline.take());
         config.statistics = self.file(file.statistics, "json")?.or(config.statistics.take());
+        if file.placeholders.len() > MAX_PLACEHOLDERS {
+            return Err(ConfigError::new(self.path, format!("has more than {MAX_PLACEHOLDERS} placeholders")));
+        }
+        if file.placeholders.keys().any(|name| name.len() > MAX_NAME) {
+            return Err(ConfigError::new(self.path, format!("has a placeholder of more than {MAX_NAME} bytes")));
+        }
         config.placeholders.extend(file.placeholders);
         for entry in &file.overrides {
             config.overrides.push(self.override_entry(entry)?);

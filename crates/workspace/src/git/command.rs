@@ -7,6 +7,7 @@ use super::bounded;
 use crate::problem::Problem;
 use crate::program;
 use crate::roots::Repositories;
+use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{self, Write};
@@ -17,12 +18,14 @@ use tempfile::NamedTempFile;
 
 /// Settings that run a program, reach another machine, or read a file that the configuration names.
 ///
-/// Source: git 2.47, `Documentation/config`; what has a name of its own, as a filter, is in [`Git::neutralised`].
-const SETTINGS: [&str; 12] = [
+/// Source: git 2.55, `Documentation/config`; what has a name of its own, as a filter, is in [`Git::neutralised`].
+const SETTINGS: [&str; 13] = [
     "safe.bareRepository=explicit",
     "core.fsmonitor=false",
     "core.hooksPath=/dev/null",
     "core.untrackedCache=false",
+    // Else a part of the index is written beside that of the repository.
+    "core.splitIndex=false",
     "core.alternateRefsCommand=",
     "core.attributesFile=/dev/null",
     "core.excludesFile=/dev/null",
@@ -135,23 +138,19 @@ impl Git {
         copy.map(Some).map_err(|error| format!("its index cannot be copied: {error}"))
     }
 
-    /// Filters and drivers run programs under names that only the configuration knows.
+    /// Filters, drivers and hooks run programs under names that only the configuration knows.
     fn named_programs(&self) -> Result<Vec<OsString>, String> {
         let keys = self.run(&["config", "--list", "--name-only", "-z"])?;
-        let keys = keys.split(|byte| *byte == 0).map(|key| String::from_utf8_lossy(key).into_owned());
-        let runs = |key: &String| {
-            (key.starts_with("filter.") && [".clean", ".smudge", ".process"].iter().any(|end| key.ends_with(end)))
-                || (key.starts_with("diff.") && [".command", ".textconv"].iter().any(|end| key.ends_with(end)))
-        };
-        let required = |key: &String| key.starts_with("filter.") && key.ends_with(".required");
         let mut settings = Vec::new();
-        for key in keys.filter(|key| runs(key) || required(key)) {
-            // On a command line git takes what follows the first `=` for the value.
-            if key.contains('=') {
-                return Err(format!("its configuration has `{key}`, which cannot be switched off"));
+        for key in keys.split(|byte| *byte == 0) {
+            let shown = String::from_utf8_lossy(key);
+            let Some(setting) = neutral(&shown) else { continue };
+            // A command line may lack other bytes than those of UTF-8, and git takes what follows its first `=` for the
+            // value.
+            if matches!(shown, Cow::Owned(_)) || shown.contains('=') {
+                return Err(format!("its configuration has `{shown}`, which cannot be switched off"));
             }
-            let value = if required(&key) { "false" } else { "" };
-            settings.push(OsString::from(format!("{key}={value}")));
+            settings.push(OsString::from(setting));
         }
         Ok(settings)
     }
@@ -222,13 +221,28 @@ fn special_file(git: &Path) -> Option<PathBuf> {
     entries.map(|entry| entry.path()).find(is_special)
 }
 
-/// What a git command has printed, or its message.
+/// The setting that takes its program from a filter, a driver or a hook; `None` for a key that names none.
+///
+/// Source: git 2.55, `Documentation/config`; hooks have been part of the configuration since 2.54.
+fn neutral(key: &str) -> Option<String> {
+    let (section, _) = key.split_once('.')?;
+    let (name, variable) = key.rsplit_once('.')?;
+    match (section, variable) {
+        ("filter", "clean" | "smudge" | "process") | ("diff", "command" | "textconv") => Some(format!("{key}=")),
+        ("filter", "required") => Some(format!("{key}=false")),
+        ("hook", "command" | "event") => Some(format!("{name}.enabled=false")),
+        _ => None,
+    }
+}
+
+/// What a git command has printed, or its message. What precedes the last word may quote a file.
 fn checked(output: Output) -> Result<Vec<u8>, String> {
     if output.status.success() {
         return Ok(output.stdout);
     }
     let message = String::from_utf8_lossy(&output.stderr);
-    Err(message.trim().trim_start_matches("fatal: ").to_owned())
+    let fatal = message.find("fatal: ").map(|at| &message[at + "fatal: ".len()..]);
+    Err(fatal.unwrap_or(&message).trim().to_owned())
 }
 
 /// The texts in the output of `git cat-file --batch`: `ID blob SIZE`, the text and a line break, or `ID missing`.
@@ -249,4 +263,25 @@ fn is_dropped(name: &OsStr) -> bool {
     let name = name.to_string_lossy();
     let is_kept = |kept: &str| name == kept || (kept.ends_with('_') && name.starts_with(kept));
     name.starts_with("GIT_") && !KEPT.iter().any(|kept| is_kept(kept))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_under_names_of_a_configuration_are_switched_off() {
+        let neutral = |key| neutral(key).unwrap_or_default();
+        for (key, setting) in [
+            ("filter.a.b.clean", "filter.a.b.clean="),
+            ("filter.x.required", "filter.x.required=false"),
+            ("diff.x.textconv", "diff.x.textconv="),
+            ("hook.a.b.command", "hook.a.b.enabled=false"),
+            ("hook.x.event", "hook.x.enabled=false"),
+            ("hook.x.enabled", ""),
+            ("user.name", ""),
+        ] {
+            assert_eq!(neutral(key), setting, "{key}");
+        }
+    }
 }

@@ -5,7 +5,7 @@ use crate::confidence::Confidence;
 use crate::report::{Finding, Reporter};
 use crate::rule::{MigrationContext, RuleContext, declare_rule};
 use pgvet_syntax::source::TextRange;
-use pgvet_syntax::statement::{self, Doubt, DoubtKind, boolean};
+use pgvet_syntax::statement::{Doubt, DoubtKind, boolean};
 
 declare_rule! {
     /// Text that PostgreSQL or psql may split into statements differently than pgvet.
@@ -70,9 +70,9 @@ fn check_statement(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
 fn check_migration(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
     let migration = context.migration;
     let is_run = |range: TextRange| migration.section.is_none_or(|section| section.contains(range));
-    for doubt in statement::doubts(&migration.file.text) {
+    for doubt in context.doubts {
         if is_run(doubt.range) && !doubt.kind.is_unread() {
-            report(doubt, reporter);
+            report(*doubt, reporter);
         }
     }
 }

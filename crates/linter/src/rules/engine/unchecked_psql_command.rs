@@ -3,7 +3,7 @@
 use crate::report::Reporter;
 use crate::rule::{MigrationContext, declare_rule};
 use pgvet_syntax::source::TextRange;
-use pgvet_syntax::statement::{self, DoubtKind};
+use pgvet_syntax::statement::DoubtKind;
 
 declare_rule! {
     /// A psql command whose statements or programs pgvet does not see.
@@ -39,7 +39,7 @@ declare_rule! {
 fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
     let migration = context.migration;
     let is_run = |range: TextRange| migration.section.is_none_or(|section| section.contains(range));
-    for doubt in statement::doubts(&migration.file.text) {
+    for doubt in context.doubts {
         let Some((message, help)) = described(doubt.kind).filter(|_| is_run(doubt.range)) else { continue };
         reporter.report(doubt.range, message).help(help).emit();
     }

@@ -238,6 +238,7 @@ impl Executor<'_> {
     /// Opens the target of a data change; `None` for a system table.
     pub(super) fn open_changed(&mut self, name: &ObjectName) -> Run<Option<Oid>> {
         if self.is_system_relation(name) {
+            self.note_reach_of_catalog(name);
             return Ok(None);
         }
         let oid = self.open_in_query(name, LockMode::RowExclusive)?;

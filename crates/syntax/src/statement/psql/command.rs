@@ -3,7 +3,7 @@
 //! Source: PostgreSQL 18, `src/bin/psql/psqlscanslash.l` and `command.c`.
 
 use super::branch::{Certainty, condition};
-use super::variables::{Variables, is_name_byte};
+use super::variables::{LONGEST_VALUES, Variables, is_name_byte};
 use crate::source::TextRange;
 
 /// A backslash command.
@@ -68,8 +68,8 @@ impl<'a> Command<'a> {
         let line = &text[start + 1..line_end];
         let name = &line[..line.find(|c: char| is_space(c) || c == '\\').unwrap_or(line.len())];
         let action = action(name);
-        let mut reader =
-            Arguments { line: &text[..line_end], at: start + 1 + name.len(), variables, runs_program: false };
+        let (line, at) = (&text[..line_end], start + 1 + name.len());
+        let mut reader = Arguments { line, at, variables, room: LONGEST_VALUES, runs_program: false };
         let arguments_start = reader.at;
         let mut values = Vec::new();
         match form(name) {
@@ -133,6 +133,8 @@ struct Arguments<'a> {
     line: &'a str,
     at: usize,
     variables: &'a Variables,
+    /// How many bytes of values may still be put in.
+    room: usize,
     runs_program: bool,
 }
 
@@ -229,7 +231,9 @@ impl Arguments<'_> {
         if before == 2 {
             return self.variables.is_set(name).then(|| "TRUE".to_owned());
         }
-        self.variables.value(name).map(str::to_owned)
+        let value = self.variables.value(name)?;
+        self.room = self.room.checked_sub(value.len())?;
+        Some(value.to_owned())
     }
 }
 

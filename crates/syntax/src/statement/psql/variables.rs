@@ -2,29 +2,40 @@
 
 use std::collections::HashMap;
 
+/// Maximum length of the values of a script, and of those in one command, in bytes. A value that would make them longer is
+/// treated as unknown: each may hold another one twice.
+pub(in crate::statement) const LONGEST_VALUES: usize = 1 << 20;
+
 /// Values by name: `None` where one is set that is not known.
 #[derive(Debug, Clone, Default)]
 pub(in crate::statement) struct Variables {
     known: HashMap<String, Option<String>>,
     /// A query may have set any of the others.
     any: bool,
+    /// The length of all values.
+    size: usize,
 }
 
 impl Variables {
     /// Sets a variable; to an unknown value where the script does not say it.
     pub(in crate::statement) fn set(&mut self, name: &str, value: Option<String>) {
+        self.unset(name);
+        let value = value.filter(|value| self.size + value.len() <= LONGEST_VALUES);
+        self.size += value.as_ref().map_or(0, String::len);
         self.known.insert(name.to_owned(), value);
     }
 
     /// `\gset` sets variables with the names of the columns of a result.
     pub(in crate::statement) fn set_any(&mut self) {
         self.known.clear();
+        self.size = 0;
         self.any = true;
     }
 
     /// Removes a variable. psql's own ones keep a value, so it is unknown whether one is set.
     pub(in crate::statement) fn unset(&mut self, name: &str) {
-        self.known.remove(name);
+        let value = self.known.remove(name).flatten();
+        self.size -= value.map_or(0, |value| value.len());
     }
 
     /// Returns the value where the script says it.

@@ -52,14 +52,46 @@ fn no_setting_of_a_repository_runs_a_program() {
         ("core.sshCommand", ""),
         ("core.alternateRefsCommand", ""),
         ("alias.diff", ""),
+        ("hook.x.command", ""),
     ] {
         let hostile = Hostile::new();
+        // A flag of the index lets pgvet write a copy of it, which a hook may be told.
+        hostile.repository.git(&["update-index", "--assume-unchanged", "1.sql"]);
+        hostile.repository.git(&["config", "hook.x.event", "post-index-change"]);
         let value = if key.starts_with("alias") { format!("!{}", hostile.program) } else { hostile.program.clone() };
         hostile.repository.git(&["config", key, &value]);
         hostile.repository.write(".gitattributes", attributes);
         hostile.look("");
         hostile.assert_nothing_ran(key);
     }
+}
+
+/// git takes any bytes for the name of a filter.
+#[test]
+fn a_filter_whose_name_is_no_utf8_does_not_run() {
+    let hostile = Hostile::new();
+    let config = hostile.repository.0.path().join(".git/config");
+    let text = [&fs::read(&config).unwrap()[..], b"[filter \"\xff\"]\nclean = ", hostile.program.as_bytes(), b"\n"];
+    fs::write(config, text.concat()).unwrap();
+    fs::write(hostile.repository.0.path().join(".gitattributes"), b"*.sql filter=\xff\n").unwrap();
+    hostile.look("");
+    hostile.assert_nothing_ran("a filter");
+    let folders = BTreeSet::from([hostile.repository.0.path().to_owned()]);
+    let problem = changes(&ChangeSelection::Uncommitted, &folders).unwrap_err();
+    assert!(problem.message.contains("which cannot be switched off"), "{}", problem.message);
+}
+
+/// The first line of a file that is no configuration may be a token.
+#[test]
+fn a_file_that_a_configuration_includes_is_not_quoted() {
+    let hostile = Hostile::new();
+    hostile.repository.write("elsewhere", "secret-token\nof this user\n");
+    let elsewhere = hostile.repository.0.path().join("elsewhere").display().to_string();
+    hostile.repository.git(&["config", "include.path", &elsewhere]);
+    let folders = BTreeSet::from([hostile.repository.0.path().to_owned()]);
+    let problem = changes(&ChangeSelection::Uncommitted, &folders).unwrap_err();
+    assert!(problem.message.contains("bad config line 2"), "{}", problem.message);
+    assert!(!problem.message.contains("secret-token"), "{}", problem.message);
 }
 
 #[test]
@@ -177,4 +209,18 @@ fn nothing_is_written_into_the_repository() {
     fs::File::open(hostile.repository.0.path().join("1.sql")).unwrap().set_modified(past).unwrap();
     hostile.look("");
     assert_eq!(fs::metadata(&index).unwrap().modified().unwrap(), before);
+}
+
+#[test]
+fn no_part_of_an_index_is_written_into_the_repository() {
+    let hostile = Hostile::new();
+    hostile.repository.git(&["update-index", "--assume-unchanged", "1.sql"]);
+    hostile.repository.git(&["config", "core.splitIndex", "true"]);
+    let files = || {
+        let entries = fs::read_dir(hostile.repository.0.path().join(".git")).unwrap().flatten();
+        entries.map(|entry| entry.file_name()).collect::<BTreeSet<_>>()
+    };
+    let before = files();
+    hostile.look("");
+    assert_eq!(files(), before);
 }
