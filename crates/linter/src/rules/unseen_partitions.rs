@@ -26,8 +26,9 @@ pub(crate) fn report(
         } else {
             "writes"
         };
-        let message =
-            format!("{description} each partition of `{name}` and blocks all {blocked} until the last is done");
+        let message = format!(
+            "{description} each partition of `{name}` and blocks all {blocked} until the last partition is done"
+        );
         let effort = match &work.kind {
             PartitionWorkKind::Rewrite(_) => Work::Rewrite,
             PartitionWorkKind::Scan(_) => Work::Scan,

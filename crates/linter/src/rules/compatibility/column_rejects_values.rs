@@ -12,7 +12,7 @@ use pgvet_syntax::source::TextRange;
 use rustc_hash::FxHashSet;
 
 declare_rule! {
-    /// An existing column becomes `GENERATED ALWAYS`, so that statements which give it a value fail.
+    /// An existing column becomes `GENERATED ALWAYS`, so statements that set it fail.
     ///
     /// ## Why it matters
     ///

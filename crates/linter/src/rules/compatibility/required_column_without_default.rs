@@ -50,8 +50,8 @@ declare_rule! {
     ///
     /// `SET NOT NULL` and `DROP DEFAULT` are reported for a column that the same deployment added. For an older column,
     /// which deployed code may well set, the confidence is `possible`, and the finding is shown only with `--confidence
-    /// possible`. The confidence is also `possible` if the migration replaces a function that names table and column,
-    /// because the database itself may insert the rows.
+    /// possible`. The confidence is also `possible` if the migration replaces a function that names the table and the
+    /// column, because the database itself may insert the rows.
     ///
     /// ## Other linters
     ///

@@ -17,10 +17,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The copy holds the rows that existed when its statement began. Everything that others insert, update or delete
-    /// before the swap is committed to the old table only. Nobody gets an error, and after the swap these writes are
-    /// gone. A transaction around the copy and the swap does not help, because reading a table does not block writes to
-    /// it.
+    /// The copy holds the rows that existed when its statement began. What others insert, update or delete between then
+    /// and the swap changes only the old table. Nobody gets an error, and after the swap these writes are gone. A
+    /// transaction around the copy and the swap does not help, because reading a table does not block writes to it.
     ///
     /// ## Example
     ///
@@ -170,7 +169,7 @@ fn report(
     finding.severity(severity).assuming(assumption).emit();
 }
 
-/// What speaks for writes that are not lost.
+/// Evidence for writes that are not lost.
 fn evidence_against(
     context: &RuleContext<'_>,
     table: &RelationName,

@@ -36,7 +36,7 @@ declare_rule! {
     /// `USING INDEX` for partitioned tables: add the constraint to each partition this way, then to the parent with
     /// `ALTER TABLE ONLY`, and attach the index of each partition with `ALTER INDEX ... ATTACH PARTITION`. Until then
     /// the index of the parent is invalid, and `ON CONFLICT` on the parent fails. For `EXCLUDE` and `WITHOUT OVERLAPS`
-    /// there is no such way.
+    /// PostgreSQL has no such alternative.
     ///
     /// ## When it is not reported
     ///

@@ -21,8 +21,8 @@ declare_rule! {
     /// ALTER TABLE holds an ACCESS EXCLUSIVE lock: nobody can read or write the table until the last row is written and
     /// the last index is built. It also needs twice the space of the table.
     ///
-    /// A change that leaves the rows alone can be expensive, too: indexes with expressions or a predicate over the
-    /// column are built again, and a CHECK that uses the column is checked again for every row.
+    /// A change that does not rewrite the rows can be expensive, too. PostgreSQL builds indexes with an expression or a
+    /// predicate over the column again, and checks a CHECK that uses the column again for every row.
     ///
     /// ## Example
     ///

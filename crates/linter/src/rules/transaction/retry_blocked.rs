@@ -47,7 +47,7 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - statements in a transaction, which is rolled back as a whole, if nothing runs before it
+    /// - a transaction that nothing precedes, because it is rolled back as a whole
     /// - all earlier statements can run again: `IF NOT EXISTS`, `IF EXISTS`, `OR REPLACE`. pgvet runs them a second time on
     ///   its model of the schema to find out.
     /// - the tool continues with the statement that failed, as Atlas does

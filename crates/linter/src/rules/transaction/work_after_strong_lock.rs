@@ -43,7 +43,7 @@ declare_rule! {
     ///
     /// - changes of bounded rows: constants, or the rows of a bounded query, for all columns of a unique index; a range
     ///   of a numeric key with both ends; LIMIT.
-    /// - queries whose rows an index finds, or that need only the first row or the end of an index
+    /// - queries that find their rows with an index, or that need only the first row or the last entry of an index
     /// - work on tables that are new and empty, that can have only one row, or that the same transaction created and
     ///   fills with a few rows, written out or from the system catalogs
     /// - locks on tables that the same transaction created
