@@ -138,7 +138,7 @@ fn about_loops(args: &CaptureArgs, capture: &Capture) {
 
 pub(super) fn about_sources(args: &CaptureArgs, sources: &Sources, files: &Files) {
     if sources.is_cut {
-        let said = format!("looked for migrations in the first {MAX_FILES} files of this folder alone");
+        let said = format!("searched for migrations in the first {MAX_FILES} files of this folder alone");
         note(args, &Failure::new(said).help("run pgvet in the folder of the project"));
     }
     let [first, ..] = &*files.without_source else { return };
