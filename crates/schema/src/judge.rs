@@ -1,4 +1,4 @@
-//! Drift: what a database has otherwise than its migrations say, and how bad that is.
+//! Drift: where a database differs from its migrations, and how bad that is.
 
 use crate::compare::{Action, Change, Comparison, Property};
 use crate::kind::Kind;

@@ -20,7 +20,7 @@ pub struct DataDirOptions {
     pub database: String,
     /// A superuser of that server.
     pub user: String,
-    /// The folder of the server's programs; else those of its major are looked for.
+    /// The folder of the server's programs; else those of its major are searched for.
     pub binaries: Option<PathBuf>,
 }
 

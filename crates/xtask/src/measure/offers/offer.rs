@@ -48,7 +48,7 @@ pub(super) enum Changed {
 /// The migrations that take the place of the original.
 pub(super) struct ChangedFiles {
     source: Source,
-    /// The finding of their check that speaks against the offer.
+    /// The finding of their check that is evidence against the offer.
     pub(super) problem: Option<String>,
 }
 
