@@ -1,9 +1,10 @@
 //! RENAME COLUMN of a column that deployed code may use.
 
-use super::name_reuse::{Replacement, report_other_type};
+use super::name_reuse::report_other_type;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::{together, view_in_place};
+use crate::rules::deployment::dropped_column::Replacement;
 use crate::rules::deployment::other_statements::{
     Until, ahead_of_maker, is_column_made_here, is_column_name_freed, is_relation_named_here,
 };

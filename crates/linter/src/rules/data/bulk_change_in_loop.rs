@@ -4,7 +4,7 @@ use super::unbounded_update_or_delete::changes_rows;
 use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{RoutineContext, declare_rule};
-use crate::rules::transaction::strong_locks;
+use crate::rules::statement::locks::strong_locks;
 use crate::severity::Severity;
 use pgvet_model::catalog::{Oid, Relation};
 use pgvet_model::effect::{DataChange, DataChangeKind, RelationName, Rows, RowsReason};

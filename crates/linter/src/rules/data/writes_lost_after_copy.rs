@@ -3,8 +3,8 @@
 use crate::assumption::{Assumption, CopyEvidence};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
+use crate::rules::deployment::names::may_name;
 use crate::rules::deployment::other_statements::{Until, ahead_of_maker};
-use crate::rules::names::speaks_of;
 use crate::rules::text::sql_name;
 use crate::severity::Severity;
 use pgvet_model::catalog::{Catalog, Copied, Relation};
@@ -197,7 +197,7 @@ fn evidence_against(
 /// Whether the code of a trigger of the table mentions the copy.
 fn copies_by_trigger(catalog: &Catalog, table: &Relation, copy: &Relation) -> bool {
     table.triggers.iter().any(|trigger| match catalog.get_function(trigger.function).map(|function| &*function.body) {
-        Some(FunctionBody::Source { text, .. }) => speaks_of(text, &copy.name),
+        Some(FunctionBody::Source { text, .. }) => may_name(text, &copy.name),
         _ => true,
     })
 }

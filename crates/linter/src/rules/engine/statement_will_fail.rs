@@ -3,7 +3,7 @@
 use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{MigrationContext, RuleContext, declare_rule};
-use crate::rules::transaction::{concurrently_in_transaction, enum_value_used_in_same_transaction};
+use crate::rules::statement::sqlstate;
 use pgvet_model::effect::{Failure, FailureSubject};
 use pgvet_model::migration::Direction;
 use pgvet_syntax::ast::{AlterTableAction, Ast, QueryBody};
@@ -73,8 +73,7 @@ declare_rule! {
 }
 
 /// SQLSTATEs that rules of the category transaction explain better.
-const EXPLAINED_ELSEWHERE: [&str; 2] =
-    [concurrently_in_transaction::SQLSTATE, enum_value_used_in_same_transaction::SQLSTATE];
+const EXPLAINED_ELSEWHERE: [&str; 2] = [sqlstate::ACTIVE_SQL_TRANSACTION, sqlstate::UNSAFE_NEW_ENUM_VALUE_USAGE];
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let Some(failure) = &context.effects.fails else { return };

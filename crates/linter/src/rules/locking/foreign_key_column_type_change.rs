@@ -3,7 +3,7 @@
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::Advice;
-use crate::rules::altered::{Altered, by_range};
+use crate::rules::statement::altered::{Altered, by_range};
 use crate::rules::text::{enumerate, identifier, sql_name};
 use pgvet_model::effect::{LockCause, RelationName};
 use pgvet_syntax::ast::LockMode;

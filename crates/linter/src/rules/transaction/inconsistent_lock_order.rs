@@ -3,7 +3,7 @@
 use super::mixed_ddl_and_bulk_dml::is_upgrade;
 use crate::report::Reporter;
 use crate::rule::{MigrationContext, RuleContext, declare_rule};
-use crate::rules::names::Names;
+use crate::rules::deployment::names::Names;
 use pgvet_model::catalog::{Catalog, Function, Oid, RelationKind};
 use pgvet_model::deployment::Deployment;
 use pgvet_model::effect::{DataChangeKind, Lock, LockCause};

@@ -4,7 +4,7 @@ use super::{assumed_transaction, split_help};
 use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
-use crate::rules::timeouts::stops_queries;
+use crate::rules::statement::locks::{stops_queries, strong_locks};
 use pgvet_model::catalog::Oid;
 use pgvet_model::effect::{
     DataChange, DataChangeKind, Effects, Extent, Read, RelationName, Rows, RowsReason, Scan, ScanCause, Visibility,
@@ -200,7 +200,7 @@ fn is_validation_of_new(context: &RuleContext<'_>, cause: &ScanCause, table: Oid
 
 /// The first lock of an earlier statement that blocks more than the working statement does itself.
 fn blocking_lock(context: &RuleContext<'_>, work: &Work<'_>) -> Option<HeldLock> {
-    let mut held = super::strong_locks(context.session);
+    let mut held = strong_locks(context.session);
     let earlier = held.find(|lock| lock.mode > own_lock(context, lock.relation));
     earlier.cloned().or_else(|| lock_in_code(context, work))
 }
