@@ -48,7 +48,7 @@ pub(crate) enum SchemaFormat {
 /// Shows the differences between two schemas.
 ///
 /// A schema is that of a folder with migrations, of a dump (FILE.sql), of the migrations at a revision (REV: or
-/// REV:PATH, relative to the top of the repository), or of a live database (`postgres://USER@HOST/DATABASE`,
+/// REV:PATH, relative to the root of the repository), or of a live database (`postgres://USER@HOST/DATABASE`,
 /// service=NAME), whose catalogs are read in one read-only transaction.
 #[derive(Debug, Args)]
 #[command(after_help = "Exit status: 0 equal, 1 something differs, 2 something could not be read.")]

@@ -100,7 +100,7 @@ impl DataDir {
 /// The major that a data directory belongs to.
 fn major(folder: &Path) -> Result<u8, Error> {
     let text = fs::read_to_string(folder.join("PG_VERSION")).map_err(|error| {
-        Error::new(format!("`{}` is no data directory of PostgreSQL: {error}", folder.display()))
+        Error::new(format!("`{}` is not a data directory of PostgreSQL: {error}", folder.display()))
             .help("name the folder that has the file PG_VERSION, and run pgvet as a user who may read it")
     })?;
     text.trim().parse().map_err(|_| Error::new(format!("`{}` is of PostgreSQL {}", folder.display(), text.trim())))

@@ -167,7 +167,7 @@ struct Form<'a> {
 }
 
 /// In every migration but the first.
-const NO_DOWN: &str = "-- The first migration of the sequence takes all of it back.";
+const NO_DOWN: &str = "-- Rolling back the first migration of the sequence undoes all of it.";
 
 impl Form<'_> {
     /// A file, or a folder, for each migration.
