@@ -101,7 +101,7 @@ pub struct Counts {
     pub transactions: usize,
     /// Statements that the server refused although the migration went on.
     pub tolerated: usize,
-    /// Statements that a rollback to a savepoint took back.
+    /// Statements that a rollback to a savepoint undid.
     pub undone: usize,
     /// Statements of transactions that were rolled back although the migration went on.
     pub attempts: usize,
@@ -111,7 +111,7 @@ pub struct Counts {
     pub function_calls: usize,
 }
 
-/// Cuts a recording. `tables` are those that rows of migrations are looked for in.
+/// Cuts a recording. `tables` are those that rows of migrations are searched for in.
 pub fn cut(recording: &Recording, tables: &Tables) -> Capture {
     let parsed: Vec<Vec<Statement>> = recording.statements.iter().map(|sent| parse(&sent.sql)).collect();
     let tool = tool(recording, &parsed, tables);

@@ -99,7 +99,7 @@ fn statement(work: &Work, is_complete: bool) -> String {
         }
         Some(error) => note(&format!("refused: {} (SQLSTATE {})", error.message, error.code)),
         None if work.is_undone => {
-            note("taken back by ROLLBACK TO SAVEPOINT:");
+            note("undone by ROLLBACK TO SAVEPOINT:");
             note(&work.sql);
             return text;
         }

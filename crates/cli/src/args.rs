@@ -28,10 +28,10 @@ const STATUS: &str = "Exit status: 0 clean, 1 findings, 2 something could not be
 /// The exit status of commands that only show something.
 const SHOW_STATUS: &str = "Exit status: 0 shown, 2 something could not be read.";
 
-/// Finds the PostgreSQL migrations that would hurt in production.
+/// Finds PostgreSQL migrations that would do harm in production.
 ///
-/// pgvet replays a migration history, works out which locks, rewrites and scans each statement causes, and reports
-/// those that block the application, lose data or fail.
+/// pgvet replays the migrations of a project, works out the locks, rewrites and scans of each statement, and reports
+/// the statements that block the application, lose data or fail.
 #[derive(Debug, Parser)]
 #[command(name = "pgvet", version, after_help = STATUS)]
 pub(crate) struct Cli {
@@ -43,33 +43,33 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Report the problems in migrations.
     Check(CheckArgs),
-    /// Make a sequence of safe migrations of one that would block.
+    /// Replace a blocking migration by a sequence of safe ones.
     Rewrite(RewriteArgs),
     /// Show the locks, rewrites and scans of each statement.
     Effects(EffectsArgs),
     /// Write `pgvet.toml` for this repository.
     Init(InitArgs),
-    /// Record the present findings as known; `check` then reports new ones only.
+    /// Record the current findings as known, so that `check` reports only new ones.
     Baseline(BaselineArgs),
     /// Show the migrations that were detected and the configuration in effect.
     Config(ConfigArgs),
-    /// Run migrations on a real server and measure what they lock, rewrite and write.
+    /// Run migrations on a real server, and measure their locks, rewrites and writes.
     Trace(Box<TraceArgs>),
     /// Run the migrations of a framework on a private server, and check the SQL that they send.
     Capture(Box<CaptureArgs>),
-    /// Serve an editor: findings while the migration is being written.
+    /// Run the language server for editors.
     Lsp(LspArgs),
-    /// Serve a coding assistant: the Model Context Protocol on standard input and output.
+    /// Run the MCP server for coding assistants, on standard input and output.
     Mcp(McpArgs),
     /// Show the tables, columns, constraints and indexes as of a migration.
     Schema(SchemaArgs),
-    /// Count the rows of production that would make migrations fail.
+    /// Count the rows of a production database that would make migrations fail.
     Precheck(PrecheckArgs),
-    /// Show what differs between two schemas: of migrations, of a dump or of a live database.
+    /// Show the differences between two schemas: of migrations, of a dump or of a live database.
     Diff(DiffArgs),
-    /// Show what a live database has otherwise than its migrations say.
+    /// Show where a live database differs from its migrations.
     Drift(DriftArgs),
-    /// Read sizes and traffic of a production database, for `check` to judge by.
+    /// Read the sizes and traffic of a production database, so that `check` knows them.
     Snapshot(SnapshotArgs),
     /// Explain a rule, or list the rules of a category.
     Explain(ExplainArgs),
@@ -79,31 +79,31 @@ pub(crate) enum Command {
     Completions(CompletionsArgs),
     /// Print a manual page, or write all of them.
     Man(ManArgs),
-    /// Print the JSON schema of what `check --format json` writes.
+    /// Print the JSON schema of the output of `check --format json`.
     JsonSchema,
 }
 
-/// Makes a sequence of safe migrations of one that would block.
+/// Replaces a blocking migration by a sequence of safe ones.
 ///
-/// It takes one migration: name it, or let --since, --staged or --changed find the only one that is new.
+/// It takes one migration: a file, or the only new one that --since, --staged or --changed finds.
 #[derive(Debug, Args)]
-#[command(after_help = "Exit status: 0 rewritten, or nothing to rewrite; 1 a finding is left without a recipe; \
-    2 it could not be rewritten.")]
+#[command(after_help = "Exit status: 0 rewritten, or nothing to rewrite; 1 a finding has no rewrite; \
+    2 the migration could not be rewritten.")]
 pub(crate) struct RewriteArgs {
     #[command(flatten)]
     pub(crate) input: InputArgs,
-    /// How to show the files.
+    /// Output format.
     #[arg(long, value_enum, default_value_t = PlainFormat::Text)]
     pub(crate) format: PlainFormat,
     /// Write the files to this folder.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["in_place", "format"])]
     pub(crate) out: Option<PathBuf>,
-    /// Write the first in place of the original, the others beside it with the tool's next versions.
+    /// Replace the original by the first file, and write the others beside it with the tool's next versions.
     #[arg(long, conflicts_with = "format")]
     pub(crate) in_place: bool,
 }
 
-/// Reads sizes and traffic of a production database, for `check` to judge by.
+/// Reads the sizes and traffic of a production database, so that `check` knows them.
 #[derive(Debug, Args)]
 #[command(after_help = "Exit status: 0 written, 2 the database could not be read.")]
 pub(crate) struct SnapshotArgs {
@@ -114,12 +114,13 @@ pub(crate) struct SnapshotArgs {
     /// Where to write the statistics; `-` is standard output.
     #[arg(long, value_name = "FILE", default_value = pgvet_workspace::config::STATISTICS_NAME)]
     pub(crate) out: PathBuf,
-    /// The shortest time of counting after which writes and calls say how busy tables and functions are.
+    /// The shortest time that counters must cover. Newer counters do not show how busy tables and functions are, and
+    /// are omitted.
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "1h")]
     pub(crate) min_window: Duration,
 }
 
-/// Records the present findings as known; `check` then reports new ones only.
+/// Records the current findings as known, so that `check` reports only new ones.
 #[derive(Debug, Args)]
 #[command(after_help = "Exit status: 0 written, 2 something could not be checked, so nothing was written.")]
 pub(crate) struct BaselineArgs {
@@ -146,10 +147,10 @@ pub(crate) struct InitArgs {
 pub(crate) struct ConfigArgs {
     #[command(flatten)]
     pub(crate) input: InputArgs,
-    /// List every file with SQL, what it is (up, down, repeatable, seed, baseline, skipped or other) and why.
+    /// List every SQL file with its role (up, down, repeatable, seed, baseline, skipped or other) and the reason.
     #[arg(long)]
     pub(crate) files: bool,
-    /// How to show it.
+    /// Output format.
     #[arg(long, value_enum, default_value_t = PlainFormat::Text)]
     pub(crate) format: PlainFormat,
 }
@@ -166,7 +167,7 @@ pub(crate) enum PlainFormat {
 pub(crate) struct EffectsArgs {
     #[command(flatten)]
     pub(crate) input: InputArgs,
-    /// How to show effects.
+    /// Output format.
     #[arg(long, value_enum, default_value_t = EffectsFormat::Full)]
     pub(crate) format: EffectsFormat,
 }
@@ -178,20 +179,20 @@ pub(crate) struct LspArgs {
     pub(crate) stdio: bool,
 }
 
-/// Serves a coding assistant: the Model Context Protocol on standard input and output.
+/// Runs the MCP server for coding assistants, on standard input and output.
 ///
-/// Nothing is written, and nothing outside of the folder is read.
+/// It writes nothing, and reads nothing outside the folder.
 #[derive(Debug, Args)]
 pub(crate) struct McpArgs {
-    /// The folder that tools may read; migrations and pgvet.toml are looked for in it.
+    /// The folder with the migrations and pgvet.toml. The tools read nothing else.
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub(crate) root: PathBuf,
-    /// The longest that one call may take, in seconds.
+    /// Timeout for one call, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub(crate) time_limit: u64,
 }
 
-/// Counts the rows of production that would make migrations fail.
+/// Counts the rows of a production database that would make migrations fail.
 ///
 /// A new NOT NULL, CHECK, UNIQUE or foreign key fails if existing rows violate it. Without --database this prints the
 /// queries that count such rows, as a script for psql. With --database it runs each in a read-only transaction of its own.
@@ -205,10 +206,10 @@ pub(crate) struct PrecheckArgs {
     /// ~/.pgpass or a service, or are asked for on a terminal.
     #[arg(long, value_name = "URL")]
     pub(crate) database: Option<String>,
-    /// The longest that one query may take.
+    /// Timeout for each query.
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "30s", requires = "database")]
     pub(crate) timeout: Duration,
-    /// How to show the counts, or the queries.
+    /// Output format.
     #[arg(long, value_enum, default_value_t = PlainFormat::Text)]
     pub(crate) format: PlainFormat,
 }
@@ -217,11 +218,11 @@ pub(crate) struct PrecheckArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "Exit status: 0 explained, 2 there is no such rule.")]
 pub(crate) struct ExplainArgs {
-    /// The name of a rule as in a finding, the beginning of one, a category, or what another linter calls the rule:
+    /// The name of a rule, the beginning of a name, a category, or the name of the rule in another linter:
     /// `squawk/ban-drop-column`, `ban-drop-column`, `E9`, `PG303`.
     #[arg(value_name = "NAME", value_parser = names::rule_or_category(), hide_possible_values = true)]
     pub(crate) name: String,
-    /// How to show it.
+    /// Output format.
     #[arg(long, value_enum, default_value_t = PlainFormat::Text)]
     pub(crate) format: PlainFormat,
     /// When to use colour.
@@ -231,7 +232,7 @@ pub(crate) struct ExplainArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct RulesArgs {
-    /// How to show the list.
+    /// Output format.
     #[arg(long, value_enum, default_value_t = ListFormat::Table)]
     pub(crate) format: ListFormat,
 }

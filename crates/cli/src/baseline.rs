@@ -35,7 +35,7 @@ impl Baseline {
         self.entries.contains_key(&finding.fingerprint)
     }
 
-    /// Entries of reported files that were looked for and not found.
+    /// Entries of reported files that were searched for and not found.
     pub(crate) fn fixed(&self, report: &Report<'_>) -> impl Iterator<Item = &KnownFinding> {
         let reported = report.project.files.iter().filter(|file| file.role == pgvet_workspace::Role::Reported);
         let paths: BTreeSet<String> = reported.map(pgvet_workspace::ProjectFile::stable_path).collect();

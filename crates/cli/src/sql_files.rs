@@ -78,7 +78,7 @@ fn role(file: &ProjectFile) -> (FileRole, String) {
         return said(FileRole::Other, "has nothing for PostgreSQL");
     }
     if !file.is_run() {
-        return said(FileRole::Down, "a down migration, judged with --down only");
+        return said(FileRole::Down, "a down migration, checked only with --down");
     }
     if layout.tool == Tool::Flyway && name.starts_with("R__") {
         return said(FileRole::Repeatable, "run again whenever it changes");

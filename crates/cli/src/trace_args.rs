@@ -12,7 +12,7 @@ use std::time::Duration;
 #[derive(Debug, Args)]
 #[command(
     after_help = "Exit status: 0 clean, 1 a limit is exceeded or --fail-on is met, 2 something could not be run, \
-                        3 with --strict-model the model is wrong, whatever else is."
+                  3 with --strict-model: a prediction was wrong, even if 1 or 2 would apply."
 )]
 pub(crate) struct TraceArgs {
     #[command(flatten)]
@@ -33,39 +33,39 @@ pub(crate) struct TraceArgs {
     /// With --on dblab: the branch to clone [default: main].
     #[arg(long, value_name = "NAME", requires = "dblab")]
     pub(crate) dblab_branch: Option<String>,
-    /// With --on url: yes, the database may be changed and blocked.
+    /// With --on url: confirm that the database is a clone, which may be changed and blocked.
     #[arg(long)]
     pub(crate) this_is_a_clone: bool,
-    /// With --on template or url: also run statements that change or use more of the server than one database, such as
-    /// CREATE ROLE, ALTER SYSTEM and COPY ... PROGRAM. Without, such a run is refused.
+    /// With --on template or url: also run statements with effects beyond the database, such as CREATE ROLE, ALTER
+    /// SYSTEM and COPY ... PROGRAM. Without this option such a run is refused.
     #[arg(long)]
     pub(crate) allow_server_changes: bool,
-    /// The folder with `initdb` and `postgres` [default: looked for].
+    /// The folder with `initdb` and `postgres` [default: searched for].
     #[arg(long, value_name = "DIR")]
     pub(crate) pg_bin: Option<PathBuf>,
-    /// Fill tables with generated rows first, so that times mean something: orders=2M,users=100k.
+    /// Fill tables with generated rows first, so that times are realistic: orders=2M,users=100k.
     #[arg(long, value_name = "TABLE=ROWS", value_delimiter = ',', value_parser = RowTarget::parse)]
     pub(crate) rows: Vec<RowTarget>,
-    /// How many rows tables have in production: times that grow in proportion are extrapolated to that, and marked so
-    /// [default: `rows` of `[tables]` in pgvet.toml].
+    /// The number of rows that tables have in production. Times that grow with the rows are extrapolated to it, and
+    /// marked as extrapolated [default: `rows` of `[tables]` in pgvet.toml].
     #[arg(long, value_name = "TABLE=ROWS", value_delimiter = ',', value_parser = RowTarget::parse)]
     pub(crate) production_rows: Vec<RowTarget>,
-    /// How to show the measures.
+    /// Output format.
     #[arg(long, value_enum, default_value_t = TraceFormat::Full)]
     pub(crate) format: TraceFormat,
     /// Also write a page with a timeline of the locks.
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
-    /// Write how fast the server was into the statistics that `check` estimates times by; FILE is another file than the
-    /// one that belongs to the migrations.
+    /// Write the measured speeds to the statistics file, from which `check` estimates times. FILE sets another file
+    /// than that of the migrations.
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "",
         value_parser = OsStringValueParser::new().map(StatisticsFile::from), conflicts_with = "workload")]
     pub(crate) calibrate: Option<StatisticsFile>,
-    /// The longest that locks of this strength may be held; exit with 1 beyond it. Limits of single tables are in
-    /// `pgvet.toml`.
+    /// The longest time that locks of this mode or a stronger one may be held. If one is held for longer, exit with 1.
+    /// Set limits of single tables in `pgvet.toml`.
     #[arg(long, value_name = "MODE=DURATION", value_delimiter = ',', value_parser = Limit::parse)]
     pub(crate) max_held: Vec<Limit>,
-    /// Exit with 1 also when a rule has a finding of this severity about what was seen.
+    /// Exit with 1 also if the rules report a finding of this severity or a higher one.
     #[arg(long, value_name = "SEVERITY", value_enum)]
     pub(crate) fail_on: Option<FailOn>,
     #[command(flatten)]
@@ -73,21 +73,22 @@ pub(crate) struct TraceArgs {
     /// Repeat the run N times, each time on a new clone, and report medians of the times.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) repeat: u16,
-    /// Let other sessions read and write the tables that are locked, and say how long they had to wait.
+    /// Let other sessions read and write the locked tables, and report how long they wait.
     #[arg(long)]
     pub(crate) canary: bool,
-    /// With --canary: a transaction that has read those tables stays open for so long, so that the queue behind a lock
-    /// that waits can be seen.
+    /// With --canary: keep a transaction that has read these tables open for this time. The lock of the migration then
+    /// waits for it, and the canaries queue behind that lock.
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, requires = "canary")]
     pub(crate) inject_reader: Option<Duration>,
-    /// Run the statements of this file over and over while each migration runs, and say how long they take before,
-    /// meanwhile and after.
+    /// Run the statements of this file repeatedly, and report how long they take before, during and after each
+    /// migration.
     #[arg(long, value_name = "FILE")]
     pub(crate) workload: Option<PathBuf>,
     /// With --workload: how many sessions run it at the same time [default: 1].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=500), requires = "workload")]
     pub(crate) clients: Option<u16>,
-    /// Exit with 3 when a statement behaves differently from the prediction, unless the prediction says that it may be wrong.
+    /// Exit with 3 if a statement behaves differently from the prediction, unless the prediction says that it may be
+    /// wrong.
     #[arg(long)]
     pub(crate) strict_model: bool,
     /// Cancel statements that take longer, such as `30s`; those of a workload, too.
@@ -96,13 +97,13 @@ pub(crate) struct TraceArgs {
     /// End the trace after this time, whatever a migration does.
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "1h")]
     pub(crate) time_limit: Duration,
-    /// Go on after a statement that is refused, as psql does.
+    /// Continue after a failed statement, as psql does.
     #[arg(long)]
     pub(crate) keep_going: bool,
     /// The value of a placeholder; may be repeated.
     #[arg(long = "var", value_name = "NAME=VALUE", value_parser = variable)]
     pub(crate) variables: Vec<(String, String)>,
-    /// Remove what earlier runs that were killed have left, and do nothing else.
+    /// Remove the clones and servers that killed runs left behind, and do nothing else.
     #[arg(long)]
     pub(crate) clean: bool,
 }

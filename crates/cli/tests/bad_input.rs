@@ -48,8 +48,8 @@ fn a_binary_file_is_not_checked_and_the_others_are() {
     2_b.sql:1:13: error[syntax-error] syntax error at or near "FROM"
     1 error in 1 of 1 file; 1 path not checked
     --- stderr
-    error: `1_a.sql` is no SQL text: byte 4 is NUL
-      help: save it as UTF-8 if it is UTF-16 text; rename it if it is no SQL at all
+    error: `1_a.sql` is not SQL text: byte 4 is NUL
+      help: save it as UTF-8 if it is UTF-16 text; rename it if it is not SQL
     "#);
 }
 
@@ -61,8 +61,8 @@ fn a_binary_file_of_the_history_is_reported_as_well() {
     --- stdout
     No problems found in 1 file; 1 path not checked
     --- stderr
-    error: `old/1_a.sql` is no SQL text: byte 0 is NUL
-      help: save it as UTF-8 if it is UTF-16 text; rename it if it is no SQL at all
+    error: `old/1_a.sql` is not SQL text: byte 0 is NUL
+      help: save it as UTF-8 if it is UTF-16 text; rename it if it is not SQL
     ");
 }
 

@@ -128,7 +128,7 @@ fn known_findings_are_held_back_until_they_are_fixed() {
     insta::assert_snapshot!(folder.run(&["baseline"]), @r"
     exit 0
     --- stdout
-    Wrote 1 known finding to pgvet-baseline.json; `pgvet check` now reports what is new.
+    Wrote 1 known finding to pgvet-baseline.json; `pgvet check` now reports only new findings.
     ");
     insta::assert_snapshot!(concise(&folder, &[]), @r"
     exit 0
@@ -151,7 +151,7 @@ fn known_findings_are_held_back_until_they_are_fixed() {
     exit 1
     --- stdout
     db/migrations/3_c.sql:2:1: error[index-without-concurrently] building this index blocks all writes to `orders` until it is done
-    fixed since pgvet-baseline.json was written (`pgvet baseline` forgets them):
+    fixed since pgvet-baseline.json was written (`pgvet baseline` removes them):
       db/migrations/2_b.sql: index-without-concurrently building this index blocks all writes to `orders` until it is done
     1 error in 1 of 3 files; 2 findings hidden by confidence (--confidence possible)
     1 finding can be fixed with `pgvet check --unsafe-fixes`; review the result.
@@ -259,7 +259,7 @@ fn init_names_histories_and_the_newest_migration_of_each() {
       warehouse/deploy: sqitch, 2 files (1 to migrate up)
     `pgvet config` shows their order and transactions.
 
-    No errors in the present migrations. Next: `pgvet check`, in CI too.
+    No errors in the existing migrations. Next, run `pgvet check`, also in CI.
     ");
     let text = fs::read_to_string(folder.path().join("pgvet.toml")).unwrap();
     let start_after = text.lines().find(|line| line.contains("start-after")).unwrap();
@@ -276,7 +276,7 @@ fn init_names_histories_and_the_newest_migration_of_each() {
       files:       2 files
       order:       warehouse/deploy/stock.sql is the first, warehouse/deploy/stock.sql the last
       transaction: each statement by statement
-      not run:     1 file that the tool does not run, judged with --down only: warehouse/deploy/old.sql
+      not run:     1 file that the tool does not run, checked only with --down: warehouse/deploy/old.sql
     ");
 }
 
@@ -320,8 +320,8 @@ fn init_proposes_no_newest_migration_where_folders_follow_each_other() {
     `pgvet config` shows their order and transactions.
     No migration tool was recognized: set `transaction` in pgvet.toml to how the files are run.
 
-    The present migrations have 1 error; they have run already. To report only what is new:
-      - run `pgvet baseline`, which writes them down as known, or
+    The existing migrations have 1 error, but have already run. To report only new findings:
+      - run `pgvet baseline`, which records them as known, or
       - check only what a branch changes: `pgvet check --since origin/main`.
     ");
     insta::assert_snapshot!(folder.run(&["config"]), @r"
@@ -392,9 +392,9 @@ fn init_writes_a_configuration_that_works() {
     `pgvet config` shows their order and transactions.
     No migration tool was recognized: set `transaction` in pgvet.toml to how the files are run.
 
-    The present migrations have 1 error; they have run already. To report only what is new:
-      - set start-after to the newest migration in pgvet.toml (a line for it is there), or
-      - run `pgvet baseline`, which writes them down as known, or
+    The existing migrations have 1 error, but have already run. To report only new findings:
+      - set start-after to the newest migration in pgvet.toml (the file has a line for it), or
+      - run `pgvet baseline`, which records them as known, or
       - check only what a branch changes: `pgvet check --since origin/main`.
     ");
     insta::assert_snapshot!(fs::read_to_string(folder.path().join("pgvet.toml")).unwrap(), @r#"
@@ -406,7 +406,7 @@ fn init_writes_a_configuration_that_works() {
     # "strict" also runs the opt-in rules; `pgvet rules` lists all.
     # preset = "recommended"
 
-    # From which severity on `pgvet check` fails: error, warning, info or never.
+    # Lowest severity at which `pgvet check` fails: error, warning, info or never.
     # fail-on = "error"
 
     # Set this when the tool, the role or the database sets lock_timeout for migrations.
@@ -419,7 +419,7 @@ fn init_writes_a_configuration_that_works() {
     # No tool was recognized. How are the files run? "transaction": each in a transaction of the program that runs it;
     # "autocommit": statement by statement, as by psql; "single-string": each sent as one string.
     # transaction = "transaction"
-    # Report only what comes after the newest migration of today.
+    # Report only migrations after the newest existing migration.
     # start-after = "2_b.sql"
     # Files that are not migrations.
     # exclude = ["seeds/**"]

@@ -181,7 +181,7 @@ fn what_is_wrong_with_an_address_is_named() {
     for (address, expected) in [
         ("host=db hots=x", "there is no connection parameter `hots`"),
         ("host = db sslcrl = revoked", "`sslcrl` is given, which pgvet does not support"),
-        ("postgres://db/shop?sslmode=verify-full&sslrootcert=none.crt", "needs `none.crt`, which is not there"),
+        ("postgres://db/shop?sslmode=verify-full&sslrootcert=none.crt", "needs `none.crt`, which does not exist"),
         ("postgres://ann:secret@db/shop", "holds a password"),
     ] {
         let said = folder.run(&["snapshot", address]);

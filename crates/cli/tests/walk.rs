@@ -40,7 +40,7 @@ fn what_is_for_another_database_is_reported_once_and_fails_nothing() {
     --- stdout
     No problems found in 1 file; 3 files skipped: 2 for another database, 1 for sqlc (see pgvet config --files)
     --- stderr
-    note: `shop/migration/V1__a.sql` and 1 other file were not checked: they look written for MySQL
+    note: `shop/migration/V1__a.sql` and 1 other file were not checked: they seem to be written for MySQL
       help: name a file to check it; under [migrations] in pgvet.toml, `include` checks files and `exclude` skips them without this note
     ");
     let in_github = folder.run(&["check", ".", "--format", "github"]);
@@ -121,7 +121,7 @@ fn config_lists_every_file_with_its_role() {
     exit 0
     --- stdout
     skipped     .cache/1.sql                    in hidden folders
-    down        db/migrations/1_a.down.sql      a down migration, judged with --down only
+    down        db/migrations/1_a.down.sql      a down migration, checked only with --down
     up          db/migrations/1_a.up.sql        golang-migrate, from the names of the files
     skipped     db/migrations/mysql/1_a.up.sql  for another database
     seed        db/migrations/seed.sql          its name says seed; checked, and its place among the migrations is unknown

@@ -17,7 +17,7 @@ pub enum Assumption {
     Large { table: SmolStr },
     /// Others use the table while the migration runs.
     InUse { table: SmolStr },
-    /// Nothing bounds them, but something speaks for few.
+    /// Nothing bounds them, but there is evidence for few.
     LargeThough { table: SmolStr, because: FewRows },
     /// No index of a table that no migration shows finds the rows of a condition.
     NoIndexFinds { table: SmolStr },
@@ -27,9 +27,9 @@ pub enum Assumption {
     LargeThoughReadAsOneRow { table: SmolStr },
     /// All rows get the same total of another table, which makes sense for one row.
     LargeThoughTotal { table: SmolStr },
-    /// The statement concerns many rows of the table, because nothing bounds them.
+    /// The statement affects many rows of the table, because nothing bounds them.
     ManyRows { table: SmolStr, because: RowsReason },
-    /// It does, although something speaks for few.
+    /// It does, although there is evidence for few.
     ManyRowsThough { table: SmolStr, because: RowsReason },
     /// It does each time, although a function runs more than once.
     ManyRowsEachTime { table: SmolStr },
@@ -53,7 +53,7 @@ pub enum Assumption {
     HiddenCodeIsHarmless,
     /// The table already has a row with the key that an INSERT gives.
     KeyTaken { table: SmolStr },
-    /// It does, although something speaks against it.
+    /// It does, although there is evidence against it.
     KeyTakenThough { table: SmolStr, because: KeyEvidence },
     /// Neither role, database nor connection sets `lock_timeout`.
     LockTimeoutUnset,
@@ -97,7 +97,7 @@ pub enum Assumption {
     MayStopThoughEmpty { table: SmolStr },
     /// Nothing shows that a program opens no transaction around the file.
     NoTransactionAround,
-    /// Writes to a table after its rows were copied are not copied, although something speaks for that.
+    /// Writes to a table after its rows were copied are not copied, although there is evidence for that.
     WritesNotCopied { table: SmolStr, because: CopyEvidence },
     /// Deployed code reads a table before later statements of the migration fill it.
     ReadBeforeFilled { table: SmolStr },
@@ -121,7 +121,7 @@ pub enum Assumption {
     WritesView { view: SmolStr },
     /// Deployed code names a constraint, in ON CONFLICT or where it handles errors.
     NamesConstraint { constraint: SmolStr },
-    /// A handler of exceptions is there for another error.
+    /// An exception handler is there for another error.
     HandlerExpectsOther,
     /// A schema exists that no migration creates.
     SchemaExists { schema: SmolStr },
@@ -135,7 +135,7 @@ pub enum Assumption {
     RowsRefuse { table: SmolStr },
     /// They may: nothing has kept such rows out, and nothing shows that there are any.
     RowsMayRefuse { table: SmolStr },
-    /// They do, although something speaks against that.
+    /// They do, although there is evidence against it.
     RowsRefuseThough { table: SmolStr, because: Met },
     /// Writes of deployed code violate a new constraint of the table.
     WritesViolate { table: SmolStr },
@@ -155,7 +155,7 @@ pub enum Assumption {
     NamesCompared,
 }
 
-/// What speaks for writes to a table that are not lost after its rows were copied.
+/// Evidence for writes to a table that are not lost after its rows were copied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CopyEvidence {
@@ -221,7 +221,7 @@ impl Assumption {
         )
     }
 
-    /// Returns what a finding assumes about a statement that concerns these rows of a table.
+    /// Returns what a finding assumes about a statement that affects these rows of a table.
     pub fn many(table: &SmolStr, rows: &Rows) -> Self {
         let (table, because) = (table.clone(), rows.reason.clone());
         match rows.extent {
@@ -258,7 +258,7 @@ impl Assumption {
         )
     }
 
-    /// Returns how sure a finding can be at most that rests on this.
+    /// Returns how sure a finding can be at most that depends on this.
     pub fn confidence(&self) -> Confidence {
         match self {
             Self::Large { .. }

@@ -13,6 +13,7 @@ pub mod fix;
 mod guard;
 pub mod meta;
 pub mod passes;
+pub mod refusal;
 pub mod report;
 pub mod resume;
 pub mod rewrite;

@@ -133,7 +133,7 @@ pub struct Finding<'r, 'a> {
     reporter: &'r mut Reporter<'a>,
     diagnostic: Diagnostic,
     tables: Vec<(SmolStr, TableSettings)>,
-    /// What speaks against many rows in the first of them.
+    /// Evidence against many rows in the first of them.
     few: Option<FewRows>,
     work: Option<Work>,
     /// Whether the harm grows with the first relation.
@@ -176,7 +176,7 @@ impl Finding<'_, '_> {
         self
     }
 
-    /// A relation that it concerns. Where all are declared small the finding is worth a note only, and a large one makes
+    /// A relation of the finding. Where all are declared small the finding is worth a note only, and a large one makes
     /// a warning an error, if the harm grows with tables.
     pub fn relation(mut self, relation: &RelationName) -> Self {
         let table = self.reporter.settings.table(&relation.schema, &relation.name);
@@ -303,7 +303,7 @@ impl Finding<'_, '_> {
     }
 }
 
-/// Shows the part of a name that only run time knows as what it is: `events_…`.
+/// Shows the part of a name known only at run time as what it is: `events_…`.
 fn show_holes(text: &mut String) {
     if text.contains(HOLE) {
         *text = text.replace(HOLE, "…");

@@ -103,7 +103,7 @@ pub struct InCode<'a> {
     pub in_transaction: bool,
     /// Whether a condition or an exception handler decides if the statement runs, or fails.
     pub guarded: bool,
-    /// PostgreSQL refuses the statement, and a handler of exceptions continues as if nothing had happened.
+    /// PostgreSQL refuses the statement, and an exception handler continues as if nothing had happened.
     pub caught: bool,
     /// The catalog when the code has ended.
     pub end: &'a Catalog,

@@ -126,7 +126,7 @@ impl Actions<'_> {
         let made = apply(self.document.text(), fixes.iter().copied()).made;
         let edits: Vec<TextEdit> = made.into_iter().flat_map(|at| self.edits(fixes[at])).collect();
         (!edits.is_empty()).then(|| CodeAction {
-            title: "pgvet: fix all that is safe to fix".to_owned(),
+            title: "pgvet: apply all safe fixes".to_owned(),
             kind: Some(CodeActionKind::from(FIX_ALL)),
             edit: Some(self.workspace_edit(edits)),
             ..CodeAction::default()

@@ -9,7 +9,7 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
-/// Checks a file; tests put others in its place.
+/// Checks a file; tests replace it.
 pub(crate) type Check = fn(&mut OpenFile) -> Outcome;
 
 /// The findings in a document and what its statements do.

@@ -91,7 +91,7 @@ fn effects(statement: &OpenStatement<'_>, settings: &Settings, shows_markdown: b
         let _ = writeln!(text, "- **unknown** {}", shown(&reason.to_string()));
     }
     if text.is_empty() {
-        text.push_str("Locks nothing that was there before.\n");
+        text.push_str("Locks no existing object.\n");
     }
     // The run stands for this version, too: `pgvet effects` says the same.
     let _ = write!(text, "\nPredicted for PostgreSQL {}", settings.versions.to);

@@ -181,8 +181,8 @@ impl ServerHandler for Tools {
 /// Says that a text without a path was judged without what only its place would show.
 fn note_without_path(mut result: Value, migration: &MigrationParams) -> Value {
     if migration.path.is_none() {
-        let note = "no `path` was given, so this was judged after all migrations of the repository and as psql runs \
-                    it: give the path of the file to be for the verdict of CI";
+        let note = "no `path` was given, so this was checked after all migrations of the repository, as if psql ran it: give \
+                 the path that the file will have to get the same verdict as in CI";
         result["assumed"] = note.into();
     }
     result
@@ -206,7 +206,7 @@ fn said(ended: &Ended) -> String {
     let said = inert::lines_and_tabs(ended.stderr.trim());
     match (said.is_empty(), ended.status) {
         (false, _) => said.into_owned(),
-        (true, Some(status)) => format!("pgvet ended with {status} and said nothing"),
+        (true, Some(status)) => format!("pgvet ended with {status} and without a message"),
         (true, None) => "pgvet was killed".to_owned(),
     }
 }

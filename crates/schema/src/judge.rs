@@ -1,4 +1,4 @@
-//! Drift: what a database has otherwise than its migrations say, and how bad that is.
+//! Drift: where a database differs from its migrations, and how bad that is.
 
 use crate::compare::{Action, Change, Comparison, Property};
 use crate::kind::Kind;
@@ -107,7 +107,8 @@ fn missing(change: &Change, migrations: &Schema) -> Drift {
     // Without an index that is not unique, only queries take longer.
     let only_slows = index(change, migrations).is_some_and(|index| !index.unique);
     let severity = if only_slows { Severity::Warning } else { Severity::Error };
-    let message = format!("{} {name} is missing: the migrations have it, and the database does not", kind.noun());
+    let message =
+        format!("{} {name} is missing: the migrations create it, but the database does not have it", kind.noun());
     Drift::new(severity, Sort::Missing, kind, name, message, &[])
 }
 

@@ -46,7 +46,7 @@ pub enum TokenKind {
     Compound,
     /// `{{ ... }}`, `{% ... %}`, `${name}` and so on; only with [`Lexer::templates`].
     Placeholder,
-    /// A string, quoted identifier, dollar quote or block comment without end.
+    /// An unterminated string, quoted identifier, dollar quote or block comment.
     Unterminated,
     /// A byte that begins no token.
     Invalid,
@@ -109,7 +109,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Where the next token is looked for.
+    /// Where the next token is searched for.
     pub fn offset(&self) -> usize {
         self.offset
     }

@@ -47,7 +47,7 @@ pub(crate) struct Canaries {
 }
 
 impl Canaries {
-    /// Starts two sessions for each table that exists, and, where asked for, one that reads it for so long.
+    /// Starts two sessions for each table that exists, and, if requested, one that reads it for this time.
     pub(crate) async fn start(clone: &ThinClone, tables: &[String], reader: Option<Duration>) -> Result<Self, Error> {
         let mut canaries = Self::default();
         for table in existing(clone, tables).await?.into_iter().take(MOST_TABLES) {

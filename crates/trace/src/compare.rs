@@ -8,7 +8,7 @@ use pgvet_syntax::ast::LockMode;
 use pgvet_syntax::source::TextRange;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Something that a statement did otherwise than the model says.
+/// Something that a statement did differently from the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelDifference {
     /// Index into the migrations of the run.

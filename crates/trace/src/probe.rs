@@ -204,7 +204,7 @@ pub(crate) async fn cluster(observer: &Connection) -> Result<(i64, i64), Error> 
                pg_catalog.pg_snapshot_xmax(pg_catalog.pg_current_snapshot())::text::int8";
     let rows = observer.rows(sql).await?;
     let figures = rows.first().and_then(|row| Some((parsed(row, 0)?, parsed(row, 1)?)));
-    figures.ok_or_else(|| Error::new("the server does not tell its write-ahead log position"))
+    figures.ok_or_else(|| Error::new("the server does not return its write-ahead log position"))
 }
 
 /// Subtransactions with an XID in the open transaction of a backend, and whether the cache overflowed: 16 and later.

@@ -20,9 +20,10 @@ pub(crate) async fn refusal(
             (name.map_or_else(|| other.tag.to_owned(), |name| format!("{} {}", other.tag, name.name.text)), way_out)
         }
         Some(Ast::Do(block)) if server.reaches_others => match &block.body {
-            FunctionBody::Source { text, .. } if changes_subscriptions(text) => {
-                ("a DO block with subscriptions".to_owned(), "a private server, which connects nowhere, can run it")
-            }
+            FunctionBody::Source { text, .. } if changes_subscriptions(text) => (
+                "a DO block with subscriptions".to_owned(),
+                "a private server can run it, because it connects to no other server",
+            ),
             _ => return Ok(None),
         },
         None if step.statement.is_some() && changes_subscriptions(&step.sql) => {
@@ -59,7 +60,7 @@ fn alters_with_publisher(other: &CreateOther) -> Option<&'static str> {
         // Those of a subscription that is on begin to work at once.
         "enabled" => (!is_off(other, "enabled")).then_some("leave it disabled"),
         "connection" | "refresh publication" | "failover" | "two_phase" => {
-            Some("only production can tell what it does")
+            Some("only a run in production can show its effects")
         }
         _ => None,
     })

@@ -69,8 +69,8 @@ impl Limits {
     fn look(&self) -> Option<Error> {
         let most = if self.memory == 0 { MOST_MEMORY } else { self.memory };
         if let Some(used) = own_memory().filter(|used| *used > most) {
-            let message = format!("the trace was ended because it took {} MiB of memory for itself", used >> 20);
-            return Some(Error::new(message).help("trace fewer statements at once, or migrations that say less"));
+            let message = format!("the trace was ended because pgvet itself used {} MiB of memory", used >> 20);
+            return Some(Error::new(message).help("trace fewer or smaller migrations at once"));
         }
         let folder = self.disk.as_ref()?;
         let free = rustix::fs::statvfs(folder).map_or(u64::MAX, |disk| disk.f_bavail * disk.f_frsize);

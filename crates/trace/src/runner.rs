@@ -60,7 +60,7 @@ struct Block {
     probed: bool,
 }
 
-/// Parallel workers report what they read when they end, and a session must not go by what it has seen before.
+/// Parallel workers report what they read when they end, and a session must not depend on what it has seen before.
 fn reading_fresh_statistics(database: &Address, major: u8) -> Address {
     if major >= 15 { database.with_setting("stats_fetch_consistency=none") } else { database.clone() }
 }

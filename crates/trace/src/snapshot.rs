@@ -109,7 +109,7 @@ impl Snapshot<'_> {
         if let Some(seconds) = self.statistics.counted_seconds.filter(|seconds| !self.is_enough(*seconds)) {
             let least = self.window.as_secs();
             self.statistics.missing.push(format!(
-                "writes of tables and calls of functions: they have been counted for {seconds} s only, and {least} s are needed"
+                "writes of tables and calls of functions: their counters cover only {seconds} s, and {least} s are needed"
             ));
         }
         self.tables(number).await?;
@@ -266,7 +266,7 @@ impl Snapshot<'_> {
         let rows = self.optional("open transactions", TRANSACTIONS).await?;
         let row = rows.first();
         if row.is_some_and(|row| text(row, 1) == "t") {
-            let message = "open transactions of other roles: the role lacks the rights of pg_read_all_stats";
+            let message = "open transactions of other roles: the role lacks the privileges of pg_read_all_stats";
             self.statistics.missing.push(message.to_owned());
         }
         let sql =

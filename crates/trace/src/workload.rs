@@ -16,7 +16,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
 
-/// The statements that the clients run, over and over.
+/// The statements that the clients run, repeatedly.
 #[derive(Debug, Clone, Default)]
 pub struct Workload {
     /// At least one.

@@ -36,7 +36,7 @@ impl Drop for Ending<'_> {
     }
 }
 
-/// Runs SQL over and over while work is done.
+/// Runs SQL repeatedly while work is done.
 fn meanwhile<T>(server: &Server, sql: &str, pause: Duration, work: impl FnOnce() -> T) -> T {
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {

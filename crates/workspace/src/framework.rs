@@ -20,7 +20,7 @@ pub enum Framework {
     Laravel,
 }
 
-/// How many levels below a folder projects are looked for: `services/shop/manage.py`.
+/// How many levels below a folder projects are searched for: `services/shop/manage.py`.
 const LEVELS: usize = 3;
 
 /// Most folders that are examined.

@@ -339,7 +339,7 @@ fn name_of(bytes: &[u8]) -> OsString {
     String::from_utf8_lossy(bytes).into_owned().into()
 }
 
-/// A change of a name relative to the top of the repository.
+/// A change of a name relative to the root of the repository.
 #[derive(Debug, PartialEq, Eq)]
 struct Named {
     name: OsString,

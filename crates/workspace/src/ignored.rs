@@ -11,7 +11,7 @@ const LIMIT: u64 = 1 << 20;
 pub(crate) fn trouble(folder: &Path) -> Option<Problem> {
     let file = files(folder).into_iter().find(|file| is_harmful(file))?;
     let help = "remove it, or make it a regular file";
-    let message = format!("is no regular file of at most {} MiB, so what git ignores is unknown", LIMIT >> 20);
+    let message = format!("is not a regular file of at most {} MiB, so what git ignores is unknown", LIMIT >> 20);
     Some(Problem::new(&file, message, Some(help)))
 }
 

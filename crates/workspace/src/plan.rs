@@ -568,7 +568,7 @@ fn only_staged(
 #[derive(Default)]
 struct StartAfter {
     found: BTreeSet<String>,
-    /// Names that were looked for in vain in some folder.
+    /// Names that were searched for in vain in some folder.
     missed: BTreeSet<String>,
 }
 

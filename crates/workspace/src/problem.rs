@@ -32,7 +32,7 @@ impl Problem {
                 Self::new(path, format!("cannot be read: {error}"), Some("check its permissions"))
             }
             io::ErrorKind::FileTooLarge => {
-                let help = "no migration should be that large: split it, or leave it out with `exclude` in pgvet.toml";
+                let help = "no migration should be that large: split it, or skip it with `exclude` in pgvet.toml";
                 Self::new(path, format!("cannot be read: {error}"), Some(help))
             }
             _ => Self::new(path, format!("cannot be read: {error}"), None),

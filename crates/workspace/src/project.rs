@@ -36,7 +36,7 @@ pub struct Request {
     pub history: Vec<PathBuf>,
     /// A dump of the schema that was there before all of them.
     pub schema: Option<PathBuf>,
-    /// The name that standard input goes by; its layout is detected from it.
+    /// The name that standard input has; its layout is detected from it.
     pub stdin_name: Option<String>,
     pub config: ConfigSource,
     /// Replay nothing but what is named.

@@ -313,9 +313,9 @@ fn note(foreign: &[(&Path, Dialect)]) -> Option<Problem> {
     let databases: BTreeSet<Dialect> = foreign.iter().map(|(_, dialect)| *dialect).collect();
     let databases = databases.iter().map(Dialect::to_string).collect::<Vec<_>>().join(", ");
     let message = match foreign.len() - 1 {
-        0 => format!("was not checked: it looks written for {databases}"),
-        1 => format!("and 1 other file were not checked: they look written for {databases}"),
-        others => format!("and {others} other files were not checked: they look written for {databases}"),
+        0 => format!("was not checked: it seems to be written for {databases}"),
+        1 => format!("and 1 other file were not checked: they seem to be written for {databases}"),
+        others => format!("and {others} other files were not checked: they seem to be written for {databases}"),
     };
     let help = "name a file to check it; under [migrations] in pgvet.toml, `include` checks files and `exclude` skips \
                 them without this note";

@@ -96,8 +96,8 @@ pub(crate) fn read_stdin(name: &str) -> Result<(SourceFile, Option<EncodingError
 pub(crate) fn decode(path: String, bytes: Vec<u8>) -> Result<(SourceFile, Option<EncodingError>), Problem> {
     if bytes.contains(&0) {
         let at = bytes.iter().take_while(|byte| **byte != 0).count();
-        let message = format!("is no SQL text: byte {at} is NUL");
-        let help = "save it as UTF-8 if it is UTF-16 text; rename it if it is no SQL at all";
+        let message = format!("is not SQL text: byte {at} is NUL");
+        let help = "save it as UTF-8 if it is UTF-16 text; rename it if it is not SQL";
         return Err(Problem { path, message, help: Some(help.to_owned()) });
     }
     let error = match String::from_utf8(bytes) {
@@ -131,7 +131,7 @@ mod tests {
     #[test]
     fn nul_bytes_make_a_file_binary() {
         let problem = decode("a.sql".to_owned(), b"S\0E\0L\0".to_vec()).unwrap_err();
-        assert_eq!(problem.message, "is no SQL text: byte 1 is NUL");
+        assert_eq!(problem.message, "is not SQL text: byte 1 is NUL");
     }
 
     #[test]

@@ -87,7 +87,7 @@ pub fn create_files(files: &[(PathBuf, String)]) -> Result<(), Problem> {
     if let Some((path, _)) = files.iter().find(|(path, _)| fs::symlink_metadata(path).is_ok()) {
         return Err(Problem::new(
             path,
-            "is there already: nothing was written",
+            "already exists: nothing was written",
             Some("remove it, or name another folder"),
         ));
     }

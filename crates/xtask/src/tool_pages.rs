@@ -8,7 +8,7 @@ use xtask::measure::tools::{Compared, Declaration, End, compare};
 /// Every page by file name.
 pub(crate) fn pages() -> Result<BTreeMap<String, String>, String> {
     let mut pages = BTreeMap::new();
-    let mut index = "# Migration tools\n\nEach page shows what the real tool did with small test projects, and where pgvet's prediction differs. `predicted` is the number of runs whose result pgvet predicted.\n\n| tool | versions | runs | predicted |\n|---|---|---|---|\n".to_owned();
+    let mut index = "# Migration tools\n\nEach page shows what the real tool did with small test projects, and where pgvet's prediction differs. Each project was run on PostgreSQL 14 and 18. `predicted` is the number of projects for which pgvet predicted what the tool did.\n\n| tool | version | projects | predicted |\n|---|---|---|---|\n".to_owned();
     let tests = tests()?;
     for tool in Declaration::all()? {
         if !tool.folder().join("observed.txt").is_file() {

@@ -22,51 +22,51 @@ const AFTER: &str = "Exit status: that of the command if it fails; else 0 no fin
 
 /// Runs the migrations of a framework on a private server, and checks the SQL that they send.
 ///
-/// The command finds the database in `DATABASE_URL`, PGHOST, PGPORT, PGUSER, PGPASSWORD and PGDATABASE. Where it reads other
-/// variables, give them with --env. A command that ignores all of them migrates the database of its own settings: pgvet
-/// cannot keep it from doing so.
+/// The command finds the database in `DATABASE_URL`, PGHOST, PGPORT, PGUSER, PGPASSWORD and PGDATABASE. If it reads
+/// other variables, set them with --env. A command that ignores all of them migrates the database that its own settings
+/// name: pgvet cannot prevent that.
 #[derive(Debug, Args)]
 #[command(after_help = AFTER)]
 pub(crate) struct CaptureArgs {
-    /// The command and its arguments, in which `{url}`, `{host}`, `{port}`, `{user}`, `{password}` and `{database}` are
-    /// replaced.
+    /// The command and its arguments. `{url}`, `{host}`, `{port}`, `{user}`, `{password}` and `{database}` are replaced
+    /// by those of the private server.
     #[arg(value_name = "COMMAND", required = true, last = true, num_args = 1..)]
     pub(crate) command: Vec<OsString>,
     /// Write one SQL file for each migration to this folder, for later checks without running the command. Files of an
     /// earlier capture are replaced.
     #[arg(long, value_name = "DIR", help_heading = RUN)]
     pub(crate) save: Option<PathBuf>,
-    /// Also set this variable for the command; `{url}` and its parts are replaced. May be repeated.
+    /// Also set this variable for the command; `{url}` and the other words are replaced as in the command. May be
+    /// repeated.
     #[arg(long = "env", value_name = "NAME=TEMPLATE", value_parser = variable, help_heading = RUN)]
     pub(crate) variables: Vec<(String, String)>,
-    /// The table in which the tool notes what has run, if pgvet does not know it.
+    /// The table in which the tool records applied migrations, if pgvet does not know it.
     #[arg(long, value_name = "TABLE", requires = "column", help_heading = RUN)]
     pub(crate) table: Option<String>,
-    /// The column of that table with the name of the migration, as the file has it, or the number that the file's name
-    /// begins with.
+    /// The column of that table with the file name of the migration, or the number at its beginning.
     #[arg(long, value_name = "COLUMN", requires = "table", value_delimiter = ',', help_heading = RUN)]
     pub(crate) column: Vec<String>,
-    /// Keep the values of parameters, too; without this, their types and lengths are kept.
+    /// Also keep the values of parameters. Without this option only their types and lengths are kept.
     #[arg(long, help_heading = RUN)]
     pub(crate) values: bool,
     /// Write everything that was sent to this file, as lines of JSON.
     #[arg(long, value_name = "FILE", help_heading = RUN)]
     pub(crate) record: Option<PathBuf>,
-    /// The folder with `initdb` and `postgres` [default: looked for].
+    /// The folder with `initdb` and `postgres` [default: searched for].
     #[arg(long, value_name = "DIR", help_heading = RUN)]
     pub(crate) pg_bin: Option<PathBuf>,
-    /// The PostgreSQL major version, or a range of them, of which the newest is run [default: 14-18].
+    /// The PostgreSQL major version, or a range. The newest version of a range is run [default: 14-18].
     #[arg(long, value_name = "VERSION", value_parser = VersionRange::parse, help_heading = RUN)]
     pub(crate) pg_version: Option<VersionRange>,
     #[command(flatten)]
     pub(crate) rules: RuleArgs,
     #[command(flatten)]
     pub(crate) source: ConfigSourceArgs,
-    /// How to show findings; `FORMAT=FILE` writes to a file, and several formats may be given.
+    /// Output format; `FORMAT=FILE` writes to a file. May be repeated.
     #[arg(long, value_name = "FORMAT[=FILE]", value_parser = names::output(), default_value = "full",
         hide_possible_values = true, help_heading = OUTPUT)]
     pub(crate) format: Vec<Output>,
-    /// Exit with 1 from this severity on [default: error].
+    /// Exit with 1 if there is a finding of this severity or a higher one [default: error].
     #[arg(long, value_name = "SEVERITY", value_enum, help_heading = OUTPUT)]
     pub(crate) fail_on: Option<FailOn>,
     #[command(flatten)]

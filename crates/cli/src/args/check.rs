@@ -43,7 +43,7 @@ pub(crate) struct CheckArgs {
     pub(crate) input: InputArgs,
     #[command(flatten)]
     pub(crate) rules: RuleArgs,
-    /// How to show findings; `FORMAT=FILE` writes to a file, and several formats may be given.
+    /// Output format; `FORMAT=FILE` writes to a file. May be repeated.
     ///
     /// Formats: full, concise, json, sarif, github, gitlab, sonarqube, markdown, junit, checkstyle.
     #[arg(long, value_name = "FORMAT[=FILE]", value_parser = names::output(), default_value = "full",
@@ -55,7 +55,7 @@ pub(crate) struct CheckArgs {
     /// Count the findings of each rule instead of listing them (formats full, concise and json).
     #[arg(long, help_heading = OUTPUT)]
     pub(crate) statistics: bool,
-    /// Exit with 1 from this severity on [default: error].
+    /// Exit with 1 if there is a finding of this severity or a higher one [default: error].
     #[arg(long, value_name = "SEVERITY", value_enum, help_heading = OUTPUT)]
     pub(crate) fail_on: Option<FailOn>,
     /// Also show the findings that comments suppress; they never make the exit status 1.
@@ -75,7 +75,7 @@ pub(crate) struct CheckArgs {
 /// Use of the cache of earlier runs.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct CacheArgs {
-    /// Neither use nor write the cache of earlier runs (its folder: `PGVET_CACHE_DIR`).
+    /// Neither read nor write the cache of earlier runs (in the folder `PGVET_CACHE_DIR`).
     #[arg(long, help_heading = OUTPUT)]
     no_cache: bool,
 }
@@ -92,14 +92,14 @@ pub(crate) struct FixArgs {
     /// Apply the fixes that do not change what a migration does.
     #[arg(long, help_heading = FIXES)]
     pub(crate) fix: bool,
-    /// Also apply the fixes that need a review; implies `--fix`, unless `--diff` shows them.
+    /// Also apply the fixes that need a review. Implies `--fix`, unless `--diff` is given.
     #[arg(long, help_heading = FIXES)]
     pub(crate) unsafe_fixes: bool,
     /// Show what `--fix` would change without changing it; exit with 1 if anything would change.
     #[arg(long, help_heading = FIXES)]
     pub(crate) diff: bool,
-    /// Write a comment with this reason before each statement with findings, so that they are suppressed; with `--diff`,
-    /// only show it. Take a baseline instead if the tool refuses migrations that change after they have run.
+    /// Write a comment with this reason before each statement with findings, so that they are suppressed; with
+    /// `--diff`, only show it. Use a baseline instead if the tool refuses to run after an applied migration was edited.
     #[arg(long, value_name = "REASON", value_parser = reason, conflicts_with_all = ["fix", "unsafe_fixes"],
         help_heading = FIXES)]
     pub(crate) add_ignore: Option<String>,
@@ -119,7 +119,7 @@ impl FixArgs {
 #[derive(Debug, Clone, Args)]
 #[group(multiple = false)]
 pub(crate) struct BaselineFileArgs {
-    /// The file with known findings [default: pgvet-baseline.json, if it is there].
+    /// The file with known findings [default: pgvet-baseline.json, if it exists].
     #[arg(long, value_name = "FILE", help_heading = KNOWN)]
     pub(crate) baseline: Option<PathBuf>,
     /// Report known findings as well.

@@ -22,11 +22,11 @@ pub(crate) struct InputArgs {
     /// Files or folders with SQL; `-` reads standard input [default: the configured folders, or the current one].
     #[arg(value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
-    /// Treat files that match as if they were not there, in addition to `exclude` in pgvet.toml; may be repeated.
+    /// Ignore files that match, in addition to `exclude` in pgvet.toml; may be repeated.
     #[arg(long, value_name = "PATTERN", value_delimiter = ',', value_parser = pattern, help_heading = FILES)]
     pub(crate) exclude: Vec<String>,
-    /// Report a named file only if the command without names would report it, too. For hooks, which name every file that
-    /// changes.
+    /// Report a file given on the command line only if the command without file names would report it. For hooks, which
+    /// pass every changed file.
     #[arg(long, help_heading = FILES)]
     pub(crate) force_exclude: bool,
     /// A file or folder that is replayed first and not reported; may be repeated.
@@ -38,12 +38,12 @@ pub(crate) struct InputArgs {
     /// A dump of the schema that existed before (`pg_dump --schema-only`).
     #[arg(long, value_name = "FILE", help_heading = FILES)]
     pub(crate) schema: Option<PathBuf>,
-    /// Report only what comes after this migration: a file name, a path or a version; may be repeated.
+    /// Report only later migrations than this one: a file name, a path or a version; may be repeated.
     #[arg(long, value_name = "MIGRATION", help_heading = FILES)]
     pub(crate) start_after: Vec<String>,
     #[command(flatten)]
     pub(crate) changes: ChangeArgs,
-    /// Path to use for standard input.
+    /// The path that standard input is treated as having.
     #[arg(long, value_name = "NAME", help_heading = FILES)]
     pub(crate) stdin_filename: Option<String>,
     /// Accept empty standard input; without this it is an error, because the command before the pipe may have failed.

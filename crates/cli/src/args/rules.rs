@@ -14,15 +14,15 @@ const RULES: &str = "Rules";
 /// Which rules run, and what is shown of their findings.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct RuleArgs {
-    /// Lowest severity that is shown [default: warning, or that of --fail-on if it is lower], or NAME=SEVERITY (`off`,
-    /// too) for a rule or a category; may be repeated.
+    /// Lowest severity that is shown [default: warning, or that of --fail-on if it is lower]. NAME=SEVERITY changes the
+    /// severity of a rule or category for this run (`off` turns it off). May be repeated.
     #[arg(long, value_name = "SEVERITY", value_parser = names::level(), value_delimiter = ',', hide_possible_values = true,
         help_heading = RULES)]
     pub(crate) level: Vec<LevelArg>,
     /// Lowest confidence that is shown [default: likely].
     #[arg(long, value_name = "CONFIDENCE", value_enum, help_heading = RULES)]
     pub(crate) confidence: Option<ConfidenceArg>,
-    /// Run only these rules, and those that run of these categories.
+    /// Run only these rules, and the enabled rules of these categories.
     #[arg(long, value_name = "RULE|CATEGORY", value_parser = names::rule_or_category(), value_delimiter = ',',
         hide_possible_values = true, help_heading = RULES)]
     pub(crate) only: Vec<String>,
@@ -84,11 +84,11 @@ fn set_level(settings: &mut Settings, name: &str, level: Option<Severity>) {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ConfidenceArg {
-    /// Only what follows from PostgreSQL and from facts of the history
+    /// Findings that follow from how PostgreSQL works and from earlier migrations
     Certain,
-    /// Also what holds for an ordinary production table or application
+    /// Also findings that assume an ordinary production table or application
     Likely,
-    /// Also what there is evidence against
+    /// Also findings against which there is evidence
     Possible,
 }
 

@@ -27,7 +27,7 @@ pub(crate) struct SchemaArgs {
     /// Show only the objects of these schemas of the database.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub(crate) in_schema: Vec<String>,
-    /// How to show it.
+    /// Output format.
     #[arg(long, value_enum, default_value_t = SchemaFormat::Text)]
     pub(crate) format: SchemaFormat,
 }
@@ -45,10 +45,10 @@ pub(crate) enum SchemaFormat {
     Mermaid,
 }
 
-/// Shows what differs between two schemas.
+/// Shows the differences between two schemas.
 ///
 /// A schema is that of a folder with migrations, of a dump (FILE.sql), of the migrations at a revision (REV: or
-/// REV:PATH, relative to the top of the repository), or of a live database (`postgres://USER@HOST/DATABASE`,
+/// REV:PATH, relative to the root of the repository), or of a live database (`postgres://USER@HOST/DATABASE`,
 /// service=NAME), whose catalogs are read in one read-only transaction.
 #[derive(Debug, Args)]
 #[command(after_help = "Exit status: 0 equal, 1 something differs, 2 something could not be read.")]
@@ -74,7 +74,7 @@ pub(crate) struct DiffArgs {
     /// Timeout for each query of a live database.
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "30s", help_heading = DATABASE)]
     pub(crate) timeout: Duration,
-    /// How to show it.
+    /// Output format.
     #[arg(long, value_enum, default_value_t = DiffFormat::Text, help_heading = OUTPUT)]
     pub(crate) format: DiffFormat,
     #[command(flatten)]
@@ -94,10 +94,10 @@ pub(crate) enum DiffFormat {
     Markdown,
 }
 
-/// Shows what a live database has otherwise than its migrations say.
+/// Shows where a live database differs from its migrations.
 ///
-/// The catalogs of the database are read in one read-only transaction, which reads no rows of tables and locks none more
-/// strongly than a query does. That needs CONNECT on the database and no other privilege.
+/// The catalogs of the database are read in one read-only transaction. It reads no rows of tables, and takes no
+/// stronger lock than a query does. The role needs only CONNECT on the database.
 #[derive(Debug, Args)]
 #[command(after_help = "Exit status:\n  \
     0  no new drift at or above --fail-on, or it was written as known\n  \
@@ -120,16 +120,16 @@ pub(crate) struct DriftArgs {
     /// Compare only the objects of these schemas of the database.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub(crate) in_schema: Vec<String>,
-    /// A file with known drift, which is counted and not reported.
+    /// A file with known drift, which is counted but not reported.
     #[arg(long, value_name = "FILE")]
     pub(crate) baseline: Option<PathBuf>,
     /// Write all drift to this file, for --baseline.
     #[arg(long, value_name = "FILE")]
     pub(crate) write_baseline: Option<PathBuf>,
-    /// Exit with 1 from this severity on.
+    /// Exit with 1 if there is drift of this severity or a higher one.
     #[arg(long, value_name = "SEVERITY", value_enum, default_value_t = FailOn::Warning, help_heading = OUTPUT)]
     pub(crate) fail_on: FailOn,
-    /// How to show it.
+    /// Output format.
     #[arg(long, value_enum, default_value_t = PlainFormat::Text, help_heading = OUTPUT)]
     pub(crate) format: PlainFormat,
     #[command(flatten)]

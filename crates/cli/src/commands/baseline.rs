@@ -35,7 +35,7 @@ pub(crate) fn run(args: &BaselineArgs, out: &mut dyn Write) -> Result<ExitStatus
         .map_err(|error| Failure::new(format!("cannot write `{}`: {error}", path.display())))?;
     let shown = relative_path(&path.to_string_lossy());
     let findings = plural(report.findings.len(), "known finding");
-    writeln!(out, "Wrote {findings} to {shown}; `pgvet check` now reports what is new.")?;
+    writeln!(out, "Wrote {findings} to {shown}; `pgvet check` now reports only new findings.")?;
     if !is_default(&project, &path) {
         writeln!(out, "Add `baseline = \"{shown}\"` to pgvet.toml, or give `--baseline {shown}`.")?;
     }

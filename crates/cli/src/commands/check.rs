@@ -76,7 +76,7 @@ fn watch(args: &CheckArgs, outputs: &[Output], out: &mut dyn Write) -> Result<Ex
                 let outcome = super::check(&project, &settings);
                 show(args, &project, &outcome, outputs, out)?;
             }
-            // A mistake in the configuration may be mended.
+            // A mistake in the configuration may be corrected.
             Err(failure) => failure.write(&mut io::stderr().lock())?,
         }
         out.flush()?;

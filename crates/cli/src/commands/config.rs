@@ -118,12 +118,12 @@ fn write_folder(detected: &Detected, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "  {:13}{ask}", "")?;
     }
     if detected.down > 0 {
-        writeln!(out, "  {:13}{} parsed, and judged with --down only", "down:", plural(detected.down, "migration"))?;
+        writeln!(out, "  {:13}{} parsed, and checked only with --down", "down:", plural(detected.down, "migration"))?;
     }
     if detected.unlisted > 0 {
         writeln!(
             out,
-            "  {:13}{} that the tool does not run, judged with --down only: {}",
+            "  {:13}{} that the tool does not run, checked only with --down: {}",
             "not run:",
             plural(detected.unlisted, "file"),
             detected::first(&detected.unlisted_files)

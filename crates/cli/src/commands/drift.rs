@@ -1,4 +1,4 @@
-//! `pgvet drift`: what a database has otherwise than its migrations say.
+//! `pgvet drift`: where a database differs from its migrations.
 
 use super::sides::{Reading, Side, both_in_schemas};
 use crate::args::{DriftArgs, FailOn, PlainFormat};

@@ -94,18 +94,18 @@ fn advise(project: &Project, folders: &[Detected], out: &mut dyn Write) -> Resul
     let errors = outcome.found.iter().filter(|found| found.severity == Severity::Error);
     let errors = errors.filter(|found| is_in_history(found.file)).count();
     if errors == 0 {
-        writeln!(out, "\nNo errors in the present migrations. Next: `pgvet check`, in CI too.")?;
+        writeln!(out, "\nNo errors in the existing migrations. Next, run `pgvet check`, also in CI.")?;
         return Ok(());
     }
     let start_after = if folders.iter().all(|folder| folder.newest.is_some()) {
-        format!("\x20 - set start-after to the newest migration in {FILE_NAME} (a line for it is there), or\n")
+        format!("\x20 - set start-after to the newest migration in {FILE_NAME} (the file has a line for it), or\n")
     } else {
         String::new()
     };
     writeln!(
         out,
-        "\nThe present migrations have {}; they have run already. To report only what is new:\n\
-         {start_after}\x20 - run `pgvet baseline`, which writes them down as known, or\n\
+        "\nThe existing migrations have {}, but have already run. To report only new findings:\n\
+         {start_after}\x20 - run `pgvet baseline`, which records them as known, or\n\
          \x20 - check only what a branch changes: `pgvet check --since origin/main`.",
         plural(errors, "error")
     )?;
@@ -118,7 +118,7 @@ fn text(folders: &[Detected]) -> String {
         # pg-version = 16\n\n\
         # \"strict\" also runs the opt-in rules; `pgvet rules` lists all.\n\
         # preset = \"recommended\"\n\n\
-        # From which severity on `pgvet check` fails: error, warning, info or never.\n\
+        # Lowest severity at which `pgvet check` fails: error, warning, info or never.\n\
         # fail-on = \"error\"\n\n\
         # Set this when the tool, the role or the database sets lock_timeout for migrations.\n\
         # lock-timeout = \"runner\"\n\n"
@@ -181,8 +181,8 @@ fn write_folders(folders: &[Detected], text: &mut String) {
         [only] => format!("{:?}", name_of_migration(only)),
         many => format!("{many:?}"),
     };
-    let which = if newest.is_empty() { "this migration" } else { "the newest migration of today" };
-    let _ = writeln!(text, "# Report only what comes after {which}.\n# start-after = {start_after}");
+    let which = if newest.is_empty() { "this migration" } else { "the newest existing migration" };
+    let _ = writeln!(text, "# Report only migrations after {which}.\n# start-after = {start_after}");
 }
 
 /// The name by which a migration is known: of its folder, if the file is called the same everywhere.

@@ -65,7 +65,7 @@ pub(crate) fn run(args: &RewriteArgs, out: &mut dyn Write) -> Result<ExitStatus,
         if args.format == PlainFormat::Json {
             write_json(&[], &[], &[], out)?;
         }
-        writeln!(io::stderr().lock(), "Nothing to rewrite: no finding has a recipe")?;
+        writeln!(io::stderr().lock(), "Nothing to rewrite: no finding has a rewrite")?;
         return Ok(ExitStatus::Clean);
     };
     if args.format == PlainFormat::Json {
@@ -76,7 +76,7 @@ pub(crate) fn run(args: &RewriteArgs, out: &mut dyn Write) -> Result<ExitStatus,
     deliver(args, &project.files[index].path.clone(), &original, &sequence, out)?;
     let mut stderr = io::stderr().lock();
     for (rule, message) in &unsolved {
-        writeln!(stderr, "warning: no recipe for a remaining finding: [{rule}] {}", inert::line(message))?;
+        writeln!(stderr, "warning: no rewrite for a remaining finding: [{rule}] {}", inert::line(message))?;
     }
     for note in &sequence.notes {
         writeln!(stderr, "note: {}", inert::line(note))?;

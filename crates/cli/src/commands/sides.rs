@@ -82,7 +82,7 @@ impl Side {
                         .as_ref()
                         .map_or_else(|| "the current folder".to_owned(), |path| path.display().to_string());
                     return Err(Failure::new(format!("`{revision}` has no `{what}`"))
-                        .help("name a folder of that revision: REV:PATH, relative to the top of the repository"));
+                        .help("name a folder of that revision: REV:PATH, relative to the root of the repository"));
                 }
                 let title = match path {
                     Some(path) => format!("{revision}:{}", path.display()),

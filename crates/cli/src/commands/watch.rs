@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
-/// An editor or git changes several files at once; a check waits until nothing has changed for so long.
+/// An editor or git changes several files at once; a check waits until nothing has changed for this time.
 const QUIET: Duration = Duration::from_millis(150);
 
 /// Extensions of migrations, configuration, and lists of migration tools.

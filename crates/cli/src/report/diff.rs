@@ -57,7 +57,7 @@ impl<'a> DiffReport<'a> {
     pub(crate) fn write_markdown(&self, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "### Schema changes\n")?;
         if self.comparison.changes.is_empty() {
-            writeln!(out, "The schema stays as it is.")?;
+            writeln!(out, "The schema does not change.")?;
         }
         for change in &self.comparison.changes {
             writeln!(out, "- {}", sentence(change))?;

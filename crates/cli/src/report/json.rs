@@ -22,7 +22,7 @@ pub(super) struct Document<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     baseline: Option<&'a Known>,
     problems: Vec<JsonProblem<'a>>,
-    /// Notes that are not problems: files that look written for another database, deleted migrations.
+    /// Notes that are not problems: files that seem to be written for another database, deleted migrations.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notes: Vec<JsonProblem<'a>>,
     /// Files with SQL that were found and not checked.

@@ -17,7 +17,7 @@ pub(crate) struct Precheck {
     column: u32,
     table: String,
     message: String,
-    /// What speaks for rows that do not.
+    /// Evidence for rows that do not.
     although: Option<String>,
     /// The query that counts such rows, or why there is none.
     #[serde(serialize_with = "written")]

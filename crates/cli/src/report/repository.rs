@@ -5,7 +5,7 @@ use pgvet_workspace::ProjectFile;
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-/// Paths of files, each looked for once.
+/// Paths of files, each searched for once.
 #[derive(Debug, Default)]
 pub(super) struct RepositoryPaths(RefCell<HashMap<String, String>>);
 

@@ -38,7 +38,7 @@ pub(crate) fn write(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> 
                 "rules": rules.values().map(|rule| describe(rule)).collect::<Vec<_>>(),
             } },
             "columnKind": "unicodeCodePoints",
-            "originalUriBaseIds": { ROOT: { "description": { "text": "The top of the repository." } } },
+            "originalUriBaseIds": { ROOT: { "description": { "text": "The root of the repository." } } },
             "invocations": [{
                 "executionSuccessful": report.project.problems.is_empty(),
                 "toolExecutionNotifications": notifications(report),

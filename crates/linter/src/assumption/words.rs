@@ -41,15 +41,15 @@ impl fmt::Display for Assumption {
                 write!(f, "assumes that `{table}` is large, although all its rows get the same total")
             }
             Self::ManyRows { table, because } => {
-                write!(f, "assumes that this concerns many rows of `{table}`: {because}")
+                write!(f, "assumes that this affects many rows of `{table}`: {because}")
             }
             Self::ManyRowsThough { table, because } => {
-                write!(f, "assumes that this concerns many rows of `{table}`, although {because}")
+                write!(f, "assumes that this affects many rows of `{table}`, although {because}")
             }
             Self::ManyRowsEachTime { table } => {
                 write!(
                     f,
-                    "assumes that each call concerns many rows of `{table}`, although the function runs repeatedly"
+                    "assumes that each call affects many rows of `{table}`, although the function runs repeatedly"
                 )
             }
             Self::OrderOfNames => f.write_str("assumes that the files run in the order of their names"),
@@ -182,7 +182,7 @@ impl fmt::Display for Assumption {
             Self::WritesNotCopied { table, because } => {
                 write!(
                     f,
-                    "assumes that others write to `{table}` and that no copy has these writes, although \
+                    "assumes that others write to `{table}` and that nothing copies these writes, although \
                            {because}"
                 )
             }
@@ -223,7 +223,7 @@ impl fmt::Display for Assumption {
                 write!(f, "assumes that the schema `{schema}` exists and has objects, although no migration creates it")
             }
             Self::KeyNotReplaced { table } => {
-                write!(f, "assumes that the unique index that `{table}` still has does not replace the key")
+                write!(f, "assumes that the remaining unique index of `{table}` does not replace the key")
             }
             Self::RowsViolate { constraint } => {
                 write!(f, "assumes that one of the few rows of this statement violates `{constraint}`")

@@ -5,8 +5,8 @@ use super::title::title;
 use super::{Plan, PlannedFile, PlannedStatement, Refusal, Unsolved, parsed};
 use crate::check;
 use crate::diagnostic::Diagnostic;
+use crate::refusal::is_refusal;
 use crate::rule::Rule;
-use crate::rules::refusal::is_refusal;
 use crate::rules::{locking, transaction};
 use crate::settings::Settings;
 use pgvet_model::checkpoint::Checkpoint;
@@ -66,7 +66,9 @@ impl Draft {
         let other = pieces.iter().find(|piece| !piece.kind.is_statement() && section.contains(piece.range));
         if let Some(piece) = other {
             let shown = text[piece.range.as_usize()].lines().next().unwrap_or_default();
-            return Err(Refusal::Unsupported(format!("`{shown}` is no statement of PostgreSQL, and cannot be moved")));
+            return Err(Refusal::Unsupported(format!(
+                "`{shown}` is not a statement of PostgreSQL, and cannot be moved"
+            )));
         }
         let mut statements = Vec::new();
         for statement in original.statements() {
@@ -135,7 +137,7 @@ impl Draft {
             self.act(actions);
             self.arrange()?;
         }
-        Err(Refusal::Unsupported("no sequence of migrations was found that does better".to_owned()))
+        Err(Refusal::Unsupported("no better sequence of migrations was found".to_owned()))
     }
 
     fn plan(&self, files: &[ParsedFile], unsolved: Vec<Diagnostic>) -> Plan {

@@ -1,7 +1,6 @@
 //! The rules, one file each; the folder is the category.
 
 mod advice;
-mod altered;
 pub mod bloat;
 pub mod compatibility;
 pub(crate) mod conflict;
@@ -10,17 +9,13 @@ pub(crate) mod deployment;
 pub mod engine;
 pub mod history;
 pub mod locking;
-mod names;
-mod partition_bound;
 pub mod plpgsql;
-pub mod refusal;
 pub mod schema;
 pub mod security;
 mod size;
+mod statement;
 mod text;
-mod timeouts;
 pub mod transaction;
-mod unseen_partitions;
 
 use crate::diagnostic::Diagnostic;
 use crate::rule::Rule;

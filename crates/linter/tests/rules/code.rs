@@ -153,7 +153,7 @@ fn reported(outcome: &Outcome, lines: &[RangeInclusive<u32>]) -> BTreeSet<(u32, 
     outcome.found.iter().map(|found| (place(outcome.line(found)), found.rule)).collect()
 }
 
-/// A difference that is right, or that is known and still to be mended.
+/// A difference that is right, or that is known and still to be fixed.
 struct Exception {
     rule: &'static str,
     codes: &'static [Code],
@@ -167,7 +167,7 @@ const EXCEPTIONS: &[Exception] = &[
         rule: "looks-like-rename",
         codes: &[Code::Function, Code::Procedure],
         place: "trigger-left-disabled/silent.sql",
-        reason: "open: in the file the new table is looked for among the statements about the dropped one",
+        reason: "open: in the file the new table is searched for among the statements about the dropped one",
     },
     Exception {
         rule: "not-rerunnable",
@@ -197,7 +197,7 @@ const EXCEPTIONS: &[Exception] = &[
         rule: "work-after-strong-lock",
         codes: &ALL,
         place: "work-after-strong-lock/silent.sql",
-        reason: "code may insert the same rows over and over, so that a table that it fills may hold many",
+        reason: "code may insert the same rows repeatedly, so that a table that it fills may hold many",
     },
     Exception {
         rule: "missing-lock-timeout",
@@ -221,7 +221,7 @@ const EXCEPTIONS: &[Exception] = &[
         rule: "toast-compression-not-applied",
         codes: &[Code::Prepared],
         place: "toast-compression-not-applied/silent.sql",
-        reason: "open: what makes the rows new is looked for in the statements of the file",
+        reason: "open: what makes the rows new is searched for in the statements of the file",
     },
     Exception {
         rule: "",
@@ -234,7 +234,7 @@ const EXCEPTIONS: &[Exception] = &[
         rule: "",
         codes: &ALL,
         place: "bulk-change-in-loop/silent.sql",
-        reason: "open: that the table goes later is looked for in the statements of the file",
+        reason: "open: that the table goes later is searched for in the statements of the file",
     },
 ];
 

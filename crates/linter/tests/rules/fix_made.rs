@@ -3,7 +3,7 @@
 use crate::scenario::{Outcome, Scenario};
 use pgvet_linter::diagnostic::Diagnostic;
 use pgvet_linter::fix::{Fix, apply};
-use pgvet_linter::rules::refusal::is_refusal;
+use pgvet_linter::refusal::is_refusal;
 
 /// Returns the problem of a fix that `found` of the `outcome` offers; `None` if it does what it should.
 pub(crate) fn problem(scenario: &Scenario, outcome: &Outcome, found: &Diagnostic, fix: &Fix) -> Option<String> {

@@ -5,7 +5,7 @@ use crate::scenario::{Outcome, Scenario, Section, SectionKind};
 use crate::{examples, expect_none, fixtures, tested_rules};
 use pgvet_linter::confidence::Confidence;
 use pgvet_linter::diagnostic::Diagnostic;
-use pgvet_linter::rules::refusal::is_refusal;
+use pgvet_linter::refusal::is_refusal;
 use pgvet_model::migration::TransactionMode;
 
 /// Placeholders for something that only the reader knows.

@@ -395,7 +395,7 @@ static EXCEPTIONS: &[Exception] = &[
         ],
         variants: &[Variant::Divided],
         place: "",
-        reason: "open: what later statements change is looked for in the migration, and not in its deployment",
+        reason: "open: what later statements change is searched for in the migration, and not in its deployment",
     },
 ];
 

@@ -96,7 +96,7 @@ impl Constraint {
         }
     }
 
-    /// Whether a child would inherit this constraint as that one. NOT NULL goes by its column, CHECK by its name;
+    /// Whether a child would inherit this constraint as that one. NOT NULL is identified by its column, CHECK by its name;
     /// constraints of indexes and foreign keys are compared elsewhere.
     pub fn is_counterpart(&self, of_child: &Self) -> bool {
         match (&self.kind, &of_child.kind) {

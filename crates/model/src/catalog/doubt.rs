@@ -1,4 +1,4 @@
-//! Uncertain parts of the catalog: relations that code may have changed of which only run time knows the text,
+//! Uncertain parts of the catalog: relations that code may have changed whose text is known only at run time,
 //! and functions, operators and casts that it does not keep.
 
 use super::{Catalog, Oid};

@@ -96,7 +96,7 @@ pub struct Catalog {
     has_temporary_schema: bool,
     /// Schemas that have, or had, relations.
     occupied: OrdSet<SmolStr>,
-    /// Relations under names of which only run time knows a part.
+    /// Relations under names that are partly known only at run time.
     open_names: OrdSet<Oid>,
     mentions: Mentions,
     /// How many constraints of a schema have a name: PostgreSQL avoids those when it makes one up.

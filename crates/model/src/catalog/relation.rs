@@ -25,7 +25,7 @@ pub struct Relation {
     pub known: bool,
     /// A search path that no statement set says its schema.
     pub placed_by_path: bool,
-    /// It has, or may have, partitions, children or indexes under names that only run time knows.
+    /// It has, or may have, partitions, children or indexes under names known only at run time.
     pub unknown_parts: bool,
     pub birth: Birth,
     /// Code takes what a query of the whole table returns for one row.

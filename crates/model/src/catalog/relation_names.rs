@@ -1,4 +1,4 @@
-//! Relations by name: who has one, who had one, and names that only run time knows.
+//! Relations by name: who has one, who had one, and names known only at run time.
 
 use super::{Catalog, Oid, Relation, TEMPORARY_SCHEMA};
 use crate::catalog::SearchPath;
@@ -69,7 +69,7 @@ impl Catalog {
         oids.filter_map(|oid| self.get_relation(oid))
     }
 
-    /// The relations under names of which only run time knows a part.
+    /// The relations under names that are partly known only at run time.
     pub fn open_relations(&self) -> impl Iterator<Item = &Arc<Relation>> {
         let known = self.open_names.iter().filter_map(|oid| self.get_relation(*oid));
         known.filter(|relation| relation.name.contains(HOLE))

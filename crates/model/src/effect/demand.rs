@@ -13,7 +13,7 @@ use std::fmt;
 pub struct RowDemand {
     pub relation: RelationName,
     pub demand: Demand,
-    /// What speaks for rows that meet it.
+    /// Evidence for rows that meet it.
     pub met: Option<Met>,
     pub range: TextRange,
     /// Its conditions call only functions that change nothing, as far as their definitions say.

@@ -69,7 +69,7 @@ pub enum RowsReason {
     JoinedToFew { table: SmolStr },
     /// They refer to rows of the table that the statement deletes. `of_few`: to a few of them.
     Cascade { table: SmolStr, of_few: bool },
-    /// A limit, a list or an end of a range that only run time knows.
+    /// A limit, a list or an end of a range that is known only at run time.
     GivenAtRunTime,
     /// Such a part in each round of a loop that commits its rounds.
     Batch,
@@ -157,7 +157,7 @@ impl Rows {
         self.extent >= Extent::Most
     }
 
-    /// Whether something speaks for few rows, although nothing bounds them.
+    /// Whether there is evidence for few rows, although nothing bounds them.
     pub fn may_be_few(&self) -> bool {
         use RowsReason as R;
         let few = matches!(

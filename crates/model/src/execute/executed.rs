@@ -241,7 +241,7 @@ impl Executor<'_> {
         self.recorder.paused = paused;
     }
 
-    /// Runs what a condition or a handler of exceptions guards.
+    /// Runs what a condition or an exception handler guards.
     pub(super) fn guarded<T>(&mut self, run: impl FnOnce(&mut Self) -> T) -> T {
         let guarded = std::mem::replace(&mut self.recorder.guarded, true);
         let result = run(self);

@@ -39,7 +39,7 @@ pub fn ask<T>(
 }
 
 impl SchemaView<'_> {
-    /// The schemas in which a name is looked for.
+    /// The schemas in which a name is searched for.
     fn schemas<'s>(&'s self, schema: Option<&'s str>) -> impl Iterator<Item = &'s str> {
         let path = if schema.is_some() { &[] } else { &self.search_path[..] };
         schema.into_iter().chain(path.iter().map(SmolStr::as_str))

@@ -195,7 +195,7 @@ impl Executor<'_> {
     /// Notes that a table has got rows.
     pub(crate) fn fill(&mut self, oid: Oid, rows: &Rows) {
         let birth = self.catalog.relation(oid).birth;
-        // Code may do the same over and over.
+        // Code may do the same repeatedly.
         let is_once = self.text_at == Some(0);
         let many = birth.many || !is_once || !rows.is_few();
         let before = if birth.filled { birth.at_most } else { Some(0) };

@@ -10,7 +10,7 @@ use std::rc::Rc;
 /// The objects that some functions create.
 #[derive(Debug, Default)]
 pub(super) struct Made {
-    /// Names, with [`HOLE`] for the parts that only run time knows.
+    /// Names, with [`HOLE`] for the parts known only at run time.
     names: Vec<(SmolStr, Persistence)>,
     /// The words in code, constants included, that runs SQL known at run time only.
     hidden: FxHashSet<SmolStr>,

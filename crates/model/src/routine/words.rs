@@ -1,4 +1,4 @@
-//! The words of a body, so that many names can be looked for in it.
+//! The words of a body, so that many names can be searched for in it.
 
 use pgvet_syntax::lexer::{TokenKind, identifier, tokenize};
 use pgvet_syntax::source::TextRange;

@@ -1,6 +1,6 @@
 //! Whether two texts are the same expression.
 //!
-//! PostgreSQL writes an expression otherwise than a migration does: it adds casts and schemas, and resolves IN, BETWEEN
+//! PostgreSQL writes an expression in another form than a migration: it adds casts and schemas, and resolves IN, BETWEEN
 //! and LIKE. Both are parsed and brought into one form. What may still be the same, such as two spellings of an
 //! interval, is not called a difference.
 

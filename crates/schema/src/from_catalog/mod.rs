@@ -43,13 +43,13 @@ pub fn read(catalog: &Catalog, version: PgVersion) -> Schema {
 fn gaps(catalog: &Catalog) -> Vec<String> {
     let mut gaps = Vec::new();
     if catalog.doubts_everything() {
-        gaps.push("code ran whose text only run time knows, so that any object may differ".to_owned());
+        gaps.push("a statement ran whose text is known only at run time, so any object may differ".to_owned());
     } else if catalog.has_doubts() {
-        gaps.push("code ran whose text only run time knows, so that some objects may differ".to_owned());
+        gaps.push("a statement ran whose text is known only at run time, so some objects may differ".to_owned());
     }
     let open = catalog.open_relations().count();
     if open > 0 {
-        gaps.push(format!("relations whose names only run time knows are made, in {open} places"));
+        gaps.push(format!("statements create relations whose names are known only at run time, in {open} places"));
     }
     if catalog.has_unseen() {
         gaps.push("statements use objects that no statement creates".to_owned());

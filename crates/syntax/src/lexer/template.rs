@@ -5,7 +5,7 @@ use super::{Lexer, TokenKind};
 use crate::source::TextRange;
 use std::collections::HashMap;
 
-/// A tag longer than this is not looked for, which keeps reading linear.
+/// Longer tags are not recognized, which keeps reading linear.
 const MAX_TAG: usize = 2048;
 /// How far after a tag its text is read as SQL.
 const MAX_READ: usize = 4096;

@@ -4,7 +4,7 @@ use super::{BodyText, SqlText};
 use crate::lexer::{Token, TokenKind, tokenize};
 use crate::source::TextRange;
 
-/// The text in [`ConstantSql::text`] for a part that only run time knows. It parses as a name or in quotes.
+/// The text in [`ConstantSql::text`] for a part known only at run time. It parses as a name or in quotes.
 pub const HOLE: &str = "pgvet_unknown";
 
 /// The text that an expression makes, as far as it is constant.
@@ -16,7 +16,7 @@ pub struct ConstantSql {
     pieces: Vec<Piece>,
 }
 
-/// A part that only run time knows.
+/// A part known only at run time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hole {
     /// Where [`HOLE`] is in the text.

@@ -52,7 +52,7 @@ fn address(parameters: &Parameters) -> Result<Address, Error> {
     config.ssl_mode(mode);
     if let Some(milliseconds) = parameters.get("tcp_user_timeout") {
         let milliseconds = milliseconds.trim().parse();
-        let wrong = |_| Error::new("the connection parameter `tcp_user_timeout` is no number of milliseconds");
+        let wrong = |_| Error::new("the connection parameter `tcp_user_timeout` is not a number of milliseconds");
         config.tcp_user_timeout(Duration::from_millis(milliseconds.map_err(wrong)?));
     }
     if let Some(password) = password::known(parameters.get("password"), parameters.get("passfile"), &config)? {
@@ -79,7 +79,7 @@ impl Protection {
         let system = roots == Some("system");
         let mode = given.unwrap_or(if system { "verify-full" } else { "prefer" });
         if !["disable", "allow", "prefer", "require", "verify-ca", "verify-full"].contains(&mode) {
-            return Err(Error::new(format!("`{mode}` is no sslmode of PostgreSQL")));
+            return Err(Error::new(format!("`{mode}` is not an sslmode of PostgreSQL")));
         }
         // Nothing is encrypted on a socket.
         let plain = Self { mode: SslMode::Disable, verification: Verification::None, roots: None };
@@ -102,14 +102,14 @@ impl Protection {
         };
         if mode.starts_with("verify") && roots.is_none() && !system {
             let file = file.map_or_else(|| "~/.postgresql/root.crt".to_owned(), |file| file.display().to_string());
-            return Err(Error::new(format!("sslmode `{mode}` needs `{file}`, which is not there"))
+            return Err(Error::new(format!("sslmode `{mode}` needs `{file}`, which does not exist"))
                 .help("name a file with certificates of authorities, or sslrootcert=system for those of browsers"));
         }
         let revoked = env::home_dir().map(|home| home.join(".postgresql/root.crl"));
         if verification != Verification::None
             && let Some(revoked) = revoked.filter(|file| file.exists())
         {
-            let message = format!("`{}` revokes certificates, which pgvet cannot look at", revoked.display());
+            let message = format!("`{}` revokes certificates, which pgvet cannot read", revoked.display());
             return Err(Error::new(message).help("connect with a user who has no such file, or with sslmode=prefer"));
         }
         let mode = match mode {
@@ -232,7 +232,7 @@ mod tests {
         for (text, expected) in [
             ("host=h sslmode=maybe", "`maybe` is no sslmode"),
             ("host=h sslrootcert=system sslmode=require", "too weak for sslrootcert=system"),
-            ("host=h sslmode=verify-ca sslrootcert=/missing", "needs `/missing`, which is not there"),
+            ("host=h sslmode=verify-ca sslrootcert=/missing", "needs `/missing`, which does not exist"),
         ] {
             let error = protection(text).unwrap_err();
             assert!(error.message.contains(expected), "{text}: {error}");

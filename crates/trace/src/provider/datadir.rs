@@ -20,7 +20,7 @@ pub struct DataDirOptions {
     pub database: String,
     /// A superuser of that server.
     pub user: String,
-    /// The folder of the server's programs; else those of its major are looked for.
+    /// The folder of the server's programs; else those of its major are searched for.
     pub binaries: Option<PathBuf>,
 }
 
@@ -100,7 +100,7 @@ impl DataDir {
 /// The major that a data directory belongs to.
 fn major(folder: &Path) -> Result<u8, Error> {
     let text = fs::read_to_string(folder.join("PG_VERSION")).map_err(|error| {
-        Error::new(format!("`{}` is no data directory of PostgreSQL: {error}", folder.display()))
+        Error::new(format!("`{}` is not a data directory of PostgreSQL: {error}", folder.display()))
             .help("name the folder that has the file PG_VERSION, and run pgvet as a user who may read it")
     })?;
     text.trim().parse().map_err(|_| Error::new(format!("`{}` is of PostgreSQL {}", folder.display(), text.trim())))

@@ -59,7 +59,7 @@ impl Dblab {
         let mut request = ureq::http::Request::builder().method(method).uri(&url);
         request = request.header("Verification-Token", &self.options.token).header("Content-Type", "application/json");
         let body = body.map(|body| body.to_string()).unwrap_or_default();
-        let request = request.body(body).map_err(|error| Error::new(format!("`{url}` is no address: {error}")))?;
+        let request = request.body(body).map_err(|error| Error::new(format!("`{url}` is not an address: {error}")))?;
         let agent = self.agent.clone();
         let answer = tokio::task::spawn_blocking(move || {
             let mut response = agent.run(request)?;
@@ -128,7 +128,7 @@ impl Dblab {
     fn reach(&self, clone: &Value, password: &str) -> Result<ThinClone, Error> {
         let db = &clone["db"];
         let text = |field: &str| db[field].as_str().unwrap_or_default();
-        let port = text("port").parse().map_err(|_| Error::new("DBLab does not tell the port of the clone"))?;
+        let port = text("port").parse().map_err(|_| Error::new("DBLab does not return the port of the clone"))?;
         // The engine names itself as it sees itself.
         let host = match text("host") {
             "" | "localhost" | "127.0.0.1" => host_of(&self.options.url),
@@ -230,7 +230,7 @@ impl CloneProvider for Dblab {
             let answer = self.succeed("GET", &format!("/clone/{id}"), None).await?;
             let mut info = ServerInfo::ask(&Connection::open(&clone.database, "provider").await?).await?;
             if let Some(at) = answer["snapshot"]["dataStateAt"].as_str().filter(|at| !at.is_empty()) {
-                info.notes.push(format!("the data are those of {at}"));
+                info.notes.push(format!("the data is from {at}"));
             }
             info.has_schema = true;
             self.ready = Some(clone);

@@ -23,7 +23,7 @@ pub(super) fn known(given: Option<&str>, file: Option<&str>, config: &Config) ->
     let found = in_entries(&entries, config);
     if found.is_some() && others_may_read(&file) {
         let message = format!("the password file `{}` is open to other users", file.display());
-        return Err(Error::new(message).help("take their rights away: chmod 600"));
+        return Err(Error::new(message).help("remove their permissions: chmod 600"));
     }
     Ok(found)
 }

@@ -17,7 +17,7 @@ pub struct Scratch {
 /// How a scratch server is made.
 #[derive(Debug, Clone, Default)]
 pub struct ScratchOptions {
-    /// The folder of the server's programs; else they are looked for.
+    /// The folder of the server's programs; else they are searched for.
     pub binaries: Option<PathBuf>,
     /// The major version; else the newest that is installed.
     pub major: Option<u8>,

@@ -27,7 +27,7 @@ pub(super) fn find(name: &str, environment: Environment<'_>) -> Result<Parameter
         .help("services are in ~/.pg_service.conf, or in the file that PGSERVICEFILE names"))
 }
 
-/// Where services are looked for, in that order.
+/// Where services are searched for, in that order.
 fn files(environment: Environment<'_>) -> Result<Vec<PathBuf>, Error> {
     let named = environment("PGSERVICEFILE").map(PathBuf::from);
     if let Some(file) = named.as_ref().filter(|file| !file.exists()) {

@@ -26,7 +26,7 @@ const INSTALLED: [&str; 8] = [
     "/Applications/Postgres.app/Contents/Versions/*/bin",
 ];
 
-/// Majors that are looked for, the newest first.
+/// Majors that are searched for, the newest first.
 const MAJORS: std::ops::RangeInclusive<u8> = 10..=18;
 
 impl Binaries {

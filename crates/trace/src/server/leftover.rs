@@ -38,7 +38,7 @@ fn remove_leftovers_in(parent: &Path) -> Leftovers {
 }
 
 fn kept(folder: &Path, why: &io::Error) -> Error {
-    Error::new(format!("cannot remove `{}`, which a killed run has left: {why}", folder.display()))
+    Error::new(format!("cannot remove `{}`, which a killed run left behind: {why}", folder.display()))
         .help("run it as the user who ran the trace, or end what uses the folder and remove it")
 }
 
@@ -64,7 +64,7 @@ fn remove(folder: &Path) -> io::Result<()> {
         let cannot = |why: &str| io::Error::other(format!("its data in `{}`: {why}", copied.display()));
         let name = copied.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         if !metadata.is_dir() || !name.starts_with(COPY_PREFIX) {
-            return Err(cannot("they are no copy of pgvet"));
+            return Err(cannot("they are not a copy of pgvet"));
         }
         remove_all(&copied).map_err(|error| cannot(&error.to_string()))?;
     }

@@ -24,7 +24,7 @@ const WITH_RIGHTS: &str = "--keep-caps";
 /// Source: Linux manual, `pid_namespaces(7)`.
 const PROCESSES: [&str; 3] = ["--pid", "--fork", "--kill-child"];
 
-/// How long the first of the processes is looked for.
+/// How long the first of the processes is searched for.
 const FIRST_LIMIT: Duration = Duration::from_secs(5);
 
 /// Starts the loopback device, gives the rights to do so away, and becomes the program.

@@ -19,7 +19,7 @@ impl Limit {
     /// A sentence that says what is wrong and what is accepted.
     pub fn parse(text: &str) -> Result<Self, String> {
         let help = "expected MODE=DURATION, such as access-exclusive=500ms or share=5s";
-        let (mode, held) = text.split_once('=').ok_or_else(|| format!("`{text}` is no limit: {help}"))?;
+        let (mode, held) = text.split_once('=').ok_or_else(|| format!("`{text}` is not a limit: {help}"))?;
         let mode = LockModeSetting::named(mode.trim()).ok_or_else(|| format!("`{text}` names no lock mode: {help}"))?;
         Ok(Self { mode, held: parse_duration(held.trim())? })
     }
@@ -37,10 +37,11 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
         "s" => 1.0,
         "min" => 60.0,
         "h" => 3600.0,
-        _ => return Err(format!("`{text}` is no duration: expected a number and ms, s, min or h, such as 500ms")),
+        _ => return Err(format!("`{text}` is not a duration: expected a number and ms, s, min or h, such as 500ms")),
     };
-    let number: f64 =
-        number.parse().map_err(|_| format!("`{text}` is no duration: expected a number and a unit, such as 500ms"))?;
+    let number: f64 = number
+        .parse()
+        .map_err(|_| format!("`{text}` is not a duration: expected a number and a unit, such as 500ms"))?;
     Duration::try_from_secs_f64(number * factor).map_err(|_| format!("`{text}` is too long"))
 }
 

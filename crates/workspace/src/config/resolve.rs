@@ -52,7 +52,7 @@ pub(super) fn read_into(config: &mut Config, path: &Path, chain: &mut Vec<PathBu
         }
         layer.inside(base)?;
         if base_path.extension() != path.extension() {
-            return Err(layer.error(base.span(), "this is no configuration file"));
+            return Err(layer.error(base.span(), "this is not a configuration file"));
         }
         if !base_path.is_file() {
             return Err(layer.error(base.span(), format!("there is no file `{}`", base.get_ref())));
@@ -170,7 +170,7 @@ impl Layer<'_> {
     fn file(&self, path: Option<Spanned<String>>, extension: &str) -> Result<Option<PathBuf>, ConfigError> {
         let Some(path) = path else { return Ok(None) };
         if !Path::new(path.get_ref()).extension().is_some_and(|actual| actual.eq_ignore_ascii_case(extension)) {
-            return Err(self.error(path.span(), format!("this is no `.{extension}` file")));
+            return Err(self.error(path.span(), format!("this is not a `.{extension}` file")));
         }
         self.inside(&path).map(Some)
     }
@@ -181,7 +181,7 @@ impl Layer<'_> {
             toml::Value::String(text) => text.clone(),
             _ => {
                 let help = "write 16, or \"14-18\" for a range".to_owned();
-                return Err(self.error(value.span(), "this is no PostgreSQL version").help(Some(help)));
+                return Err(self.error(value.span(), "this is not a PostgreSQL version").help(Some(help)));
             }
         };
         VersionRange::parse(&text).map_err(|message| self.error(value.span(), message))

@@ -118,7 +118,7 @@ fn what_is_wrong_is_underlined() {
     for (text, wrong, message, help) in [
         ("pg-versoin = 16", "pg-versoin", "there is no key `pg-versoin`", Some("did you mean `pg-version`?")),
         ("pg-version = 9", "9", "PostgreSQL 9 is not known", None),
-        ("pg-version = true", "true", "this is no PostgreSQL version", Some("write 16, or \"14-18\" for a range")),
+        ("pg-version = true", "true", "this is not a PostgreSQL version", Some("write 16, or \"14-18\" for a range")),
         (
             "[rules]\ntable-rewrit = \"off\"",
             "table-rewrit",
@@ -158,7 +158,7 @@ fn what_is_wrong_is_underlined() {
             "there is no value `shared`",
             Some("did you mean `share`?"),
         ),
-        ("[tables]\nt.max-held.share = \"5\"", "\"5\"", "`5` is no duration: expected a number and ms, s", None),
+        ("[tables]\nt.max-held.share = \"5\"", "\"5\"", "`5` is not a duration: expected a number and ms, s", None),
         ("[trace]\nmax-hold = {}", "max-hold", "there is no key `max-hold`", Some("did you mean `max-held`?")),
         ("[migrations]\ntool = \"flywai\"", "\"flywai\"", "there is no value `flywai`", Some("did you mean `flyway`?")),
         ("[[overrides]]\npaths = [\"a[\"]", "\"a[\"", "unclosed character class", None),
@@ -242,16 +242,16 @@ fn a_configuration_names_nothing_outside_of_its_repository() {
         (&format!("extend = '{absolute}'"), "this leads out of"),
         ("extend = '.git/config'", "a file of git"),
         ("extend = 'link.toml'", "a file of git"),
-        ("extend = '.env'", "this is no configuration file"),
+        ("extend = '.env'", "this is not a configuration file"),
         ("baseline = '../outside.json'", "this leads out of"),
         ("baseline = 'link.json'", "this leads out of"),
-        ("baseline = '.env'", "this is no `.json` file"),
+        ("baseline = '.env'", "this is not a `.json` file"),
         ("baseline = '.git/hooks/a.json'", "a file of git"),
         ("statistics = '../outside.json'", "this leads out of"),
         ("[migrations]\npaths = ['../outside']", "this leads out of"),
         ("[migrations]\npaths = ['folder']", "this leads out of"),
         ("[migrations]\nschema = '../outside/1.sql'", "this leads out of"),
-        ("[migrations]\nschema = '.env'", "this is no `.sql` file"),
+        ("[migrations]\nschema = '.env'", "this is not a `.sql` file"),
         (&format!("[migrations]\nexclude = ['{}']", "{a,b}".repeat(10_000)), "longer than 1024 bytes"),
     ] {
         fs::write(at("checkout/pgvet.toml"), text).unwrap();

@@ -83,7 +83,7 @@ const fn unique(refusal: Consequence, rest: &Reactions) -> Reactions {
 const RECORDED: Consequence = refuses("duplicate key value violates unique constraint");
 
 impl Layout {
-    /// Returns the list of the tool that does not name the file although the tool goes by it, and what follows.
+    /// Returns the list of the tool that does not name the file although the tool uses it, and what follows.
     pub(crate) fn missing_from(&self, path: &Path, folders: &Folders) -> Option<(&'static str, Consequence)> {
         let facts = folders.around(path);
         match self.tool {

@@ -19,7 +19,7 @@ pub(super) struct RunnerCode {
 const CODE: [&str; 16] =
     ["go", "ts", "mts", "js", "mjs", "cjs", "py", "rs", "java", "kt", "clj", "rb", "php", "cs", "sh", "ex"];
 
-/// So far above the files code is looked for.
+/// So far above the files code is searched for.
 const LEVELS: usize = 4;
 
 /// Folders of code beside the migrations or around them.

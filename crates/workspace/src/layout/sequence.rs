@@ -167,7 +167,7 @@ struct Form<'a> {
 }
 
 /// In every migration but the first.
-const NO_DOWN: &str = "-- The first migration of the sequence takes all of it back.";
+const NO_DOWN: &str = "-- Rolling back the first migration of the sequence undoes all of it.";
 
 impl Form<'_> {
     /// A file, or a folder, for each migration.
@@ -360,7 +360,7 @@ fn has_name(word: &str, names: &[&str]) -> bool {
     word.split_once(':').is_some_and(|(name, _)| names.iter().any(|other| name.eq_ignore_ascii_case(other)))
 }
 
-/// The comments of a changeset that say how it is taken back.
+/// The comments of a changeset that say how it is undone.
 fn rollback_lines(changeset: &str) -> String {
     let is_rollback = |line: &&str| line.trim_start().trim_start_matches('-').trim_start().starts_with("rollback");
     changeset.lines().filter(is_rollback).fold(String::new(), |all, line| all + line + "\n")

@@ -52,7 +52,7 @@ pub(super) fn refusals(
                 kind: RefusalKind::Fails,
                 range: TextRange::new(range.start, range.start + first_line(&text[range.as_usize()]).len() as u32),
                 message: format!(
-                    "{tool} cuts this statement apart: it ends a statement after each line that ends with a semicolon"
+                    "{tool} splits this statement: it ends a statement after each line that ends with a semicolon"
                 ),
                 help: format!("write `-- {prefix} StatementBegin` before it and `-- {prefix} StatementEnd` after it"),
                 by_default: false,

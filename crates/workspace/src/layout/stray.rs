@@ -14,7 +14,7 @@ use std::path::Path;
 /// How far the marks of a file can be trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Marks {
-    /// Nothing speaks against them.
+    /// There is no evidence against them.
     Trusted,
     /// Files beside it lack them, so that it is not sure who runs it.
     Doubted,

@@ -65,7 +65,7 @@ fn one_bad_file_does_not_stop_the_others() {
     paths.push(root.path().join("missing.sql"));
     let project = load(&Request { paths, ..Request::default() });
     let problems: Vec<_> = project.problems.iter().map(|problem| problem.message.as_str()).collect();
-    assert_eq!(problems, ["does not exist", "is no SQL text: byte 0 is NUL"]);
+    assert_eq!(problems, ["does not exist", "is not SQL text: byte 0 is NUL"]);
     assert_eq!(project.reported_files(), 2);
     let diagnostics = project.encoding_diagnostics(&|_| Settings::default());
     assert_eq!(diagnostics.iter().map(|diagnostic| diagnostic.file).collect::<Vec<_>>(), [1]);

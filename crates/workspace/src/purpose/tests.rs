@@ -119,7 +119,7 @@ fn migrations_for_mysql_are_excluded_with_those_beside_them() {
         ("b/migrations/2/up.sql", "DROP INDEX i ON a;"),
         ("c/migrations/1_a.sql", "CREATE TABLE a (b int);"),
     ]);
-    let said = "and 3 other files were not checked: they look written for MySQL";
+    let said = "and 3 other files were not checked: they seem to be written for MySQL";
     assert_eq!(loaded, (names(&["c/migrations/1_a.sql"]), Some(said.to_owned())));
 }
 
@@ -133,7 +133,7 @@ fn what_another_database_reads_is_a_mistake_among_migrations_for_postgresql() {
         (kept[3], "CREATE TABLE a (b timestamptz);"),
         ("migrations/clickhouse_baseline.sql", "CREATE TABLE `a` (b Int64) ENGINE = MergeTree ORDER BY b;"),
     ]);
-    let said = "was not checked: it looks written for ClickHouse";
+    let said = "was not checked: it seems to be written for ClickHouse";
     assert_eq!(loaded, (names(&kept), Some(said.to_owned())));
 }
 
@@ -157,7 +157,7 @@ fn scripts_are_for_what_they_say() {
         ("scripts/load.sql", "SELECT a::text FROM b;"),
         ("scripts/plain.sql", "SELECT 1;"),
     ]);
-    let said = "was not checked: it looks written for MySQL";
+    let said = "was not checked: it seems to be written for MySQL";
     assert_eq!(loaded, (names(&["scripts/load.sql", "scripts/plain.sql"]), Some(said.to_owned())));
 }
 

@@ -218,7 +218,7 @@ fn qualified(name: &str) -> String {
     if name.contains('.') { name.to_owned() } else { format!("public.{name}") }
 }
 
-/// The truth does not say what kind a relation has: go by the name that the server or the setup gave it.
+/// The truth does not say what kind a relation has: use the name that the server or the setup gave it.
 fn looks_like_index(name: &str, setup: &str) -> bool {
     let by_suffix = ["_pkey", "_key", "_idx", "_excl"].iter().any(|suffix| name.ends_with(suffix));
     let words: Vec<&str> =

@@ -35,7 +35,7 @@ pub(super) fn about_run(args: &CaptureArgs, captured: &Captured, capture: &Captu
     }
     if !captured.status.success() {
         let said = format!("`{}` failed ({})", shown(&args.command), captured.status);
-        let help = "what it sent until then is checked; its own messages are above";
+        let help = "the statements before the failure are checked; the messages of the command are above";
         failure(&Failure::new(inert::line(&said)).help(help));
     }
     if let Some(refused) = missing_extension(captured) {
@@ -89,14 +89,14 @@ fn about_statements(args: &CaptureArgs, capture: &Capture) {
         let (said, help) = match &capture.tool {
             Some(_) => (
                 format!("the last migration did not finish: {}", plural(last.work.len(), "statement")),
-                "it is checked as far as it came, and not saved",
+                "its statements so far are checked, but not saved",
             ),
             None => (
                 format!(
-                    "no migration entered a table that pgvet knows; checked as one migration: {}",
+                    "no row was added to a table of migrations that pgvet knows; checked as one migration: {}",
                     plural(last.work.len(), "statement")
                 ),
-                "name the table and column in which the tool notes what has run, as in `--table migrations --column name`",
+                "name the table and column in which the tool records applied migrations, as in `--table migrations --column name`",
             ),
         };
         note(args, &Failure::new(said).help(help));
@@ -138,7 +138,7 @@ fn about_loops(args: &CaptureArgs, capture: &Capture) {
 
 pub(super) fn about_sources(args: &CaptureArgs, sources: &Sources, files: &Files) {
     if sources.is_cut {
-        let said = format!("looked for migrations in the first {MAX_FILES} files of this folder alone");
+        let said = format!("searched for migrations in the first {MAX_FILES} files of this folder alone");
         note(args, &Failure::new(said).help("run pgvet in the folder of the project"));
     }
     let [first, ..] = &*files.without_source else { return };

@@ -4,7 +4,7 @@ use super::key::named;
 use super::{Advice, before, everywhere_at_least, without};
 use crate::fix::{Applicability, Edit, Fix, Step};
 use crate::rule::RuleContext;
-use crate::rules::altered::{Altered, WrittenConstraint};
+use crate::rules::statement::altered::{Altered, WrittenConstraint};
 use crate::rules::text::{identifier, sql_name};
 use pgvet_model::catalog::{Catalog, RelationKind};
 use pgvet_model::effect::RelationName;

@@ -20,7 +20,7 @@ mod tests;
 
 use crate::fix::Step;
 use crate::rule::RuleContext;
-use crate::rules::altered::Altered;
+use crate::rules::statement::altered::Altered;
 use crate::rules::text::{identifier, sql_name};
 use pgvet_model::catalog::Relation;
 use pgvet_model::effect::RelationName;

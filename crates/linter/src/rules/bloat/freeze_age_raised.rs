@@ -81,8 +81,8 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
             ),
             None => (
                 format!(
-                    "all tables stay unfrozen for {value} transactions instead of {default}: the vacuum that has to \
-                     freeze them comes later and takes longer"
+                    "rows of all tables stay unfrozen for {value} transactions instead of {default}: the vacuum that \
+                     has to freeze them comes later and takes longer"
                 ),
                 format!("reset the setting when the work is done:\n    ALTER SYSTEM RESET {};", left.name),
             ),

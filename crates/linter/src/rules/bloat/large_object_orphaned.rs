@@ -12,8 +12,8 @@ use pgvet_syntax::source::TextRange;
 use rustc_hash::FxHashSet;
 
 declare_rule! {
-    /// Rows, a table or a column that refer to large objects are deleted, dropped, truncated or get another type, and nothing
-    /// removes the objects.
+    /// Rows, columns or tables that refer to large objects are removed or get another type, and the large objects are
+    /// left behind.
     ///
     /// ## Why it matters
     ///

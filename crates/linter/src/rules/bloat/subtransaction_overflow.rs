@@ -12,9 +12,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Each session publishes 64 subtransactions of its transaction (`PGPROC_MAX_CACHED_SUBXIDS`). With the 65th the
-    /// cache overflows until the transaction ends: every session must look into `pg_subtrans` to see whether a row is
-    /// visible. Together with one long transaction this has brought whole servers and their standbys to a halt.
+    /// Each session shares the IDs of up to 64 subtransactions with the others (`PGPROC_MAX_CACHED_SUBXIDS`). With the
+    /// 65th the cache overflows until the transaction ends: every session must look into `pg_subtrans` to see whether a
+    /// row is visible. Together with one long transaction this has brought whole servers and their standbys to a halt.
     /// `RELEASE SAVEPOINT` does not free the slot.
     ///
     /// ## Example
@@ -44,7 +44,8 @@ declare_rule! {
     /// - up to 64 subtransactions in a transaction
     /// - loops without a constant bound, which `subtransaction-per-row` reports
     ///
-    /// Constant loops multiply the count, the branch that starts most is counted, and `COMMIT` resets the count.
+    /// A loop with a constant bound multiplies the count. Of several branches, the one that starts the most
+    /// subtransactions is counted. `COMMIT` resets the count.
     "subtransaction-overflow", Bloat, Error,
     {}
     routine = check,

@@ -3,8 +3,8 @@
 use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
+use crate::rules::deployment::names::Names;
 use crate::rules::deployment::other_statements::{Until, ahead_of};
-use crate::rules::names::Names;
 use pgvet_model::catalog::{Catalog, Column, IdentityKind, Oid};
 use pgvet_model::effect::{RelationName, Visibility};
 use pgvet_syntax::ast::{AlterTableAction, Ast, LockMode};
@@ -12,7 +12,7 @@ use pgvet_syntax::source::TextRange;
 use rustc_hash::FxHashSet;
 
 declare_rule! {
-    /// An existing column becomes `GENERATED ALWAYS`, so that statements which give it a value fail.
+    /// An existing column becomes `GENERATED ALWAYS`, so statements that set it fail.
     ///
     /// ## Why it matters
     ///

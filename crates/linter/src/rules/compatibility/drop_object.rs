@@ -51,16 +51,21 @@ declare_rule! {
     /// pgvet compares the schema before and after the migration. Not reported are:
     ///
     /// - objects that the migration itself created
-    /// - objects that exist again under their name when the migration ends: a function that accepts the same calls and
-    ///   returns the same, a type, a sequence
+    /// - objects that exist again under their name when the migration ends: a type, a sequence, or a function that
+    ///   accepts the same calls and returns the same type
     /// - what `CASCADE` also drops, which `drop-object-cascade` reports
     ///
-    /// If every known use is inside the database and is dropped, too, the confidence is `possible`, and the finding is
-    /// shown only with `--confidence possible`. This applies to functions of triggers, to functions that only other
-    /// functions, views, defaults or policies called, to sequences that only defaults used, and to types, which
-    /// PostgreSQL drops only if no column uses them. It also applies to a function that is created again with another
-    /// parameter name, because only calls such as `f(shop => 1)` need the name. The
-    /// same applies if only a parameter with a default is gone, because only calls that pass it fail.
+    /// The confidence is `possible`, and the finding is shown only with `--confidence possible`, if every known use is
+    /// inside the database and is dropped, too:
+    ///
+    /// - functions of triggers
+    /// - functions that only other functions, views, defaults or policies called
+    /// - sequences that only defaults used
+    /// - types, which PostgreSQL drops only if no column uses them
+    ///
+    /// It is also `possible` for a function that is created again with another parameter name, because only calls such
+    /// as `f(shop => 1)` need the name. The same applies if only a parameter
+    /// with a default is gone, because only calls that pass it fail.
     ///
     /// ## Other linters
     ///
@@ -286,8 +291,8 @@ fn report<'c>(
     let (kind, name) = (lost.kind(), lost.name());
     if let Lost::Parameter(_, parameter) = lost {
         let message = format!(
-            "calls of `{name}` that name the parameter `{parameter}` fail, because the new function calls it \
-             differently"
+            "calls of `{name}` that name the parameter `{parameter}` fail, because the new function has another name \
+             for it"
         );
         let assumption = Assumption::CalledByName { function: name.into(), parameter: parameter.clone() };
         let help = "keep the names of the parameters, or create the function under another name";

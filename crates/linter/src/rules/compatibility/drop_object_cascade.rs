@@ -1,13 +1,13 @@
 //! CASCADE that drops more than the statement names.
 
-use super::{drop_column, drop_table};
 use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
-use crate::rules::altered::by_range;
 use crate::rules::deployment::dropped_together::{described, listed};
+use crate::rules::deployment::names::Names;
 use crate::rules::deployment::other_statements::{Until, ahead_of, earlier, later_texts};
-use crate::rules::names::Names;
+use crate::rules::deployment::{dropped_column, dropped_relation};
+use crate::rules::statement::altered::by_range;
 use pgvet_model::catalog::{Catalog, RelationKind};
 use pgvet_model::effect::{RelationName, Removal, RemovalReason, RemovedObject, Visibility};
 use pgvet_syntax::ast::{Ast, DropBehavior, ObjectKind};
@@ -136,7 +136,7 @@ fn is_taken(removal: &Removal) -> bool {
 /// Whether another rule lists it.
 fn is_said(context: &RuleContext<'_>, removals: &[&Removal]) -> bool {
     let said = |removal: &&Removal| {
-        drop_column::lost(context, removal).is_some() || drop_table::lost(context, removal).is_some()
+        dropped_column::lost(context, removal).is_some() || dropped_relation::lost(context, removal).is_some()
     };
     removals.iter().any(said)
 }

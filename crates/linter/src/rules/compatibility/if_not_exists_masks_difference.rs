@@ -41,8 +41,10 @@ declare_rule! {
     /// ALTER TABLE users ADD COLUMN age_years integer;
     /// ```
     ///
-    /// The rule also reports a name that is taken if `EXCEPTION WHEN duplicate_object THEN NULL` hides the error, and an enum
-    /// that lacks labels.
+    /// The rule also reports:
+    ///
+    /// - a name that another object has, if `EXCEPTION WHEN duplicate_object THEN NULL` hides the error
+    /// - an existing enum that lacks some of the labels
     ///
     /// ## When it is not reported
     ///

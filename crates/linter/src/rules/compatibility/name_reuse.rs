@@ -10,27 +10,6 @@ use pgvet_model::effect::RelationName;
 use pgvet_model::execute::ask_about_types;
 use pgvet_syntax::source::TextRange;
 
-/// What has the name of a column when the transaction has ended.
-pub(super) enum Replacement<'e> {
-    Nothing,
-    /// Nothing shows the columns of the relation that has the name of the table.
-    NotShown,
-    Column(&'e Column),
-}
-
-impl<'e> Replacement<'e> {
-    /// In the table itself, or in what has its name then.
-    pub(super) fn of(end: &'e Catalog, table: &RelationName, column: &str) -> Self {
-        let Some(named) = end.relation_named(&table.schema, &table.name) else { return Self::Nothing };
-        let relation = end.relation(named);
-        match relation.column(column) {
-            Some(column) => Self::Column(column),
-            None if named != table.oid && !relation.known => Self::NotShown,
-            None => Self::Nothing,
-        }
-    }
-}
-
 /// How well a new type replaces the old one in queries of deployed code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Change {

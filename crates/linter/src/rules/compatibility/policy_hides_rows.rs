@@ -16,9 +16,10 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// With row-level security a command reaches the rows that a permissive policy allows, and none without such a
-    /// policy. A restrictive policy excludes more rows. `SELECT`, `UPDATE` and `DELETE` of deployed code do not fail:
-    /// they find no rows. Only the owner of the table, superusers and roles with `BYPASSRLS` see all rows.
+    /// With row-level security a command reaches only the rows that a permissive policy allows. Without such a policy
+    /// it reaches none. A restrictive policy excludes more rows. `SELECT`, `UPDATE` and `DELETE` of deployed code do
+    /// not fail: they find no rows. Only superusers, roles with `BYPASSRLS` and, unless row-level security is forced,
+    /// the owner of the table see all rows.
     ///
     /// ## Example
     ///

@@ -16,7 +16,7 @@ declare_rule! {
     ///
     /// From then on the table accepts rows with the same key, and also nulls if another statement drops `NOT NULL`.
     /// `INSERT ... ON CONFLICT` on these columns fails, lookups by key read the whole table, and `UPDATE` and `DELETE`
-    /// fail if a publication includes the table.
+    /// fail if a publication includes the table and it has no other replica identity.
     ///
     /// ## Example
     ///

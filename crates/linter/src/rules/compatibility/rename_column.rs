@@ -1,9 +1,10 @@
 //! RENAME COLUMN of a column that deployed code may use.
 
-use super::name_reuse::{Replacement, report_other_type};
+use super::name_reuse::report_other_type;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::{together, view_in_place};
+use crate::rules::deployment::dropped_column::Replacement;
 use crate::rules::deployment::other_statements::{
     Until, ahead_of_maker, is_column_made_here, is_column_name_freed, is_relation_named_here,
 };
@@ -135,8 +136,8 @@ fn help(context: &RuleContext<'_>, table: &RelationName, old: &str, new: &str) -
     ];
     let statements: Vec<String> = renames.into_iter().chain(view).collect();
     format!(
-        "keep the name; or rename the table and, in the same transaction, create a view under the old name of the \
-         table that has the column under both names:\n    {};",
+        "keep the name; or, in one transaction, rename the table and create a view with the old name of the table, \
+         which has the column under both names:\n    {};",
         together(context, &statements).join(";\n    ")
     )
 }

@@ -3,8 +3,8 @@
 use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
+use crate::rules::deployment::names::may_name;
 use crate::rules::deployment::other_statements::{Until, added, ahead, earlier, is_column_made_here, rest};
-use crate::rules::names::speaks_of;
 use crate::rules::text::{identifier, sql_name};
 use pgvet_model::catalog::{Catalog, Column, Oid, Relation};
 use pgvet_model::effect::{RelationName, Scan, ScanCause, Visibility};
@@ -50,8 +50,8 @@ declare_rule! {
     ///
     /// `SET NOT NULL` and `DROP DEFAULT` are reported for a column that the same deployment added. For an older column,
     /// which deployed code may well set, the confidence is `possible`, and the finding is shown only with `--confidence
-    /// possible`. The confidence is also `possible` if the migration replaces a function that names table and column,
-    /// because the database itself may insert the rows.
+    /// possible`. The confidence is also `possible` if the migration replaces a function that names the table and the
+    /// column, because the database itself may insert the rows.
     ///
     /// ## Other linters
     ///
@@ -138,7 +138,7 @@ fn is_filled_by_code(context: &RuleContext<'_>, table: &str, column: &str) -> bo
     let names_both = |ast: &Ast| {
         let Ast::CreateFunction(create) = ast else { return false };
         let FunctionBody::Source { text, .. } = &create.body else { return false };
-        create.or_replace && speaks_of(text, table) && speaks_of(text, column)
+        create.or_replace && may_name(text, table) && may_name(text, column)
     };
     earlier(context).any(names_both) || rest(context).iter().any(|ast| names_both(ast))
 }
@@ -168,7 +168,7 @@ fn has_trigger(catalog: &Catalog, table: &Relation, column: &str) -> bool {
             && matches!(trigger.firing, Firing::Enable | Firing::EnableAlways)
     });
     fills.any(|trigger| match catalog.get_function(trigger.function).map(|function| &*function.body) {
-        Some(FunctionBody::Source { text, .. }) => speaks_of(text, column),
+        Some(FunctionBody::Source { text, .. }) => may_name(text, column),
         _ => true,
     })
 }

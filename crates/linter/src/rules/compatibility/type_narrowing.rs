@@ -15,9 +15,10 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The migration fails on the first value that does not fit, or silently changes it: fractions are rounded, and the
-    /// time of day and the time zone are dropped. `USING` can convert existing values, but deployed code continues to
-    /// write values of the old type, and its statements fail after the commit if such a value does not fit.
+    /// The migration fails on the first value that does not fit, or silently changes it: digits are rounded, and the
+    /// time of day and the time zone are dropped. Rounding can also fail: 99.99 does not fit into `numeric(3,1)`,
+    /// because it is rounded to 100.0. `USING` can convert existing values, but deployed code continues to write values
+    /// of the old type, and its statements fail after the commit if such a value does not fit.
     ///
     /// ## Example
     ///
@@ -90,7 +91,7 @@ pub(super) enum Loss {
 }
 
 impl Loss {
-    /// What a stored value loses without an error, or why a value does not fit.
+    /// What a value loses by the conversion, or why a value does not fit.
     fn what(self, to: &str) -> String {
         match self {
             Self::Range => "out of range".to_owned(),
@@ -117,10 +118,13 @@ impl Loss {
                 )
             }
             (Self::Fraction | Self::Scale, false) => {
-                format!("drops {what}: existing and new values are rounded")
+                format!("drops {what}: existing and new values are rounded, or rejected if they are then out of range")
             }
             (Self::Fraction | Self::Scale, true) => {
-                format!("drops {what}: USING converts existing values, and new values are rounded")
+                format!(
+                    "drops {what}: USING converts existing values, and new values are rounded, or rejected if they are \
+                     then out of range"
+                )
             }
             (Self::TimeOfDay, false) => format!("drops {what}: existing and new values lose it without an error"),
             (Self::TimeOfDay, true) => {

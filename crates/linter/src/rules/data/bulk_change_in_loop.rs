@@ -4,7 +4,7 @@ use super::unbounded_update_or_delete::changes_rows;
 use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{RoutineContext, declare_rule};
-use crate::rules::transaction::strong_locks;
+use crate::rules::statement::locks::strong_locks;
 use crate::severity::Severity;
 use pgvet_model::catalog::{Oid, Relation};
 use pgvet_model::effect::{DataChange, DataChangeKind, RelationName, Rows, RowsReason};
@@ -55,8 +55,8 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - the loop has a `COMMIT`
-    /// - statements that no `LIMIT`, range or list of keys limits, unless the loop walks through a whole table;
-    ///   `unbounded-update-or-delete` reports them
+    /// - a statement without a `LIMIT`, a range or a list of keys, unless the loop goes through a whole table:
+    ///   `unbounded-update-or-delete` reports it
     /// - the loop alters, renames or drops an object in each iteration
     /// - temporary tables, and tables that the same deployment creates
     /// - in a `DO` block, tables that the migration drops afterwards

@@ -16,8 +16,8 @@ use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
 
 declare_rule! {
-    /// An `INSERT` whose duplicates a block with `EXCEPTION` catches, to ignore them, to update instead, or to try
-    /// again.
+    /// An `INSERT` in a block whose `EXCEPTION` handler catches duplicates, to ignore them, to update the row, or to
+    /// try again.
     ///
     /// ## Why it matters
     ///
@@ -54,9 +54,12 @@ declare_rule! {
     /// - the handler raises its own error
     /// - tables that are known to have no unique index that could reject the row
     ///
-    /// For temporary tables, in a `DO` block outside loops, and if the handler catches `OTHERS` while the block does
-    /// more than this `INSERT`, or only writes a message, the confidence is `possible`, and the finding is shown only
-    /// with `--confidence possible`.
+    /// The confidence is `possible`, and the finding is shown only with `--confidence possible`:
+    ///
+    /// - for temporary tables
+    /// - in a `DO` block, outside loops
+    /// - if the handler catches `OTHERS`, and the block does more than this `INSERT` or the handler only writes a
+    ///   message
     ///
     /// ## Fix safety
     ///

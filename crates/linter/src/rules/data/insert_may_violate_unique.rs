@@ -60,14 +60,14 @@ declare_rule! {
     /// If there is evidence against a row with the same key, the confidence is `possible`, and the finding is shown
     /// only with `--confidence possible`:
     ///
-    /// - earlier migrations list the rows of the table, and nothing shows that it has others
+    /// - earlier migrations insert rows into the table, and nothing shows that it has others
     /// - the key is a constant, and the table generates no key, unlike tables into which the application inserts
     /// - the key is a constant, and the keys of other rows are random
     /// - the migration sets the sequence, or has deleted some of the rows
     /// - the copied rows come from a table that the migration created or filled
     /// - a variable, or a function that no migration shows, gives the key
     /// - code decides by a condition whether the statement runs
-    /// - the key is that of the row for which a trigger fires, as in a table of a supertype
+    /// - the key is that of the row for which the trigger fires, so that two tables share their keys
     /// - nothing shows that the function runs often, or a handler catches the error and raises another
     ///
     /// ## When it is not reported

@@ -3,8 +3,8 @@
 use crate::assumption::Assumption;
 use crate::report::{Finding, Reporter};
 use crate::rule::{RuleContext, declare_rule};
-use crate::rules::compatibility::{drop_column, drop_table};
 use crate::rules::deployment::other_statements::{Until, ahead, earlier};
+use crate::rules::deployment::{dropped_column, dropped_relation};
 use crate::rules::text::{identifier, sql_name};
 use pgvet_model::catalog::{Column, Oid, Relation};
 use pgvet_model::effect::{RelationName, RemovedObject};
@@ -60,16 +60,16 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     if context.effects.fails.is_some() {
         return;
     }
-    let written = drop_table::Written::of(context);
+    let written = dropped_relation::Written::of(context);
     for removal in &context.effects.removals {
         match &removal.object {
             RemovedObject::Column { .. } => {
-                if let Some((table, column)) = drop_column::lost(context, removal) {
-                    check_column(context, reporter, drop_column::place(context, removal.range), table, column);
+                if let Some((table, column)) = dropped_column::lost(context, removal) {
+                    check_column(context, reporter, dropped_column::place(context, removal.range), table, column);
                 }
             }
             RemovedObject::Relation(_) => {
-                if let Some((table, drop_table::Loss::Gone)) = drop_table::lost(context, removal) {
+                if let Some((table, dropped_relation::Loss::Gone)) = dropped_relation::lost(context, removal) {
                     check_table(context, reporter, written.place(context, removal.range, table), table);
                 }
             }

@@ -103,7 +103,7 @@ fn reason<'a>(context: &'a RuleContext<'_>) -> Option<(TextRange, &'a RelationNa
     for build in effects.index_builds.iter().filter(|build| build.cause == IndexBuildCause::CreateIndex) {
         let index = context.after.get_relation(build.index.oid).and_then(|index| index.index());
         if build.table.visibility.is_exposed() && index.is_some_and(|index| index.has_expressions()) {
-            let why = format!("the planner has no statistics about the expression of `{}`", build.index.name);
+            let why = format!("the planner has no statistics about the expression in index `{}`", build.index.name);
             return Some((build.range, &build.table, why));
         }
     }

@@ -41,7 +41,8 @@ declare_rule! {
     /// - tables that the same migration created, and `ADD COLUMN ... NOT NULL`, which `required-column-without-default`
     ///   reports
     /// - valid constraints, unique indexes or a constraint that the same transaction drops imply the new one
-    /// - foreign keys and unique indexes over a new column without a default, which is NULL in all rows
+    /// - foreign keys and unique indexes over a new column without a default, which is NULL in all rows, except a
+    ///   unique index with `NULLS NOT DISTINCT`
     /// - new columns with a default, for `NOT NULL`
     /// - changes of a column's type, exclusion constraints, domains and bounds of partitions, which `pgvet precheck` lists
     ///

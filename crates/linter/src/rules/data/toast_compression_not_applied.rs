@@ -12,8 +12,8 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// Only values that are written afterwards use the new method. Existing values keep their compression, even if the
-    /// table is rewritten, and `INSERT ... SELECT` copies compressed values as they are. Most readers of the table
-    /// continue to decompress `pglz`, which is slower than `lz4`.
+    /// table is rewritten, and `INSERT ... SELECT` copies compressed values as they are. Most reads of the table
+    /// therefore still decompress `pglz`, which is slower than `lz4`.
     ///
     /// ## Example
     ///
@@ -91,8 +91,10 @@ fn copy(context: &RuleContext<'_>, insert: &Insert, reporter: &mut Reporter<'_>)
         let Some(old) = copied.and_then(|name| from.column(name)) else { continue };
         if old.compression != column.compression {
             let method = column.compression.as_deref().unwrap_or_default();
-            let message =
-                format!("values of `{}` are copied with their old compression, not compressed with {method}", old.name);
+            let message = format!(
+                "values of `{}` are copied with their old compression instead of being compressed with {method}",
+                old.name
+            );
             let help = format!("select {} || '', so that the values are compressed again", old.name);
             reporter.report(insert.table.name.range(), message).help(help).emit();
         }

@@ -8,8 +8,8 @@ use pgvet_model::production::TableSize;
 use pgvet_syntax::ast::RowLockStrength;
 
 declare_rule! {
-    /// `SELECT ... FOR UPDATE`, `FOR NO KEY UPDATE`, `FOR SHARE` or `FOR KEY SHARE` that locks rows without bound in a
-    /// table that is in use.
+    /// `SELECT ... FOR UPDATE`, `FOR NO KEY UPDATE`, `FOR SHARE` or `FOR KEY SHARE` that locks an unlimited number of
+    /// rows of a table that is in use.
     ///
     /// ## Why it matters
     ///
@@ -41,8 +41,8 @@ declare_rule! {
     ///
     /// ## Confidence
     ///
-    /// The confidence is `likely` if all or most rows are locked, or a part that nothing bounds. It is only `possible`
-    /// if a condition compares a column with constants or with values that only run time knows.
+    /// The confidence is `likely` if all or most rows are locked, or a part of them that nothing limits. It is only
+    /// `possible` if a condition compares a column with constants, or with values that are known only at run time.
     "unbounded-row-lock", Data, Warning,
     {}
     statement = check,

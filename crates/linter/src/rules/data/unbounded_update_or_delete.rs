@@ -54,13 +54,14 @@ declare_rule! {
     ///
     /// ## Confidence
     ///
-    /// A finding is `likely` if all or most rows are written, and if nothing bounds a part of them: it assumes that the
-    /// table is large. All rows are written also if the condition holds for every row, because the column was added
-    /// without a value, has the same default everywhere, or is never null, or because a foreign key finds a row for
-    /// every row. It is only `possible`, and shown with `--confidence possible`, if there is evidence against many
-    /// rows:
+    /// A finding assumes that the table is large. It is `likely` if all or most rows are written, or a part of them
+    /// that nothing limits. A condition that holds for every row is not a limit. Such a condition tests a column that
+    /// was added without a value, has the same default in all rows or is never null, or finds the row to which a
+    /// foreign key refers.
     ///
-    /// - a condition compares a column with constants, or with values that only run time knows
+    /// A finding is only `possible`, and shown with `--confidence possible`, if there is evidence against many rows:
+    ///
+    /// - a condition compares a column with constants, or with values that are known only at run time
     /// - a few rows of another table select them
     /// - the same migration deletes the rows and lists them again with `INSERT ... VALUES` or `COPY`
     /// - a foreign key with `ON DELETE CASCADE`, `SET NULL` or `SET DEFAULT` changes the rows that refer to a few deleted rows

@@ -3,8 +3,8 @@
 use crate::assumption::{Assumption, CopyEvidence};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
+use crate::rules::deployment::names::may_name;
 use crate::rules::deployment::other_statements::{Until, ahead_of_maker};
-use crate::rules::names::speaks_of;
 use crate::rules::text::sql_name;
 use crate::severity::Severity;
 use pgvet_model::catalog::{Catalog, Copied, Relation};
@@ -17,10 +17,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The copy holds the rows that existed when its statement began. Everything that others insert, update or delete
-    /// before the swap is committed to the old table only. Nobody gets an error, and after the swap these writes are
-    /// gone. A transaction around the copy and the swap does not help, because reading a table does not block writes to
-    /// it.
+    /// The copy holds the rows that existed when its statement began. What others insert, update or delete between then
+    /// and the swap changes only the old table. Nobody gets an error, and after the swap these writes are gone. A
+    /// transaction around the copy and the swap does not help, because reading a table does not block writes to it.
     ///
     /// ## Example
     ///
@@ -170,7 +169,7 @@ fn report(
     finding.severity(severity).assuming(assumption).emit();
 }
 
-/// What speaks for writes that are not lost.
+/// Evidence for writes that are not lost.
 fn evidence_against(
     context: &RuleContext<'_>,
     table: &RelationName,
@@ -198,7 +197,7 @@ fn evidence_against(
 /// Whether the code of a trigger of the table mentions the copy.
 fn copies_by_trigger(catalog: &Catalog, table: &Relation, copy: &Relation) -> bool {
     table.triggers.iter().any(|trigger| match catalog.get_function(trigger.function).map(|function| &*function.body) {
-        Some(FunctionBody::Source { text, .. }) => speaks_of(text, &copy.name),
+        Some(FunctionBody::Source { text, .. }) => may_name(text, &copy.name),
         _ => true,
     })
 }

@@ -1,7 +1,7 @@
 //! The statements of a migration around one of them, and what those that follow make of its change.
 
 use crate::rule::RuleContext;
-use crate::rules::names::{Names, speaks_of};
+use crate::rules::deployment::names::{Names, may_name};
 use pgvet_model::catalog::{Catalog, Oid, Relation, RelationKind, TEMPORARY_SCHEMA};
 use pgvet_model::effect::{RelationName, RemovedObject, RenamedObject};
 use pgvet_model::routine::{Ending, Outline, Trial, may_make};
@@ -123,7 +123,7 @@ fn run_later(context: &RuleContext<'_>) -> Vec<(u32, Arc<Ast>)> {
 /// The catalog when the transaction, or the migration, has ended, where a later statement speaks of `name`; else it is as it
 /// is.
 pub(crate) fn ahead(context: &RuleContext<'_>, name: &str, until: Until) -> Catalog {
-    run_ahead(context, until, |text| speaks_of(text, name))
+    run_ahead(context, until, |text| may_name(text, name))
 }
 
 /// The same for many names at once.
@@ -151,15 +151,15 @@ fn may_give(ast: &Ast, name: &str, text: &str) -> bool {
         Ast::CreateTable(create) => {
             let names = |element: &TableElement| match element {
                 TableElement::Column(column) => column.name.text == name,
-                TableElement::Like { .. } => speaks_of(text, name),
+                TableElement::Like { .. } => may_name(text, name),
                 TableElement::Constraint(_) => false,
             };
             let inherits = !create.inherits.is_empty() || create.partition_of.is_some() || create.of_type.is_some();
-            create.name.name.text == name || create.elements.iter().any(names) || (inherits && speaks_of(text, name))
+            create.name.name.text == name || create.elements.iter().any(names) || (inherits && may_name(text, name))
         }
         Ast::Rename(rename) => rename.new_name.text == name,
         Ast::SetSchema(moved) => moved.object.name.text == name,
-        _ => may_make(ast) && speaks_of(text, name),
+        _ => may_make(ast) && may_name(text, name),
     }
 }
 

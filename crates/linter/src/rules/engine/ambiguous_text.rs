@@ -12,7 +12,7 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The end of a string depends on settings. With `standard_conforming_strings` off, a backslash escapes the quote
+    /// Where a string ends depends on settings. With `standard_conforming_strings` off, a backslash escapes the quote
     /// after it. In some client encodings, a backslash or quote can be part of another character. If such a setting is
     /// not known, a statement that looks like part of a string may run unchecked.
     ///
@@ -59,8 +59,8 @@ fn check_statement(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     {
         let value = if on { "on" } else { "off" };
         let message = format!(
-            "this string ends elsewhere because `standard_conforming_strings` is {value} here: PostgreSQL may run \
-             statements that pgvet did not check"
+            "`standard_conforming_strings` is {value} here, so PostgreSQL ends this string at another quote than \
+             pgvet, and may run statements that pgvet did not check"
         );
         let place = setting.place;
         help(reporter.report(quoting.string, message).label_in(place.file, place.range, "set here")).emit();

@@ -3,7 +3,7 @@
 use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{MigrationContext, RuleContext, declare_rule};
-use crate::rules::transaction::{concurrently_in_transaction, enum_value_used_in_same_transaction};
+use crate::rules::statement::sqlstate;
 use pgvet_model::effect::{Failure, FailureSubject};
 use pgvet_model::migration::Direction;
 use pgvet_syntax::ast::{AlterTableAction, Ast, QueryBody};
@@ -33,7 +33,7 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - The object may exist although no migration shows it.
-    /// - Only the data decide whether the statement fails.
+    /// - Whether the statement fails depends only on the data.
     /// - Only an older PostgreSQL version that is not configured with `pg-version` refuses it.
     /// - No operator or cast seems to exist, but a migration creates casts, operators, aggregates or types, or installs
     ///   an extension whose objects pgvet does not know.
@@ -47,9 +47,9 @@ declare_rule! {
     /// statement that Flyway runs without a transaction beside others. The confidence is `likely` if only comments in
     /// the file suggest the tool, and `certain` if the configuration or a manifest of the project names it.
     ///
-    /// Migrations that have run cannot fail. If many files have findings, pgvet replays them in a wrong order (`pgvet
-    /// config` shows it), or they belong to several databases: exclude duplicates with `exclude`, and list each
-    /// database in `paths`.
+    /// A migration that has already run cannot fail. If many old files have findings, pgvet probably replays them in
+    /// the wrong order, or they belong to several databases. `pgvet config` shows the order. Exclude duplicates with
+    /// `exclude`, and list the folder of each database in `paths`.
     ///
     /// ## Confidence
     ///
@@ -64,7 +64,8 @@ declare_rule! {
     ///
     /// - if only an earlier use shows that a relation exists
     /// - after another statement of the migration that PostgreSQL refuses
-    /// - if a handler of exceptions hides the refusal, and that is not the usual way to make the statement repeatable
+    /// - if an exception handler hides the refusal, unless such handlers are the usual way to make the statement
+    ///   repeatable
     "statement-will-fail", Engine, Error,
     {}
     statement = check,
@@ -72,8 +73,7 @@ declare_rule! {
 }
 
 /// SQLSTATEs that rules of the category transaction explain better.
-const EXPLAINED_ELSEWHERE: [&str; 2] =
-    [concurrently_in_transaction::SQLSTATE, enum_value_used_in_same_transaction::SQLSTATE];
+const EXPLAINED_ELSEWHERE: [&str; 2] = [sqlstate::ACTIVE_SQL_TRANSACTION, sqlstate::UNSAFE_NEW_ENUM_VALUE_USAGE];
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let Some(failure) = &context.effects.fails else { return };

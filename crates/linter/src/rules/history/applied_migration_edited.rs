@@ -12,8 +12,8 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// A migration runs once on each database. Databases that have applied it never get the edit, and new databases, such
-    /// as those of tests, never had the old text. Both then have different schemas, and nothing says so.
+    /// A migration runs once on each database. Databases that have applied it never get the edit, and new databases,
+    /// such as those of tests, never had the old text. The two then have different schemas, and no error shows it.
     ///
     /// Some tools store a checksum of the file and refuse to run any migration after an edit, even an edit of a
     /// comment:

@@ -3,7 +3,7 @@
 use crate::fix::Step;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
-use crate::rules::partition_bound::{self, Proof};
+use crate::rules::locking::partition_bound::{self, Proof};
 use crate::rules::text::{enumerate, identifier, join, sql_name};
 use pgvet_model::catalog::Relation;
 use pgvet_model::effect::{IndexBuild, IndexBuildCause, RelationName, ScanCause};

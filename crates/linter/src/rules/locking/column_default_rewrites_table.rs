@@ -4,8 +4,8 @@ use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::column::{Filling, fill_later};
 use crate::rules::advice::offer::offer;
-use crate::rules::altered::{Altered, by_range, subject};
-use crate::rules::unseen_partitions;
+use crate::rules::locking::unseen_partitions;
+use crate::rules::statement::altered::{Altered, by_range, subject};
 use pgvet_model::effect::{PartitionWorkKind, RelationName, Rewrite, RewriteCause};
 use pgvet_model::throughput::Work;
 use pgvet_syntax::ast::{AlterTableAction, ColumnDef, ConstraintKind};
@@ -16,10 +16,14 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The value of a constant default is stored in the catalog, so that the column is added at once. A volatile
-    /// default such as `gen_random_uuid()`, `clock_timestamp()` or `nextval(...)`, a serial or identity column, a
-    /// STORED generated column and a domain with constraints have to be computed for each row: PostgreSQL rewrites the
-    /// whole table and all of its indexes under an ACCESS EXCLUSIVE lock that blocks every query.
+    /// The value of a constant default is stored in the catalog, so the column is added at once. Other columns need a
+    /// value that is computed for each row. For these PostgreSQL rewrites the whole table and all of its indexes, under
+    /// an ACCESS EXCLUSIVE lock that blocks every query:
+    ///
+    /// - a volatile default, such as `gen_random_uuid()`, `clock_timestamp()` or `nextval(...)`
+    /// - a serial or identity column
+    /// - a STORED generated column
+    /// - a domain with constraints
     ///
     /// ## Example
     ///
@@ -74,7 +78,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         reporter,
         |work| match &work.kind {
             PartitionWorkKind::Rewrite(cause) => {
-                reason(cause).map(|reason| format!("adding this column rewrites (because {reason})"))
+                reason(cause).map(|reason| format!("{reason}: adding this column rewrites"))
             }
             _ => None,
         },

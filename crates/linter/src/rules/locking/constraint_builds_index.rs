@@ -4,8 +4,8 @@ use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::key;
 use crate::rules::advice::offer::offer;
-use crate::rules::altered::{Altered, by_range, subject};
-use crate::rules::unseen_partitions;
+use crate::rules::locking::unseen_partitions;
+use crate::rules::statement::altered::{Altered, by_range, subject};
 use pgvet_model::effect::{IndexBuild, IndexBuildCause, PartitionWorkKind, RelationName};
 use pgvet_model::throughput::Work;
 use pgvet_syntax::ast::ConstraintKind;
@@ -36,7 +36,7 @@ declare_rule! {
     /// `USING INDEX` for partitioned tables: add the constraint to each partition this way, then to the parent with
     /// `ALTER TABLE ONLY`, and attach the index of each partition with `ALTER INDEX ... ATTACH PARTITION`. Until then
     /// the index of the parent is invalid, and `ON CONFLICT` on the parent fails. For `EXCLUDE` and `WITHOUT OVERLAPS`
-    /// there is no such way.
+    /// PostgreSQL has no such alternative.
     ///
     /// ## When it is not reported
     ///

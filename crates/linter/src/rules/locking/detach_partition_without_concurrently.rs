@@ -4,7 +4,7 @@ use crate::fix::{Applicability, Edit, Fix};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::everywhere_at_least;
-use crate::rules::partition_bound::default_partition;
+use crate::rules::locking::partition_bound::default_partition;
 use crate::rules::text::{identifier, sql_name};
 use pgvet_model::catalog::{Oid, RelationKind};
 use pgvet_model::effect::Lock;

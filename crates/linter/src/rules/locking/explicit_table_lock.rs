@@ -2,8 +2,8 @@
 
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
+use crate::rules::statement::timeouts::lock_timeout_in_effect;
 use crate::rules::text::enumerate;
-use crate::rules::timeouts::lock_timeout_in_effect;
 use pgvet_model::effect::Lock;
 use pgvet_syntax::ast::{Ast, LockMode, LockTable};
 

@@ -3,7 +3,7 @@
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::Advice;
-use crate::rules::altered::{Altered, by_range};
+use crate::rules::statement::altered::{Altered, by_range};
 use crate::rules::text::{enumerate, identifier, sql_name};
 use pgvet_model::effect::{LockCause, RelationName};
 use pgvet_syntax::ast::LockMode;
@@ -42,8 +42,9 @@ declare_rule! {
     /// ALTER TABLE orders VALIDATE CONSTRAINT orders_country_fkey;
     /// ```
     ///
-    /// Run each statement in its own transaction. Every lock is then short, and both tables are locked only to drop and
-    /// to add the foreign key.
+    /// Run each statement in its own transaction. The table at the other end is then blocked only for a moment, when
+    /// the foreign key is dropped and when it is added. The type change still blocks its own table, for as long as a
+    /// rewrite takes if the new type needs one.
     ///
     /// ## When it is not reported
     ///

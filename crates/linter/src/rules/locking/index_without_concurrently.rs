@@ -6,7 +6,7 @@ use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::index;
 use crate::rules::advice::offer::{leave_transaction, offer};
-use crate::rules::altered::by_range;
+use crate::rules::statement::altered::by_range;
 use crate::severity::Severity;
 use pgvet_model::catalog::RelationKind;
 use pgvet_model::effect::{IndexBuild, IndexBuildCause, Visibility};

@@ -6,7 +6,7 @@ use crate::meta::GroupedBy;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::offer::{leave_transaction, line_before};
-use crate::rules::timeouts::{first_strong_lock, lock_timeout_in_effect, lost, waited_before};
+use crate::rules::statement::timeouts::{first_strong_lock, lock_timeout_in_effect, lost, waited_before};
 use crate::settings::LockTimeout;
 use pgvet_syntax::ast::{Ast, ObjectKind};
 use pgvet_syntax::source::TextRange;

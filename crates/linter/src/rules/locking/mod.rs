@@ -27,6 +27,9 @@ pub mod truncate_existing_table;
 pub mod type_change_rewrites_table;
 pub mod validate_with_stronger_subcommand;
 
+mod partition_bound;
+mod unseen_partitions;
+
 use crate::rule::RuleContext;
 use pgvet_model::effect::RelationName;
 use pgvet_model::session::HeldLock;

@@ -2,7 +2,7 @@
 
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
-use crate::rules::partition_bound::{self, default_partition};
+use crate::rules::locking::partition_bound::{self, default_partition};
 use crate::rules::text::sql_name;
 use pgvet_model::catalog::{Oid, RelationKind};
 use pgvet_model::effect::{Lock, RelationName, Scan, ScanCause};

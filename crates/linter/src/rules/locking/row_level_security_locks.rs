@@ -4,7 +4,7 @@ use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::deployment::other_statements::{Until, means, rest_until};
-use crate::rules::timeouts::lock_timeout_in_effect;
+use crate::rules::statement::timeouts::lock_timeout_in_effect;
 use crate::severity::Severity;
 use pgvet_model::effect::{ChangeAction, ChangedObject, Lock, ObjectChange, RelationName};
 use pgvet_syntax::ast::{Ast, LockMode, Transaction};

@@ -81,10 +81,15 @@ fn report(context: &RuleContext<'_>, range: TextRange, rewrites: &[&Rewrite], re
     let what = match (index, more.len()) {
         (true, 0) => format!("index `{}`: every query on its table waits", relation.name),
         (true, more) => format!("index `{}` and {more} more: every query on their tables waits", relation.name),
-        (false, 1) => format!("`{}` and 1 more table and blocks all reads and writes of these tables", relation.name),
         (false, 0) => format!("`{}` and blocks all reads and writes of the table", relation.name),
         (false, more) => {
-            format!("`{}` and {more} more tables and blocks all reads and writes of these tables", relation.name)
+            let tables = if more == 1 { "table" } else { "tables" };
+            let (order, blocked) = match first.cause {
+                // Each table has a transaction of its own. Source: PostgreSQL 18, vacuum.c, cluster.c.
+                RewriteCause::VacuumFull | RewriteCause::Cluster => (", one after the other,", "each of them"),
+                _ => ("", "these tables"),
+            };
+            format!("`{}` and {more} more {tables}{order} and blocks all reads and writes of {blocked}", relation.name)
         }
     };
     let message = format!("{action} {what} until it is done");

@@ -5,7 +5,7 @@ use crate::fix::{Applicability, Fix};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::offer::{is_autocommit, line_before};
-use crate::rules::timeouts::TIMEOUTS;
+use crate::rules::statement::timeouts::TIMEOUTS;
 use pgvet_syntax::ast::{AlterTableAction, Ast};
 use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;

@@ -4,7 +4,9 @@ use crate::fix::{Applicability, Edit, Fix};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::offer::line_before;
-use crate::rules::timeouts::{Lost, TIMEOUTS, first_strong_lock, lock_timeout_in_effect, lost, waited_before};
+use crate::rules::statement::timeouts::{
+    Lost, TIMEOUTS, first_strong_lock, lock_timeout_in_effect, lost, waited_before,
+};
 use crate::settings::LockTimeout;
 use pgvet_model::effect::{ChangedObject, ObjectChange};
 use pgvet_syntax::ast::{Literal, Setting};

@@ -2,7 +2,7 @@
 
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
-use crate::rules::timeouts::lock_timeout_in_effect;
+use crate::rules::statement::timeouts::lock_timeout_in_effect;
 use pgvet_model::catalog::Oid;
 use pgvet_model::effect::{ChangedObject, Lock, LockCause};
 

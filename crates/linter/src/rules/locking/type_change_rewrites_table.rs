@@ -5,9 +5,9 @@ use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::offer::offer;
 use crate::rules::advice::{Advice, column, outside_transaction};
-use crate::rules::altered::{Altered, subject};
+use crate::rules::locking::unseen_partitions;
+use crate::rules::statement::altered::{Altered, subject};
 use crate::rules::text::{enumerate, sql_name};
-use crate::rules::unseen_partitions;
 use pgvet_model::builtin::type_by_name;
 use pgvet_model::effect::{IndexBuildCause, PartitionWorkKind, RelationName, Rewrite, RewriteCause, ScanCause};
 use pgvet_syntax::ast::AlterTableAction;
@@ -21,8 +21,8 @@ declare_rule! {
     /// ALTER TABLE holds an ACCESS EXCLUSIVE lock: nobody can read or write the table until the last row is written and
     /// the last index is built. It also needs twice the space of the table.
     ///
-    /// A change that leaves the rows alone can be expensive, too: indexes with expressions or a predicate over the
-    /// column are built again, and a CHECK that uses the column is checked again for every row.
+    /// A change that does not rewrite the rows can be expensive, too. PostgreSQL builds indexes with an expression or a
+    /// predicate over the column again, and checks a CHECK that uses the column again for every row.
     ///
     /// ## Example
     ///

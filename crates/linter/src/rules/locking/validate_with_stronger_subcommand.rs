@@ -3,7 +3,7 @@
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::{Advice, one_line};
-use crate::rules::altered::{Altered, by_range, subject};
+use crate::rules::statement::altered::{Altered, by_range, subject};
 use crate::rules::text::sql_name;
 use pgvet_model::effect::{RelationName, Scan, ScanCause};
 use pgvet_model::execute::command_lock_level;

@@ -7,8 +7,7 @@ use pgvet_syntax::ast::{AlterTableAction, AlterTableCommand, Ast, ObjectKind, Ob
 use pgvet_syntax::plpgsql::{DeclarationKind, HOLE, Into, LoopKind, StatementKind};
 
 declare_rule! {
-    /// `EXECUTE` of `DROP`, `ALTER`, `TRUNCATE` or a `DELETE` of all rows, of a table or schema whose name is known
-    /// only at run time.
+    /// `EXECUTE` drops, alters or empties a table or schema whose name is known only at run time.
     ///
     /// ## Why it matters
     ///

@@ -48,7 +48,7 @@ const WORDS: [&str; 14] = [
 fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
     let found = declared_type(context, "float4").or_else(|| declared_type(context, "float8"));
     let Some((column, range)) = found.filter(|(column, _)| speaks_of_money(&column.name)) else { return };
-    let message = format!("`{}` cannot represent most decimal fractions, so cents get lost", column.name);
+    let message = format!("`{}` cannot represent most decimal fractions, so cents are lost", column.name);
     let help = "use numeric, or whole cents in bigint";
     reporter.report(range, message).relation(&RelationName::existing(context.relation)).help(help).emit();
 }

@@ -60,8 +60,10 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
         let message = format!("`{}.{}` runs out of numbers after {limit}", table.name, column.name);
         reporter.report(range, message).relation(&name).help("use bigint").emit();
     } else if let Some(limit) = sequence.sequence().and_then(|own| narrower(own.sql_type, column.sql_type)) {
-        let message =
-            format!("the sequence of `{}` still ends at {limit}, although the column holds more", column.name);
+        let message = format!(
+            "the sequence of `{}` still ends at {limit}, although the column can hold larger numbers",
+            column.name
+        );
         let help = format!(
             "widen the sequence, too:\n    ALTER SEQUENCE {} AS bigint;",
             qualified(&sequence.schema, &sequence.name)

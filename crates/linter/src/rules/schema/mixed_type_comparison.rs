@@ -57,7 +57,10 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
         if ours == theirs {
             continue;
         }
-        let message = format!("`{}` is {ours}, but `{}.{}` is {theirs}", column.name, referenced.name, other.name);
+        let message = format!(
+            "this foreign key compares different types: `{}` is {ours}, but `{}.{}` is {theirs}",
+            column.name, referenced.name, other.name
+        );
         let help = match wider(&ours, &theirs) {
             Some(Ordering::Less) => format!("give `{}` the type {theirs}", column.name),
             Some(Ordering::Greater) => {

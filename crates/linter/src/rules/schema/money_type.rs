@@ -12,8 +12,8 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// The meaning of a value depends on `lc_monetary` of the session. In a database with another setting the same rows
-    /// are another currency, with another number of decimal places. The type has no fractions of a cent and no second
-    /// currency.
+    /// are read as another currency, with another number of decimal places. The type has no fractions of a cent and no
+    /// second currency.
     ///
     /// ## Example
     ///
@@ -44,7 +44,7 @@ declare_rule! {
 
 fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
     let Some((column, range)) = declared_type(context, "money") else { return };
-    let message = format!("the currency of `{}` depends on lc_monetary of the session", column.name);
+    let message = format!("the currency of `{}` depends on the setting lc_monetary of each session", column.name);
     reporter
         .report(range, message)
         .relation(&RelationName::existing(context.relation))

@@ -9,12 +9,12 @@ use pgvet_model::effect::RelationName;
 use pgvet_syntax::ast::IndexElement;
 
 declare_rule! {
-    /// An index of a table is a prefix of another index of the same table, or equal to it.
+    /// An index has the same first columns as another index of its table, so that the other can replace it.
     ///
     /// ## Why it matters
     ///
-    /// Every query that can use the shorter index can use the longer one. The shorter one costs time for every write,
-    /// disk space, and memory for pages that are cached twice.
+    /// Every query that can use the shorter index can also use the longer one, which is somewhat larger to read. The
+    /// shorter one costs time for every write, disk space, and memory for pages that are cached twice.
     ///
     /// ## Example
     ///
@@ -34,10 +34,13 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - indexes with another method, collation, operator class, order or `WHERE`
-    /// - a shorter index that is unique, which the longer one does not enforce
+    /// - indexes other than B-trees, unless both have the same columns
+    /// - a shorter index that includes a column (`INCLUDE`) which the longer one lacks
+    /// - indexes of constraints, and indexes of partitions, whose parent is reported
+    /// - a shorter index that is unique, unless the other is unique on the same columns
     /// - a later migration drops one of the two
     ///
-    /// The later index of a pair is reported.
+    /// The finding is at the statement that creates the later of the two, and its message names the index to drop.
     ///
     /// ## Other linters
     ///
@@ -67,7 +70,8 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
         return;
     }
     let range = create.name.as_ref().map_or(create.keyword, |name| name.range);
-    let message = format!("`{}` is redundant: `{}` serves the same queries", redundant.name, kept.name);
+    let message =
+        format!("`{}` is redundant: every query that can use it can also use `{}`", redundant.name, kept.name);
     let name = qualified(&redundant.schema, &redundant.name);
     let help = if redundant.oid == context.relation.oid {
         "remove this index".to_owned()

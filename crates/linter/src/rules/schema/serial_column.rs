@@ -49,8 +49,10 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
     if !is_serial || context.relation.is_temporary() {
         return;
     }
-    let message =
-        format!("`{}` uses a sequence on which roles need a privilege, and which INSERT can bypass", column.name);
+    let message = format!(
+        "`{}` is a serial column: an INSERT needs a privilege on its sequence, and can also bypass the sequence",
+        column.name
+    );
     let help = format!("use {integer} GENERATED ALWAYS AS IDENTITY");
     reporter.report(type_name.range, message).relation(&RelationName::existing(context.relation)).help(help).emit();
 }

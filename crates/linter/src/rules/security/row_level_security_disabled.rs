@@ -62,13 +62,13 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
     }
     let roles = reaching(context.catalog, table);
     let who = if !roles.is_empty() {
-        enumerate(roles.iter().map(|role| role.as_str()))
+        format!("{} can reach every row", enumerate(roles.iter().map(|role| role.as_str())))
     } else if table.schema == "public" && is_exposed_schema(context.catalog, &table.schema) {
-        "the roles of the HTTP interface, for which other tables of `public` have policies,".to_owned()
+        "other tables of `public` do: the roles of the HTTP interface can reach every row".to_owned()
     } else {
         return;
     };
-    let message = format!("`{}` has no row-level security, and {who} can reach every row", table.name);
+    let message = format!("`{}` has no row-level security, and {who}", table.name);
     let name = qualified(&table.schema, &table.name);
     let help = format!(
         "enable row-level security in the same migration, with policies for the rows that users may see:\n    \

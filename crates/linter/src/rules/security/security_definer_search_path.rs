@@ -70,7 +70,7 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
             function.display_name()
         );
         let help = format!(
-            "set search_path on the function: to the schemas that it needs, or to '' if all names in it are \
+            "set search_path on the function, either to the schemas that it needs or to '' if all names in it are \
              qualified:\n    ALTER ROUTINE {signature} SET search_path = {};",
             with_temporary_last(&search_path_value(&[&function.schema]))
         );

@@ -16,8 +16,9 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// Policies are checked for the owner of a view, not for the role that queries it. The owner is usually the role
-    /// that ran the migration and owns the tables, and policies do not apply to an owner: through the view every role
-    /// sees every row. Since PostgreSQL 15 `security_invoker` makes a view use the privileges of the querying role.
+    /// that ran the migration and owns the tables, and policies do not apply to the owner of a table unless they are
+    /// forced. Through the view every role then sees every row. Since PostgreSQL 15 `security_invoker` makes a view use
+    /// the privileges of the querying role.
     ///
     /// ## Example
     ///

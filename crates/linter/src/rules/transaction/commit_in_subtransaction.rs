@@ -11,9 +11,14 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// `COMMIT` and `ROLLBACK` fail at run time in a block with `EXCEPTION`, which is a subtransaction, in a function,
-    /// in a procedure with `SET` or `SECURITY DEFINER`, and in a `DO` or `CALL` that runs in a transaction block. Such
-    /// code often passes tests with little data and fails in production.
+    /// `COMMIT` and `ROLLBACK` fail at run time:
+    ///
+    /// - in a function
+    /// - in a block with `EXCEPTION`, which is a subtransaction
+    /// - in a procedure with `SET` or `SECURITY DEFINER`
+    /// - in a `DO` or `CALL` that runs in a transaction block
+    ///
+    /// Such code often passes tests with little data and fails in production.
     ///
     /// ## Example
     ///

@@ -6,6 +6,7 @@ use crate::fix::{Applicability, Fix};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::offer::leave_transaction;
+use crate::rules::statement::sqlstate::ACTIVE_SQL_TRANSACTION;
 use pgvet_model::migration::TransactionMode;
 use pgvet_model::routine::Trial;
 use pgvet_model::runner::KnownTransaction;
@@ -66,11 +67,9 @@ declare_rule! {
     statement = check,
 }
 
-/// That of the refusals that the rule explains: `active_sql_transaction`.
-pub(crate) const SQLSTATE: &str = "25001";
-
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
-    let Some(failure) = context.effects.fails.as_ref().filter(|failure| failure.sqlstate == SQLSTATE) else {
+    let Some(failure) = context.effects.fails.as_ref().filter(|failure| failure.sqlstate == ACTIVE_SQL_TRANSACTION)
+    else {
         return check_unlikely_transaction(context, reporter);
     };
     let range = if failure.range.is_empty() { first_words(context) } else { failure.range };
@@ -134,7 +133,7 @@ fn check_unlikely_transaction(context: &RuleContext<'_>, reporter: &mut Reporter
     }
     let path = context.session.settings.search_path();
     let tried = Trial::new(context.before, &path, context.target.version()).run_in_block(context.ast);
-    let Some(failure) = tried.fails.filter(|failure| failure.sqlstate == SQLSTATE) else { return };
+    let Some(failure) = tried.fails.filter(|failure| failure.sqlstate == ACTIVE_SQL_TRANSACTION) else { return };
     let finding = reporter.report(failure.range, failure.reason).help(UNLIKELY_TRANSACTION_HELP);
     finding.assuming(Assumption::of_transaction(context.migration)).emit();
 }

@@ -5,6 +5,7 @@ use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::everywhere_at_least;
+use crate::rules::statement::sqlstate::UNSAFE_NEW_ENUM_VALUE_USAGE;
 use pgvet_model::catalog::{Oid, TypeDef, TypeKind};
 use pgvet_syntax::ast::{
     AlterTableAction, Ast, ColumnDef, Constraint, ConstraintKind, Expr, ExprKind, Query, QueryBody, TableElement,
@@ -66,9 +67,6 @@ struct Use {
     range: TextRange,
 }
 
-/// That of the refusals that the rule explains: `unsafe_new_enum_value_usage`.
-pub(crate) const SQLSTATE: &str = "55P04";
-
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let Some(block) = &context.session.block else { return };
     let added = |definition: &TypeDef, label: &str| match &definition.kind {
@@ -83,7 +81,9 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     };
     let help = split_help(context, "the statements that use the new value");
     let assumption = assumed_transaction(context, block.started);
-    if let Some(failure) = context.effects.fails.as_ref().filter(|failure| failure.sqlstate == SQLSTATE) {
+    if let Some(failure) =
+        context.effects.fails.as_ref().filter(|failure| failure.sqlstate == UNSAFE_NEW_ENUM_VALUE_USAGE)
+    {
         let message = format!("PostgreSQL refuses this: {}", failure.reason);
         reporter.report(failure.range, message).help(help).assuming(assumption).emit();
         return;

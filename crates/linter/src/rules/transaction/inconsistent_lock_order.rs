@@ -3,7 +3,7 @@
 use super::mixed_ddl_and_bulk_dml::is_upgrade;
 use crate::report::Reporter;
 use crate::rule::{MigrationContext, RuleContext, declare_rule};
-use crate::rules::names::Names;
+use crate::rules::deployment::names::Names;
 use pgvet_model::catalog::{Catalog, Function, Oid, RelationKind};
 use pgvet_model::deployment::Deployment;
 use pgvet_model::effect::{DataChangeKind, Lock, LockCause};
@@ -24,8 +24,8 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// While the migration holds the first table and waits for the second, a call of the function holds the second and
-    /// waits for the first: neither can continue. After `deadlock_timeout` PostgreSQL cancels one of them: the
-    /// migration, or a customer's order.
+    /// waits for the first: neither can continue. After `deadlock_timeout` PostgreSQL cancels one of the two: the
+    /// migration, or the transaction of a user.
     ///
     /// The same happens within one table: a session that waits for a row that the migration changed holds a lock on the
     /// table, and the migration waits for that lock when it alters the table later.

@@ -17,10 +17,8 @@ mod retry;
 
 use crate::assumption::Assumption;
 use crate::rule::RuleContext;
-use crate::rules::timeouts::stops_queries;
 use pgvet_model::migration::TransactionMode;
 use pgvet_model::place::Place;
-use pgvet_model::session::{HeldLock, Session};
 use pgvet_syntax::source::TextRange;
 
 /// What is assumed if a statement is reported because it runs in the transaction of an earlier one: nothing if the file
@@ -46,12 +44,6 @@ fn split_help(context: &RuleContext<'_>, what: &str) -> String {
         ),
         (_, Some(_)) => format!("move {what} to a later migration: statements sent as one string are one transaction"),
     }
-}
-
-/// The locks of earlier statements of the transaction that make queries of tables in use wait.
-pub(super) fn strong_locks(session: &Session) -> impl Iterator<Item = &HeldLock> {
-    let held = session.block.iter().flat_map(|block| block.locks.strong());
-    held.filter(|lock| stops_queries(lock.kind))
 }
 
 /// The words that open a statement, to point at if the statement as a whole matters.

@@ -78,8 +78,9 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
                 let help = "split the migration, or have the tool run it without a transaction";
                 reporter.report(range, message).help(help).emit();
             } else {
-                let message =
-                    format!("this {verb} has no BEGIN, and ends the transaction of the statements sent with it");
+                let message = format!(
+                    "this {verb} has no BEGIN, and ends the implicit transaction of the statements sent with it"
+                );
                 reporter.report(range, message).help("add BEGIN where the transaction should start").emit();
             }
         }

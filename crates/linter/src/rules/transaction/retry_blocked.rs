@@ -6,8 +6,8 @@ use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::deployment::lasting::Lasting;
+use crate::rules::statement::timeouts::{first_strong_lock, lock_timeout_in_effect};
 use crate::rules::text::sql_name;
-use crate::rules::timeouts::{first_strong_lock, lock_timeout_in_effect};
 use pgvet_model::catalog::Catalog;
 use pgvet_model::effect::{Effects, Failure, IndexBuild, IndexBuildCause, ScanCause};
 use pgvet_model::routine::Trial;
@@ -47,7 +47,7 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - statements in a transaction, which is rolled back as a whole, if nothing runs before it
+    /// - a transaction that nothing precedes, because it is rolled back as a whole
     /// - all earlier statements can run again: `IF NOT EXISTS`, `IF EXISTS`, `OR REPLACE`. pgvet runs them a second time on
     ///   its model of the schema to find out.
     /// - the tool continues with the statement that failed, as Atlas does

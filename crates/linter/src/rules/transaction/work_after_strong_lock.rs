@@ -4,7 +4,7 @@ use super::{assumed_transaction, split_help};
 use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
-use crate::rules::timeouts::stops_queries;
+use crate::rules::statement::locks::{stops_queries, strong_locks};
 use pgvet_model::catalog::Oid;
 use pgvet_model::effect::{
     DataChange, DataChangeKind, Effects, Extent, PartitionWorkKind, Read, RelationName, Rows, RowsReason, Scan,
@@ -44,7 +44,7 @@ declare_rule! {
     ///
     /// - changes of bounded rows: constants, or the rows of a bounded query, for all columns of a unique index; a range
     ///   of a numeric key with both ends; LIMIT.
-    /// - queries whose rows an index finds, or that need only the first row or the end of an index
+    /// - queries that find their rows with an index, or that need only the first row or the last entry of an index
     /// - work on tables that are new and empty, that can have only one row, or that the same transaction created and
     ///   fills with a few rows, written out or from the system catalogs
     /// - locks on tables that the same transaction created
@@ -220,7 +220,7 @@ fn is_validation_of_new(context: &RuleContext<'_>, cause: &ScanCause, table: Oid
 
 /// The first lock of an earlier statement that blocks more than the working statement does itself.
 fn blocking_lock(context: &RuleContext<'_>, work: &Work<'_>) -> Option<HeldLock> {
-    let mut held = super::strong_locks(context.session);
+    let mut held = strong_locks(context.session);
     let earlier = held.find(|lock| lock.mode > own_lock(context, lock.relation));
     earlier.cloned().or_else(|| lock_in_code(context, work))
 }

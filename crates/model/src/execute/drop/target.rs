@@ -135,7 +135,13 @@ impl Executor<'_> {
             if name == "_RETURN" && self.catalog.relation(table).kind == RelationKind::View {
                 return fail("2BP01", "cannot drop the rule of a view without the view", object.name.range());
             }
-            return fail("42704", format!("\"{name}\" for table \"{on}\" does not exist"), object.name.range());
+            let what = match statement.kind {
+                ObjectKind::Trigger => format!("trigger \"{name}\" for table"),
+                ObjectKind::Rule => format!("rule \"{name}\" for relation"),
+                _ => format!("policy \"{name}\" for table"),
+            };
+            let reason = format!("{what} \"{}\" does not exist", self.catalog.relation(table).name);
+            return fail("42704", reason, object.name.range());
         }
         let inherited = self.catalog.relation(table).triggers.get(&name).is_some_and(|trigger| trigger.inherited);
         if statement.kind == ObjectKind::Trigger && inherited {

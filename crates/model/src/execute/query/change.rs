@@ -197,7 +197,7 @@ impl Executor<'_> {
         Ok(())
     }
 
-    /// How many rows a branch of MERGE concerns.
+    /// How many rows a branch of MERGE affects.
     fn rows_of_branch(&self, table: Oid, merge: &Merge, branch: &MergeBranch, env: &Env<'_>) -> Rows {
         let filters = std::iter::once(&merge.on).chain(&branch.condition);
         let joined = Joined::new(self, env, Some((table, &merge.table)), env.from, filters);
@@ -396,7 +396,7 @@ impl Executor<'_> {
         found
     }
 
-    /// The table whose rows a change of a table or view concerns.
+    /// The table whose rows a change of a table or view affects.
     fn changed_table(&self, oid: Oid, kind: DataChangeKind) -> Option<Oid> {
         let mut at = oid;
         loop {

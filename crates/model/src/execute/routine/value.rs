@@ -12,7 +12,7 @@ pub(super) const MAX_TEXT: usize = 64 * 1024;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Value {
     Null,
-    /// As output would show it, with [`HOLE`] for every part that only run time knows.
+    /// As output would show it, with [`HOLE`] for every part known only at run time.
     Text(String),
     /// A number of at least 1, such as the count of rows that exist.
     Positive,

@@ -13,7 +13,7 @@ use smol_str::SmolStr;
 /// Source: PostgreSQL 18 documentation, 9.30 "Event Trigger Functions".
 const OF_OBJECTS: [&str; 2] = ["pg_event_trigger_ddl_commands", "pg_event_trigger_dropped_objects"];
 
-/// Whether a statement alters, creates or drops an object of which only run time knows the name.
+/// Whether a statement alters, creates or drops an object whose name is known only at run time.
 fn alters_objects(routine: &Routine, statements: &[Statement]) -> bool {
     statements.iter().any(|statement| {
         let alters = |sql: &Sql<'_>| sql.dynamic.is_some() && writes::changes_catalog(sql.ast);

@@ -4,8 +4,8 @@ use super::project::{Copied, leads_up, load};
 use pgvet_linter::check::check;
 use pgvet_linter::diagnostic::Diagnostic;
 use pgvet_linter::fix::{Applicability, Fix, apply};
+use pgvet_linter::refusal::is_refusal;
 use pgvet_linter::rewrite::{PlannedFile, Refusal, rewrite};
-use pgvet_linter::rules::refusal::is_refusal;
 use pgvet_model::migration::{Migration, TransactionMode};
 use pgvet_syntax::source::SourceFile;
 use pgvet_syntax::statement::{ParsedFile, parse_file};
@@ -48,7 +48,7 @@ pub(super) enum Changed {
 /// The migrations that take the place of the original.
 pub(super) struct ChangedFiles {
     source: Source,
-    /// The finding of their check that speaks against the offer.
+    /// The finding of their check that is evidence against the offer.
     pub(super) problem: Option<String>,
 }
 

@@ -91,8 +91,8 @@ pub fn measure(version: PgVersion, only: &str) -> Result<Report, String> {
             report.skipped.push(format!("{}: no statement creates some of its tables", history.name));
             continue;
         }
-        if model.gaps.iter().any(|gap| gap.contains("only run time knows")) {
-            report.skipped.push(format!("{}: it runs code that only run time knows", history.name));
+        if model.gaps.iter().any(|gap| gap.contains("known only at run time")) {
+            report.skipped.push(format!("{}: it runs code that is known only at run time", history.name));
             continue;
         }
         report.compared += 1;

@@ -51,7 +51,7 @@ impl Joined<'_> {
             return list.iter().all(|one| self.gives_few_values(at, one));
         }
         let Some(members) = self.members_of(operand) else {
-            // A column of a query around this one, which runs this for each of its rows, or what only run time knows.
+            // A column of a query around this one, which runs this for each of its rows, or what is known only at run time.
             return !matches!(operand.kind, ExprKind::Call(_) | ExprKind::Subquery { .. });
         };
         let is_few = |member: &usize| *member != at && (self.bounds[*member].is_some() || self.is_picked(*member));

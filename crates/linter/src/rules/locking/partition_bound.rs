@@ -1,7 +1,7 @@
 //! Help about partitions: the bound of one as the condition of a CHECK.
 
-use super::text::identifier;
 use crate::rule::RuleContext;
+use crate::rules::text::identifier;
 use pgvet_model::catalog::{Oid, Relation};
 use pgvet_syntax::ast::{Expr, ExprKind, Literal, ObjectName, PartitionBound};
 

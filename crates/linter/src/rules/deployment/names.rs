@@ -1,17 +1,17 @@
-//! Names in texts that need not be read for it.
+//! Whether a text may name an object, without parsing the text.
 
 use rustc_hash::FxHashSet;
 
-/// May the text name this? Names are in lower case where they are not quoted.
-pub(crate) fn speaks_of(text: &str, name: &str) -> bool {
+/// Whether the text may name this. Unquoted names are in lower case.
+pub(crate) fn may_name(text: &str, name: &str) -> bool {
     text.contains(name) || (text.bytes().any(|b| b.is_ascii_uppercase()) && text.to_ascii_lowercase().contains(name))
 }
 
-/// Names that texts may speak of: a text is read once, however many there are.
+/// Names to search for in texts. Each text is read once, whatever the number of names.
 #[derive(Debug, Default)]
 pub(crate) struct Names<'n> {
     words: FxHashSet<&'n str>,
-    /// Those that are no single word.
+    /// Those that are not a single word.
     others: Vec<&'n str>,
 }
 
@@ -43,7 +43,7 @@ impl<'n> Names<'n> {
                 || has_capital.then(|| word.to_ascii_lowercase()).and_then(|word| self.words.get(word.as_str()));
             self.words.get(word).or_else(folded).copied()
         });
-        words.chain(self.others.iter().copied().filter(|name| speaks_of(text, name)))
+        words.chain(self.others.iter().copied().filter(|name| may_name(text, name)))
     }
 }
 
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_speak_of_words_and_quoted_names() {
+    fn texts_name_words_and_quoted_names() {
         let names: Names<'_> = ["orders", "Mixed", "two words"].into_iter().collect();
         for (text, expected) in [
             ("DROP TABLE ORDERS", vec!["orders"]),

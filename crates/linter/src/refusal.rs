@@ -1,15 +1,15 @@
 //! The rules that say that PostgreSQL refuses a statement.
 
-use super::{engine, transaction};
 use crate::diagnostic::Diagnostic;
 use crate::rule::Rule;
+use crate::rules::{engine, transaction};
 use crate::settings::Settings;
 use crate::severity::Severity;
 
 static REFUSALS: [&Rule; 3] =
     [&engine::syntax_error::RULE, &engine::statement_will_fail::RULE, &transaction::concurrently_in_transaction::RULE];
 
-/// Whether it says that PostgreSQL refuses the statement.
+/// Whether a finding says that PostgreSQL refuses the statement.
 pub fn is_refusal(diagnostic: &Diagnostic) -> bool {
     REFUSALS.iter().any(|rule| diagnostic.is_of(&rule.meta))
 }

@@ -1,8 +1,8 @@
 //! Where in a migration a `lock_timeout` was set, and why it is not in effect at a later statement.
 
 use crate::rule::{Earlier, RuleContext};
+use crate::rules::statement::locks::stops_queries;
 use crate::settings::LockTimeout;
-use pgvet_model::catalog::RelationKind;
 use pgvet_model::effect::Lock;
 use pgvet_model::migration::Migration;
 use pgvet_model::session::HeldLock;
@@ -223,11 +223,6 @@ pub(crate) fn waited_before(context: &RuleContext<'_>) -> bool {
 fn is_nowait(context: &RuleContext<'_>, held: &HeldLock) -> bool {
     let statement = context.migration.statement_at(held.place.range);
     statement.is_some_and(|statement| matches!(statement.ast(), Some(Ast::LockTable(lock)) if lock.nowait))
-}
-
-/// Whether queries name relations of this kind, so that they wait for its locks.
-pub(crate) fn stops_queries(kind: RelationKind) -> bool {
-    kind.is_table() || matches!(kind, RelationKind::View | RelationKind::MaterializedView)
 }
 
 #[cfg(test)]

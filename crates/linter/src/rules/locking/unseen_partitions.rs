@@ -29,9 +29,9 @@ pub(crate) fn report(
         // These commit after each partition.
         let until = match &work.kind {
             PartitionWorkKind::Rewrite(RewriteCause::VacuumFull | RewriteCause::Cluster) => {
-                "reads and writes of one partition after the other".to_owned()
+                "reads and writes of one partition at a time".to_owned()
             }
-            _ => format!("{blocked} until the last is done"),
+            _ => format!("{blocked} until the last partition is done"),
         };
         let message = format!("{description} each partition of `{name}` and blocks all {until}");
         let effort = match &work.kind {

@@ -1,0 +1,87 @@
+//! Which column a DROP COLUMN takes from deployed code, and what has its name then.
+
+use crate::rule::RuleContext;
+use crate::rules::deployment::other_statements::{Until, adds, ahead_of_maker, is_column_made_here, means, rest};
+use pgvet_model::catalog::{Catalog, Column, RelationKind};
+use pgvet_model::effect::{RelationName, Removal, RemovalReason, RemovedObject, Visibility};
+use pgvet_syntax::ast::{AlterTableAction, Ast};
+use pgvet_syntax::source::TextRange;
+
+/// What has the name of a column when the transaction has ended.
+pub(crate) enum Replacement<'e> {
+    Nothing,
+    /// Nothing shows the columns of the relation that has the name of the table.
+    NotShown,
+    Column(&'e Column),
+}
+
+impl<'e> Replacement<'e> {
+    /// In the table itself, or in what has its name then.
+    pub(crate) fn of(end: &'e Catalog, table: &RelationName, column: &str) -> Self {
+        let Some(named) = end.relation_named(&table.schema, &table.name) else { return Self::Nothing };
+        let relation = end.relation(named);
+        match relation.column(column) {
+            Some(column) => Self::Column(column),
+            None if named != table.oid && !relation.known => Self::NotShown,
+            None => Self::Nothing,
+        }
+    }
+}
+
+/// The column of an existing table that a removal takes from deployed code, unless it exists again later.
+pub(crate) fn lost<'c>(context: &RuleContext<'c>, removal: &'c Removal) -> Option<(&'c RelationName, &'c str)> {
+    let (table, column) = taken(context, removal)?;
+    let end = ahead_of_maker(context, column, Until::Commit);
+    let comes_back = matches!(replacement(context, &end, table, column), Replacement::Column(_));
+    (!comes_back).then_some((table, column))
+}
+
+/// The column of an existing table that a removal takes.
+pub(crate) fn taken<'c>(context: &RuleContext<'c>, removal: &'c Removal) -> Option<(&'c RelationName, &'c str)> {
+    let RemovedObject::Column { table, column } = &removal.object else { return None };
+    let stays = context.after.get_relation(table.oid).is_some() && removal.reason == RemovalReason::Named;
+    if !stays || table.visibility != Visibility::Existing || table.kind == RelationKind::CompositeType {
+        return None;
+    }
+    let of_parent = |other: &Removal| {
+        let RemovedObject::Column { table: parent, column: same } = &other.object else { return false };
+        let relation = context.before.get_relation(table.oid);
+        same == column && relation.is_some_and(|relation| relation.parents.contains(&parent.oid))
+    };
+    let is_of_parent = context.effects.removals.iter().any(of_parent);
+    (!is_of_parent && !is_column_made_here(context, table, column)).then_some((table, column.as_str()))
+}
+
+/// What has the name of the column in the end. A plain column that is added to the table again does not take its place.
+pub(crate) fn replacement<'e>(
+    context: &RuleContext<'_>,
+    end: &'e Catalog,
+    table: &RelationName,
+    column: &str,
+) -> Replacement<'e> {
+    let own = end.get_relation(table.oid).and_then(|table| table.column(column));
+    match own {
+        Some(own) if own.generated.is_some() || !is_added_again(context, table, column) => Replacement::Column(own),
+        _ if end.relation_named(&table.schema, &table.name) == Some(table.oid) => Replacement::Nothing,
+        _ => Replacement::of(end, table, column),
+    }
+}
+
+/// Whether the statement, or a later one, adds a column of this name, which has none of the values.
+pub(crate) fn is_added_again(context: &RuleContext<'_>, table: &RelationName, column: &str) -> bool {
+    let adds_it = |ast: &Ast| match ast {
+        Ast::AlterTable(alter) => adds(alter, column) && means(context, &alter.name, table),
+        _ => false,
+    };
+    adds_it(context.ast) || rest(context).iter().any(|ast| adds_it(ast))
+}
+
+/// The name of the column, where the statement is an ALTER TABLE.
+pub(crate) fn place(context: &RuleContext<'_>, range: TextRange) -> TextRange {
+    let Ast::AlterTable(alter) = context.ast else { return range };
+    let command = alter.commands.iter().find(|command| command.range == range);
+    match command.map(|command| &command.action) {
+        Some(AlterTableAction::DropColumn { column, .. }) => column.range,
+        _ => range,
+    }
+}
