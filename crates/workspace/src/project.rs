@@ -13,7 +13,7 @@ use crate::problem::{Problem, display};
 use crate::purpose::{self, Purpose};
 use crate::read::{EncodingError, MAX_SQL};
 use crate::roots::{self, Repositories};
-use crate::skipped::Skipped;
+use crate::skipped::{SkipReason, Skipped};
 use crate::texts::Texts;
 use crate::{order, parallel};
 use pgvet_linter::settings::Settings;
@@ -152,14 +152,24 @@ impl Project {
             progress(done.fetch_add(1, Ordering::Relaxed) + 1, all);
             file
         };
-        let mut files = Vec::with_capacity(all);
+        let (mut files, mut unloaded) = (Vec::with_capacity(all), Vec::new());
         for file in parallel::map(sources, load) {
             match file {
                 Ok(file) => files.push(file),
-                Err(problem) => problems.push(problem),
+                Err(file) => unloaded.push(file),
             }
         }
         let (mut files, foreign) = purpose::exclude(files, folders);
+        let has_migrations = files.iter().any(|file| !purpose::is_script(file));
+        for Unloaded { problem, stray } in unloaded {
+            match stray.filter(|_| has_migrations) {
+                Some(path) => {
+                    notes.extend(named.is_none().then(|| stray_note(&path)));
+                    skipped.push(Skipped { path, reason: SkipReason::NoText });
+                }
+                None => problems.push(problem),
+            }
+        }
         problems.extend(files.iter().filter_map(|file| file.origin.as_ref()?.stale.clone()));
         known_order::compare_tools(&mut files, &databases);
         history::compare_versions(&mut files);
@@ -401,19 +411,46 @@ fn replaced(text: SourceFile, source: &Source) -> Result<Replaced, Problem> {
     })
 }
 
+/// A file that could not be read.
+struct Unloaded {
+    problem: Problem,
+    /// Its path, if it is no text, was only found in a folder, and neither its name nor a tool makes it a migration.
+    stray: Option<PathBuf>,
+}
+
+impl From<Problem> for Unloaded {
+    fn from(problem: Problem) -> Self {
+        Self { problem, stray: None }
+    }
+}
+
+fn is_stray(source: &Source, folders: &Folders, texts: &Texts) -> bool {
+    let is_listed = || {
+        let layout = layout::detect(&source.path, "", folders, &source.config);
+        layout.tool != Tool::Plain && !layout.unlisted
+    };
+    source.found && texts.is_binary(&source.path) && !order::is_versioned(&source.path) && !is_listed()
+}
+
+fn stray_note(path: &Path) -> Problem {
+    let message = "was skipped: it has NUL bytes, as UTF-16 and binary files have, and neither its name nor a tool makes \
+                   it a migration";
+    Problem::new(path, message, Some("save it as UTF-8 if it is a migration; otherwise rename it, or `exclude` it"))
+}
+
 fn load_file(
     source: Source,
     folders: &Folders,
     texts: &Texts,
     allow_empty: bool,
     parse: &Parse,
-) -> Result<ProjectFile, Problem> {
+) -> Result<ProjectFile, Unloaded> {
     let path = &source.path;
     if source.is_stdin {
         let (text, encoding) = texts.read_stdin(&path.to_string_lossy())?;
         if texts.stdin.is_none() && !allow_empty && text.text.trim().is_empty() {
             let help = "the command that writes it may have failed; use --allow-empty if it may print nothing";
-            return Err(Problem::new(path, "is empty, so nothing was checked", Some(help)));
+            return Err(Problem::new(path, "is empty, so nothing was checked", Some(help)).into());
         }
         let replaced = replaced(text, &source)?;
         return Ok(project_file(replaced, encoding, source, folders, |path, text| parse(texts, path, text)));
@@ -422,7 +459,9 @@ fn load_file(
         let text = SourceFile::new(display(path), String::new());
         return Ok(project_file((text, None), None, source, folders, |path, text| parse(texts, path, text)));
     }
-    let (text, encoding) = texts.read(path)?;
+    let (text, encoding) = texts
+        .read(path)
+        .map_err(|problem| Unloaded { problem, stray: is_stray(&source, folders, texts).then(|| path.clone()) })?;
     let replaced = replaced(text, &source)?;
     Ok(project_file(replaced, encoding, source, folders, |path, text| parse(texts, path, text)))
 }

@@ -186,7 +186,7 @@ fn is_beside_migrations(file: &ProjectFile, with_migrations: &BTreeSet<u32>) -> 
 }
 
 /// Whether neither the name of a file nor a tool makes it a migration.
-fn is_script(file: &ProjectFile) -> bool {
+pub(crate) fn is_script(file: &ProjectFile) -> bool {
     file.layout.tool == Tool::Plain && !order::is_versioned(&file.path)
 }
 

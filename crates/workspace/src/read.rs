@@ -29,6 +29,11 @@ pub(crate) fn read(path: &Path) -> Result<(SourceFile, Option<EncodingError>), P
     decode(display(path), bytes)
 }
 
+/// Whether a file with the name of SQL has a NUL byte, which no text in UTF-8 has.
+pub(crate) fn is_binary(path: &Path) -> bool {
+    refusal(path, skipped::is_sql).is_none() && bytes(path, MAX_SQL).is_ok_and(|bytes| bytes.contains(&0))
+}
+
 /// The text of a file that belongs to a checkout and is not SQL.
 pub(crate) fn text(path: &Path) -> io::Result<String> {
     let extension = path.extension();

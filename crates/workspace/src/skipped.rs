@@ -29,6 +29,8 @@ pub enum SkipReason {
     Dump,
     /// It has no version, no tool names it, and it is in none of the folders that hold migrations.
     NoMigration,
+    /// It is no text, and neither its name nor a tool makes it a migration.
+    NoText,
     /// The configuration excludes it.
     Excluded,
     /// The configuration names folders of migrations, and none of them holds it.
@@ -57,6 +59,7 @@ impl SkipReason {
             Self::Parameters => "with `?` for values",
             Self::Dump => "with a dump of the schema",
             Self::NoMigration => "outside of migration folders",
+            Self::NoText => "without text",
             Self::Excluded => "excluded by configuration",
             Self::OutsidePaths => "outside of [migrations] paths",
             Self::Ignored => "ignored by git",

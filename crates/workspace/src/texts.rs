@@ -55,6 +55,14 @@ impl Texts {
         read::read(path)
     }
 
+    /// Whether the file was read and holds what no text does.
+    pub(crate) fn is_binary(&self, path: &Path) -> bool {
+        match self.staged.get(&identity(path)) {
+            Some(bytes) => bytes.contains(&0),
+            None => read::is_binary(path),
+        }
+    }
+
     pub(crate) fn read_stdin(&self, name: &str) -> Result<(SourceFile, Option<EncodingError>), Problem> {
         match &self.stdin {
             Some(text) => Ok((SourceFile::new(name.to_owned(), text.clone()), None)),

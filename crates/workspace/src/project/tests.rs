@@ -59,6 +59,26 @@ fn history_stops_before_what_is_reported() {
 }
 
 #[test]
+fn a_file_without_text_beside_migrations_is_skipped() {
+    let utf16 = b"\xff\xfeS\0";
+    let root = folder(&[("V1__a.sql", b"SELECT 1;"), ("notes.sql", utf16)]);
+    let project = load(&Request { paths: vec![root.path().to_owned()], ..Request::default() });
+    assert_eq!(project.problems, []);
+    assert_eq!(project.skipped.iter().map(|skipped| skipped.reason).collect::<Vec<_>>(), [SkipReason::NoText]);
+    assert!(project.notes.iter().any(|note| note.message.starts_with("was skipped: it has NUL bytes")));
+
+    let with_version = folder(&[("V1__a.sql", b"SELECT 1;"), ("V2__b.sql", utf16)]);
+    let named = folder(&[("V1__a.sql", b"SELECT 1;"), ("notes.sql", utf16)]);
+    let alone = folder(&[("notes.sql", utf16), ("other.sql", b"SELECT 1;")]);
+    let paths = [with_version.path().to_owned(), named.path().join("notes.sql"), alone.path().to_owned()];
+    for path in paths {
+        let project = load(&Request { paths: vec![path], ..Request::default() });
+        let problems: Vec<_> = project.problems.iter().map(|problem| problem.message.as_str()).collect();
+        assert_eq!(problems, ["is no SQL text: byte 3 is NUL"]);
+    }
+}
+
+#[test]
 fn one_bad_file_does_not_stop_the_others() {
     let root = folder(&[("1.sql", b"SELECT 1;"), ("2.sql", b"-- \xff\n"), ("3.sql", b"\0")]);
     let mut paths = vec![root.path().to_owned()];
