@@ -83,7 +83,7 @@ mod tests {
     fn allowed(condition: &str) -> Option<u64> {
         let statement = format!("SELECT {condition}");
         let parsed = pgvet_syntax::statement::parse(&statement);
-        let Ok(pgvet_syntax::ast::Ast::Select(query)) = &parsed[0].parsed else { panic!("{condition}") };
+        let Ok(pgvet_syntax::ast::Ast::Select(query)) = parsed[0].parsed.as_deref() else { panic!("{condition}") };
         let pgvet_syntax::ast::QueryBody::Select(select) = &query.body else { panic!("{condition}") };
         values_allowed(&select.targets[0].value, "kind")
     }

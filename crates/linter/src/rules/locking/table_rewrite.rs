@@ -2,8 +2,8 @@
 
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
+use crate::rules::locking::unseen_partitions;
 use crate::rules::text::{identifier, sql_name};
-use crate::rules::unseen_partitions;
 use pgvet_model::effect::{PartitionWork, PartitionWorkKind, RelationName, Rewrite, RewriteCause};
 use pgvet_syntax::ast::Ast;
 use pgvet_syntax::source::TextRange;
