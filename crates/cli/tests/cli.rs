@@ -282,7 +282,7 @@ fn colour_is_used_only_where_it_is_wanted() {
 }
 
 #[test]
-fn standard_input_goes_by_the_given_name() {
+fn standard_input_has_the_given_name() {
     let folder = Folder::new(&[]);
     let args = ["check", "-", "--stdin-filename", "db/9_z.sql", "--format", "concise"];
     insta::assert_snapshot!(transcript(&folder.output(&args, LATIN1, &[])), @"

@@ -265,7 +265,7 @@ fn journal(entries: &[(&str, u64)]) -> String {
 }
 
 #[test]
-fn drizzle_goes_by_its_journal() {
+fn drizzle_depends_on_its_journal() {
     let applied = [("0000_a", 1000), ("0001_b", 3000)];
     let folder = repository(&[
         ("drizzle/0000_a.sql", &migration("drizzle", "a")),

@@ -391,7 +391,7 @@ fn letters_beyond_ascii_do_no_harm_where_rules_are_named() {
 }
 
 #[test]
-fn findings_are_taken_back_when_the_configuration_breaks() {
+fn findings_are_withdrawn_when_the_configuration_breaks() {
     let mut client = TestClient::start(&[TABLE, ("pgvet.toml", "")], json!({}));
     for name in ["migrations/2.sql", "migrations/3.sql"] {
         client.open(name, NARROW);
@@ -399,21 +399,21 @@ fn findings_are_taken_back_when_the_configuration_breaks() {
     }
     fs::write(client.root.path().join("pgvet.toml"), "levl = 1\n").unwrap();
     client.tell("workspace/didChangeWatchedFiles", json!({"changes": []}));
-    let taken_back = |uri: Value| {
+    let withdrawn = |uri: Value| {
         move |message: &Value| message["params"]["uri"] == uri && message["params"]["diagnostics"] == json!([])
     };
-    client.until(taken_back(client.uri("migrations/2.sql")));
-    client.until(taken_back(client.uri("migrations/3.sql")));
+    client.until(withdrawn(client.uri("migrations/2.sql")));
+    client.until(withdrawn(client.uri("migrations/3.sql")));
     let is_shown = |message: &&Value| message["method"] == "window/showMessage";
     assert_eq!(client.kept.iter().filter(is_shown).count(), 1, "one mistake is shown once");
     // The mistake stays at its place until no document needs the file.
     let document = json!({"textDocument": {"uri": client.uri("migrations/2.sql")}});
     client.tell("textDocument/didClose", document);
-    client.until(taken_back(client.uri("migrations/2.sql")));
-    assert!(!client.kept.iter().any(taken_back(client.uri("pgvet.toml"))));
+    client.until(withdrawn(client.uri("migrations/2.sql")));
+    assert!(!client.kept.iter().any(withdrawn(client.uri("pgvet.toml"))));
     let document = json!({"textDocument": {"uri": client.uri("migrations/3.sql")}});
     client.tell("textDocument/didClose", document);
-    client.until(taken_back(client.uri("pgvet.toml")));
+    client.until(withdrawn(client.uri("pgvet.toml")));
     assert!(client.end());
 }
 

@@ -337,7 +337,8 @@ impl Executor<'_> {
         Ok(())
     }
 
-    /// Goes down level by level: children keep a constraint that they have otherwise, too, and with it those below them.
+    /// Goes down level by level: children keep a constraint that they also have from
+    /// elsewhere, and with it those below them.
     ///
     /// Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `dropconstraint_internal`.
     fn find_losing_below(
