@@ -130,11 +130,9 @@ impl Catalog {
         self.note_constraint_name(&schema, &constraint.name);
         if let Some(foreign_key) = constraint.foreign_key() {
             let referenced = foreign_key.referenced;
-            if self.relations.contains_key(&referenced) {
-                let referenced = self.relation_mut(referenced);
-                if !referenced.referenced_by.contains(&table) {
-                    referenced.referenced_by.push(table);
-                }
+            let is_first = !self.relation(table).references(referenced);
+            if is_first && self.relations.contains_key(&referenced) {
+                self.relation_mut(referenced).referenced_by.push_back(table);
             }
         }
         self.relation_mut(table).constraints.push(constraint);
@@ -148,11 +146,7 @@ impl Catalog {
         self.forget_constraint_name(&schema, &constraint.name);
         if let Some(foreign_key) = constraint.foreign_key() {
             let referenced = foreign_key.referenced;
-            let still = self
-                .relation(table)
-                .constraints
-                .iter()
-                .any(|other| other.foreign_key().is_some_and(|other| other.referenced == referenced));
+            let still = self.relation(table).references(referenced);
             if !still && self.relations.contains_key(&referenced) {
                 self.relation_mut(referenced).referenced_by.retain(|oid| *oid != table);
             }
