@@ -81,6 +81,7 @@ pub(crate) fn report(
         statement_found: Vec::new(),
         statement_rules: (u32::MAX, Rc::from([])),
         done: Vec::new(),
+        done_moves: Vec::new(),
     };
     replay.run_down = settings.lint_down;
     replay.run(migrations, &mut checker);
@@ -116,6 +117,8 @@ struct Checker<'s> {
     /// The statements that the current migration has run so far, in code too, with the beginning of the statement of
     /// the file.
     done: Vec<Earlier>,
+    /// Those of them that give something another name or schema, as positions.
+    done_moves: Vec<usize>,
 }
 
 impl Checker<'_> {
@@ -260,6 +263,7 @@ impl Visitor for Checker<'_> {
 
     fn migration_start(&mut self, file: u32, migration: &Migration<'_>) {
         self.done.clear();
+        self.done_moves.clear();
         if migration.report {
             suppression::find_comments(file, migration, &mut self.comments);
         }
