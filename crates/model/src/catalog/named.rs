@@ -346,7 +346,7 @@ impl Part for Constraint {
 
     fn likeness(&self) -> Option<u64> {
         match &self.kind {
-            ConstraintKind::Check { expression, .. } => Some(expression.likeness()),
+            ConstraintKind::Check { expression, .. } => Some(super::constraint::likeness(expression)),
             _ => None,
         }
     }

@@ -4,7 +4,6 @@ use super::{Literal, Query, TypeName};
 use crate::source::TextRange;
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
-use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// A scalar expression.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -309,25 +308,6 @@ impl Expr {
         self.for_each_child(|child| ours.push(child));
         other.for_each_child(|child| theirs.push(child));
         same_head && ours.len() == theirs.len() && ours.iter().zip(theirs).all(|(ours, theirs)| ours.is_same(theirs))
-    }
-}
-
-impl Expr {
-    /// A number that is the same for expressions of which [`Expr::is_same`] says so, and seldom for others.
-    pub fn likeness(&self) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        self.walk(&mut |part| {
-            std::mem::discriminant(&part.kind).hash(&mut hasher);
-            match &part.kind {
-                ExprKind::Column(path) => path.last().hash(&mut hasher),
-                ExprKind::Literal(Literal::Integer(number)) => number.hash(&mut hasher),
-                ExprKind::Literal(Literal::String(text) | Literal::Numeric(text)) => text.hash(&mut hasher),
-                ExprKind::Call(call) => call.name.hash(&mut hasher),
-                ExprKind::Operator { operator, .. } => operator.hash(&mut hasher),
-                _ => {}
-            }
-        });
-        hasher.finish()
     }
 }
 

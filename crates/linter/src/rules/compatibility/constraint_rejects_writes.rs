@@ -82,11 +82,13 @@ fn check_table(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, table: &R
     let changed = after.constraints.unlike(&before.constraints);
     for constraint in changed.filter(|constraint| constraint.enforced) {
         let is_meant = !matches!(constraint.kind, ConstraintKind::NotNull { .. }) && constraint.inherited_from == 0;
+        let any_older = || before.constraints.iter().any(|old| is_as_strict(old, constraint));
         let is_older = || match &constraint.kind {
             ConstraintKind::Check { .. } => {
-                before.constraints.first_like(constraint).is_some_and(|old| is_as_strict(old, constraint))
+                let first = before.constraints.first_like(constraint);
+                first.is_some_and(|first| is_as_strict(first, constraint) || any_older())
             }
-            _ => before.constraints.iter().any(|old| is_as_strict(old, constraint)),
+            _ => any_older(),
         };
         if is_meant && !is_older() && stays(context, table, &constraint.name) {
             let what = (format!("the constraint `{}`", constraint.name), "satisfies the constraint, then add it");
