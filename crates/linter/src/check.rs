@@ -82,6 +82,7 @@ pub(crate) fn report(
         statement_rules: (u32::MAX, Rc::from([])),
         done: Vec::new(),
         doubts: None,
+        done_moves: Vec::new(),
     };
     replay.run_down = settings.lint_down;
     replay.run(migrations, &mut checker);
@@ -119,6 +120,8 @@ struct Checker<'s> {
     done: Vec<Earlier>,
     /// What is in doubt in the last text that was looked at. A file has one text for all of its sections.
     doubts: Option<(&'s SourceFile, Rc<[Doubt]>)>,
+    /// Those of them that give something another name or schema, as positions.
+    done_moves: Vec<usize>,
 }
 
 impl Checker<'_> {
@@ -278,6 +281,7 @@ impl Visitor for Checker<'_> {
 
     fn migration_start(&mut self, file: u32, migration: &Migration<'_>) {
         self.done.clear();
+        self.done_moves.clear();
         if migration.report {
             suppression::find_comments(file, migration, &mut self.comments);
         }

@@ -63,6 +63,8 @@ pub struct RuleContext<'a> {
     pub endings: &'a Endings,
     /// The statements that the migration has run before that of the file, in the order of their beginnings.
     pub earlier: &'a [Earlier],
+    /// Those of them that give something another name or schema, as positions.
+    pub earlier_moves: &'a [usize],
     /// The code that runs the statement; `None` where it is in the file itself.
     pub code: Option<InCode<'a>>,
 }

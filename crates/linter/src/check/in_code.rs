@@ -10,6 +10,7 @@ use crate::severity::Severity;
 use pgvet_model::effect::{CalledFunction, Evidence};
 use pgvet_model::execute::Executed;
 use pgvet_model::replay::StatementVisit;
+use pgvet_syntax::ast::Ast;
 use pgvet_syntax::source::TextRange;
 use std::sync::Arc;
 
@@ -34,6 +35,7 @@ impl Checker<'_> {
             reader: self.reader,
             endings: self.endings,
             earlier: &self.done,
+            earlier_moves: &self.done_moves,
             code: None,
         };
         let Some(at) = inner else { return of_file };
@@ -111,6 +113,9 @@ impl Checker<'_> {
             let opaque_triggers = by_trigger.map(|unknown| unknown.reason.clone()).collect();
             let changes = effects.changes.clone();
             let (code, refused) = (code.cloned(), effects.fails.is_some());
+            if matches!(**ast, Ast::Rename(_) | Ast::SetSchema(_)) {
+                self.done_moves.push(self.done.len());
+            }
             self.done.push(Earlier { outer, ast: Arc::clone(ast), range, code, changes, opaque_triggers, refused });
         }
     }

@@ -1,9 +1,11 @@
 //! Constraints of tables.
 
 use super::{Catalog, Oid};
-use pgvet_syntax::ast::{Expr, ReferentialAction};
+use pgvet_syntax::ast::{Expr, ExprKind, Literal, ReferentialAction};
+use rustc_hash::FxHasher;
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 /// A constraint: a row of `pg_constraint`.
@@ -124,17 +126,32 @@ impl Constraint {
     }
 }
 
+/// A number that is the same for expressions of which [`Expr::is_same`] says so, and seldom for others.
+pub(super) fn likeness(expression: &Expr) -> u64 {
+    let mut hasher = FxHasher::default();
+    expression.walk(&mut |part| {
+        std::mem::discriminant(&part.kind).hash(&mut hasher);
+        match &part.kind {
+            ExprKind::Column(path) => path.last().hash(&mut hasher),
+            ExprKind::Literal(Literal::Integer(number)) => number.hash(&mut hasher),
+            ExprKind::Literal(Literal::String(text) | Literal::Numeric(text)) => text.hash(&mut hasher),
+            ExprKind::Call(call) => call.name.hash(&mut hasher),
+            ExprKind::Operator { operator, .. } => operator.hash(&mut hasher),
+            _ => {}
+        }
+    });
+    hasher.finish()
+}
+
 impl Catalog {
     pub fn add_constraint(&mut self, table: Oid, constraint: Constraint) {
         let schema = self.relation(table).schema.clone();
         self.note_constraint_name(&schema, &constraint.name);
         if let Some(foreign_key) = constraint.foreign_key() {
             let referenced = foreign_key.referenced;
-            if self.relations.contains_key(&referenced) {
-                let referenced = self.relation_mut(referenced);
-                if !referenced.referenced_by.contains(&table) {
-                    referenced.referenced_by.push(table);
-                }
+            let is_first = !self.relation(table).references(referenced);
+            if is_first && self.relations.contains_key(&referenced) {
+                self.relation_mut(referenced).referenced_by.push_back(table);
             }
         }
         self.relation_mut(table).constraints.push(constraint);
@@ -148,11 +165,7 @@ impl Catalog {
         self.forget_constraint_name(&schema, &constraint.name);
         if let Some(foreign_key) = constraint.foreign_key() {
             let referenced = foreign_key.referenced;
-            let still = self
-                .relation(table)
-                .constraints
-                .iter()
-                .any(|other| other.foreign_key().is_some_and(|other| other.referenced == referenced));
+            let still = self.relation(table).references(referenced);
             if !still && self.relations.contains_key(&referenced) {
                 self.relation_mut(referenced).referenced_by.retain(|oid| *oid != table);
             }
@@ -187,5 +200,30 @@ impl Catalog {
             );
         }
         found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::likeness;
+    use pgvet_syntax::ast::from_pg::parse_sql;
+    use pgvet_syntax::ast::{AlterTableAction, Ast, ConstraintKind, Expr};
+
+    fn condition(text: &str) -> Expr {
+        let Ast::AlterTable(alter) = parse_sql(&format!("ALTER TABLE t ADD CHECK ({text})")).unwrap().remove(0) else {
+            panic!("{text}")
+        };
+        let AlterTableAction::AddConstraint(constraint) = &alter.commands[0].action else { panic!("{text}") };
+        let ConstraintKind::Check(condition) = &constraint.kind else { panic!("{text}") };
+        condition.clone()
+    }
+
+    #[test]
+    fn the_same_conditions_are_alike() {
+        for (one, other) in [("a > 0", "t.a  >  0"), ("f(a, 'x') IS NOT NULL", "f(a, 'x')   IS NOT NULL")] {
+            let (one, other) = (condition(one), condition(other));
+            assert!(one.is_same(&other) && likeness(&one) == likeness(&other));
+        }
+        assert_ne!(likeness(&condition("a > 0")), likeness(&condition("a > 1")));
     }
 }

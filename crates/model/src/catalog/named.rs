@@ -1,6 +1,6 @@
 //! The parts of an object, in their order and by name: constraints of a table, labels of an enum, privileges.
 
-use super::{Constraint, DomainCheck, EnumLabel, HashMap, Policy, Privilege, Trigger};
+use super::{Constraint, ConstraintKind, DomainCheck, EnumLabel, HashMap, Policy, Privilege, Trigger};
 use imbl::OrdMap;
 use imbl::ordmap::{self, DiffItem};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -16,6 +16,11 @@ pub trait Part: Clone {
 
     fn name(&self) -> &Self::Name;
     fn set_name(&mut self, name: Self::Name);
+
+    /// A number that parts have in common that say the same, and others seldom, where that is looked for.
+    fn likeness(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// A persistent list of parts: a clone shares all of them, a change copies the few nodes on its path, and a part is found
@@ -26,6 +31,8 @@ pub struct Named<T: Part> {
     parts: OrdMap<u64, Shared<T>>,
     /// The number of the first part of each name, where there are more than [`FEW`].
     numbers: HashMap<T::Name, u64>,
+    /// The same for each likeness.
+    alike: HashMap<u64, u64>,
 }
 
 /// Up to this number a search by name looks at each part: they are one node of the tree.
@@ -75,7 +82,7 @@ impl<'a, T> Iterator for Iter<'a, T> {
 
 impl<T: Part> Named<T> {
     pub fn new() -> Self {
-        Self { parts: OrdMap::new(), numbers: HashMap::new() }
+        Self { parts: OrdMap::new(), numbers: HashMap::new(), alike: HashMap::new() }
     }
 
     pub fn len(&self) -> usize {
@@ -104,6 +111,15 @@ impl<T: Part> Named<T> {
         T::Name: Borrow<N>,
     {
         self.parts.get(&self.number_of(name)?).map(|part| &part.0)
+    }
+
+    /// The first part of the same likeness.
+    pub fn first_like(&self, part: &T) -> Option<&Arc<T>> {
+        let likeness = part.likeness()?;
+        if self.len() > FEW {
+            return self.parts.get(self.alike.get(&likeness)?).map(|part| &part.0);
+        }
+        self.iter().find(|other| other.likeness() == Some(likeness))
     }
 
     pub fn contains<N: Hash + Eq + ?Sized>(&self, name: &N) -> bool
@@ -151,85 +167,109 @@ impl<T: Part> Named<T> {
     }
 
     fn put(&mut self, number: u64, part: Arc<T>) {
-        if self.len() >= FEW {
-            self.note_number(part.name().clone(), number);
+        self.parts.insert(number, Shared(Arc::clone(&part)));
+        if self.len() > FEW + 1 {
+            self.note(&part, number);
+        } else if self.len() == FEW + 1 {
+            let parts: Vec<(u64, Arc<T>)> =
+                self.parts.iter().map(|(number, part)| (*number, Arc::clone(&part.0))).collect();
+            parts.into_iter().for_each(|(number, part)| self.note(&part, number));
+        }
+    }
+
+    /// Notes where a part is, where there are many.
+    fn note(&mut self, part: &T, number: u64) {
+        note_first(&mut self.numbers, part.name().clone(), number);
+        if let Some(likeness) = part.likeness() {
+            note_first(&mut self.alike, likeness, number);
+        }
+    }
+
+    /// Forgets where a part is: behind it there may be another of its name, or of its likeness.
+    fn forget(&mut self, part: &T, number: u64) {
+        let behind = |is_meant: &dyn Fn(&T) -> bool| {
+            let mut others = self.parts.range(number + 1..);
+            others.find(|(_, part)| is_meant(&part.0)).map(|(number, _)| *number)
+        };
+        if self.numbers.get(part.name()) == Some(&number) {
+            let has_doubles = self.numbers.len() < self.len();
+            let next = if has_doubles { behind(&|other| other.name() == part.name()) } else { None };
+            replace_first(&mut self.numbers, part.name(), next);
+        }
+        if let Some(likeness) = part.likeness()
+            && self.alike.get(&likeness) == Some(&number)
+        {
+            let next = behind(&|other| other.likeness() == Some(likeness));
+            replace_first(&mut self.alike, &likeness, next);
+        }
+    }
+
+    /// Changes the part of that number.
+    fn change(&mut self, number: u64, change: impl FnOnce(&mut T)) {
+        let Some(before) = self.parts.get(&number).map(|part| Arc::clone(&part.0)) else { return };
+        let mut part = T::clone(&before);
+        change(&mut part);
+        let is_same = part.name() == before.name() && part.likeness() == before.likeness();
+        let part = Arc::new(part);
+        if self.len() > FEW && !is_same {
+            self.forget(&before, number);
+            self.note(&part, number);
         }
         self.parts.insert(number, Shared(part));
-        if self.len() == FEW + 1 {
-            let parts: Vec<(T::Name, u64)> =
-                self.parts.iter().map(|(number, part)| (part.0.name().clone(), *number)).collect();
-            parts.into_iter().for_each(|(name, number)| self.note_number(name, number));
-        }
     }
 
-    fn note_number(&mut self, name: T::Name, number: u64) {
-        match self.numbers.get_mut(&name) {
-            Some(first) => *first = number.min(*first),
-            None => drop(self.numbers.insert(name, number)),
-        }
-    }
-
-    /// Forgets where the part of that name and number is: behind it there may be another.
-    fn forget_number(&mut self, name: &T::Name, number: u64) {
-        let has_doubles = self.numbers.len() < self.parts.len();
-        if self.numbers.get(name) == Some(&number) {
-            self.numbers.remove(name);
-            let mut others = self.parts.range(number + 1..);
-            if has_doubles && let Some((other, _)) = others.find(|(_, part)| part.0.name() == name) {
-                self.numbers.insert(name.clone(), *other);
-            }
-        }
-    }
-
-    /// Changes the first part of that name, all but the name. Returns whether there is one.
+    /// Changes the first part of that name. Returns whether there is one.
     pub fn update<N: Hash + Eq + ?Sized>(&mut self, name: &N, change: impl FnOnce(&mut T)) -> bool
     where
         T::Name: Borrow<N>,
     {
-        let part = self.number_of(name).and_then(|number| self.parts.get_mut(&number));
-        part.map(|part| change(Arc::make_mut(&mut part.0))).is_some()
+        let number = self.number_of(name);
+        number.map(|number| self.change(number, change)).is_some()
     }
 
-    /// Changes the last part, all but the name.
+    /// Changes the last part.
     pub fn update_last(&mut self, change: impl FnOnce(&mut T)) {
-        let last = self.parts.get_max().map(|(number, _)| *number);
-        if let Some(part) = last.and_then(|last| self.parts.get_mut(&last)) {
-            change(Arc::make_mut(&mut part.0));
+        if let Some(last) = self.parts.get_max().map(|(number, _)| *number) {
+            self.change(last, change);
         }
     }
 
-    /// Changes the parts for which that is asked, all but their names.
+    /// Changes the parts for which that is asked.
     pub fn update_where(&mut self, is_meant: impl Fn(&T) -> bool, mut change: impl FnMut(&mut T)) {
         let meant = self.parts.iter().filter(|(_, part)| is_meant(&part.0)).map(|(number, _)| *number);
         for number in meant.collect::<Vec<_>>() {
-            if let Some(part) = self.parts.get_mut(&number) {
-                change(Arc::make_mut(&mut part.0));
-            }
+            self.change(number, &mut change);
         }
     }
 
     /// Gives the first part of a name another one. Returns whether there is one.
     pub fn rename(&mut self, old: &T::Name, new: T::Name) -> bool {
-        let Some(number) = self.number_of(old) else { return false };
-        if self.len() > FEW {
-            self.forget_number(old, number);
-            self.note_number(new.clone(), number);
-        }
-        if let Some(part) = self.parts.get_mut(&number) {
-            Arc::make_mut(&mut part.0).set_name(new);
-        }
-        true
+        self.update(old, |part| part.set_name(new))
     }
 
     /// Removes the first part of that name.
     pub fn remove(&mut self, name: &T::Name) -> Option<Arc<T>> {
         let number = self.number_of(name)?;
-        self.forget_number(name, number);
-        let removed = self.parts.remove(&number);
+        let removed = self.parts.get(&number).map(|part| Arc::clone(&part.0))?;
+        self.forget(&removed, number);
+        self.parts.remove(&number);
         if self.len() <= FEW {
             self.numbers.clear();
+            self.alike.clear();
         }
-        removed.map(|part| part.0)
+        Some(removed)
+    }
+}
+
+fn note_first<K: Clone + Hash + Eq>(numbers: &mut HashMap<K, u64>, key: K, number: u64) {
+    let first = numbers.get(&key).map_or(number, |known| number.min(*known));
+    numbers.insert(key, first);
+}
+
+fn replace_first<K: Clone + Hash + Eq>(numbers: &mut HashMap<K, u64>, key: &K, next: Option<u64>) {
+    match next {
+        Some(next) => drop(numbers.insert(key.clone(), next)),
+        None => drop(numbers.remove(key)),
     }
 }
 
@@ -290,7 +330,27 @@ macro_rules! parts {
     )*};
 }
 
-parts! { Constraint: name, DomainCheck: name, EnumLabel: label, Policy: name, Trigger: name }
+parts! { DomainCheck: name, EnumLabel: label, Policy: name, Trigger: name }
+
+/// Conditions of CHECKs are compared.
+impl Part for Constraint {
+    type Name = SmolStr;
+
+    fn name(&self) -> &SmolStr {
+        &self.name
+    }
+
+    fn set_name(&mut self, name: SmolStr) {
+        self.name = name;
+    }
+
+    fn likeness(&self) -> Option<u64> {
+        match &self.kind {
+            ConstraintKind::Check { expression, .. } => Some(super::constraint::likeness(expression)),
+            _ => None,
+        }
+    }
+}
 
 /// Nobody has the same privilege twice.
 impl Part for Privilege {

@@ -3,7 +3,7 @@
 use super::{Bounds, Constraint, Copied, Index, Named, Oid, SqlType};
 use crate::catalog::{RelationKind, SearchPath};
 use crate::deployment::Deployment;
-use imbl::{OrdMap, OrdSet};
+use imbl::{OrdMap, OrdSet, Vector};
 use pgvet_syntax::ast::{
     Expr, Firing, PartitionBound, PartitionStrategy, Persistence, ReplicaIdentity, TriggerEvents, TriggerTiming,
 };
@@ -68,7 +68,7 @@ pub struct Relation {
     /// Sequences that go when it goes.
     pub owned_sequences: Vec<Oid>,
     /// Tables with a foreign key to it.
-    pub referenced_by: Vec<Oid>,
+    pub referenced_by: Vector<Oid>,
     /// Views and materialized views that read it.
     pub viewed_by: Vec<Oid>,
     /// The last copy from each table whose rows statements have inserted.
@@ -389,7 +389,7 @@ impl Relation {
             of_type: None,
             options: Vec::new(),
             owned_sequences: Vec::new(),
-            referenced_by: Vec::new(),
+            referenced_by: Vector::new(),
             viewed_by: Vec::new(),
             copies: Vec::new(),
             dropped: Vec::new(),
@@ -411,6 +411,12 @@ impl Relation {
 
     pub fn constraint(&self, name: &str) -> Option<&Arc<Constraint>> {
         self.constraints.get(name)
+    }
+
+    /// Whether a foreign key of it references that table.
+    pub(super) fn references(&self, table: Oid) -> bool {
+        let mut keys = self.constraints.iter().filter_map(|constraint| constraint.foreign_key());
+        keys.any(|key| key.referenced == table)
     }
 
     /// A constraint trigger has a constraint, by this name.

@@ -88,6 +88,8 @@ pub struct EnumLabel {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Domain {
     pub base: SqlType,
+    /// The type under all domains that it is over, as far as they were there when it was made.
+    pub root: Oid,
     pub not_null: bool,
     /// The constraint behind NOT NULL, since 17.
     pub not_null_name: Option<SmolStr>,

@@ -48,7 +48,8 @@ impl Analyzer<'_> {
                 (facts.input, facts.output) = (Volatility::Stable, Volatility::Stable);
             }
             TypeKind::Domain(domain) => {
-                let base = self.facts(domain.base.oid)?;
+                // Domains between it and the root add nothing but constraints.
+                let base = self.facts(domain.root)?;
                 facts = TypeFacts { array: facts.array, base: domain.base, element: None, preferred: false, ..base };
                 facts.kind = BuiltinTypeKind::Domain;
                 facts.constrained = domain_is_constrained(domain);

@@ -70,7 +70,10 @@ impl Fake {
         assert!(base.is_known());
         let expression = Arc::new(expression("value > 0"));
         let checks = check.then(|| DomainCheck { name: "c".into(), expression, valid: true }).into_iter().collect();
-        self.add_type(name, TypeKind::Domain(Domain { base, not_null, not_null_name: None, default: None, checks }));
+        self.add_type(
+            name,
+            TypeKind::Domain(Domain { base, root: base.oid, not_null, not_null_name: None, default: None, checks }),
+        );
     }
 
     fn add_function(&mut self, name: &str, parameters: &[(&str, &str)], returns: &str, rest: (&str, Volatility, &str)) {

@@ -15,6 +15,10 @@ pub struct Outline {
     drops: Vec<usize>,
     /// Those that can run code.
     calls: Vec<usize>,
+    /// Those that wait for other transactions, with CONCURRENTLY.
+    concurrent: Vec<usize>,
+    /// Those that may do more than add to what is there.
+    others: Vec<usize>,
 }
 
 impl Outline {
@@ -27,6 +31,8 @@ impl Outline {
                 (may_make(ast), &mut outline.makers),
                 (matches!(ast, Ast::Drop(_)), &mut outline.drops),
                 (may_run_code(ast), &mut outline.calls),
+                (ast.is_concurrent(), &mut outline.concurrent),
+                (!only_adds(ast), &mut outline.others),
             ];
             kinds.into_iter().filter(|(is_one, _)| *is_one).for_each(|(_, places)| places.push(at));
         }
@@ -47,6 +53,15 @@ impl Outline {
         within(&self.drops, range)
     }
 
+    /// Whether the statements leave everything that is there as it is, and only add to it.
+    pub fn only_adds(&self, range: &Range<usize>) -> bool {
+        within(&self.others, range).is_empty()
+    }
+
+    pub fn has_concurrent(&self) -> bool {
+        !self.concurrent.is_empty()
+    }
+
     pub fn runs_code(&self, range: &Range<usize>) -> bool {
         !within(&self.calls, range).is_empty()
     }
@@ -63,6 +78,17 @@ fn ends(ast: &Ast) -> bool {
 
 fn may_run_code(ast: &Ast) -> bool {
     matches!(ast, Ast::Do(_) | Ast::Call(_) | Ast::Select(_))
+}
+
+fn only_adds(ast: &Ast) -> bool {
+    use AlterTableAction as A;
+    match ast {
+        Ast::CreateTable(_) | Ast::CreateIndex(_) => true,
+        Ast::AlterTable(alter) => {
+            alter.commands.iter().all(|command| matches!(command.action, A::AddColumn { .. } | A::AddConstraint { .. }))
+        }
+        _ => false,
+    }
 }
 
 /// Returns whether the statement can give a name to a relation or a column, itself or by code.
@@ -99,6 +125,8 @@ mod tests {
         assert_eq!((outline.to_commit(1, 7), outline.to_commit(4, 7)), (1..3, 4..7));
         assert_eq!((outline.makers(&(0..5)), outline.makers(&(3..7))), (&[2][..], &[5][..]));
         assert_eq!((outline.drops(&(2..7)), outline.drops(&(2..6))), (&[6][..], &[][..]));
+        assert!(!outline.has_concurrent());
+        assert!(outline.only_adds(&(2..3)) && !outline.only_adds(&(1..3)));
         assert!(outline.runs_code(&(5..6)) && !outline.runs_code(&(0..5)) && !outline.runs_code(&(6..7)));
     }
 }

@@ -3,7 +3,7 @@
 use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
-use crate::rules::deployment::other_statements::{Until, ahead};
+use crate::rules::deployment::other_statements::{Until, ahead, ahead_of_removal};
 use pgvet_model::catalog::{Catalog, Column, Constraint, ConstraintKind, Oid, Relation};
 use pgvet_model::effect::{RelationName, Visibility};
 use pgvet_syntax::ast::{Expr, ExprKind, LockMode};
@@ -82,7 +82,14 @@ fn check_table(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, table: &R
     let changed = after.constraints.unlike(&before.constraints);
     for constraint in changed.filter(|constraint| constraint.enforced) {
         let is_meant = !matches!(constraint.kind, ConstraintKind::NotNull { .. }) && constraint.inherited_from == 0;
-        let is_older = || before.constraints.iter().any(|old| is_as_strict(old, constraint));
+        let any_older = || before.constraints.iter().any(|old| is_as_strict(old, constraint));
+        let is_older = || match &constraint.kind {
+            ConstraintKind::Check { .. } => {
+                let first = before.constraints.first_like(constraint);
+                first.is_some_and(|first| is_as_strict(first, constraint) || any_older())
+            }
+            _ => any_older(),
+        };
         if is_meant && !is_older() && stays(context, table, &constraint.name) {
             let what = (format!("the constraint `{}`", constraint.name), "satisfies the constraint, then add it");
             report(context, reporter, (table, range), after, what, constraint.columns(), required(constraint));
@@ -109,7 +116,7 @@ fn added<'a>(before: &[Oid], after: &'a [Oid]) -> impl Iterator<Item = &'a Oid> 
 
 /// Whether the constraint is there when the migration has ended, and not only the proof for SET NOT NULL.
 fn stays(context: &RuleContext<'_>, table: &RelationName, name: &SmolStr) -> bool {
-    let end = ahead(context, name, Until::EndOfMigration);
+    let end = ahead_of_removal(context, name);
     end.get_relation(table.oid).is_none_or(|table| table.constraint(name).is_some())
 }
 

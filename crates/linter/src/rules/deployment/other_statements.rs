@@ -29,6 +29,16 @@ pub(crate) fn earlier<'a>(context: &RuleContext<'a>) -> impl Iterator<Item = &'a
     before.chain(same_code.iter().filter_map(|run| run.statement.ast()))
 }
 
+/// Those of them that give something another name or schema.
+fn earlier_moves<'a>(context: &RuleContext<'a>) -> impl Iterator<Item = &'a Ast> + use<'a> {
+    let start = context.outer().start;
+    let all = context.earlier;
+    let before = context.earlier_moves.iter().map(move |at| &all[*at]);
+    let before = before.take_while(move |run| run.outer < start).map(|run| &*run.ast);
+    let same_code = context.code.map_or(&[][..], |code| code.earlier);
+    before.chain(same_code.iter().filter_map(|run| run.statement.ast()))
+}
+
 /// The later statements of the file, up to the end of the transaction or all of them.
 struct Later<'a> {
     /// Those of the file.
@@ -184,6 +194,15 @@ fn run_ahead(context: &RuleContext<'_>, until: Until, speaks: impl Fn(&str) -> b
     })
 }
 
+/// The catalog when the migration has ended, for what is in it already: nothing is run where what follows only adds.
+pub(crate) fn ahead_of_removal(context: &RuleContext<'_>, name: &str) -> Catalog {
+    let later = Later::of(context, Until::EndOfMigration);
+    if context.code.is_none() && later.outline.only_adds(&later.range) {
+        return context.end().clone();
+    }
+    ahead(context, name, Until::EndOfMigration)
+}
+
 /// The texts of the later statements of the migration.
 pub(crate) fn later_texts<'a>(context: &RuleContext<'a>) -> impl Iterator<Item = &'a str> + use<'a> {
     let context = *context;
@@ -258,7 +277,7 @@ pub(crate) fn is_column_made_here(context: &RuleContext<'_>, table: &RelationNam
 pub(crate) fn is_relation_named_here(context: &RuleContext<'_>, relation: &RelationName) -> bool {
     use ObjectKind::{ForeignTable, MaterializedView, Table, View};
     let is_relation = |kind| matches!(kind, Table | View | MaterializedView | ForeignTable);
-    earlier(context).any(|ast| match ast {
+    earlier_moves(context).any(|ast| match ast {
         Ast::Rename(rename) if rename.sub_name.is_none() && is_relation(rename.kind) => {
             let named = ObjectName { schema: rename.object.schema.clone(), name: rename.new_name.clone() };
             means(context, &named, relation)

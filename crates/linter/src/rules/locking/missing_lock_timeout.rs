@@ -10,7 +10,6 @@ use crate::rules::statement::timeouts::{first_strong_lock, lock_timeout_in_effec
 use crate::settings::LockTimeout;
 use pgvet_syntax::ast::{Ast, ObjectKind};
 use pgvet_syntax::source::TextRange;
-use pgvet_syntax::statement::Statement;
 
 declare_rule! {
     /// A lock that blocks reads or writes of a table in use while no `lock_timeout` is in effect.
@@ -99,9 +98,9 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
 /// In a transaction the setting stands on a line before the statement, elsewhere once at the start of the file; not
 /// where something follows that must be able to wait.
 fn set_before(context: &RuleContext<'_>) -> Option<Fix> {
-    let waits = |statement: &Statement| statement.ast().is_some_and(Ast::is_concurrent);
     let in_transaction = context.is_surely_in_block();
-    if can_be_concurrent(context) || !in_transaction && context.migration.statements().any(waits) {
+    let waits = || context.endings.outline(context.file, context.migration).has_concurrent();
+    if can_be_concurrent(context) || !in_transaction && waits() {
         return None;
     }
     if in_transaction {

@@ -94,7 +94,7 @@ impl Executor<'_> {
         }
         for constraint in &self.catalog.relation(parent).constraints.clone() {
             if constraint.foreign_key().is_some() {
-                self.clone_foreign_key(child, &constraint, range);
+                self.clone_foreign_key(child, constraint, range);
             }
         }
     }

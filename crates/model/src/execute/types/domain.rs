@@ -18,7 +18,14 @@ impl Executor<'_> {
         self.check_type_is_new(&schema, &create.name)?;
         let base = self.require_type(&create.base)?;
         self.check_rests_on_another(&schema, create, base.oid)?;
-        let mut domain = Domain { base, not_null: false, not_null_name: None, default: None, checks: Named::new() };
+        let mut domain = Domain {
+            base,
+            root: self.root_of(base.oid),
+            not_null: false,
+            not_null_name: None,
+            default: None,
+            checks: Named::new(),
+        };
         for constraint in &create.constraints {
             match &constraint.kind {
                 ConstraintKind::NotNull { .. } => {
@@ -37,6 +44,13 @@ impl Executor<'_> {
         }
         self.catalog.add_type(&schema, &name, TypeKind::Domain(domain), self.transaction);
         Ok(())
+    }
+
+    fn root_of(&self, base: Oid) -> Oid {
+        match self.catalog.get_type(base).map(|definition| &definition.kind) {
+            Some(TypeKind::Domain(domain)) => domain.root,
+            _ => base,
+        }
     }
 
     /// The type that a domain is over, or that one is over, cannot be the new one: that it is named here, or was before,
