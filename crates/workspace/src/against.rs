@@ -204,17 +204,19 @@ fn applied_note(path: &Path, last: &str, applied: usize, left: &Comparison) -> O
     if applied == 0 && changes.is_empty() && skipped == 0 {
         return None;
     }
-    let mut message =
-        format!("differs from the migrations up to `{last}`: {applied} differences are taken into account");
+    let count = |count: usize, one: &str, many: &str| format!("{count} {}", if count == 1 { one } else { many });
+    let taken = count(applied, "difference is", "differences are");
+    let mut message = format!("differs from the migrations up to `{last}`: {taken} taken into account");
     if !changes.is_empty() {
         let names: Vec<String> =
             changes.iter().take(NAMED).map(|change| format!("{} {}", change.kind.noun(), change.name())).collect();
         let more = changes.len() - names.len();
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        message = format!("{message}, {} are not ({}{more})", changes.len(), names.join(", "));
+        let not_taken = count(changes.len(), "is not", "are not");
+        message = format!("{message}, {not_taken} ({}{more})", names.join(", "));
     }
     if skipped > 0 {
-        message = format!("{message}, {skipped} properties were not compared");
+        message = format!("{message}, {} not compared", count(skipped, "property was", "properties were"));
     }
     let help = "`pgvet drift` lists all differences";
     Some(Problem::new(path, message, Some(help)))
