@@ -84,10 +84,10 @@ fn selection(after: &Schema, changes: &[Change], late: bool) -> Schema {
     };
     let alone = |name: &str| Name { schema: String::new(), name: name.to_owned() };
     let mut part = Schema { source: after.source, pg_version: after.pg_version, ..Schema::default() };
-    part.relations = after.relations.clone();
+    part.relations.clone_from(&after.relations);
     part.relations.retain(|own| own.kind.is_view() == late && created(&own.name, &[own.kind.into()]));
     if late {
-        part.publications = after.publications.clone();
+        part.publications.clone_from(&after.publications);
         part.publications.retain(|own| created(&alone(&own.name), &[Kind::Publication]));
         return part;
     }
