@@ -77,12 +77,15 @@ def selection(event: dict) -> list[str]:
     return ["--since", found]
 
 
+def paths() -> list[str]:
+    return [line.strip() for line in given("PATHS").splitlines() if line.strip()]
+
+
 def common(selected: list[str]) -> list[str]:
     options = list(selected)
     if given("PG_VERSION"):
         options += ["--pg-version", given("PG_VERSION")]
-    paths = [line.strip() for line in given("PATHS").splitlines() if line.strip()]
-    return options + (["--", *paths] if paths else [])
+    return options + (["--", *paths()] if paths() else [])
 
 
 def program() -> str:
@@ -116,6 +119,25 @@ def trace(selected: list[str]) -> tuple[int, str]:
     return run.returncode, run.stdout
 
 
+def schema_changes(selected: list[str]) -> str:
+    """What the change does to the schema: a section for each folder whose schema differs, or nothing."""
+    if not selected:
+        return ""
+    folders = [path for path in paths() if Path(path).is_dir()] or [""]
+    version = given("PG_VERSION")
+    options = ["--pg-version", version] if version.isdecimal() else []
+    sections = []
+    for folder in folders:
+        sides = [f"{selected[1]}:{folder}", folder or "."]
+        arguments = [program(), "diff", "--format", "markdown", "--quiet", *options, "--", *sides]
+        run = subprocess.run(arguments, capture_output=True, check=False, text=True, encoding="utf-8")
+        if run.returncode == 1:
+            sections.append(run.stdout)
+        elif run.returncode != 0:
+            print(f"schema changes are not shown: {run.stderr.strip()}", flush=True)
+    return "\n".join(sections)
+
+
 def read(path: Path) -> str:
     return path.read_text(encoding="utf-8") if path.exists() else ""
 
@@ -137,6 +159,9 @@ def main() -> int:
         command("error", "pgvet could not check the migrations: the log says why")
         return status
     counts = json.loads(read(folder / FILES["json"]) or "{}").get("summary", {})
+    if is_on("SCHEMA") and counts.get("files"):
+        section = schema_changes(selected)
+        report += f"\n{section}" if section else ""
     if is_on("TRACE") and counts.get("files"):
         trace_status, traced = trace(selected)
         report += "\n" + traced

@@ -148,6 +148,7 @@ class ActionTest(unittest.TestCase):
             "INPUT_VERSION": "installed",
             "INPUT_ANNOTATIONS": "true",
             "INPUT_SUMMARY": "true",
+            "INPUT_SCHEMA": "true",
             "INPUT_TOKEN": "secret",
         }
         # Where the tests find servers, the action finds them.
@@ -215,6 +216,29 @@ class ActionTest(unittest.TestCase):
         self.commit("change")
         self.assert_reported(self.pull_request(comment="true"))
         self.assertEqual(self.api.comments, [])
+
+    def test_changes_of_the_schema_are_shown(self):
+        self.branch()
+        columns = "".join(f", c{number} int" for number in range(60))
+        tables = "".join(f"CREATE TABLE t{number} (id int);\n" for number in range(120))
+        text = f'{CLEAN}DROP INDEX orders_note;\nCREATE TABLE "`<b>|" (id int{columns});\n{tables}'
+        self.write("migrations/3.sql", text)
+        self.commit("change")
+        self.pull_request(comment="true", paths="migrations")
+        self.assertIn("### Schema changes", self.summary)
+        self.assertIn("- adds column `public.orders.other`: `text`\n", self.summary)
+        self.assertIn("- drops index `public.orders.orders_note`\n", self.summary)
+        self.assertIn('``public.`<b>|``', self.summary)
+        self.assertRegex(self.summary, "and [0-9]+ more characters\n")
+        self.assertRegex(self.summary, "\n23 more changes: `pgvet diff` lists them.\n")
+        self.assertIn("### Schema changes", self.api.comments[-1]["body"])
+
+    def test_a_schema_that_stays_is_not_mentioned(self):
+        self.branch()
+        self.write("migrations/3.sql", "SET lock_timeout = '2s';\nUPDATE orders SET note = 'x' WHERE id = 1;\n")
+        self.commit("change")
+        self.pull_request()
+        self.assertNotIn("Schema changes", self.summary)
 
     def test_a_pull_request_without_sql(self):
         self.branch()

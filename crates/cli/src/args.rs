@@ -9,7 +9,7 @@ mod rules;
 mod schema;
 
 pub(crate) use capture::CaptureArgs;
-pub(crate) use check::{BaselineFileArgs, CacheArgs, CheckArgs, FailOn};
+pub(crate) use check::{AgainstArgs, BaselineFileArgs, CacheArgs, CheckArgs, FailOn};
 pub(crate) use input::{ConfigSourceArgs, InputArgs, LoudnessArgs};
 pub(crate) use output::{Format, Output};
 pub(crate) use rules::RuleArgs;
@@ -126,6 +126,8 @@ pub(crate) struct SnapshotArgs {
 pub(crate) struct BaselineArgs {
     #[command(flatten)]
     pub(crate) input: InputArgs,
+    #[command(flatten)]
+    pub(crate) against: AgainstArgs,
     #[command(flatten)]
     pub(crate) rules: RuleArgs,
     #[command(flatten)]

@@ -64,7 +64,7 @@ pub(crate) struct Transactions {
 pub(crate) fn detect(project: &Project) -> Vec<Detected> {
     let numbered = project.databases.iter().zip(1..);
     let detected = numbered.map(|(database, number)| {
-        let belongs = |file: &&ProjectFile| file.database == number && file.role != Role::Baseline;
+        let belongs = |file: &&ProjectFile| file.database == number && file.role.is_migration();
         let files: Vec<&ProjectFile> = project.files.iter().filter(belongs).collect();
         let folder = if database.root.as_os_str().is_empty() { "(named files)".to_owned() } else { database.shown() };
         let newest = project.newest_migration(number).map(|file| file.shown().path.clone());

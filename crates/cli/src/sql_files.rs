@@ -71,6 +71,9 @@ fn role(file: &ProjectFile) -> (FileRole, String) {
     if file.role == Role::Baseline {
         return said(FileRole::Baseline, "a dump of the schema from before the migrations");
     }
+    if matches!(file.role, Role::Observed { .. }) {
+        return said(FileRole::Baseline, "what a live database has, judged by `against`");
+    }
     if layout.unlisted {
         return said(FileRole::Other, "not in the tool's own list of migrations, so not run");
     }

@@ -150,6 +150,72 @@ fn a_live_database_is_compared_and_judged() {
     }
 }
 
+/// Lets production drift from the first migration, and stores what it has.
+fn drifted(server: &Server, folder: &Folder) {
+    let live = database(server, folder, "shop");
+    for sql in [
+        "CREATE TABLE leftover (id int PRIMARY KEY, name text)",
+        "ALTER TABLE users DROP CONSTRAINT users_status_check, ADD CONSTRAINT filled CHECK (email IS NOT NULL) NOT VALID",
+        "DROP VIEW active",
+        "INSERT INTO users (email, status) VALUES ('a', 'new'), ('a', 'new')",
+    ] {
+        server.query("shop", sql).unwrap();
+    }
+    let failed = server.query("shop", "CREATE UNIQUE INDEX CONCURRENTLY users_unique ON users (email)");
+    assert!(failed.is_err(), "it finds duplicates and leaves an invalid index");
+    let json = folder.output(&["drift", "migrations", "--database", &live, "--format", "json"], b"", &[]);
+    write(folder, "drift.json", &json.stdout);
+}
+
+#[test]
+fn migrations_are_judged_by_what_production_has() {
+    for major in [14, 18] {
+        let Some(server) = server(major) else { continue };
+        let folder = Folder::new(&[("migrations/1_users.sql", FIRST.as_bytes())]);
+        init(&folder);
+        drifted(&server, &folder);
+        let version = major.to_string();
+        let check = |sql: &str, args: &[&str]| {
+            write(&folder, "migrations/2_next.sql", format!("SET lock_timeout = '1s';\n{sql}\n"));
+            let fixed = ["check", "--since", "HEAD", "--pg-version", &version, "--format", "concise"];
+            folder.run(&[&fixed[..], args].concat())
+        };
+        let against = |sql: &str| check(sql, &["--against", "drift.json"]);
+        for (sql, said) in [
+            ("CREATE TABLE leftover (id int);", "relation \"leftover\" already exists"),
+            (
+                "ALTER TABLE users DROP CONSTRAINT users_status_check;",
+                "\"users_status_check\" of relation \"users\" does not",
+            ),
+            ("DROP VIEW active;", "\"active\" does not exist"),
+            ("CLUSTER users USING users_unique;", "because it is invalid"),
+        ] {
+            let (alone, judged) = (check(sql, &[]), against(sql));
+            assert!(!alone.contains(said) && judged.contains(said), "PostgreSQL {major}: {alone}{judged}");
+        }
+        let noted = against("SELECT 1;");
+        assert!(noted.contains("5 differences are taken into account"), "{noted}");
+        assert!(!noted.contains("are not ("), "{noted}");
+        write(&folder, "pgvet.toml", "against = 'drift.json'");
+        let configured = check("DROP VIEW active;", &[]);
+        assert!(configured.contains("\"active\" does not exist"), "{configured}");
+
+        write(&folder, "migrations/1_users.sql", format!("{FIRST}CREATE TABLE late (id int);"));
+        assert!(
+            check("SELECT 1;", &[]).contains("was written before migrations up to `migrations/1_users.sql` changed")
+        );
+        for (text, said) in [
+            ("{", "is not a report of `pgvet drift --format json`"),
+            (r#"{"schema_version": 9}"#, "has version 9, and this program reads 1"),
+            (r#"{"schema_version": 1}"#, "does not have the whole schema"),
+        ] {
+            write(&folder, "drift.json", text);
+            let refused = check("SELECT 1;", &[]);
+            assert!(refused.starts_with("exit 2\n") && refused.contains(said), "{refused}");
+        }
+    }
+}
+
 /// Objects that need others, or words that only some have.
 const RARE: &str = "CREATE SCHEMA app;
 CREATE DOMAIN code AS text;

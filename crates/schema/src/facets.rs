@@ -79,6 +79,12 @@ pub(crate) fn items(schema: &Schema) -> BTreeMap<Identifier, Item> {
     items.found
 }
 
+/// The name of a function with the types by which it is called.
+pub(crate) fn signature(function: &Function) -> Name {
+    let Name { schema, name } = &function.name;
+    Name { schema: schema.clone(), name: format!("{name}({})", function.inputs.join(", ")) }
+}
+
 fn alone(name: &str) -> Name {
     Name { schema: String::new(), name: name.to_owned() }
 }
@@ -241,10 +247,7 @@ impl Items {
             ("body", known(&function.body, |text| Value::Text(text.clone()))),
             ("privileges", privileges(&function.privileges)),
         ];
-        let name = Name {
-            schema: function.name.schema.clone(),
-            name: format!("{}({})", function.name.name, function.inputs.join(", ")),
-        };
+        let name = signature(function);
         let kind = match function.kind.as_str() {
             "procedure" => Kind::Procedure,
             "aggregate" => Kind::Aggregate,

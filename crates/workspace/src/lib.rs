@@ -2,6 +2,7 @@
 //!
 //! Nothing is printed here, and nothing is judged: see [`Project`].
 
+mod against;
 mod ahead;
 mod baseline;
 mod boundary;
@@ -38,6 +39,7 @@ mod suppression;
 mod texts;
 mod write;
 
+pub use against::{Applied, Observed};
 pub use baseline::KnownFinding;
 pub use boundary::Boundary;
 pub use cache::Cache;

@@ -68,8 +68,19 @@ impl Request {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     Baseline,
+    /// What a live database has otherwise than the migrations before it say. `everything`: nothing that it has is missing.
+    Observed {
+        everything: bool,
+    },
     History,
     Reported,
+}
+
+impl Role {
+    /// Whether a migration tool runs it.
+    pub fn is_migration(self) -> bool {
+        matches!(self, Self::History | Self::Reported)
+    }
 }
 
 /// One file of a run.
@@ -253,7 +264,7 @@ impl Project {
 
     /// The files with up migrations of a database.
     fn migrations_of(&self, database: u32) -> impl Iterator<Item = &ProjectFile> {
-        let belongs = move |file: &&ProjectFile| file.database == database && file.role != Role::Baseline;
+        let belongs = move |file: &&ProjectFile| file.database == database && file.role.is_migration();
         self.files.iter().filter(belongs).filter(|file| file.is_run())
     }
 
@@ -381,7 +392,7 @@ impl ProjectFile {
     }
 
     pub(crate) fn migrations(&self) -> impl Iterator<Item = Migration<'_>> {
-        let is_baseline = self.role == Role::Baseline;
+        let is_script = !self.role.is_migration();
         let first_up = self.layout.sections.iter().position(|section| section.direction == Direction::Up);
         let first = first_up.unwrap_or_default();
         self.layout.sections.iter().enumerate().map(move |(at, section)| Migration {
@@ -392,11 +403,11 @@ impl ProjectFile {
             transaction: section.transaction,
             strings: &self.layout.strings,
             // psql runs a dump.
-            runner: if is_baseline { Runner::default() } else { self.runner() },
+            runner: if is_script { Runner::default() } else { self.runner() },
             refusals: if Some(at) == first_up { &self.layout.refusals } else { &[] },
             incidents: if at == first { &self.incidents } else { &[] },
             report: self.role == Role::Reported,
-            baseline: is_baseline,
+            baseline: matches!(self.role, Role::Baseline | Role::Observed { everything: true }),
             ordered: self.unknown_order.is_none(),
             release: self.layout.release,
             database: self.database,
@@ -473,7 +484,7 @@ const RELEASE_OF_ADDED: u32 = 0;
 type Replaced = (SourceFile, Option<Box<Original>>);
 
 /// A text that was read, with its placeholders replaced before it is parsed.
-fn project_file(
+pub(crate) fn project_file(
     replaced: Replaced,
     encoding: Option<EncodingError>,
     source: Source,

@@ -1,6 +1,6 @@
 //! The arguments of `pgvet capture`.
 
-use super::check::{BaselineFileArgs, CacheArgs, CheckArgs, FailOn, FixArgs};
+use super::check::{AgainstArgs, BaselineFileArgs, CacheArgs, CheckArgs, FailOn, FixArgs};
 use super::input::{ChangeArgs, ConfigSourceArgs, InputArgs, LoudnessArgs, OUTPUT};
 use super::output::Output;
 use super::rules::RuleArgs;
@@ -106,6 +106,7 @@ impl CaptureArgs {
                 color: self.color,
                 loudness: self.loudness.clone(),
             },
+            against: AgainstArgs::default(),
             rules: self.rules.clone(),
             format: self.format.clone(),
             output_file: None,

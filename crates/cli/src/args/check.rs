@@ -1,6 +1,6 @@
 //! The arguments of `pgvet check`.
 
-use super::input::{InputArgs, OUTPUT};
+use super::input::{FILES, InputArgs, OUTPUT};
 use super::names;
 use super::output::Output;
 use super::rules::RuleArgs;
@@ -10,7 +10,7 @@ use pgvet_linter::settings::Settings;
 use pgvet_linter::severity::Severity;
 use pgvet_workspace::Cache;
 use pgvet_workspace::config::Config;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Heading of the options that change files.
 const FIXES: &str = "Fixes";
@@ -42,6 +42,8 @@ pub(crate) struct CheckArgs {
     #[command(flatten)]
     pub(crate) input: InputArgs,
     #[command(flatten)]
+    pub(crate) against: AgainstArgs,
+    #[command(flatten)]
     pub(crate) rules: RuleArgs,
     /// Output format; `FORMAT=FILE` writes to a file. May be repeated.
     ///
@@ -70,6 +72,20 @@ pub(crate) struct CheckArgs {
     pub(crate) cache: CacheArgs,
     #[command(flatten)]
     pub(crate) fix: FixArgs,
+}
+
+/// What production has.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct AgainstArgs {
+    /// Judge migrations by what production has: a file with the output of `pgvet drift --format json`.
+    #[arg(long, value_name = "FILE", help_heading = FILES)]
+    against: Option<PathBuf>,
+}
+
+impl AgainstArgs {
+    pub(crate) fn file(&self) -> Option<&Path> {
+        self.against.as_deref()
+    }
 }
 
 /// Use of the cache of earlier runs.

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use super::ColorChoice;
 
 /// Heading of the options that say which files are read.
-const FILES: &str = "Files";
+pub(super) const FILES: &str = "Files";
 /// Heading of the options that say how files are understood.
 const CONFIGURATION: &str = "Configuration";
 /// Heading of the options that say what is written.

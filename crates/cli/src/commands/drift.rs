@@ -7,7 +7,7 @@ use crate::inert::{self, Kind};
 use crate::report::drift::DriftReport;
 use pgvet_model::version::PgVersion;
 use pgvet_schema::{Drift, Severity, compare, judge};
-use pgvet_workspace::create_report;
+use pgvet_workspace::{Observed, create_report};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -45,6 +45,7 @@ pub(crate) fn run(args: &DriftArgs, out: &mut dyn Write) -> Result<ExitStatus, F
     }
     let gone = known.iter().filter(|key| !found.iter().any(|drift| drift.key == **key)).count();
     let (old, new): (Vec<Drift>, Vec<Drift>) = found.into_iter().partition(|drift| known.contains(&drift.key));
+    let applied = migrations.applied.filter(|_| args.in_schema.is_empty());
     let report = DriftReport {
         schema_version: DriftReport::VERSION,
         migrations: &migrations.title,
@@ -53,6 +54,7 @@ pub(crate) fn run(args: &DriftArgs, out: &mut dyn Write) -> Result<ExitStatus, F
         known: old.len(),
         gone,
         not_compared: &comparison.not_compared,
+        observed: applied.map(|applied| Observed { applied, schema: database.schema }),
     };
     match args.format {
         PlainFormat::Text => inert::through(out, Kind::Text, |out| report.write(out, args.loudness.verbose))?,

@@ -35,6 +35,7 @@ use pgvet_linter::settings::Settings;
 use pgvet_workspace::config::{Config, ConfigError};
 use pgvet_workspace::{Project, Request};
 use std::io;
+use std::path::Path;
 
 /// Checks a project, with a progress bar.
 fn check(project: &Project, settings: &(dyn Fn(&Config) -> Settings + Sync)) -> Outcome {
@@ -45,12 +46,35 @@ fn check(project: &Project, settings: &(dyn Fn(&Config) -> Settings + Sync)) -> 
 /// [`load`] for a check, which parses the files itself as far as earlier runs have left nothing in the cache.
 fn load_to_check(
     args: &InputArgs,
+    against: Option<&Path>,
     cache: &CacheArgs,
     settings: &(dyn Fn(&Config) -> Settings + Sync),
 ) -> Result<Project, Failure> {
     let cache = cache.cache();
     let request = args.request();
-    loaded(args, &request, |request, progress| Project::load_to_check(request, cache.as_ref(), settings, progress))
+    loaded(args, &request, |request, progress| {
+        let project = Project::load_to_check(request, cache.as_ref(), settings, progress)?;
+        if project.observed_files(against).is_empty() {
+            return Ok(project);
+        }
+        // What a database has is compared with the migrations before they are checked.
+        load_with_observed(request, against, progress)
+    })
+}
+
+fn load_with_observed(
+    request: &Request,
+    against: Option<&Path>,
+    progress: OnProgress<'_>,
+) -> Result<Project, ConfigError> {
+    let mut project = Project::load(request, progress)?;
+    project.add_observed(against);
+    Ok(project)
+}
+
+/// [`load`] with what live databases have.
+fn load_against(args: &InputArgs, against: Option<&Path>) -> Result<Project, Failure> {
+    loaded(args, &args.request(), |request, progress| load_with_observed(request, against, progress))
 }
 
 /// Loads what the arguments name, and writes problems and notes to standard error.

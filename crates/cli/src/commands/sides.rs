@@ -10,7 +10,7 @@ use pgvet_model::version::{PgVersion, VersionRange};
 use pgvet_schema::{Schema, narrow, read};
 use pgvet_trace::provider::{parse_address, with_password};
 use pgvet_workspace::config::ConfigSource;
-use pgvet_workspace::{Project, ProjectFile, Request, Revision};
+use pgvet_workspace::{Applied, Project, ProjectFile, Request, Revision};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -44,6 +44,8 @@ pub(crate) struct Read {
     pub(crate) schema: Schema,
     /// Whether everything was read.
     pub(crate) is_whole: bool,
+    /// The migrations that were replayed.
+    pub(crate) applied: Option<Applied>,
 }
 
 impl Side {
@@ -71,7 +73,7 @@ impl Side {
                 let address = with_password(parse_address(text)?)?;
                 let title = format!("database {}", address.database_name());
                 let schema = pgvet_trace::schema(&address, reading.timeout)?;
-                Ok(Read { title, schema, is_whole: true })
+                Ok(Read { title, schema, is_whole: true, applied: None })
             }
             Self::Revision { revision, path } => {
                 let checkout =
@@ -135,14 +137,16 @@ fn of_files(path: &Path, title: String, reading: &Reading<'_>) -> Result<Read, F
         Some(at) => format!("{title} at {at}"),
         None => title,
     };
-    Ok(Read { title, schema: replayed.schema, is_whole })
+    let applied = replayed.last_file.map(|last| Applied::until(&project, last));
+    Ok(Read { title, schema: replayed.schema, is_whole, applied })
 }
 
 /// What migrations leave.
 pub(crate) struct Replayed {
     pub(crate) schema: Schema,
-    /// The path of the last migration.
+    /// The path of the last migration, and its index in [`Project::files`].
     pub(crate) last: Option<String>,
+    pub(crate) last_file: Option<usize>,
     /// Statements that could not be read.
     pub(crate) unread: usize,
 }
@@ -155,14 +159,15 @@ pub(crate) fn replay(project: &Project, database: u32, end: Option<usize>, versi
     });
     let own: Vec<(Migration<'_>, usize)> = own.collect();
     let forward = |(migration, _): &&(Migration<'_>, usize)| migration.direction == Direction::Up;
-    let last = own.iter().rfind(forward).map(|(_, file)| project.files[*file].shown().path.clone());
+    let last_file = own.iter().rfind(forward).map(|(_, file)| *file);
+    let last = last_file.map(|file| project.files[file].shown().path.clone());
     let mut migrations: Vec<Migration<'_>> = own.into_iter().map(|(migration, _)| migration).collect();
     let mut state = Checkpoint::default();
     state.advance(&migrations, migrations.len(), VersionRange { from: version, to: version }, &());
     let mut schema = read(state.catalog(), version);
     migrations.retain(|migration| migration.direction == Direction::Up);
     let unread = note_failures(&mut schema, &mut migrations, version);
-    Replayed { schema, last, unread }
+    Replayed { schema, last, last_file, unread }
 }
 
 /// Notes the statements that cannot be read or would fail: nothing of them is in the schema. Returns how many cannot be

@@ -20,6 +20,7 @@ pub(super) fn write(project: &Project, out: &mut dyn Write) -> io::Result<()> {
     for file in &project.files {
         let role = match file.role {
             Role::Baseline => "schema",
+            Role::Observed { .. } => "database",
             Role::History => "replayed",
             Role::Reported => "checked",
         };

@@ -10,6 +10,11 @@ use std::io::{self, Write};
 /// How many properties that are not compared are listed; the rest is counted.
 const LISTED: usize = 20;
 
+/// How many changes a section for a comment shows; the rest is counted.
+const SHOWN: usize = 100;
+/// How many characters of a definition or value such a section shows.
+const SHOWN_CHARACTERS: usize = 200;
+
 /// Two sides and their comparison.
 #[derive(Debug, Serialize)]
 pub(crate) struct DiffReport<'a> {
@@ -59,8 +64,12 @@ impl<'a> DiffReport<'a> {
         if self.comparison.changes.is_empty() {
             writeln!(out, "The schema does not change.")?;
         }
-        for change in &self.comparison.changes {
+        let changes = &self.comparison.changes;
+        for change in changes.iter().take(SHOWN) {
             writeln!(out, "- {}", sentence(change))?;
+        }
+        if changes.len() > SHOWN {
+            writeln!(out, "\n{} more changes: `pgvet diff` lists them.", changes.len() - SHOWN)?;
         }
         let not_compared = self.comparison.not_compared.len();
         if not_compared > 0 {
@@ -106,17 +115,25 @@ fn lines(change: &Change) -> Vec<String> {
     lines
 }
 
+/// The beginning of a text as code, with the number of characters that are omitted.
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(SHOWN_CHARACTERS) {
+        None => markup::code(text),
+        Some((end, _)) => format!("{} and {} more characters", markup::code(&text[..end]), text[end..].chars().count()),
+    }
+}
+
 fn sentence(change: &Change) -> String {
     let name = markup::code(&change.name());
     let kind = change.kind.noun();
     let definition =
-        if change.definition.is_empty() { String::new() } else { format!(": {}", markup::code(&change.definition)) };
+        if change.definition.is_empty() { String::new() } else { format!(": {}", shortened(&change.definition)) };
     match change.action {
         Action::Added => format!("adds {kind} {name}{definition}"),
         Action::Removed => format!("drops {kind} {name}"),
         Action::Changed => {
             let value = |value: &Option<String>, words: &str| match value {
-                Some(value) => markup::code(value),
+                Some(value) => shortened(value),
                 None => words.to_owned(),
             };
             let one = |property: &Property| {

@@ -4,6 +4,7 @@ use super::diff::write_not_compared;
 use super::plural;
 use crate::inert;
 use pgvet_schema::{Drift, NotCompared, Severity};
+use pgvet_workspace::Observed;
 use serde::Serialize;
 use std::io::{self, Write};
 
@@ -21,10 +22,13 @@ pub(crate) struct DriftReport<'a> {
     /// Entries of the baseline that the database no longer has.
     pub(crate) gone: usize,
     pub(crate) not_compared: &'a [NotCompared],
+    /// What the database has, for `pgvet check --against`, unless only a part of it was compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) observed: Option<Observed>,
 }
 
 impl DriftReport<'_> {
-    pub(crate) const VERSION: u32 = 1;
+    pub(crate) const VERSION: u32 = Observed::VERSION;
 
     pub(crate) fn write_json(&self, out: &mut dyn Write) -> io::Result<()> {
         serde_json::to_writer(&mut *out, self)?;

@@ -324,9 +324,9 @@ impl Executor<'_> {
         }
     }
 
-    pub(super) fn set_index_valid(&mut self, index: Oid) {
+    pub(super) fn set_index_valid(&mut self, index: Oid, valid: bool) {
         if let RelationDetail::Index(index) = &mut self.catalog.relation_mut(index).detail {
-            Arc::make_mut(index).valid = true;
+            Arc::make_mut(index).valid = valid;
         }
     }
 

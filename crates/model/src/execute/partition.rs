@@ -265,7 +265,7 @@ impl Executor<'_> {
             })
         });
         if complete && !index.valid {
-            self.set_index_valid(index_oid);
+            self.set_index_valid(index_oid, true);
             if let Some(parent) = index.parent {
                 self.validate_partitioned_index(parent);
             }

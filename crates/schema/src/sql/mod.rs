@@ -1,8 +1,12 @@
 //! A schema as SQL that makes it, in stable order, each object after those that it needs.
 
+mod alteration;
+mod drop;
 mod order;
 mod parts;
 mod table;
+
+pub use alteration::alteration;
 
 use crate::object::{
     Composite, Domain, Enum, Extension, Function, Known, Name, Privilege, Publication, Relation, RelationKind, Schema,
@@ -56,8 +60,19 @@ fn quoted_list(names: &[String]) -> String {
 
 impl Writer<'_> {
     fn write(&mut self) {
+        let others = self.schema.schemas.iter().filter(|name| *name != "public");
+        others.for_each(|name| self.statement(&format!("CREATE SCHEMA {}", quote_identifier(name))));
+        if !self.schema.schemas.iter().any(|name| name == "public") {
+            self.statement("DROP SCHEMA public");
+        }
+        self.settings(&self.schema.schemas);
+        self.objects();
+        self.omitted.extend(self.schema.gaps.iter().cloned());
+    }
+
+    /// The objects in the schemas.
+    fn objects(&mut self) {
         let schema = self.schema;
-        self.head();
         schema.extensions.iter().for_each(|extension| self.extension(extension));
         schema.enums.iter().for_each(|own| self.enumeration(own));
         order::types(&schema.domains, &schema.composites).into_iter().for_each(|one| match one {
@@ -83,7 +98,6 @@ impl Writer<'_> {
             self.hangs_on(relation);
         }
         schema.publications.iter().for_each(|publication| self.publication(publication));
-        self.omitted.extend(schema.gaps.iter().cloned());
     }
 
     fn statement(&mut self, text: &str) {
@@ -106,18 +120,12 @@ impl Writer<'_> {
         self.omitted.push(format!("{kind} {name}: {why}"));
     }
 
-    fn head(&mut self) {
+    /// The settings under which the statements mean what they say.
+    fn settings(&mut self, schemas: &[String]) {
         self.statement("SET check_function_bodies = off");
-        let others = self.schema.schemas.iter().filter(|name| *name != "public");
-        let others: Vec<String> = others.map(|name| quote_identifier(name)).collect();
-        for name in &others {
-            self.statement(&format!("CREATE SCHEMA {name}"));
-        }
-        if !self.schema.schemas.iter().any(|name| name == "public") {
-            self.statement("DROP SCHEMA public");
-        }
         // Expressions have the names that migrations wrote.
-        let path: Vec<&str> = std::iter::once("public").chain(others.iter().map(String::as_str)).collect();
+        let others = schemas.iter().filter(|name| *name != "public").map(|name| quote_identifier(name));
+        let path: Vec<String> = std::iter::once("public".to_owned()).chain(others).collect();
         self.statement(&format!("SET search_path = {}", path.join(", ")));
     }
 

@@ -60,7 +60,7 @@ impl Writer<'_> {
     }
 
     /// The line of a column; `None` if its type is not known.
-    fn column(&mut self, table: &Relation, column: &Column) -> Option<String> {
+    pub(super) fn column(&mut self, table: &Relation, column: &Column) -> Option<String> {
         let name = format!("{}.{}", table.name, column.name);
         let sql_type = self.known(&column.sql_type, "column", &name)?;
         let mut text = format!("{} {sql_type}", quote_identifier(&column.name));
@@ -110,7 +110,7 @@ impl Writer<'_> {
         }
     }
 
-    fn add_constraint(&mut self, table: &Relation, constraint: &Constraint) {
+    pub(super) fn add_constraint(&mut self, table: &Relation, constraint: &Constraint) {
         if let Some(text) = self.constraint(table, constraint) {
             self.statement(&format!("ALTER TABLE {} ADD {text}", quoted(&table.name)));
         }

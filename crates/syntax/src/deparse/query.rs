@@ -44,6 +44,9 @@ fn write_select(select: &Select) -> Text {
     if !select.windows.is_empty() {
         return Err(NotKept("a WINDOW clause"));
     }
+    if select.into.as_ref().is_some() {
+        return Err(NotKept("INTO"));
+    }
     let distinct = match &select.distinct {
         None => String::new(),
         Some(on) if on.is_empty() => " DISTINCT".to_owned(),

@@ -71,6 +71,7 @@ fn what_the_tree_does_not_keep_is_refused() {
         "(SELECT a FROM generate_series(1, 2) AS a)",
         "a < ANY (SELECT b FROM t)",
         "xmlelement(name a)",
+        "1 INTO t",
     ] {
         assert!(expression(&only(text)).is_err(), "{text}");
     }

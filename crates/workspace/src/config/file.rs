@@ -41,6 +41,10 @@ pub(crate) struct ConfigFile {
     /// The file with known findings, relative to this file. The default is `pgvet-baseline.json`, if it is there.
     #[schemars(with = "Option<String>")]
     pub(crate) baseline: Option<Spanned<String>>,
+    /// What production has, as `pgvet drift --format json` writes it, relative to this file: migrations that production has
+    /// not applied are judged by it.
+    #[schemars(with = "Option<String>")]
+    pub(crate) against: Option<Spanned<String>>,
     /// The file with statistics of production that `pgvet snapshot` writes, relative to this file. The default is
     /// `pgvet.stats.json`, if it is there.
     #[schemars(with = "Option<String>")]

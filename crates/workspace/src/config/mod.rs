@@ -54,6 +54,8 @@ pub struct Config {
     pub(crate) level_configured: bool,
     pub(crate) fail_on: Option<FailOn>,
     pub baseline: Option<PathBuf>,
+    /// The report of `pgvet drift` by which migrations are judged.
+    pub against: Option<PathBuf>,
     /// The file with statistics of production.
     pub statistics: Option<PathBuf>,
     pub migrations: MigrationsConfig,

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 pub(crate) fn compare_versions(files: &mut [ProjectFile]) {
     let mut known: FxHashMap<(u32, PathBuf, Vec<Number>), Vec<usize>> = FxHashMap::default();
     let is_compared = |file: &ProjectFile| {
-        file.is_run() && file.role != Role::Baseline && file.layout.tool != Tool::Plain && runs_once(&file.path)
+        file.is_run() && file.role.is_migration() && file.layout.tool != Tool::Plain && runs_once(&file.path)
     };
     for (at, file) in files.iter().enumerate().filter(|(_, file)| is_compared(file)) {
         if let Some(version) = order::version(&file.path) {

@@ -2,6 +2,7 @@
 
 mod capture;
 mod danger;
+pub mod deparse;
 mod estimates;
 mod findings;
 pub mod generated;
@@ -71,6 +72,8 @@ enum Measurement {
     Scripts(scripts::Arguments),
     /// Compare the schemas of the model with those of servers, and with those that its SQL makes.
     Schemas(schemas::Arguments),
+    /// Check that queries that are written as SQL again parse to the same tree.
+    Deparse(deparse::Arguments),
     /// Compare the model with what real migration tools do.
     Tools(tools::Arguments),
     /// Capture the migrations of real frameworks, and compare what was recorded with the log of the server.
@@ -98,6 +101,7 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
         Measurement::Offers(arguments) => offers::run(arguments),
         Measurement::Scripts(arguments) => scripts::run(arguments),
         Measurement::Schemas(arguments) => schemas::run(arguments),
+        Measurement::Deparse(arguments) => deparse::run(arguments),
         Measurement::Tools(arguments) => tools::run(arguments),
         Measurement::Capture(arguments) => capture::run(arguments),
     }?;

@@ -72,7 +72,12 @@ impl Executor<'_> {
         let names = self.with_clause(update.with.as_ref(), outer)?;
         let (with, target) = (update.with.as_ref(), Some(&update.table));
         let env = Env { ctes: names.all(), with, target, from: &update.from, ..outer.inner() };
-        let Some(table) = self.open_changed(&update.table.name)? else { return Ok(()) };
+        let Some(table) = self.open_changed(&update.table.name)? else {
+            if env.depth == Depth::Run {
+                self.update_index_row(update);
+            }
+            return Ok(());
+        };
         for item in &update.from {
             self.read_from_item(item, &env)?;
         }

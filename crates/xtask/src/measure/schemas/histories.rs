@@ -3,11 +3,13 @@
 use crate::measure::tools::{Address, Declaration, cases};
 use crate::measure::{fixtures, read};
 use pgvet_model::migration::{Direction, Migration, TransactionMode};
+use pgvet_syntax::ast::Ast;
 use pgvet_syntax::source::SourceFile;
 use pgvet_syntax::statement::{ParsedFile, parse_file};
 use pgvet_workspace::config::ConfigSource;
 use pgvet_workspace::{Project, Request};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use tempfile::TempDir;
 
 /// Migrations of one database.
@@ -21,8 +23,23 @@ enum Origin {
     Fixture(Vec<ParsedFile>),
     /// One that cannot be run as it is, and why.
     Unusable(&'static str),
-    /// A project, which its tool would run.
-    Project(Box<Project>, #[expect(dead_code, reason = "the folder lives as long as the project")] TempDir),
+    /// A database of a project, whose migrations its tool would run.
+    Project {
+        project: Arc<Project>,
+        database: u32,
+        #[expect(dead_code, reason = "the folder lives as long as the project")]
+        folder: Option<TempDir>,
+    },
+}
+
+impl Origin {
+    /// The migrations of a project.
+    fn own(&self) -> Vec<Migration<'_>> {
+        let Self::Project { project, database, .. } = self else { return Vec::new() };
+        let mut own = project.migrations();
+        own.retain(|one| one.direction == Direction::Up && (one.database == 0 || one.database == *database));
+        own
+    }
 }
 
 impl History {
@@ -42,9 +59,8 @@ impl History {
                 files.iter().map(migration).collect()
             }
             Origin::Unusable(_) => Vec::new(),
-            Origin::Project(project, _) => {
-                let mut migrations = project.migrations();
-                migrations.retain(|migration| migration.direction == Direction::Up);
+            Origin::Project { .. } => {
+                let mut migrations = self.source.own();
                 for migration in &mut migrations {
                     migration.database = database;
                     migration.report = true;
@@ -84,20 +100,45 @@ pub(super) fn histories() -> Result<Vec<History>, String> {
             let root = folder.path().join("project");
             case.write(&tool, &Address::of_nothing(), &root)?;
             std::fs::create_dir_all(root.join(".git")).map_err(|error| error.to_string())?;
-            let request = Request { paths: vec![root], config: ConfigSource::None, ..Request::default() };
-            let project = Project::load(&request, &|_, _| {}).map_err(|error| format!("{error:?}"))?;
+            let project = Arc::new(load(root)?);
             let name = format!("tools/{}/{}", tool.name, case.name);
-            let is_template =
-                project.migrations().iter().any(|one| one.statements().any(|one| !one.placeholders.is_empty()));
-            let source = if is_template {
-                Origin::Unusable("it has placeholders without values")
-            } else {
-                Origin::Project(Box::new(project), folder)
-            };
-            found.push(History { name, source });
+            found.push(History { name, source: origin(&project, 1, Some(folder)) });
         }
     }
     Ok(found)
+}
+
+/// The histories of the projects in the folders of a folder, one for each database.
+pub(super) fn checkouts(folder: &Path) -> Result<Vec<History>, String> {
+    let mut found = Vec::new();
+    for root in sorted(folder)?.into_iter().filter(|path| path.is_dir()) {
+        let name = root.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let project = Arc::new(load(root)?);
+        for database in 1..=project.databases.len() as u32 {
+            let name = format!("{name}/{database}");
+            found.push(History { name, source: origin(&project, database, None) });
+        }
+    }
+    Ok(found)
+}
+
+fn load(root: PathBuf) -> Result<Project, String> {
+    let request = Request { paths: vec![root], config: ConfigSource::None, ..Request::default() };
+    Project::load(&request, &|_, _| {}).map_err(|error| format!("{error:?}"))
+}
+
+/// What is run of a database of a project.
+fn origin(project: &Arc<Project>, database: u32, folder: Option<TempDir>) -> Origin {
+    let whole = Origin::Project { project: Arc::clone(project), database, folder };
+    let statements = || whole.own().into_iter().flat_map(|one| one.statements());
+    let why = if statements().any(|one| !one.placeholders.is_empty()) {
+        "it has placeholders without values"
+    } else if statements().any(|one| matches!(one.ast(), Some(Ast::Copy(copy)) if copy.stdin)) {
+        "a client sends rows of it"
+    } else {
+        return whole;
+    };
+    Origin::Unusable(why)
 }
 
 /// The texts behind `-- history:`, `-- migration:` and `-- baseline:`, or the whole text.

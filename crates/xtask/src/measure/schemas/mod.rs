@@ -4,7 +4,7 @@
 mod histories;
 mod laboratory;
 
-use histories::{History, histories};
+use histories::{History, checkouts, histories};
 use laboratory::Laboratory;
 use pgvet_model::checkpoint::Checkpoint;
 use pgvet_model::migration::Migration;
@@ -12,6 +12,7 @@ use pgvet_model::version::{PgVersion, VersionRange};
 use pgvet_schema::{Change, Comparison, NotCompared, Schema, compare, script};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::path::PathBuf;
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
@@ -21,6 +22,9 @@ pub(super) struct Arguments {
     /// Only histories whose name contains this.
     #[arg(long, value_name = "TEXT", default_value = "")]
     only: String,
+    /// The projects in the folders of this folder instead of the fixtures, such as checkouts of public repositories.
+    #[arg(long, value_name = "DIR")]
+    checkouts: Option<PathBuf>,
     /// Also list what is not compared, and the SQL of each history that differs.
     #[arg(long)]
     all: bool,
@@ -51,7 +55,11 @@ pub struct Report {
 pub(super) fn run(arguments: &Arguments) -> Result<String, String> {
     let mut text = String::new();
     for major in &arguments.pg_version {
-        let report = measure(PgVersion(*major), &arguments.only)?;
+        let all = match &arguments.checkouts {
+            Some(folder) => checkouts(folder)?,
+            None => histories()?,
+        };
+        let report = measure_histories(PgVersion(*major), all, &arguments.only)?;
         report.write(&mut text, arguments.all);
     }
     Ok(text)
@@ -62,7 +70,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<String, String> {
 /// # Errors
 /// Says what could not be read or run.
 pub fn measure(version: PgVersion, only: &str) -> Result<Report, String> {
-    let all = histories()?;
+    measure_histories(version, histories()?, only)
+}
+
+fn measure_histories(version: PgVersion, all: Vec<History>, only: &str) -> Result<Report, String> {
     let all: Vec<History> = all.into_iter().filter(|history| history.name.contains(only)).collect();
     let mut report = Report {
         version,
