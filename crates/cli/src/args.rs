@@ -5,6 +5,7 @@ mod check;
 mod input;
 pub(crate) mod names;
 mod output;
+mod reduce;
 mod rules;
 mod schema;
 
@@ -12,6 +13,7 @@ pub(crate) use capture::CaptureArgs;
 pub(crate) use check::{BaselineFileArgs, CacheArgs, CheckArgs, FailOn};
 pub(crate) use input::{ConfigSourceArgs, InputArgs, LoudnessArgs};
 pub(crate) use output::{Format, Output};
+pub(crate) use reduce::ReduceArgs;
 pub(crate) use rules::RuleArgs;
 pub(crate) use schema::{DiffArgs, DiffFormat, DriftArgs, SchemaArgs, SchemaFormat};
 
@@ -69,6 +71,8 @@ pub(crate) enum Command {
     Diff(DiffArgs),
     /// Show what a live database has otherwise than its migrations say.
     Drift(DriftArgs),
+    /// Make migrations or a query as small as they can be while they still show a finding, a lock or an error.
+    Reduce(Box<ReduceArgs>),
     /// Read sizes and traffic of a production database, for `check` to judge by.
     Snapshot(SnapshotArgs),
     /// Explain a rule, or list the rules of a category.
