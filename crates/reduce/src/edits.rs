@@ -269,3 +269,107 @@ fn joins_apart(value: &Value, select: &Message) -> Vec<Value> {
     }
     vec![changed]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pgvet_syntax::statement::{PARSE_STACK_BYTES, split};
+    use std::collections::BTreeMap;
+    use std::path::Path as FilePath;
+
+    /// How many statements of a kind are taken apart.
+    const MOST: usize = 60;
+
+    /// The trees that one step can lead to.
+    fn changed(tree: &Tree, parts: &Parts) -> Vec<Tree> {
+        let mut found = Vec::new();
+        for slot in slots(tree) {
+            let mut values = replacements(tree, &slot, parts);
+            if let (SlotKind::Elements(least), Some(Value::List(list))) = (slot.kind, tree.statement.at(&slot.path)) {
+                values.push(Value::List(list[..least.min(list.len())].to_vec()));
+                values.extend((0..list.len()).filter(|_| list.len() > least).map(|at| {
+                    let mut rest = list.clone();
+                    rest.remove(at);
+                    Value::List(rest)
+                }));
+            }
+            for value in values {
+                let mut changed = tree.clone();
+                *changed.statement.at_mut(&slot.path).expect("the place exists") = value;
+                found.push(changed);
+            }
+        }
+        found
+    }
+
+    fn texts(folder: &FilePath, found: &mut Vec<String>) {
+        let mut entries: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+        entries.sort();
+        for entry in entries {
+            if entry.is_dir() {
+                texts(&entry, found);
+            } else if entry.extension().is_some_and(|extension| extension == "sql") {
+                found.extend(std::fs::read_to_string(entry));
+            }
+        }
+    }
+
+    /// The deparser ends the process for a tree that no text has, so this test is the proof of the tables in `grammar`.
+    #[test]
+    fn every_step_leads_to_a_tree_that_can_be_written() {
+        let run = || {
+            let fixtures = FilePath::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures");
+            let mut all = Vec::new();
+            texts(&fixtures, &mut all);
+            all.push(include_str!("edits/statements.sql").to_owned());
+            let parts = Parts::new();
+            let mut of_kind: BTreeMap<&str, usize> = BTreeMap::new();
+            let (mut written, mut refused) = (0, 0);
+            // The statements that are there for this test come first.
+            for text in all.iter().rev() {
+                for piece in split(text).pieces.iter().filter(|piece| piece.kind.is_statement()) {
+                    let Some(tree) = Tree::parse(&text[piece.range.as_usize()]) else { continue };
+                    let count = of_kind.entry(tree.statement.message().map_or("", |node| node.name)).or_default();
+                    *count += 1;
+                    if *count > MOST {
+                        continue;
+                    }
+                    for changed in changed(&tree, &parts) {
+                        match changed.deparse().is_some_and(|sql| Tree::parse(&sql).is_some()) {
+                            true => written += 1,
+                            false => refused += 1,
+                        }
+                    }
+                }
+            }
+            assert!(of_kind.len() > 60 && written > 10_000, "{of_kind:?}, {written}");
+            assert!(refused * 10 < written, "{refused} of {written} steps lead to no statement");
+        };
+        std::thread::Builder::new().stack_size(PARSE_STACK_BYTES).spawn(run).unwrap().join().unwrap();
+    }
+
+    #[test]
+    fn a_part_can_replace_the_whole() {
+        let tree = Tree::parse("SELECT f(a + 1) FROM (SELECT b FROM t) s UNION SELECT 2").unwrap();
+        let texts: Vec<String> = changed(&tree, &Parts::new()).iter().filter_map(Tree::deparse).collect();
+        for expected in [
+            "SELECT 2",
+            "SELECT f(a + 1) FROM (SELECT b FROM t) s",
+            "SELECT b FROM t",
+            "SELECT NULL FROM (SELECT b FROM t) s UNION SELECT 2",
+            "SELECT a FROM (SELECT b FROM t) s UNION SELECT 2",
+            "SELECT f(a) FROM (SELECT b FROM t) s UNION SELECT 2",
+            "SELECT f() FROM (SELECT b FROM t) s UNION SELECT 2",
+            "SELECT f(a + 1) FROM t UNION SELECT 2",
+        ] {
+            assert!(texts.iter().any(|text| text.replace(" AS ", " ") == expected), "{expected}: {texts:#?}");
+        }
+    }
+
+    #[test]
+    fn a_column_goes_with_its_values() {
+        let tree = Tree::parse("INSERT INTO t (a, b) VALUES (1, 2), (3, 4)").unwrap();
+        let texts: Vec<String> = changed(&tree, &Parts::new()).iter().filter_map(Tree::deparse).collect();
+        assert!(texts.iter().any(|text| text == "INSERT INTO t (a) VALUES (1), (3)"), "{texts:#?}");
+    }
+}

@@ -189,3 +189,86 @@ fn digest(document: &Document) -> u64 {
     }
     hasher.finish()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An oracle that looks at the text.
+    struct Text<F>(F);
+
+    impl<F: FnMut(&str) -> Result<bool, Error>> Oracle for Text<F> {
+        fn holds(&mut self, document: &Document) -> Result<bool, Error> {
+            (self.0)(&document.texts().map(|(_, text)| text).collect::<String>())
+        }
+    }
+
+    fn reduced(
+        files: &[(&str, &str)],
+        holds: impl FnMut(&str) -> Result<bool, Error>,
+        deadline: Option<Instant>,
+    ) -> Result<Reduction, NoReduction> {
+        let control = Control { deadline, interrupted: &AtomicBool::new(false), progress: &mut |_| {} };
+        reduce(Document::new(files.iter().copied()), &mut Text(holds), control)
+    }
+
+    fn text(reduction: &Reduction) -> String {
+        reduction.document.texts().map(|(_, text)| text).collect()
+    }
+
+    const FILES: [(&str, &str); 3] = [
+        ("1.sql", "CREATE TABLE a (b int);\n-- why\nCREATE TABLE c (d int, e text NOT NULL);\n"),
+        ("2.sql", "INSERT INTO c (d, e) VALUES (1, 'needle');\n"),
+        ("3.sql", "SELECT 1;\n"),
+    ];
+
+    #[test]
+    fn files_statements_and_their_parts_are_left_out() {
+        let reduction = reduced(&FILES, |text| Ok(text.contains("needle")), None).unwrap();
+        assert_eq!(text(&reduction), "INSERT INTO c VALUES ('needle');");
+        assert_eq!(
+            (reduction.end.clone(), reduction.progress.size),
+            (End::Complete, Size { files: 1, statements: 1, tokens: 7 })
+        );
+        assert_eq!(reduction, reduced(&FILES, |text| Ok(text.contains("needle")), None).unwrap(), "the same again");
+    }
+
+    #[test]
+    fn what_no_step_changes_stays_as_it_was_written() {
+        let reduction = reduced(&[("1.sql", "select  1 ;\n-- kept\nselect 2")], |text| Ok(text.contains("kept")), None);
+        assert_eq!(text(&reduction.unwrap()), "-- kept\n");
+        let both = |text: &str| Ok(text.contains("CREATE   TABLE") && text.contains("needle"));
+        let reduction = reduced(&[("1.sql", "CREATE   TABLE t ();\nSELECT 'needle', 1;")], both, None).unwrap();
+        assert_eq!(text(&reduction), "CREATE   TABLE t ();\nSELECT 'needle';");
+    }
+
+    #[test]
+    fn what_does_not_hold_is_no_reduction() {
+        assert_eq!(reduced(&FILES, |_| Ok(false), None), Err(NoReduction::DoesNotHold));
+    }
+
+    #[test]
+    fn an_oracle_that_changes_its_mind_is_told_before_anything_is_left_out() {
+        let mut tries = 0;
+        let flaky = |_: &str| {
+            tries += 1;
+            Ok(tries != 2)
+        };
+        assert_eq!(reduced(&FILES, flaky, None), Err(NoReduction::Flaky { held: 2, tries: 3 }));
+        assert_eq!(tries, 3);
+    }
+
+    #[test]
+    fn the_smallest_so_far_is_kept_when_the_search_ends_early() {
+        let late = reduced(&FILES, |_| Ok(true), Some(Instant::now())).unwrap();
+        assert_eq!((late.end.clone(), late.progress.accepted, late.before), (End::TimeLimit, 0, late.progress.size));
+        let mut tries = 0;
+        let gone = |text: &str| {
+            tries += 1;
+            if tries > 5 { Err(Error::new("the server is gone")) } else { Ok(text.contains("needle")) }
+        };
+        let gone = reduced(&FILES, gone, None).unwrap();
+        assert_eq!(gone.end, End::Failed(Error::new("the server is gone")));
+        assert!(gone.progress.accepted > 0 && text(&gone).contains("needle"));
+    }
+}

@@ -75,3 +75,19 @@ impl Oracle for LockOracle<'_> {
         Ok(takes && self.candidate.runs(&effects))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn locks_are_read_as_they_are_written() {
+        for text in ["ACCESS EXCLUSIVE on t", "SHARE on app.t"] {
+            assert_eq!(WantedLock::parse(text).map(|lock| lock.to_string()), Ok(text.to_owned()));
+        }
+        assert_eq!(WantedLock::parse("access  exclusive ON t").unwrap().mode, LockMode::AccessExclusive);
+        assert!(WantedLock::parse("strong on t").is_err_and(|message| message.contains("SHARE ROW EXCLUSIVE")));
+        assert!(WantedLock::parse("SHARE t").is_err());
+        assert!(WantedLock::parse("SHARE on").is_err());
+    }
+}

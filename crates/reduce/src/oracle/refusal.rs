@@ -105,3 +105,15 @@ impl Oracle for RefusalOracle {
         Ok(self.is_wanted(refused))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn five_digits_and_capitals_are_an_sqlstate() {
+        assert_eq!(WantedError::parse("42P01"), WantedError::Sqlstate("42P01".to_owned()));
+        assert_eq!(WantedError::parse("ERROR"), WantedError::Text("ERROR".to_owned()));
+        assert_eq!(WantedError::parse("does not exist"), WantedError::Text("does not exist".to_owned()));
+    }
+}

@@ -136,8 +136,20 @@ impl Tree {
     /// The tree must be one that a statement can have: the C code does not check what it is given.
     pub(crate) fn deparse(&self) -> Option<String> {
         let message = protobuf::ParseResult::decode(encode::parse_result(&self.statement).as_slice()).ok()?;
-        pg_query::deparse(&message, pg_query::DeparseOptions::default()).ok()
+        let sql = pg_query::deparse(&message, pg_query::DeparseOptions::default()).ok()?;
+        Some(without_default_method(sql))
     }
+}
+
+/// The deparser writes the access method of every index.
+fn without_default_method(sql: String) -> String {
+    const METHOD: &str = " USING btree ";
+    if !sql.starts_with("CREATE ") || !sql.contains(METHOD) {
+        return sql;
+    }
+    let shorter = sql.replacen(METHOD, " ", 1);
+    // It may stand in a string.
+    if Tree::parse(&shorter).is_some_and(|tree| Tree::parse(&sql) == Some(tree)) { shorter } else { sql }
 }
 
 /// Parts that replace others, as the parser makes them.
@@ -160,5 +172,34 @@ impl Parts {
         let cast = target.and_then(|target| target.get("val")).and_then(Value::message);
         let part = |field| cast.and_then(|cast| cast.get(field)).cloned().expect("a cast has both");
         Self { null: part("arg"), int: part("type_name"), select: *select }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tree_is_the_message_of_its_text() {
+        for sql in [
+            "SELECT DISTINCT a.b, -1, 1.5, 'x', b'1', true, NULL FROM t a JOIN ONLY s.u ON true WHERE a.c = ANY ($1)",
+            "CREATE TABLE t (a numeric(10, 2) DEFAULT 0 CHECK (a > 0), PRIMARY KEY (a)) PARTITION BY LIST (a)",
+            "CREATE FUNCTION f() RETURNS int LANGUAGE sql COST 1.5 AS 'SELECT 1'",
+        ] {
+            let tree = Tree::parse(sql).unwrap();
+            let text = tree.deparse().unwrap();
+            assert_eq!(Tree::parse(&text).unwrap(), tree, "{text}");
+        }
+        assert_eq!(Tree::parse("SELECT 1; SELECT 2"), None);
+        assert_eq!(Tree::parse("SELECT FORM t t t"), None);
+    }
+
+    #[test]
+    fn the_usual_access_method_is_not_written() {
+        let written = |sql: &str| Tree::parse(sql).unwrap().deparse().unwrap();
+        assert_eq!(written("create index on t (a)"), "CREATE INDEX ON t (a)");
+        assert_eq!(written("create index on t using gin (a)"), "CREATE INDEX ON t USING gin (a)");
+        let in_string = "CREATE VIEW v AS SELECT ' USING btree '";
+        assert_eq!(written(in_string), in_string);
     }
 }
