@@ -5,6 +5,7 @@ mod check;
 mod input;
 pub(crate) mod names;
 mod output;
+mod reduce;
 mod rules;
 mod schema;
 
@@ -12,6 +13,7 @@ pub(crate) use capture::CaptureArgs;
 pub(crate) use check::{AgainstArgs, BaselineFileArgs, CacheArgs, CheckArgs, FailOn};
 pub(crate) use input::{ConfigSourceArgs, InputArgs, LoudnessArgs};
 pub(crate) use output::{Format, Output};
+pub(crate) use reduce::ReduceArgs;
 pub(crate) use rules::RuleArgs;
 pub(crate) use schema::{DiffArgs, DiffFormat, DriftArgs, SchemaArgs, SchemaFormat};
 
@@ -69,6 +71,8 @@ pub(crate) enum Command {
     Diff(DiffArgs),
     /// Show where a live database differs from its migrations.
     Drift(DriftArgs),
+    /// Make migrations or a query as small as possible while they still show a finding, a lock or an error.
+    Reduce(Box<ReduceArgs>),
     /// Read the sizes and traffic of a production database, so that `check` knows them.
     Snapshot(SnapshotArgs),
     /// Explain a rule, or list the rules of a category.

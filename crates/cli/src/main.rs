@@ -67,6 +67,7 @@ fn run_command(command: &Command) -> Result<ExitStatus, Failure> {
         Command::Trace(args) => commands::trace::run(args, &mut out),
         Command::Precheck(args) => commands::precheck::run(args, &mut out),
         Command::Capture(args) => commands::capture::run(args, &mut out),
+        Command::Reduce(args) => commands::reduce::run(args, &mut out),
         Command::Snapshot(args) => commands::snapshot::run(args, &mut out),
         Command::Explain(args) => commands::explain::run(args, &mut out),
         Command::Rules(args) => commands::rules::run(args, &mut out),

@@ -2,6 +2,8 @@
 
 use crate::Error;
 use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Runs work to its end.
@@ -17,6 +19,22 @@ pub async fn unless_interrupted<T>(work: impl Future<Output = Result<T, Error>>)
         signal = interruption.wait() => Err(Error::new(format!("interrupted by {signal}"))),
         result = work => result,
     }
+}
+
+/// A flag that becomes true when the user interrupts the program, for work that can end by itself with what it has.
+pub fn interruption() -> Result<Arc<AtomicBool>, Error> {
+    let runtime = runtime()?;
+    let mut interruption = {
+        let _guard = runtime.enter();
+        Interruption::listen()?
+    };
+    let flag = Arc::new(AtomicBool::new(false));
+    let set = Arc::clone(&flag);
+    std::thread::spawn(move || {
+        runtime.block_on(interruption.wait());
+        set.store(true, Ordering::Relaxed);
+    });
+    Ok(flag)
 }
 
 /// Everything is done on one thread, which waits most of the time.

@@ -17,6 +17,7 @@ pub(crate) mod lsp;
 pub(crate) mod man;
 pub(crate) mod mcp;
 pub(crate) mod precheck;
+pub(crate) mod reduce;
 pub(crate) mod rewrite;
 pub(crate) mod rules;
 pub(crate) mod schema;

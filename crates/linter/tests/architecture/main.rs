@@ -13,7 +13,7 @@ const LAYERS: &[&[&str]] = &[
     &["linter", "schema"],
     &["workspace"],
     &["trace", "lsp", "mcp"],
-    &["capture"],
+    &["capture", "reduce"],
     &["cli"],
     // The tasks of the project may use everything.
     &["xtask"],

@@ -1,0 +1,49 @@
+//! The arguments of `pgvet reduce`.
+
+use super::input::{InputArgs, OUTPUT};
+use super::names;
+use clap::Args;
+use pgvet_reduce::{WantedError, WantedLock};
+use pgvet_workspace::config::parse_duration;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Makes migrations or a query as small as they can be while they still show a finding, a lock or an error.
+///
+/// Files, statements and parts of statements are left out, and expressions replaced by simpler ones. The SQL that is left
+/// is written to standard output; what was done is said on standard error. Ctrl-C ends the search and writes the smallest
+/// SQL so far.
+#[derive(Debug, Args)]
+#[command(after_help = "Exit status: 0 reduced, 1 ended early (the smallest SQL so far was written), \
+    2 there is nothing to reduce, or something could not be read or run.")]
+#[group(id = "shown", required = true, multiple = false, args = ["finding", "error", "lock"])]
+pub(crate) struct ReduceArgs {
+    #[command(flatten)]
+    pub(crate) input: InputArgs,
+    /// Keep a finding of this rule.
+    #[arg(long, value_name = "RULE", value_parser = names::rule_or_category(), hide_possible_values = true)]
+    pub(crate) finding: Option<String>,
+    /// Keep the error with this SQLSTATE, or with this text in its message, as a private server gives it.
+    #[arg(long, value_name = "SQLSTATE|TEXT", value_parser = error)]
+    pub(crate) error: Option<WantedError>,
+    /// Keep a lock, such as 'ACCESS EXCLUSIVE on t' or 'SHARE on app.t'.
+    #[arg(long, value_name = "LOCK", value_parser = WantedLock::parse)]
+    pub(crate) lock: Option<WantedLock>,
+    /// End the search after this time, such as `30s`, with the smallest SQL so far.
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    pub(crate) time_limit: Option<Duration>,
+    /// With --error: the folder with `initdb` and `postgres` [default: looked for].
+    #[arg(long, value_name = "DIR", requires = "error")]
+    pub(crate) pg_bin: Option<PathBuf>,
+    /// With --error: a statement that takes longer is cancelled, and does not show the error.
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "10s")]
+    pub(crate) statement_timeout: Duration,
+    /// Write the SQL to this file.
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
+    pub(crate) output: Option<PathBuf>,
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "clap takes parsers that can fail")]
+fn error(text: &str) -> Result<WantedError, String> {
+    Ok(WantedError::parse(text))
+}

@@ -1,0 +1,226 @@
+//! `pgvet reduce`.
+
+use super::load;
+use crate::args::ReduceArgs;
+use crate::error::{ExitStatus, Failure};
+use crate::inert;
+use crate::progress::Spinner;
+use crate::rule_names::{self, Named};
+use pgvet_linter::confidence::Confidence;
+use pgvet_linter::settings::Settings;
+use pgvet_linter::severity::Severity;
+use pgvet_model::migration::TransactionMode;
+use pgvet_reduce::{
+    Control, Document, End, FindingOracle, LockOracle, NoReduction, Oracle, Progress, Reduction, RefusalOracle, Size,
+    reduce,
+};
+use pgvet_trace::Refusals;
+use pgvet_trace::provider::{Scratch, ScratchOptions};
+use pgvet_workspace::config::Config;
+use pgvet_workspace::{Project, create_report};
+use std::io::{self, BufWriter, Write};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+pub(crate) fn run(args: &ReduceArgs, out: &mut dyn Write) -> Result<ExitStatus, Failure> {
+    let started = Instant::now();
+    let deadline = args.time_limit.and_then(|limit| started.checked_add(limit));
+    let rule = args.finding.as_deref().map(one_rule).transpose()?;
+    let project = load(&args.input)?;
+    if !project.problems.is_empty() {
+        return Ok(ExitStatus::NotChecked);
+    }
+    let document = document(&project);
+    let headers = headers(&project);
+    let settings = |config: &Config| settings(args, config, rule);
+    let search = Search { args, deadline, interrupted: pgvet_trace::interruption()? };
+    let reduction = match (rule, &args.lock, &args.error) {
+        (Some(rule), _, _) => search.run(document, &mut FindingOracle::new(project, rule, &settings), "")?,
+        (_, Some(lock), _) => search.run(document, &mut LockOracle::new(project, lock.clone(), &settings), "")?,
+        (_, _, Some(error)) => {
+            let server = server(args, &project)?;
+            search.on_server(document, &mut RefusalOracle::new(project, error.clone(), server))?
+        }
+        (None, None, None) => return Err(Failure::new("nothing was named that is to be kept")),
+    };
+    write(args, &reduction.document, &headers, out)?;
+    tell(args, &reduction, started.elapsed())
+}
+
+/// The one rule of that name.
+fn one_rule(name: &str) -> Result<&'static str, Failure> {
+    match rule_names::find(name)? {
+        Named::Rule(rule) => Ok(rule.name),
+        Named::Several(what, _) => {
+            Err(Failure::new(format!("`{name}` stands for {what}")).help("name one rule; `pgvet rules` lists them"))
+        }
+    }
+}
+
+/// The settings of `check`, with every finding of the rule shown.
+fn settings(args: &ReduceArgs, config: &Config, rule: Option<&'static str>) -> Settings {
+    let mut settings = args.input.settings(config);
+    settings.level = Severity::Info;
+    settings.confidence = Confidence::Possible;
+    if let Some(rule) = rule.and_then(pgvet_linter::rules::find)
+        && settings.severity_of(&rule.meta).is_none()
+    {
+        settings.ignore.retain(|name| name != rule.meta.name);
+        settings.only.clear();
+        settings.levels.rules.insert(rule.meta.name.to_owned(), Some(rule.meta.severity));
+    }
+    settings
+}
+
+fn server(args: &ReduceArgs, project: &Project) -> Result<Refusals, Failure> {
+    if project.databases.len() > 1 {
+        let help = "name the migrations of one of them";
+        return Err(Failure::new("these are migrations of several databases").help(help));
+    }
+    let major = args.input.pg_version.map(|versions| versions.to.0);
+    let options = ScratchOptions { binaries: args.pg_bin.clone(), major, ..ScratchOptions::default() };
+    Ok(Refusals::start(Scratch::new(options), Default::default(), args.statement_timeout)?)
+}
+
+/// The files of a project, in their order.
+fn document(project: &Project) -> Document {
+    let texts = project.files.iter().map(|file| &file.parsed.source);
+    Document::new(texts.map(|source| (source.path.as_str(), source.text.as_str())))
+}
+
+/// A comment for each file that says where it comes from. A single file needs none.
+fn headers(project: &Project) -> Vec<Option<String>> {
+    let header = |file: &pgvet_workspace::ProjectFile| {
+        let sections = &file.layout.sections;
+        let in_transaction = sections.iter().any(|section| section.transaction == TransactionMode::Transaction);
+        let transaction = if in_transaction { " (in one transaction)" } else { "" };
+        let is_needed = project.files.len() > 1 || in_transaction;
+        is_needed.then(|| format!("-- {}{transaction}\n", inert::line(&file.parsed.source.path)))
+    };
+    project.files.iter().map(header).collect()
+}
+
+/// A search, with a line that shows how far it has come.
+struct Search<'a> {
+    args: &'a ReduceArgs,
+    deadline: Option<Instant>,
+    interrupted: Arc<AtomicBool>,
+}
+
+impl Search<'_> {
+    /// `observed` is what was seen where the original does not show what is to be kept.
+    fn run(&self, document: Document, oracle: &mut dyn Oracle, observed: &str) -> Result<Reduction, Failure> {
+        self.reduce(document, oracle).map_err(|none| self.nothing(none, observed))
+    }
+
+    fn reduce(&self, document: Document, oracle: &mut dyn Oracle) -> Result<Reduction, NoReduction> {
+        let spinner = Spinner::new();
+        spinner.begin("reducing");
+        let mut told = Instant::now();
+        let mut progress = |progress: &Progress| {
+            if told.elapsed() >= Duration::from_millis(100) {
+                told = Instant::now();
+                spinner.say(&format!(
+                    "{} tries, {} accepted: {}",
+                    progress.tries,
+                    progress.accepted,
+                    size(progress.size)
+                ));
+            }
+        };
+        let control = Control { deadline: self.deadline, interrupted: &self.interrupted, progress: &mut progress };
+        reduce(document, oracle, control)
+    }
+
+    /// The same on a server, where one transaction stands for a new database as far as possible.
+    fn on_server(&self, document: Document, oracle: &mut RefusalOracle) -> Result<Reduction, Failure> {
+        let reduced = self.reduce(document.clone(), oracle);
+        let observed = oracle.last().map(|refused| format!("{} (SQLSTATE {})", refused.message, refused.sqlstate));
+        let observed = observed.unwrap_or_else(|| "no statement fails".to_owned());
+        let reduction = reduced.map_err(|none| self.nothing(none, &observed))?;
+        if !oracle.uses_one_transaction() || oracle.holds_in_new_database(&reduction.document)? {
+            return Ok(reduction);
+        }
+        oracle.use_new_databases();
+        self.run(document, oracle, &observed)
+    }
+
+    /// Why nothing was reduced.
+    fn nothing(&self, none: NoReduction, observed: &str) -> Failure {
+        let args = self.args;
+        match none {
+            NoReduction::Failed(error) => error.into(),
+            NoReduction::Flaky { held, tries } => Failure::new(format!(
+                "the original shows it in {held} of {tries} tries, so nothing can be left out reliably"
+            ))
+            .help("make it happen every time first, for example by fixing the time or the random values"),
+            NoReduction::DoesNotHold => match (&args.finding, &args.lock) {
+                (Some(rule), _) => Failure::new(format!("`{rule}` has no finding here, so there is nothing to reduce"))
+                    .help("`pgvet check` shows which rules have findings"),
+                (_, Some(lock)) => Failure::new(format!("no statement takes {lock}, so there is nothing to reduce"))
+                    .help("`pgvet effects` shows the locks of each statement"),
+                _ => Failure::new(format!("the server does not give this error: {observed}"))
+                    .help("name the error that the server gives, or the files that lead to it"),
+            },
+        }
+    }
+}
+
+/// Writes what is left.
+fn write(
+    args: &ReduceArgs,
+    document: &Document,
+    headers: &[Option<String>],
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    let Some(path) = &args.output else {
+        return inert::through_if_seen(out, |out| Ok(write_texts(document, headers, out)?));
+    };
+    let failure = |error: io::Error| Failure::new(format!("cannot write `{}`: {error}", path.display()));
+    let mut file = BufWriter::new(create_report(path).map_err(|problem| Failure::from(&problem))?);
+    write_texts(document, headers, &mut file).and_then(|()| file.flush()).map_err(failure)
+}
+
+fn write_texts(document: &Document, headers: &[Option<String>], out: &mut dyn Write) -> io::Result<()> {
+    for ((_, text), header) in document.texts().zip(headers).filter(|((_, text), _)| !text.trim().is_empty()) {
+        if let Some(header) = header {
+            out.write_all(header.as_bytes())?;
+        }
+        writeln!(out, "{}", text.trim())?;
+    }
+    Ok(())
+}
+
+/// Says what was done, and why it ended.
+fn tell(args: &ReduceArgs, reduction: &Reduction, took: Duration) -> Result<ExitStatus, Failure> {
+    let Reduction { before, progress, .. } = reduction;
+    let mut stderr = io::stderr().lock();
+    if !args.input.loudness.quiet {
+        let text = format!(
+            "reduced {} to {} ({} tries, {} accepted, {:.1} s)",
+            size(*before),
+            size(progress.size),
+            progress.tries,
+            progress.accepted,
+            took.as_secs_f64(),
+        );
+        Failure::new(text).write_note(&mut stderr)?;
+    }
+    let early = |why: &str| Failure::new(format!("{why}: this is the smallest SQL so far"));
+    match &reduction.end {
+        End::Complete => return Ok(ExitStatus::Clean),
+        End::TimeLimit => early("the time limit was reached").write_note(&mut stderr)?,
+        End::Interrupted => early("interrupted").write_note(&mut stderr)?,
+        End::Failed(error) => {
+            Failure::from(error.clone()).write(&mut stderr)?;
+            return Ok(ExitStatus::NotChecked);
+        }
+    }
+    Ok(ExitStatus::Findings)
+}
+
+fn size(size: Size) -> String {
+    let of = |count: usize, one: &str| format!("{count} {one}{}", if count == 1 { "" } else { "s" });
+    format!("{}, {}, {}", of(size.files, "file"), of(size.statements, "statement"), of(size.tokens, "token"))
+}

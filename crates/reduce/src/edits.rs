@@ -1,0 +1,375 @@
+//! The places of a statement where it can become smaller, and what can stand there instead.
+
+use crate::grammar::{self, Shrink};
+use crate::tree::{Message, Parts, Path, Tree, Value};
+use std::collections::VecDeque;
+
+/// A place in a tree.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Slot {
+    pub(crate) path: Path,
+    pub(crate) kind: SlotKind,
+}
+
+/// What can be done at a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SlotKind {
+    /// Something simpler of the same role can stand there.
+    Replace(Role),
+    /// The default, which is not written, can stand there.
+    Default(Shrink),
+    /// Elements of the list can be left out, except for so many.
+    Elements(usize),
+    /// Several fields of the node change together.
+    Together,
+}
+
+/// What a value is to the node around it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    Statement,
+    Expression,
+    Query,
+    Source,
+    Type,
+}
+
+/// The places of a statement, the outermost first, so that large parts go before small ones.
+pub(crate) fn slots(tree: &Tree) -> Vec<Slot> {
+    let mut slots = vec![Slot { path: Vec::new(), kind: SlotKind::Replace(Role::Statement) }];
+    let mut queue = VecDeque::from([(Vec::new(), &tree.statement)]);
+    while let Some((path, value)) = queue.pop_front() {
+        if let Some(node) = value.message() {
+            slots.push(Slot { path: path.clone(), kind: SlotKind::Together });
+            for (index, (field, value)) in node.fields.iter().enumerate() {
+                let path = step(&path, index);
+                of_field(node, field, &path, value, &mut slots);
+                queue.push_back((path, value));
+            }
+        } else if let Value::List(list) = value {
+            queue.extend(list.iter().enumerate().map(|(index, element)| (step(&path, index), element)));
+        }
+    }
+    slots
+}
+
+fn step(path: &[usize], index: usize) -> Path {
+    path.iter().copied().chain([index]).collect()
+}
+
+fn of_field(node: &Message, field: &str, path: &[usize], value: &Value, slots: &mut Vec<Slot>) {
+    let shrink = grammar::shrink(node, field);
+    let mut add = |path: Path, kind| slots.push(Slot { path, kind });
+    match shrink {
+        Shrink::Keep => {}
+        Shrink::Clear | Shrink::Number(_) | Shrink::Text(_) | Shrink::Qualifier => {
+            add(path.to_vec(), SlotKind::Default(shrink));
+        }
+        Shrink::OptionalExpression => {
+            add(path.to_vec(), SlotKind::Default(Shrink::Clear));
+            add(path.to_vec(), SlotKind::Replace(Role::Expression));
+        }
+        Shrink::Expression => add(path.to_vec(), SlotKind::Replace(Role::Expression)),
+        Shrink::Query => add(path.to_vec(), SlotKind::Replace(Role::Query)),
+        Shrink::Source => add(path.to_vec(), SlotKind::Replace(Role::Source)),
+        Shrink::Type => add(path.to_vec(), SlotKind::Replace(Role::Type)),
+        Shrink::Elements(least) | Shrink::Expressions(least) | Shrink::Sources(least) => {
+            add(path.to_vec(), SlotKind::Elements(least));
+        }
+    }
+    let elements = match value {
+        Value::List(list) => list.as_slice(),
+        _ => &[],
+    };
+    let role = match shrink {
+        Shrink::Expressions(_) => Some(Role::Expression),
+        Shrink::Sources(_) => Some(Role::Source),
+        _ => None,
+    };
+    for (index, element) in elements.iter().enumerate() {
+        slots.extend(role.map(|role| Slot { path: step(path, index), kind: SlotKind::Replace(role) }));
+        of_inner_list(grammar::inner_list(node, field), &step(path, index), element, slots);
+    }
+    of_inner_list(grammar::inner_list(node, field), path, value, slots);
+}
+
+/// A list that is itself a node: a row of VALUES, the right side of IN.
+fn of_inner_list(shrink: Shrink, path: &[usize], value: &Value, slots: &mut Vec<Slot>) {
+    let (Shrink::Expressions(least), Value::Node(_, node)) = (shrink, value) else { return };
+    let Some(("items", Value::List(items))) = node.fields.first() else { return };
+    let items_path = step(path, 0);
+    slots.push(Slot { path: items_path.clone(), kind: SlotKind::Elements(least) });
+    let of_item = |index| Slot { path: step(&items_path, index), kind: SlotKind::Replace(Role::Expression) };
+    slots.extend((0..items.len()).map(of_item));
+}
+
+/// What can stand at a place instead of its value, the simplest first.
+pub(crate) fn replacements(tree: &Tree, slot: &Slot, parts: &Parts) -> Vec<Value> {
+    let Some(value) = tree.statement.at(&slot.path) else { return Vec::new() };
+    match slot.kind {
+        SlotKind::Elements(_) => Vec::new(),
+        SlotKind::Together => value.message().map(|node| together(value, node)).unwrap_or_default(),
+        SlotKind::Default(shrink) => default(value, shrink).filter(|default| default != value).into_iter().collect(),
+        SlotKind::Replace(Role::Type) => vec![parts.int.clone()],
+        SlotKind::Replace(role) => of_role(value, role, parts),
+    }
+}
+
+fn default(value: &Value, shrink: Shrink) -> Option<Value> {
+    match (shrink, value) {
+        (Shrink::Number(number), Value::Number(_)) => Some(Value::Number(number)),
+        (Shrink::Text(text), Value::Text(present)) if !present.is_empty() => Some(Value::Text(text.to_owned())),
+        (Shrink::Qualifier, Value::List(list)) if list.len() > 1 => Some(Value::List(list[list.len() - 1..].to_vec())),
+        (Shrink::Clear, Value::Number(_)) => Some(Value::Number(0)),
+        (Shrink::Clear, Value::Text(_)) => Some(Value::Text(String::new())),
+        (Shrink::Clear, Value::List(_)) => Some(Value::List(Vec::new())),
+        (Shrink::Clear, Value::Message(_) | Value::Node(..)) => Some(Value::Absent),
+        _ => None,
+    }
+}
+
+fn of_role(value: &Value, role: Role, parts: &Parts) -> Vec<Value> {
+    let Some(present) = value.message() else { return Vec::new() };
+    let mut found = match role {
+        Role::Expression if grammar::is_expression(present) || is_expression_like(present) => vec![parts.null.clone()],
+        Role::Expression => return Vec::new(),
+        _ => Vec::new(),
+    };
+    let fits = |node: &Message| match role {
+        Role::Statement => grammar::is_query(node),
+        Role::Expression => grammar::is_expression(node),
+        Role::Query => node.name == "SelectStmt",
+        Role::Source => grammar::is_source(node),
+        Role::Type => false,
+    };
+    let of_fixed_kind = matches!(value, Value::Message(_));
+    inside(value, &mut |inner| match inner {
+        Value::Node(kind, node) if fits(node) => found.push(match of_fixed_kind {
+            true => Value::Message(node.clone()),
+            false => Value::Node(*kind, node.clone()),
+        }),
+        // The sides of UNION.
+        Value::Message(node) if fits(node) && node.name == "SelectStmt" && is_used(node) => {
+            found.push(match of_fixed_kind {
+                true => Value::Message(node.clone()),
+                false => Value::Node(parts.select, node.clone()),
+            });
+        }
+        _ => {}
+    });
+    found
+}
+
+/// What only some lists of expressions have: `name => value`, DEFAULT.
+fn is_expression_like(node: &Message) -> bool {
+    matches!(node.name, "NamedArgExpr" | "SetToDefault")
+}
+
+/// Whether a query has anything.
+fn is_used(select: &Message) -> bool {
+    select.fields.iter().any(|(_, value)| !value.is_empty())
+}
+
+/// Visits everything inside of a value, level by level.
+fn inside<'v>(value: &'v Value, visit: &mut impl FnMut(&'v Value)) {
+    let mut queue: VecDeque<&Value> = children(value).collect();
+    while let Some(value) = queue.pop_front() {
+        visit(value);
+        queue.extend(children(value));
+    }
+}
+
+fn children(value: &Value) -> Box<dyn Iterator<Item = &Value> + '_> {
+    match value {
+        Value::List(list) => Box::new(list.iter()),
+        Value::Message(node) | Value::Node(_, node) => Box::new(node.fields.iter().map(|(_, value)| value)),
+        _ => Box::new(std::iter::empty()),
+    }
+}
+
+/// `FRAMEOPTION_DEFAULTS` (`parsenodes.h`).
+const DEFAULT_FRAME: i64 = 0x2 | 0x20 | 0x400;
+/// `JOIN_INNER` in the numbers of Protocol Buffers.
+const INNER: i64 = 1;
+
+/// Changes of a node that only work in several fields at once.
+fn together(value: &Value, node: &Message) -> Vec<Value> {
+    let with = |change: &dyn Fn(&mut Message)| {
+        let mut changed = value.clone();
+        if let Some(node) = changed.message_mut() {
+            change(node);
+        }
+        changed
+    };
+    match node.name {
+        "WindowDef" if node.number("frame_options").is_some_and(|options| options & 1 == 1) => {
+            vec![with(&|window| {
+                window.set("frame_options", Value::Number(DEFAULT_FRAME));
+                window.set("start_offset", Value::Absent);
+                window.set("end_offset", Value::Absent);
+            })]
+        }
+        "JoinExpr" => vec![with(&|join| {
+            join.set("jointype", Value::Number(INNER));
+            join.set("is_natural", Value::Number(0));
+            join.set("using_clause", Value::List(Vec::new()));
+            join.set("join_using_alias", Value::Absent);
+            join.set("quals", Value::Absent);
+        })],
+        "SelectStmt" => joins_apart(value, node),
+        "InsertStmt" => {
+            (0..node.list("cols").len()).rev().map(|at| with(&|insert| remove_column(insert, at))).collect()
+        }
+        "Constraint" => (0..node.list("pk_attrs").len().min(node.list("fk_attrs").len()))
+            .filter(|_| node.list("fk_attrs").len() > 1)
+            .rev()
+            .map(|at| with(&|key| ["fk_attrs", "pk_attrs"].iter().for_each(|field| remove(key, field, at))))
+            .collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn remove(node: &mut Message, field: &str, at: usize) {
+    if let Some(Value::List(list)) = node.get_mut(field)
+        && at < list.len()
+    {
+        list.remove(at);
+    }
+}
+
+/// Takes a column out of INSERT, with its values.
+fn remove_column(insert: &mut Message, at: usize) {
+    remove(insert, "cols", at);
+    let Some(select) = insert.get_mut("select_stmt").and_then(Value::message_mut) else { return };
+    remove(select, "target_list", at);
+    if let Some(Value::List(rows)) = select.get_mut("values_lists") {
+        // A row without values has no text.
+        for row in rows.iter_mut().filter_map(Value::message_mut).filter(|row| row.list("items").len() > 1) {
+            remove(row, "items", at);
+        }
+    }
+}
+
+/// `FROM a JOIN b ON ...` as `FROM a, b`.
+fn joins_apart(value: &Value, select: &Message) -> Vec<Value> {
+    let apart = |source: &Value| match source.message() {
+        Some(join) if join.name == "JoinExpr" => {
+            ["larg", "rarg"].iter().filter_map(|side| join.get(side).cloned()).collect()
+        }
+        _ => vec![source.clone()],
+    };
+    let sources = select.list("from_clause");
+    let flat: Vec<Value> = sources.iter().flat_map(apart).collect();
+    if flat.len() == sources.len() {
+        return Vec::new();
+    }
+    let mut changed = value.clone();
+    if let Some(select) = changed.message_mut() {
+        select.set("from_clause", Value::List(flat));
+    }
+    vec![changed]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pgvet_syntax::statement::{PARSE_STACK_BYTES, split};
+    use std::collections::BTreeMap;
+    use std::path::Path as FilePath;
+
+    /// How many statements of a kind are taken apart.
+    const MOST: usize = 60;
+
+    /// The trees that one step can lead to.
+    fn changed(tree: &Tree, parts: &Parts) -> Vec<Tree> {
+        let mut found = Vec::new();
+        for slot in slots(tree) {
+            let mut values = replacements(tree, &slot, parts);
+            if let (SlotKind::Elements(least), Some(Value::List(list))) = (slot.kind, tree.statement.at(&slot.path)) {
+                values.push(Value::List(list[..least.min(list.len())].to_vec()));
+                values.extend((0..list.len()).filter(|_| list.len() > least).map(|at| {
+                    let mut rest = list.clone();
+                    rest.remove(at);
+                    Value::List(rest)
+                }));
+            }
+            for value in values {
+                let mut changed = tree.clone();
+                *changed.statement.at_mut(&slot.path).expect("the place exists") = value;
+                found.push(changed);
+            }
+        }
+        found
+    }
+
+    fn texts(folder: &FilePath, found: &mut Vec<String>) {
+        let mut entries: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+        entries.sort();
+        for entry in entries {
+            if entry.is_dir() {
+                texts(&entry, found);
+            } else if entry.extension().is_some_and(|extension| extension == "sql") {
+                found.extend(std::fs::read_to_string(entry));
+            }
+        }
+    }
+
+    /// The deparser ends the process for a tree that no text has, so this test is the proof of the tables in `grammar`.
+    #[test]
+    fn every_step_leads_to_a_tree_that_can_be_written() {
+        let run = || {
+            let fixtures = FilePath::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures");
+            let mut all = Vec::new();
+            texts(&fixtures, &mut all);
+            all.push(include_str!("edits/statements.sql").to_owned());
+            let parts = Parts::new();
+            let mut of_kind: BTreeMap<&str, usize> = BTreeMap::new();
+            let (mut written, mut refused) = (0, 0);
+            // The statements that are there for this test come first.
+            for text in all.iter().rev() {
+                for piece in split(text).pieces.iter().filter(|piece| piece.kind.is_statement()) {
+                    let Some(tree) = Tree::parse(&text[piece.range.as_usize()]) else { continue };
+                    let count = of_kind.entry(tree.statement.message().map_or("", |node| node.name)).or_default();
+                    *count += 1;
+                    if *count > MOST {
+                        continue;
+                    }
+                    for changed in changed(&tree, &parts) {
+                        match changed.deparse().is_some_and(|sql| Tree::parse(&sql).is_some()) {
+                            true => written += 1,
+                            false => refused += 1,
+                        }
+                    }
+                }
+            }
+            assert!(of_kind.len() > 60 && written > 10_000, "{of_kind:?}, {written}");
+            assert!(refused * 10 < written, "{refused} of {written} steps lead to no statement");
+        };
+        std::thread::Builder::new().stack_size(PARSE_STACK_BYTES).spawn(run).unwrap().join().unwrap();
+    }
+
+    #[test]
+    fn a_part_can_replace_the_whole() {
+        let tree = Tree::parse("SELECT f(a + 1) FROM (SELECT b FROM t) s UNION SELECT 2").unwrap();
+        let texts: Vec<String> = changed(&tree, &Parts::new()).iter().filter_map(Tree::deparse).collect();
+        for expected in [
+            "SELECT 2",
+            "SELECT f(a + 1) FROM (SELECT b FROM t) s",
+            "SELECT b FROM t",
+            "SELECT NULL FROM (SELECT b FROM t) s UNION SELECT 2",
+            "SELECT a FROM (SELECT b FROM t) s UNION SELECT 2",
+            "SELECT f(a) FROM (SELECT b FROM t) s UNION SELECT 2",
+            "SELECT f() FROM (SELECT b FROM t) s UNION SELECT 2",
+            "SELECT f(a + 1) FROM t UNION SELECT 2",
+        ] {
+            assert!(texts.iter().any(|text| text.replace(" AS ", " ") == expected), "{expected}: {texts:#?}");
+        }
+    }
+
+    #[test]
+    fn a_column_goes_with_its_values() {
+        let tree = Tree::parse("INSERT INTO t (a, b) VALUES (1, 2), (3, 4)").unwrap();
+        let texts: Vec<String> = changed(&tree, &Parts::new()).iter().filter_map(Tree::deparse).collect();
+        assert!(texts.iter().any(|text| text == "INSERT INTO t (a) VALUES (1), (3)"), "{texts:#?}");
+    }
+}

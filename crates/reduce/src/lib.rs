@@ -1,0 +1,18 @@
+//! The smallest migrations that still show what the user names.
+//!
+//! [`reduce`] leaves out files, statements and parts of statements as long as an [`Oracle`] says that the rest still shows
+//! it: a finding, a lock, an error of a server.
+
+mod document;
+mod edits;
+mod grammar;
+mod minimize;
+mod oracle;
+mod search;
+mod size;
+mod tree;
+
+pub use document::Document;
+pub use oracle::{FindingOracle, LockOracle, Oracle, RefusalOracle, WantedError, WantedLock};
+pub use search::{Control, End, NoReduction, Progress, Reduction, reduce};
+pub use size::Size;

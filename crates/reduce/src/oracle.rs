@@ -1,0 +1,22 @@
+//! What must still hold of a smaller document.
+
+mod finding;
+mod lock;
+mod project;
+mod refusal;
+
+pub use finding::FindingOracle;
+pub use lock::{LockOracle, WantedLock};
+pub use refusal::{RefusalOracle, WantedError};
+
+use crate::document::Document;
+use pgvet_trace::Error;
+
+/// Tells whether a document still shows what the user asked about.
+pub trait Oracle {
+    /// Whether it holds of this document.
+    ///
+    /// # Errors
+    /// If that cannot be known, because the server is gone, for example. The reduction ends with what it has.
+    fn holds(&mut self, document: &Document) -> Result<bool, Error>;
+}

@@ -1,0 +1,76 @@
+//! The candidate as migrations of the project that it came from.
+
+use crate::document::Document;
+use pgvet_linter::settings::Settings;
+use pgvet_model::effect::{Effects, UnknownReason};
+use pgvet_model::predict::StatementEffects;
+use pgvet_workspace::Project;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A project whose texts are those of the document that was looked at last.
+///
+/// Only the texts change: the order of the files, the migration tool and its transactions stay.
+pub(super) struct Candidate {
+    pub(super) project: Project,
+    texts: Vec<String>,
+    /// Statements of the original that fail, or about which something is unknown.
+    troubled: Option<BTreeSet<usize>>,
+}
+
+impl Candidate {
+    pub(super) fn new(project: Project) -> Self {
+        let texts = project.files.iter().map(|file| file.parsed.source.text.clone()).collect();
+        Self { project, texts, troubled: None }
+    }
+
+    /// Gives the files of the project the texts of a document.
+    pub(super) fn show(&mut self, document: &Document) {
+        for (at, file) in document.files.iter().enumerate() {
+            let text = file.text();
+            if self.texts.get(at).is_some_and(|known| *known != text) {
+                self.project.replace_text(at, text.clone());
+                self.texts[at] = text;
+            }
+        }
+    }
+
+    /// The effects of each statement, by its number in the document.
+    pub(super) fn effects(&self, document: &Document, settings: &Settings) -> BTreeMap<usize, StatementEffects> {
+        let files = self.project.file_indexes();
+        let mut found = BTreeMap::new();
+        for (migration, effects) in self.project.effects(settings).into_iter().enumerate() {
+            let Some(file) = files.get(migration).and_then(|file| document.files.get(*file)) else { continue };
+            let (_, placed) = file.placed();
+            for effect in effects {
+                if let Some(placed) = placed.iter().find(|placed| placed.start == effect.statement.start) {
+                    found.insert(placed.id, effect);
+                }
+            }
+        }
+        found
+    }
+
+    /// Whether no statement fails that did not fail in the original, and none needs something that is not there. The
+    /// first document that is asked about is the original.
+    pub(super) fn runs(&mut self, effects: &BTreeMap<usize, StatementEffects>) -> bool {
+        let troubled = effects.iter().filter(|(_, effects)| is_troubled(&effects.effects)).map(|(id, _)| *id).collect();
+        match &self.troubled {
+            Some(known) => known.is_superset(&troubled),
+            None => {
+                self.troubled = Some(troubled);
+                true
+            }
+        }
+    }
+}
+
+/// Whether it is sure that the statement fails, or a fact is missing that the migrations do not show.
+fn is_troubled(effects: &Effects) -> bool {
+    let is_missing = |reason: &UnknownReason| {
+        matches!(
+            reason,
+            UnknownReason::Fact(_) | UnknownReason::MissingFunction { .. } | UnknownReason::PreparedStatement { .. }
+        )
+    };
+    effects.fails.is_some() || effects.unknown.iter().any(|unknown| is_missing(&unknown.reason))
+}
