@@ -16,15 +16,28 @@ const CHANGE: &[u8] = b"SET lock_timeout = '2s';\n\
     ALTER TABLE orders ADD COLUMN status text, DROP COLUMN note;\n\
     CREATE INDEX orders_customer ON orders (customer_id) WHERE total > 10;\n\
     INSERT INTO orders (id, total) VALUES (1, 2), (2, 3);\n\
-    INSERT INTO orders (id, total) SELECT 1, count(*) FROM customers WHERE name <> '' GROUP BY id ORDER BY 1;\n";
+    INSERT INTO orders (id, total) SELECT 1, length(note) FROM (VALUES ('a')) v (note) WHERE note <> '' ORDER BY 1;\n";
 
 fn project() -> Folder {
     Folder::new(&[("m/001_tables.sql", TABLES), ("m/002_change.sql", CHANGE)])
 }
 
+/// A run of the program.
+struct Run {
+    status: i32,
+    stdout: String,
+    stderr: String,
+}
+
+fn run(folder: &Folder, args: &[&str]) -> Run {
+    let output = folder.output(args, b"", &[]);
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    Run { status: output.status.code().unwrap(), stdout: text(output.stdout), stderr: text(output.stderr) }
+}
+
 #[test]
 fn a_finding_is_left_with_what_it_needs() {
-    let run = project().run(&["reduce", "m", "--finding", "drop-column"]);
+    let run = run(&project(), &["reduce", "m", "--finding", "drop-column"]);
     assert_eq!(run.status, 0, "{}", run.stderr);
     let expected = "-- m/001_tables.sql (in one transaction)\nCREATE TABLE orders (note int);\n\
         -- m/002_change.sql (in one transaction)\nALTER TABLE orders DROP note;\n";
@@ -36,31 +49,31 @@ fn a_finding_is_left_with_what_it_needs() {
 #[test]
 fn the_result_shows_the_finding_again() {
     let folder = project();
-    let run = folder.run(&["reduce", "m", "--finding", "index-without-concurrently", "--output", "least.sql", "-q"]);
+    let run = run(&folder, &["reduce", "m", "--finding", "index-without-concurrently", "--output", "least.sql", "-q"]);
     assert_eq!((run.status, run.stdout.as_str(), run.stderr.as_str()), (0, "", ""));
     let least = fs::read_to_string(folder.path().join("least.sql")).unwrap();
     let (first, second) = least.split_once("-- m/002").unwrap();
     let again = Folder::new(&[("m/001_a.sql", first.as_bytes()), ("m/002_b.sql", format!("-- {second}").as_bytes())]);
-    let check = again.run(&["check", "m", "--format", "concise"]);
+    let check = self::run(&again, &["check", "m", "--format", "concise"]);
     assert!(check.stdout.contains("[index-without-concurrently]"), "{least}\n{}", check.stdout);
 }
 
 #[test]
 fn a_lock_is_left_with_what_it_needs() {
-    let run = project().run(&["reduce", "m", "--lock", "SHARE on public.orders"]);
+    let run = run(&project(), &["reduce", "m", "--lock", "SHARE on public.orders"]);
     assert_eq!(run.status, 0, "{}", run.stderr);
     assert!(run.stdout.ends_with("CREATE INDEX ON orders (total);\n"), "{}", run.stdout);
-    let wrong = project().run(&["reduce", "m", "--lock", "STRONG on orders"]);
+    let wrong = self::run(&project(), &["reduce", "m", "--lock", "STRONG on orders"]);
     assert_eq!(wrong.status, 2);
     assert!(wrong.stderr.contains("`STRONG` is no lock mode"), "{}", wrong.stderr);
 }
 
 #[test]
 fn what_is_not_shown_at_the_start_is_an_error() {
-    let run = project().run(&["reduce", "m", "--finding", "rename-table"]);
+    let run = run(&project(), &["reduce", "m", "--finding", "rename-table"]);
     assert_eq!((run.status, run.stdout.as_str()), (2, ""));
     assert!(run.stderr.starts_with("error: `rename-table` has no finding here"), "{}", run.stderr);
-    let run = project().run(&["reduce", "m", "--lock", "EXCLUSIVE on nothing"]);
+    let run = self::run(&project(), &["reduce", "m", "--lock", "EXCLUSIVE on nothing"]);
     assert_eq!((run.status, run.stdout.as_str()), (2, ""));
     assert!(run.stderr.contains("no statement takes EXCLUSIVE on nothing"), "{}", run.stderr);
 }
@@ -70,13 +83,13 @@ fn one_thing_is_named() {
     let none = project().run(&["reduce", "m"]);
     let two = project().run(&["reduce", "m", "--finding", "drop-column", "--error", "42703"]);
     let many = project().run(&["reduce", "m", "--finding", "locking"]);
-    assert_eq!((none.status, two.status, many.status), (2, 2, 2));
-    assert!(many.stderr.contains("name one rule"), "{}", many.stderr);
+    assert!(none.starts_with("exit 2\n") && two.starts_with("exit 2\n"), "{none}\n{two}");
+    assert!(many.starts_with("exit 2\n") && many.contains("name one rule"), "{many}");
 }
 
 #[test]
 fn the_smallest_so_far_is_written_at_the_time_limit() {
-    let run = project().run(&["reduce", "m", "--finding", "drop-column", "--time-limit", "0s"]);
+    let run = run(&project(), &["reduce", "m", "--finding", "drop-column", "--time-limit", "0s"]);
     assert_eq!(run.status, 1, "{}", run.stderr);
     assert!(run.stdout.contains("CREATE INDEX orders_customer"), "{}", run.stdout);
     assert!(run.stderr.contains("the time limit was reached: this is the smallest SQL so far"), "{}", run.stderr);
@@ -90,7 +103,7 @@ fn servers_keep_their_error() {
         let Some(found) = binaries(major) else { continue };
         let binaries = found.folder.to_str().unwrap();
         let folder = Folder::new(&[("m/001_tables.sql", TABLES), ("m/002_change.sql", CHANGE), ("q.sql", QUERY)]);
-        let run = |args: &[&str]| folder.run(&[&["reduce", "--pg-bin", binaries], args].concat());
+        let run = |args: &[&str]| run(&folder, &[&["reduce", "--pg-bin", binaries], args].concat());
         let query = run(&["q.sql", "--error", "42703"]);
         assert_eq!((query.status, query.stdout.as_str()), (0, "SELECT FROM pg_database WHERE pg_database.reltuples\n"));
         let duplicate = run(&["m", "--error", "duplicate key"]);
