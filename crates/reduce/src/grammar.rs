@@ -297,8 +297,8 @@ fn of_command(node: &Message, field: &str) -> Shrink {
         ("AlterTableCmd", "def") => Shrink::Expression,
         ("DropStmt", "concurrent") | ("TruncateStmt", "restart_seqs") | ("GrantStmt", "grant_option") => Shrink::Clear,
         ("TruncateStmt" | "LockStmt", "relations") => Shrink::Elements(1),
-        ("CreateFunctionStmt", "parameters" | "options") => Shrink::Elements(0),
-        ("CreateFunctionStmt", "return_type") => Shrink::Clear,
+        // LANGUAGE, AS and RETURNS are needed, although the grammar does not say so.
+        ("CreateFunctionStmt", "parameters") => Shrink::Elements(0),
         ("ViewStmt" | "ExplainStmt" | "CreateTableAsStmt" | "DeclareCursorStmt" | "PrepareStmt", "query") => {
             Shrink::Query
         }
