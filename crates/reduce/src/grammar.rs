@@ -191,7 +191,9 @@ fn of_source(field: &str, node: &Message) -> Shrink {
 
 fn of_table(field: &str, node: &Message) -> Shrink {
     match (node.name, field) {
-        ("CreateStmt", "table_elts" | "inh_relations" | "options" | "constraints") => Shrink::Elements(0),
+        ("CreateStmt", "table_elts" | "options" | "constraints") => Shrink::Elements(0),
+        // A partition has its parent there.
+        ("CreateStmt", "inh_relations") if node.get("partbound").is_some_and(Value::is_empty) => Shrink::Elements(0),
         ("CreateStmt", "partspec" | "tablespacename" | "access_method" | "if_not_exists") => Shrink::Clear,
         ("CreateStmt", "oncommit") => Shrink::Number(1),
         ("ColumnDef" | "CreateDomainStmt", "constraints") => Shrink::Elements(0),
@@ -258,7 +260,7 @@ fn of_expression(node: &Message, field: &str) -> Shrink {
 
 fn of_call(call: &Message, field: &str) -> Shrink {
     let has = |flag: &str| call.number(flag) == Some(1);
-    let is_ordinary = call.number("funcformat") != Some(SQL_SYNTAX);
+    let is_ordinary = call.number("funcformat") != Some(SQL_SYNTAX) && !is_escape(call);
     match field {
         "args" if !is_ordinary => Shrink::Keep,
         "args" if has("func_variadic") || has("agg_distinct") => Shrink::Expressions(1),
@@ -270,6 +272,12 @@ fn of_call(call: &Message, field: &str) -> Shrink {
         "over" | "agg_distinct" | "func_variadic" => Shrink::Clear,
         _ => Shrink::Keep,
     }
+}
+
+/// What the grammar makes of ESCAPE, and of every SIMILAR TO.
+fn is_escape(call: &Message) -> bool {
+    let name = call.list("funcname").last().and_then(Value::message).and_then(|name| name.get("sval"));
+    matches!(name, Some(Value::Text(name)) if name == "like_escape" || name == "similar_to_escape")
 }
 
 fn of_command(node: &Message, field: &str) -> Shrink {
@@ -289,8 +297,8 @@ fn of_command(node: &Message, field: &str) -> Shrink {
         ("AlterTableCmd", "def") => Shrink::Expression,
         ("DropStmt", "concurrent") | ("TruncateStmt", "restart_seqs") | ("GrantStmt", "grant_option") => Shrink::Clear,
         ("TruncateStmt" | "LockStmt", "relations") => Shrink::Elements(1),
-        ("CreateFunctionStmt", "parameters" | "options") => Shrink::Elements(0),
-        ("CreateFunctionStmt", "return_type") => Shrink::Clear,
+        // LANGUAGE, AS and RETURNS are needed, although the grammar does not say so.
+        ("CreateFunctionStmt", "parameters") => Shrink::Elements(0),
         ("ViewStmt" | "ExplainStmt" | "CreateTableAsStmt" | "DeclareCursorStmt" | "PrepareStmt", "query") => {
             Shrink::Query
         }
@@ -306,7 +314,8 @@ fn of_command(node: &Message, field: &str) -> Shrink {
         ("CreatePolicyStmt", "roles") => Shrink::Elements(1),
         ("CopyStmt", "attlist" | "options") | ("PrepareStmt", "argtypes") => Shrink::Elements(0),
         ("CopyStmt", "where_clause") => Shrink::OptionalExpression,
-        ("CreateSeqStmt" | "AlterSeqStmt" | "CreateExtensionStmt", "options") => Shrink::Elements(0),
+        ("CreateSeqStmt" | "CreateExtensionStmt", "options") => Shrink::Elements(0),
+        ("AlterSeqStmt", "options") => Shrink::Elements(1),
         ("CreateEnumStmt", "vals") | ("CompositeTypeStmt", "coldeflist") => Shrink::Elements(0),
         ("CreateSchemaStmt", "schema_elts") => Shrink::Elements(0),
         ("ExecuteStmt", "params") => Shrink::Expressions(0),

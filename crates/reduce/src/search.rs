@@ -225,10 +225,10 @@ mod tests {
     #[test]
     fn files_statements_and_their_parts_are_left_out() {
         let reduction = reduced(&FILES, |text| Ok(text.contains("needle")), None).unwrap();
-        assert_eq!(text(&reduction), "INSERT INTO c VALUES ('needle');");
+        assert_eq!(text(&reduction), "VALUES ('needle');\n");
         assert_eq!(
             (reduction.end.clone(), reduction.progress.size),
-            (End::Complete, Size { files: 1, statements: 1, tokens: 7 })
+            (End::Complete, Size { files: 1, statements: 1, tokens: 4 })
         );
         assert_eq!(reduction, reduced(&FILES, |text| Ok(text.contains("needle")), None).unwrap(), "the same again");
     }

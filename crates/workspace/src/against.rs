@@ -131,7 +131,8 @@ impl Project {
         let role = Role::Observed { everything: schema.gaps.is_empty() };
         let source = Source { database, ..Source::new(path.to_owned(), role, Arc::default()) };
         let text = SourceFile::new(display(path), text);
-        let mut file = project_file((text, None), None, source, &Folders::default(), |_, text| Arc::new(parse_file(text)));
+        let mut file =
+            project_file((text, None), None, source, &Folders::default(), |_, text| Arc::new(parse_file(text)));
         file.layout = file.layout.of_nothing();
         file.layout.sections =
             vec![Section { range: None, direction: Direction::Up, transaction: TransactionMode::Autocommit }];

@@ -79,7 +79,7 @@ impl Executor<'_> {
                 self.skip_code(UnknownReason::ForeignSchema { schema }, TextRange::default(), true);
             }
             Ast::Other(node) if node == "LoadStmt" => {
-                self.skip_code(UnknownReason::Library, TextRange::default(), true)
+                self.skip_code(UnknownReason::Library, TextRange::default(), true);
             }
             _ => {}
         }

@@ -161,6 +161,8 @@ pub(crate) struct Parts {
     pub(crate) int: Value,
     /// The number of the kind `SelectStmt`.
     pub(crate) select: u32,
+    /// `NULL::int`.
+    cast: Value,
 }
 
 impl Parts {
@@ -169,9 +171,18 @@ impl Parts {
         let tree = Tree::parse("SELECT NULL::int").expect("it is a statement");
         let Value::Node(select, statement) = &tree.statement else { unreachable!("a statement is a node") };
         let target = statement.list("target_list").first().and_then(Value::message);
-        let cast = target.and_then(|target| target.get("val")).and_then(Value::message);
-        let part = |field| cast.and_then(|cast| cast.get(field)).cloned().expect("a cast has both");
-        Self { null: part("arg"), int: part("type_name"), select: *select }
+        let cast = target.and_then(|target| target.get("val")).expect("a target has a value");
+        let part = |field| cast.message().and_then(|cast| cast.get(field)).cloned().expect("a cast has both");
+        Self { null: part("arg"), int: part("type_name"), select: *select, cast: cast.clone() }
+    }
+
+    /// NULL of a type.
+    pub(crate) fn null_of(&self, of_type: &Value) -> Value {
+        let mut cast = self.cast.clone();
+        if let Some(cast) = cast.message_mut() {
+            cast.set("type_name", of_type.clone());
+        }
+        cast
     }
 }
 

@@ -65,7 +65,7 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
     if context.function().is_none() {
         return;
     }
-    let mut finder = Finder { context, missing: Vec::new(), runs_for: RunsFor::EveryTable };
+    let mut finder = Finder { context, missing: Vec::new(), runs_for: RunsFor::Every };
     let mut branched = false;
     for step in context.routine.steps() {
         let is_declaration = matches!(step.node, Node::Block(_));
@@ -104,11 +104,11 @@ fn sets_search_path(context: &RoutineContext<'_>) -> bool {
 /// For which tables of a trigger function's triggers a step runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RunsFor {
-    EveryTable,
+    Every,
     /// A condition before it may ask for the table.
-    SomeTable,
+    Conditional,
     /// It depends on a condition, and the code asks for the table: perhaps for one that has no trigger yet.
-    NamedTable,
+    Named,
 }
 
 impl RunsFor {
@@ -116,7 +116,7 @@ impl RunsFor {
     fn of(context: &RoutineContext<'_>, step: &Step<'_>, branched: bool) -> Self {
         const ASK: [&str; 4] = ["tg_table", "tg_rel", "tg_argv", "json"];
         if !branched && step.around.iter().all(|around| matches!(around, Around::Loop { .. })) {
-            return Self::EveryTable;
+            return Self::Every;
         }
         let asks = context.function().is_some_and(|own| match &*own.body {
             FunctionBody::Source { text, .. } => {
@@ -125,7 +125,7 @@ impl RunsFor {
             }
             _ => false,
         });
-        if asks { Self::NamedTable } else { Self::SomeTable }
+        if asks { Self::Named } else { Self::Conditional }
     }
 }
 
@@ -265,9 +265,9 @@ impl<'f> Finder<'f> {
         let triggers = self.context.triggers();
         let Some(first) = triggers.iter().find(|using| lacks(&using.table)) else { return };
         let fails = match self.runs_for {
-            RunsFor::EveryTable => true,
-            RunsFor::SomeTable => triggers.iter().all(|using| lacks(&using.table)),
-            RunsFor::NamedTable => false,
+            RunsFor::Every => true,
+            RunsFor::Conditional => triggers.iter().all(|using| lacks(&using.table)),
+            RunsFor::Named => false,
         };
         if fails {
             self.no_column(place, column, &first.table);
