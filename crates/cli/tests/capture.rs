@@ -135,7 +135,7 @@ fn a_command_that_fails_half_way_is_checked_as_far_as_it_came() {
         &said,
         &[
             "failed (exit status: 101)",
-            "what it sent until then is checked",
+            "the statements before the failure are checked",
             "the last migration did not finish: 2 statements",
             "migrations/2_email.js:2:1: error[index-without-concurrently]",
             "saved 1 migration in `captured`",
@@ -189,7 +189,10 @@ fn a_table_that_pgvet_does_not_know_can_be_named() {
         "INSERT INTO applied (file) VALUES ('2_email.js')",
     ];
     let said = capture(&folder, &[], &script);
-    assert_has(&said, &["no migration entered a table that pgvet knows", "`--table migrations --column name`"]);
+    assert_has(
+        &said,
+        &["no row was added to a table of migrations that pgvet knows", "`--table migrations --column name`"],
+    );
     let said = capture(&folder, &["--table", "applied", "--column", "file"], &script);
     assert_has(&said, &["captured 2 migrations", "migrations/2_email.js:2:1: error[index-without-concurrently]"]);
 }

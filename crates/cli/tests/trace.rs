@@ -239,7 +239,7 @@ fn configuration_gives_limits_levels_versions_and_values() {
     assert_eq!(second["range"]["start"]["column"], 26, "as in the file, not as it was run: {second}");
     std::fs::write(folder.path().join("pgvet.toml"), config.replace("\"0.001ms\"", "\"soon\"")).unwrap();
     let said = folder.run(&["trace", "m/2_index.sql"]);
-    assert!(said.starts_with("exit 2\n") && said.contains("`soon` is no duration"), "{said}");
+    assert!(said.starts_with("exit 2\n") && said.contains("`soon` is not a duration"), "{said}");
 }
 
 const WORKLOAD: &str = "SELECT count(*) FROM orders WHERE id = 5;\nBEGIN;\n\

@@ -103,9 +103,8 @@ impl Document {
 
     /// Leaves out the files that are not among these.
     pub(crate) fn with_files(&self, kept: &BTreeSet<usize>) -> Self {
-        let of_file = |(at, file): (usize, &File)| match kept.contains(&at) {
-            true => file.clone(),
-            false => File { path: file.path.clone(), parts: Vec::new() },
+        let of_file = |(at, file): (usize, &File)| {
+            if kept.contains(&at) { file.clone() } else { File { path: file.path.clone(), parts: Vec::new() } }
         };
         Self { files: self.files.iter().enumerate().map(of_file).collect() }
     }

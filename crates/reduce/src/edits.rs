@@ -149,18 +149,15 @@ fn of_role(value: &Value, role: Role, parts: &Parts) -> Vec<Value> {
         Role::Source => grammar::is_source(node),
         Role::Type => false,
     };
-    let of_fixed_kind = matches!(value, Value::Message(_));
+    let is_of_fixed_kind = matches!(value, Value::Message(_));
+    let wrapped = |kind: u32, node: &Message| {
+        if is_of_fixed_kind { Value::Message(node.clone()) } else { Value::Node(kind, node.clone()) }
+    };
     inside(value, &mut |inner| match inner {
-        Value::Node(kind, node) if fits(node) => found.push(match of_fixed_kind {
-            true => Value::Message(node.clone()),
-            false => Value::Node(*kind, node.clone()),
-        }),
+        Value::Node(kind, node) if fits(node) => found.push(wrapped(*kind, node)),
         // The sides of UNION.
         Value::Message(node) if fits(node) && node.name == "SelectStmt" && is_used(node) => {
-            found.push(match of_fixed_kind {
-                true => Value::Message(node.clone()),
-                false => Value::Node(parts.select, node.clone()),
-            });
+            found.push(wrapped(parts.select, node));
         }
         _ => {}
     });
@@ -376,9 +373,10 @@ mod tests {
                         continue;
                     }
                     for changed in changed(&tree, &parts) {
-                        match changed.deparse().is_some_and(|sql| Tree::parse(&sql).is_some()) {
-                            true => written += 1,
-                            false => refused += 1,
+                        if changed.deparse().is_some_and(|sql| Tree::parse(&sql).is_some()) {
+                            written += 1;
+                        } else {
+                            refused += 1;
                         }
                     }
                 }

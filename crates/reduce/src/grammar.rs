@@ -2,7 +2,7 @@
 //!
 //! Only what is named here is ever changed: the deparser is C code that trusts its input, so a tree that no text has would
 //! end the process. Source: `src/backend/parser/gram.y` and `src/include/nodes/parsenodes.h` of PostgreSQL 18, and
-//! `postgres_deparse.c` of libpg_query 18.
+//! `postgres_deparse.c` of `libpg_query` 18.
 
 use crate::tree::{Message, Value};
 

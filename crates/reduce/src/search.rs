@@ -12,8 +12,8 @@ use crate::oracle::Oracle;
 use crate::size::Size;
 use crate::tree::Parts;
 use pgvet_trace::Error;
+use rustc_hash::FxHasher;
 use std::collections::BTreeSet;
-use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -183,7 +183,7 @@ impl Search<'_> {
 
 /// The same digest in every run.
 fn digest(document: &Document) -> u64 {
-    let mut hasher = DefaultHasher::new();
+    let mut hasher = FxHasher::default();
     for text in document.texts() {
         text.hash(&mut hasher);
     }

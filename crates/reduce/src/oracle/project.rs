@@ -54,13 +54,7 @@ impl Candidate {
     /// first document that is asked about is the original.
     pub(super) fn runs(&mut self, effects: &BTreeMap<usize, StatementEffects>) -> bool {
         let troubled = effects.iter().filter(|(_, effects)| is_troubled(&effects.effects)).map(|(id, _)| *id).collect();
-        match &self.troubled {
-            Some(known) => known.is_superset(&troubled),
-            None => {
-                self.troubled = Some(troubled);
-                true
-            }
-        }
+        self.troubled.get_or_insert_with(|| troubled.clone()).is_superset(&troubled)
     }
 }
 
