@@ -53,7 +53,8 @@ impl Candidate {
     /// Whether no statement fails that did not fail in the original, and none needs something that is not there. The
     /// first document that is asked about is the original.
     pub(super) fn runs(&mut self, effects: &BTreeMap<usize, StatementEffects>) -> bool {
-        let troubled = effects.iter().filter(|(_, effects)| is_troubled(&effects.effects)).map(|(id, _)| *id).collect();
+        let troubled: BTreeSet<usize> =
+            effects.iter().filter(|(_, effects)| is_troubled(&effects.effects)).map(|(id, _)| *id).collect();
         self.troubled.get_or_insert_with(|| troubled.clone()).is_superset(&troubled)
     }
 }
