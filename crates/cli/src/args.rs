@@ -7,6 +7,7 @@ pub(crate) mod names;
 mod output;
 mod rules;
 mod schema;
+mod scratch;
 
 pub(crate) use capture::CaptureArgs;
 pub(crate) use check::{BaselineFileArgs, CacheArgs, CheckArgs, FailOn};
@@ -14,6 +15,7 @@ pub(crate) use input::{ConfigSourceArgs, InputArgs, LoudnessArgs};
 pub(crate) use output::{Format, Output};
 pub(crate) use rules::RuleArgs;
 pub(crate) use schema::{DiffArgs, DiffFormat, DriftArgs, SchemaArgs, SchemaFormat};
+pub(crate) use scratch::{RoundtripArgs, ScratchArgs, SquashArgs};
 
 use crate::trace_args::TraceArgs;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -69,6 +71,10 @@ pub(crate) enum Command {
     Diff(DiffArgs),
     /// Show what a live database has otherwise than its migrations say.
     Drift(DriftArgs),
+    /// Run each migration up, down and up again on a private server, and compare schema and rows.
+    Roundtrip(Box<RoundtripArgs>),
+    /// Write one file in place of a migration history, or compare one with the history.
+    Squash(Box<SquashArgs>),
     /// Read sizes and traffic of a production database, for `check` to judge by.
     Snapshot(SnapshotArgs),
     /// Explain a rule, or list the rules of a category.

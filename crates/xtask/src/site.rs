@@ -23,6 +23,7 @@ const GUIDE: &[&str] = &[
     "editors",
     "statistics",
     "schema",
+    "roundtrip",
 ];
 
 /// Pages to look things up in. They come after the guide.

@@ -64,6 +64,30 @@ pub(crate) async fn fill(
     Ok(())
 }
 
+/// Fills those of the tables that are empty, each as well as it can be. Returns why tables stay empty.
+pub(crate) async fn fill_empty(connection: &Connection, tables: &[String], rows: u64) -> Result<Vec<String>, Error> {
+    connection.run("SET session_replication_role = replica").await?;
+    let mut wanted = BTreeMap::new();
+    for table in tables {
+        let oid = table::find(connection, table).await?;
+        if table::is_empty(connection, oid).await? {
+            wanted.insert(oid, rows);
+        }
+    }
+    let mut filler = Filler { connection, wanted, done: Vec::new(), tell: &mut |_, _| () };
+    let oids: Vec<u32> = filler.wanted.keys().copied().collect();
+    let mut unfilled = Vec::new();
+    for oid in oids {
+        if let Err(error) = filler.fill(oid, &mut Vec::new()).await {
+            unfilled.push(error.message);
+        }
+    }
+    connection.run("RESET session_replication_role").await?;
+    unfilled.sort();
+    unfilled.dedup();
+    Ok(unfilled)
+}
+
 struct Filler<'a> {
     connection: &'a Connection,
     wanted: BTreeMap<u32, u64>,

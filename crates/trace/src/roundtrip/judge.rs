@@ -1,0 +1,178 @@
+//! What the states of a database say about a down migration.
+
+use super::Roundtrip;
+use super::trial::{State, Trial};
+use crate::contents::TableContents;
+use crate::replay::Refused;
+use pgvet_schema::{Change, Name, NotCompared, Severity, compare};
+use serde::Serialize;
+use std::collections::BTreeSet;
+
+/// A part of a round trip, in order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Part {
+    Up,
+    Down,
+    UpAgain,
+}
+
+/// The judgement of a down migration, the worst that holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// The up migration itself fails here.
+    NotJudged,
+    /// PostgreSQL refuses it.
+    Fails,
+    /// The up migration changes something, and nothing of it is taken back.
+    Empty,
+    /// The schema is another one than before.
+    Dishonest,
+    /// After it the up migration fails, or leaves another schema.
+    NotRepeatable,
+    /// The schema is as before, and rows or values are not.
+    ChangesRows,
+    /// The schema and the rows are as before, and the up migration can run again.
+    Honest,
+}
+
+/// What is wrong with a down migration.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "problem", rename_all = "kebab-case")]
+pub enum Problem {
+    /// A part does not run to its end.
+    Fails {
+        part: Part,
+        #[serde(flatten)]
+        refused: Refused,
+        /// Whether it runs if tables hold only what migrations insert.
+        only_with_rows: bool,
+    },
+    /// Nothing of what the up migration changes is taken back.
+    TakesNothingBack,
+    /// After this part the schema is not what it was: before the up migration, or after it for the first time.
+    SchemaDiffers { part: Part, changes: Vec<Change>, gaps: Vec<String> },
+    /// A table that is there before and after has lost or gained rows.
+    RowsDiffer {
+        #[serde(flatten)]
+        table: Name,
+        before: u64,
+        after: u64,
+    },
+    /// A column has lost or gained values that are not NULL, or has other ones.
+    ValuesDiffer {
+        #[serde(flatten)]
+        table: Name,
+        column: String,
+        before: u64,
+        after: u64,
+    },
+}
+
+impl Problem {
+    pub fn severity(&self) -> Severity {
+        match self {
+            // What the migrations themselves demand of rows is not the down migration's fault.
+            Self::Fails { part: Part::Up, .. } | Self::RowsDiffer { .. } | Self::ValuesDiffer { .. } => {
+                Severity::Warning
+            }
+            Self::Fails { .. } | Self::SchemaDiffers { .. } | Self::TakesNothingBack => Severity::Error,
+        }
+    }
+}
+
+/// Judges a trial. `with_rows` is where another trial failed that had generated rows.
+pub(super) fn judge(reversal: usize, trial: &Trial, with_rows: Option<&(Part, Refused)>) -> Roundtrip {
+    let mut found = Found::default();
+    if let Some((part, refused)) = with_rows {
+        found.problems.push(Problem::Fails { part: *part, refused: refused.clone(), only_with_rows: true });
+    }
+    if let Some((part, refused)) = &trial.failed {
+        found.problems.push(Problem::Fails { part: *part, refused: refused.clone(), only_with_rows: false });
+    }
+    if let (Some(up), Some(down)) = (&trial.up, &trial.down) {
+        found.down(&trial.before, up, down);
+    }
+    if let (Some(up), Some(again)) = (&trial.up, &trial.again) {
+        found.schema(Part::UpAgain, up, again);
+    }
+    Roundtrip {
+        reversal,
+        verdict: verdict(&found.problems),
+        problems: found.problems,
+        tables_with_rows: trial.filled(),
+        empty_tables: trial.empty_tables.clone(),
+        not_compared: found.not_compared.into_iter().collect(),
+    }
+}
+
+fn verdict(problems: &[Problem]) -> Verdict {
+    let of_problem = |problem: &Problem| match problem {
+        Problem::Fails { part: Part::Up, only_with_rows, .. } => {
+            if *only_with_rows { Verdict::Honest } else { Verdict::NotJudged }
+        }
+        Problem::Fails { part: Part::Down, .. } => Verdict::Fails,
+        Problem::TakesNothingBack => Verdict::Empty,
+        Problem::SchemaDiffers { part: Part::Down, .. } => Verdict::Dishonest,
+        Problem::Fails { part: Part::UpAgain, .. } | Problem::SchemaDiffers { .. } => Verdict::NotRepeatable,
+        Problem::RowsDiffer { .. } | Problem::ValuesDiffer { .. } => Verdict::ChangesRows,
+    };
+    problems.iter().map(of_problem).min().unwrap_or(Verdict::Honest)
+}
+
+#[derive(Default)]
+struct Found {
+    problems: Vec<Problem>,
+    not_compared: BTreeSet<NotCompared>,
+}
+
+impl Found {
+    fn down(&mut self, before: &State, up: &State, down: &State) {
+        let at = self.problems.len();
+        self.schema(Part::Down, before, down);
+        self.rows(before, down);
+        let is_restored = self.problems.len() == at;
+        if !is_restored && up.schema == down.schema && up.contents == down.contents {
+            self.problems.insert(at, Problem::TakesNothingBack);
+        }
+    }
+
+    fn schema(&mut self, part: Part, expected: &State, observed: &State) {
+        let comparison = compare(&expected.schema, &observed.schema);
+        // What is not read is at least counted.
+        let unread = |state: &State| state.schema.gaps.iter().cloned().collect::<BTreeSet<String>>();
+        let (before, after) = (unread(expected), unread(observed));
+        let lost = before.difference(&after).map(|gap| format!("before: {gap}"));
+        let gained = after.difference(&before).map(|gap| format!("after: {gap}"));
+        let gaps: Vec<String> = lost.chain(gained).collect();
+        if !comparison.changes.is_empty() || !gaps.is_empty() {
+            self.problems.push(Problem::SchemaDiffers { part, changes: comparison.changes, gaps });
+        }
+        self.not_compared.extend(comparison.not_compared);
+    }
+
+    fn rows(&mut self, before: &State, after: &State) {
+        for (table, was) in &before.contents {
+            // A table that is gone is a difference of the schema.
+            let Some(is) = after.contents.get(table) else { continue };
+            if was.rows == is.rows {
+                self.values(table, was, is);
+            } else {
+                self.problems.push(Problem::RowsDiffer { table: table.clone(), before: was.rows, after: is.rows });
+            }
+        }
+    }
+
+    fn values(&mut self, table: &Name, was: &TableContents, is: &TableContents) {
+        for (column, was) in &was.columns {
+            let Some(is) = is.columns.get(column).filter(|is| *is != was) else { continue };
+            self.problems.push(Problem::ValuesDiffer {
+                table: table.clone(),
+                column: column.clone(),
+                before: was.values,
+                after: is.values,
+            });
+        }
+    }
+}
