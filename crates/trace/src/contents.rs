@@ -22,7 +22,7 @@ pub(crate) struct TableContents {
 pub(crate) struct ColumnContents {
     /// Those that are not NULL.
     pub(crate) values: u64,
-    digest: String,
+    pub(crate) digest: String,
 }
 
 /// A table with the names of its columns.
@@ -77,7 +77,8 @@ impl Table {
         for columns in self.columns.chunks(500) {
             let of_column = |column: &String| {
                 let column = quote_identifier(column);
-                let hash = format!("pg_catalog.hashtextextended(t.{column}::text COLLATE pg_catalog.\"C\", 0)::numeric");
+                let hash =
+                    format!("pg_catalog.hashtextextended(t.{column}::text COLLATE pg_catalog.\"C\", 0)::numeric");
                 format!(", count(t.{column}), coalesce(sum({hash}), 0)")
             };
             let counts: String = columns.iter().map(of_column).collect();
@@ -105,10 +106,8 @@ impl Table {
     ) -> Result<BTreeMap<String, u64>, Error> {
         let without: Vec<String> = without.iter().map(|column| string(column)).collect();
         let array = format!("ARRAY[{}]::text[]", without.join(", "));
-        let sql = format!(
-            "SELECT (pg_catalog.to_jsonb(t) - {array})::text, count(*) FROM {} t GROUP BY 1",
-            self.source()
-        );
+        let sql =
+            format!("SELECT (pg_catalog.to_jsonb(t) - {array})::text, count(*) FROM {} t GROUP BY 1", self.source());
         let rows = connection.rows(&sql).await?;
         Ok(rows.iter().map(|row| (text(row, 0), parsed(row, 1).unwrap_or(0))).collect())
     }

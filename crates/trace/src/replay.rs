@@ -155,7 +155,8 @@ impl<'a> Replay<'a> {
     pub(crate) async fn suspend(&mut self) -> Result<(), Error> {
         let Some((scope, connection)) = self.session.take() else { return Ok(()) };
         if scope != SessionScope::Migration {
-            let sql = "SELECT name, setting FROM pg_catalog.pg_settings WHERE source = 'session' AND context <> 'internal'";
+            let sql =
+                "SELECT name, setting FROM pg_catalog.pg_settings WHERE source = 'session' AND context <> 'internal'";
             let rows = connection.rows(sql).await?;
             let set = |row| {
                 let (name, value) = (string(&text(row, 0)), string(&text(row, 1)));

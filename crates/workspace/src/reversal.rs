@@ -53,10 +53,8 @@ impl Project {
                 && (rollback_name::is_rollback_migration(&file.path) || order::is_flyway_undo(&file.path))
         };
         let files = || self.files.iter().enumerate();
-        let downs: Vec<(usize, u32, order::PairKey)> = files()
-            .filter(|(_, file)| is_down(file))
-            .map(|(at, file)| (at, file.database, keyed(file)))
-            .collect();
+        let downs: Vec<(usize, u32, order::PairKey)> =
+            files().filter(|(_, file)| is_down(file)).map(|(at, file)| (at, file.database, keyed(file))).collect();
         let run = files().filter(|(_, file)| file.is_run() && !file.is_removed() && !file.layout.unlisted);
         let reversal = |(at, file): (usize, &ProjectFile)| {
             let (up, own) = (of_file(at, Direction::Up), of_file(at, Direction::Down));
@@ -95,8 +93,7 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         }
-        let request =
-            Request { paths: vec![root.path().to_owned()], config: ConfigSource::None, ..Request::default() };
+        let request = Request { paths: vec![root.path().to_owned()], config: ConfigSource::None, ..Request::default() };
         let project = Project::load(&request, &|_, _| ()).unwrap();
         let name = |file: usize| {
             let path = project.files[file].path.strip_prefix(root.path()).unwrap_or(&project.files[file].path);

@@ -36,7 +36,7 @@ struct Entry<'a> {
 /// Verdicts, with what is said of a number of migrations.
 const VERDICTS: [(Verdict, &str); 7] = [
     (Verdict::Honest, "restore schema and rows"),
-    (Verdict::ChangesRows, "restore the schema but not the rows"),
+    (Verdict::Partial, "restore the objects, but not rows, values or the order of columns"),
     (Verdict::NotRepeatable, "leave what the up migration cannot run on again"),
     (Verdict::Dishonest, "leave another schema"),
     (Verdict::Empty, "take nothing back"),
@@ -105,13 +105,19 @@ impl<'a> RoundtripReport<'a> {
 
     /// Tables without generated rows: what was seen says little about rows in them.
     fn write_empty_tables(&self, out: &mut dyn Write, with_all: bool) -> io::Result<()> {
-        let mut reasons: Vec<&String> = self.migrations.iter().flat_map(|entry| &entry.roundtrip.empty_tables).collect();
+        let mut reasons: Vec<&String> =
+            self.migrations.iter().flat_map(|entry| &entry.roundtrip.empty_tables).collect();
         reasons.sort();
         reasons.dedup();
         if reasons.is_empty() {
             return Ok(());
         }
-        writeln!(out, "\nTables left empty: {}{}", reasons.len(), if with_all { "" } else { " (--verbose lists them)" })?;
+        writeln!(
+            out,
+            "\nTables left empty: {}{}",
+            reasons.len(),
+            if with_all { "" } else { " (--verbose lists them)" }
+        )?;
         let listed = if with_all { reasons.len() } else { 0 };
         reasons.iter().take(listed).try_for_each(|reason| writeln!(out, "  {}", inert::line(reason)))
     }
@@ -174,7 +180,7 @@ fn ended(refused: &Refused) -> String {
 impl Entry<'_> {
     /// What is wrong, and the objects that show it.
     fn said(&self, problem: &Problem) -> (String, Vec<String>) {
-        let Self { up, down, .. } = self;
+        let down = self.down;
         match problem {
             Problem::Fails { part, refused, only_with_rows } => {
                 let which = match part {
@@ -186,35 +192,39 @@ impl Entry<'_> {
                 let hint = refused.hint.iter().map(|hint| format!("hint: {hint}")).collect();
                 (format!("{}: {which}{rows}: {}", refused.place(), refused.message), hint)
             }
-            Problem::TakesNothingBack => {
-                (format!("{down}: the down migration takes nothing back of what {up} changes"), Vec::new())
+            Problem::TakesNothingBack { .. } => {
+                (format!("{down}: the down migration takes nothing back of what the up migration changes"), Vec::new())
             }
             Problem::SchemaDiffers { part, changes, gaps } => {
                 let message = match part {
-                    Part::UpAgain => format!(
-                        "{down}: running {up} again after the down migration leaves another schema than the first time"
-                    ),
-                    Part::Up | Part::Down => {
-                        format!("{down}: the down migration leaves another schema than before {up}")
+                    Part::UpAgain => {
+                        "running the up migration again after the down migration leaves another schema than the first time"
                     }
+                    Part::Up | Part::Down => "the down migration leaves another schema than before the up migration",
                 };
                 let changes = changes.iter().flat_map(lines);
-                (message, changes.chain(gaps.iter().cloned()).collect())
+                (format!("{down}: {message}"), changes.chain(gaps.iter().cloned()).collect())
+            }
+            Problem::ColumnOrder { table, before, after, .. } => {
+                (format!("{down}: the columns of {table} are in another order: {before} -> {after}"), Vec::new())
             }
             Problem::RowsDiffer { table, before, after } => {
-                let rows = plural(*before as usize, "row");
-                (format!("{down}: table {table} had {rows} before {up}, and has {after} after the down migration"), vec![])
+                (format!("{down}: {}", lost(&format!("table {table}"), "row", *before, *after)), Vec::new())
             }
             Problem::ValuesDiffer { table, column, before, after } => {
                 let column = format!("column {table}.{column}");
                 let message = if before == after {
-                    format!("{down}: {column} has other values after the down migration than before {up}")
+                    format!("{column} has other values after the down migration than before the up migration")
                 } else {
-                    let values = plural(*before as usize, "value");
-                    format!("{down}: {column} had {values} before {up}, and has {after} after the down migration")
+                    lost(&column, "value", *before, *after)
                 };
-                (message, Vec::new())
+                (format!("{down}: {message}"), Vec::new())
             }
         }
     }
+}
+
+fn lost(what: &str, noun: &str, before: u64, after: u64) -> String {
+    let counted = plural(before as usize, noun);
+    format!("{what} had {counted} before the up migration, and has {after} after the down migration")
 }

@@ -4,7 +4,7 @@ use super::Roundtrip;
 use super::trial::{State, Trial};
 use crate::contents::TableContents;
 use crate::replay::Refused;
-use pgvet_schema::{Change, Name, NotCompared, Severity, compare};
+use pgvet_schema::{Action, COLUMN_ORDER, Change, Name, NotCompared, Severity, compare};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -31,8 +31,8 @@ pub enum Verdict {
     Dishonest,
     /// After it the up migration fails, or leaves another schema.
     NotRepeatable,
-    /// The schema is as before, and rows or values are not.
-    ChangesRows,
+    /// The objects are as before, and rows, values or the order of columns are not.
+    Partial,
     /// The schema and the rows are as before, and the up migration can run again.
     Honest,
 }
@@ -49,10 +49,18 @@ pub enum Problem {
         /// Whether it runs if tables hold only what migrations insert.
         only_with_rows: bool,
     },
-    /// Nothing of what the up migration changes is taken back.
-    TakesNothingBack,
+    /// Nothing of what the up migration changes is taken back: the schema, or only rows.
+    TakesNothingBack { only_rows: bool },
     /// After this part the schema is not what it was: before the up migration, or after it for the first time.
     SchemaDiffers { part: Part, changes: Vec<Change>, gaps: Vec<String> },
+    /// The columns of a table are in another order, because one was dropped and added again. No SQL restores it.
+    ColumnOrder {
+        part: Part,
+        #[serde(flatten)]
+        table: Name,
+        before: String,
+        after: String,
+    },
     /// A table that is there before and after has lost or gained rows.
     RowsDiffer {
         #[serde(flatten)]
@@ -74,10 +82,12 @@ impl Problem {
     pub fn severity(&self) -> Severity {
         match self {
             // What the migrations themselves demand of rows is not the down migration's fault.
-            Self::Fails { part: Part::Up, .. } | Self::RowsDiffer { .. } | Self::ValuesDiffer { .. } => {
-                Severity::Warning
-            }
-            Self::Fails { .. } | Self::SchemaDiffers { .. } | Self::TakesNothingBack => Severity::Error,
+            Self::Fails { part: Part::Up, .. }
+            | Self::TakesNothingBack { only_rows: true }
+            | Self::ColumnOrder { .. }
+            | Self::RowsDiffer { .. }
+            | Self::ValuesDiffer { .. } => Severity::Warning,
+            Self::Fails { .. } | Self::SchemaDiffers { .. } | Self::TakesNothingBack { .. } => Severity::Error,
         }
     }
 }
@@ -110,13 +120,17 @@ pub(super) fn judge(reversal: usize, trial: &Trial, with_rows: Option<&(Part, Re
 fn verdict(problems: &[Problem]) -> Verdict {
     let of_problem = |problem: &Problem| match problem {
         Problem::Fails { part: Part::Up, only_with_rows, .. } => {
-            if *only_with_rows { Verdict::Honest } else { Verdict::NotJudged }
+            if *only_with_rows {
+                Verdict::Honest
+            } else {
+                Verdict::NotJudged
+            }
         }
         Problem::Fails { part: Part::Down, .. } => Verdict::Fails,
-        Problem::TakesNothingBack => Verdict::Empty,
+        Problem::TakesNothingBack { .. } => Verdict::Empty,
         Problem::SchemaDiffers { part: Part::Down, .. } => Verdict::Dishonest,
         Problem::Fails { part: Part::UpAgain, .. } | Problem::SchemaDiffers { .. } => Verdict::NotRepeatable,
-        Problem::RowsDiffer { .. } | Problem::ValuesDiffer { .. } => Verdict::ChangesRows,
+        Problem::ColumnOrder { .. } | Problem::RowsDiffer { .. } | Problem::ValuesDiffer { .. } => Verdict::Partial,
     };
     problems.iter().map(of_problem).min().unwrap_or(Verdict::Honest)
 }
@@ -134,12 +148,16 @@ impl Found {
         self.rows(before, down);
         let is_restored = self.problems.len() == at;
         if !is_restored && up.schema == down.schema && up.contents == down.contents {
-            self.problems.insert(at, Problem::TakesNothingBack);
+            let only_rows = !self.problems[at..].iter().any(|problem| matches!(problem, Problem::SchemaDiffers { .. }));
+            self.problems.insert(at, Problem::TakesNothingBack { only_rows });
         }
     }
 
     fn schema(&mut self, part: Part, expected: &State, observed: &State) {
-        let comparison = compare(&expected.schema, &observed.schema);
+        let mut comparison = compare(&expected.schema, &observed.schema);
+        let orders = comparison.changes.iter_mut().filter_map(|change| column_order(part, change));
+        self.problems.extend(orders);
+        comparison.changes.retain(|change| change.action != Action::Changed || !change.properties.is_empty());
         // What is not read is at least counted.
         let unread = |state: &State| state.schema.gaps.iter().cloned().collect::<BTreeSet<String>>();
         let (before, after) = (unread(expected), unread(observed));
@@ -174,5 +192,98 @@ impl Found {
                 after: is.values,
             });
         }
+    }
+}
+
+/// Takes the order of columns out of what differs.
+fn column_order(part: Part, change: &mut Change) -> Option<Problem> {
+    let at = change.properties.iter().position(|property| property.name == COLUMN_ORDER)?;
+    let property = change.properties.remove(at);
+    let (before, after) = (property.before().to_owned(), property.after().to_owned());
+    Some(Problem::ColumnOrder { part, table: change.object.clone(), before, after })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contents::ColumnContents;
+    use pgvet_schema::{Enum, Schema};
+
+    fn name(name: &str) -> Name {
+        Name { schema: "public".to_owned(), name: name.to_owned() }
+    }
+
+    /// A database with an enum of these labels, and a table with that many rows and values of a column.
+    fn state(labels: &[&str], rows: u64, values: u64) -> State {
+        let labels = labels.iter().map(|label| (*label).to_owned()).collect();
+        let schema = Schema { enums: vec![Enum { name: name("mood"), labels }], ..Schema::default() };
+        let column = ColumnContents { values, ..ColumnContents::default() };
+        let table = TableContents { rows, columns: [("note".to_owned(), column)].into() };
+        State { schema, contents: [(name("t"), table)].into() }
+    }
+
+    fn judged([before, up, down, again]: [State; 4]) -> (Verdict, Vec<Severity>) {
+        let trial = Trial {
+            empty_tables: Vec::new(),
+            before,
+            up: Some(up),
+            down: Some(down),
+            again: Some(again),
+            failed: None,
+        };
+        let roundtrip = judge(0, &trial, None);
+        (roundtrip.verdict, roundtrip.problems.iter().map(Problem::severity).collect())
+    }
+
+    fn refused() -> Refused {
+        Refused {
+            path: "m.sql".to_owned(),
+            line: None,
+            column: None,
+            message: "refused".to_owned(),
+            hint: None,
+            at_begin: false,
+        }
+    }
+
+    #[test]
+    fn verdicts_follow_from_states() {
+        let (old, new) = (["sad"], ["sad", "ok"]);
+        let same = |rows| [state(&old, 2, 2), state(&new, 2, 2), state(&old, 2, rows), state(&new, 2, 2)];
+        assert_eq!(judged(same(2)), (Verdict::Honest, vec![]));
+        assert_eq!(judged(same(0)), (Verdict::Partial, vec![Severity::Warning]), "values are lost");
+        let nothing = [state(&old, 2, 2), state(&new, 2, 2), state(&new, 2, 2), state(&new, 2, 2)];
+        assert_eq!(judged(nothing), (Verdict::Empty, vec![Severity::Error; 2]));
+        let other = [state(&old, 2, 2), state(&new, 2, 2), state(&["glad"], 2, 2), state(&new, 2, 2)];
+        assert_eq!(judged(other), (Verdict::Dishonest, vec![Severity::Error]));
+        let twice = [state(&old, 2, 2), state(&new, 2, 2), state(&old, 2, 2), state(&old, 2, 2)];
+        assert_eq!(judged(twice), (Verdict::NotRepeatable, vec![Severity::Error]));
+        let changes_nothing = [state(&old, 2, 2), state(&old, 2, 2), state(&old, 2, 2), state(&old, 2, 2)];
+        assert_eq!(judged(changes_nothing), (Verdict::Honest, vec![]), "nothing has to be taken back");
+    }
+
+    #[test]
+    fn rows_that_were_inserted_and_stay_are_a_warning() {
+        let [one, three] = [1, 3].map(|rows| move || state(&["sad"], rows, rows));
+        assert_eq!(judged([one(), three(), three(), three()]), (Verdict::Empty, vec![Severity::Warning; 2]));
+        assert_eq!(judged([one(), three(), one(), three()]), (Verdict::Honest, vec![]));
+    }
+
+    #[test]
+    fn a_failure_on_rows_alone_is_that_of_the_part() {
+        let whole = || Trial {
+            empty_tables: Vec::new(),
+            before: state(&[], 0, 0),
+            up: Some(state(&[], 0, 0)),
+            down: Some(state(&[], 0, 0)),
+            again: Some(state(&[], 0, 0)),
+            failed: None,
+        };
+        let verdict = |part| judge(0, &whole(), Some(&(part, refused()))).verdict;
+        assert_eq!(verdict(Part::Up), Verdict::Honest, "the down migration is not to blame");
+        assert_eq!(verdict(Part::Down), Verdict::Fails);
+        assert_eq!(verdict(Part::UpAgain), Verdict::NotRepeatable);
+        let failed = Trial { up: None, down: None, again: None, failed: Some((Part::Up, refused())), ..whole() };
+        assert_eq!(judge(0, &failed, None).verdict, Verdict::NotJudged);
     }
 }

@@ -56,7 +56,7 @@ pub(crate) async fn fill(
         let oid = table::find(connection, &target.table).await?;
         wanted.insert(oid, target.rows);
     }
-    let mut filler = Filler { connection, wanted, done: Vec::new(), tell };
+    let mut filler = Filler { connection, wanted, done: Vec::new(), for_times: true, tell };
     let oids: Vec<u32> = filler.wanted.keys().copied().collect();
     for oid in oids {
         filler.fill(oid, &mut Vec::new()).await?;
@@ -74,7 +74,7 @@ pub(crate) async fn fill_empty(connection: &Connection, tables: &[String], rows:
             wanted.insert(oid, rows);
         }
     }
-    let mut filler = Filler { connection, wanted, done: Vec::new(), tell: &mut |_, _| () };
+    let mut filler = Filler { connection, wanted, done: Vec::new(), for_times: false, tell: &mut |_, _| () };
     let oids: Vec<u32> = filler.wanted.keys().copied().collect();
     let mut unfilled = Vec::new();
     for oid in oids {
@@ -92,6 +92,8 @@ struct Filler<'a> {
     connection: &'a Connection,
     wanted: BTreeMap<u32, u64>,
     done: Vec<u32>,
+    /// Whether statistics and the visibility map are to be as in production.
+    for_times: bool,
     tell: &'a mut dyn FnMut(&str, u64),
 }
 
@@ -117,9 +119,13 @@ impl Filler<'_> {
         table.count_parents(self.connection).await?;
         let sql = table.insert(rows)?;
         self.connection.run(&sql).await.map_err(|error| cannot_fill(&table.name, &error))?;
-        for sql in table.after(rows) {
+        for sql in table.sequences(rows) {
             self.connection.run(&sql).await?;
         }
+        if !self.for_times {
+            return Ok(());
+        }
+        self.connection.run(&format!("VACUUM (ANALYZE) {}", table.name)).await?;
         self.connection.run(&format!("ANALYZE {}", table.name)).await
     }
 }
