@@ -88,7 +88,7 @@ pub(crate) fn pair_key(path: &Path, explicit: Option<&ExplicitOrder>) -> PairKey
     PairKey { sequence, version, name }
 }
 
-/// Whether Flyway takes the file for an undo migration: `U1__x.sql`.
+/// Whether Flyway treats the file as an undo migration: `U1__x.sql`.
 pub(crate) fn is_flyway_undo(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     FlywayName::parse(&name).is_some_and(|name| name.kind == 'U')

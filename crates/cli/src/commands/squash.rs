@@ -69,7 +69,7 @@ fn check(
     }
     let history = history(project, end, Some(file));
     if history.is_empty() {
-        return Err(Failure::new("there is no migration that the file could replace")
+        return Err(Failure::new("the history has no migrations for the file to replace")
             .help("`pgvet config --files` lists all files with their roles"));
     }
     let model = args.input.settings(&project.config_of(1));

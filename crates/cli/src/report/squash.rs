@@ -85,7 +85,7 @@ fn write_table(difference: &TableDifference, out: &mut dyn Write) -> io::Result<
         listed.iter().try_for_each(|row| writeln!(out, "    {mark} {}", line(row)))?;
         let more = count.unwrap_or(0).saturating_sub(listed.len() as u64);
         if more > 0 {
-            writeln!(out, "    {mark} and {} more", more)?;
+            writeln!(out, "    {mark} and {more} more")?;
         }
     }
     if difference.only_history.is_none() {
