@@ -8,6 +8,7 @@ mod output;
 mod reduce;
 mod rules;
 mod schema;
+mod scratch;
 
 pub(crate) use capture::CaptureArgs;
 pub(crate) use check::{AgainstArgs, BaselineFileArgs, CacheArgs, CheckArgs, FailOn};
@@ -16,6 +17,7 @@ pub(crate) use output::{Format, Output};
 pub(crate) use reduce::ReduceArgs;
 pub(crate) use rules::RuleArgs;
 pub(crate) use schema::{DiffArgs, DiffFormat, DriftArgs, SchemaArgs, SchemaFormat};
+pub(crate) use scratch::{RoundtripArgs, ScratchArgs, SquashArgs};
 
 use crate::trace_args::TraceArgs;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -73,6 +75,10 @@ pub(crate) enum Command {
     Drift(DriftArgs),
     /// Make migrations or a query as small as possible while they still show a finding, a lock or an error.
     Reduce(Box<ReduceArgs>),
+    /// Run each migration up, down and up again on a private server, and compare schema and rows.
+    Roundtrip(Box<RoundtripArgs>),
+    /// Write one file in place of a migration history, or compare one with the history.
+    Squash(Box<SquashArgs>),
     /// Read the sizes and traffic of a production database, so that `check` knows them.
     Snapshot(SnapshotArgs),
     /// Explain a rule, or list the rules of a category.

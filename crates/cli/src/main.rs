@@ -76,6 +76,8 @@ fn run_command(command: &Command) -> Result<ExitStatus, Failure> {
         Command::Schema(args) => commands::schema::run(args, &mut out),
         Command::Diff(args) => commands::diff::run(args, &mut out),
         Command::Drift(args) => commands::drift::run(args, &mut out),
+        Command::Roundtrip(args) => commands::roundtrip::run(args, &mut out),
+        Command::Squash(args) => commands::squash::run(args, &mut out),
         Command::JsonSchema => report::json_schema::run(&mut out),
         Command::Mcp(args) => {
             // The server writes by itself.

@@ -146,7 +146,7 @@ pub(crate) enum TraceFormat {
     Markdown,
 }
 
-fn variable(text: &str) -> Result<(String, String), String> {
+pub(crate) fn variable(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or_else(|| format!("expected NAME=VALUE, not `{text}`"))?;
     Ok((name.to_owned(), value.to_owned()))
 }

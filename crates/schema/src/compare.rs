@@ -1,7 +1,7 @@
 //! Two schemas compared.
 
 use crate::alike::{Texts, Verdict};
-use crate::facets::{Identifier, Item, Value, items};
+use crate::facets::{COLUMN_ORDER, Identifier, Item, Value, items};
 use crate::kind::Kind;
 use crate::object::{Name, Schema, Source};
 use serde::Serialize;
@@ -153,7 +153,7 @@ impl Sides {
             let (ours, theirs) = (value(before), value(after));
             match self.verdict(&ours, &theirs) {
                 Ok(Verdict::Same) => {}
-                Ok(Verdict::Different) if name == "column order" && !is_permutation(&ours, &theirs) => {}
+                Ok(Verdict::Different) if name == COLUMN_ORDER && !is_permutation(&ours, &theirs) => {}
                 Ok(Verdict::Different) => {
                     found.push(Property { name: name.to_owned(), before: shown(&ours), after: shown(&theirs) });
                 }

@@ -9,6 +9,9 @@ use crate::object::{
 use crate::words;
 use std::collections::BTreeMap;
 
+/// The property of a table that changes when a column is dropped and added again.
+pub const COLUMN_ORDER: &str = "column order";
+
 /// The identity of an object; their order is that of a report.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Identifier {
@@ -203,7 +206,7 @@ impl Items {
         if relation.kind.is_view() {
             properties.push(("columns", list(&relation.columns.iter().map(words::column).collect::<Vec<String>>())));
         } else {
-            properties.push(("column order", list(&names)));
+            properties.push((COLUMN_ORDER, list(&names)));
         }
         let kind = relation.kind.into();
         let item =

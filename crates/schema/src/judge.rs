@@ -1,6 +1,7 @@
 //! Drift: where a database differs from its migrations, and how bad that is.
 
 use crate::compare::{Action, Change, Comparison, Property};
+use crate::facets::COLUMN_ORDER;
 use crate::kind::Kind;
 use crate::object::{Column, Index, Relation, RelationKind, Schema};
 use serde::{Serialize, Serializer};
@@ -154,7 +155,7 @@ fn differs(change: &Change, property: &Property) -> Drift {
         }
         (
             _,
-            "column order" | "options" | "statistics" | "defined by" | "counting" | "parent" | "owner column" | "valid"
+            COLUMN_ORDER | "options" | "statistics" | "defined by" | "counting" | "parent" | "owner column" | "valid"
             | "validated",
         )
         | (Kind::Index, "method" | "order and operator classes" | "included columns") => {

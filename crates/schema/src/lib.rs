@@ -22,6 +22,7 @@ mod words;
 
 pub use compare::{Action, Change, Comparison, NotCompared, Property, compare};
 pub use diagram::mermaid;
+pub use facets::COLUMN_ORDER;
 pub use from_catalog::read;
 pub use judge::{Drift, Severity, Sort, judge};
 pub use kind::Kind;

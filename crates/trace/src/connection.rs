@@ -4,9 +4,13 @@ use crate::Error;
 use crate::address::Address;
 use pgvet_model::runner::SessionScope;
 use std::str::FromStr;
+use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio_postgres::{Client, SimpleQueryMessage, SimpleQueryRow};
 use tokio_postgres_rustls::MakeRustlsConnect;
+
+/// How often a server is asked whether a session has ended, every two milliseconds.
+const CLOSING: usize = 1000;
 
 /// One connection. It ends with this value.
 pub(crate) struct Connection {
@@ -76,6 +80,22 @@ impl Connection {
 
     pub(crate) async fn run(&self, sql: &str) -> Result<(), Error> {
         self.rows(sql).await.map(drop)
+    }
+
+    /// Ends the session, and waits a moment until the server has noticed: a database in use cannot be copied.
+    pub(crate) async fn close(self) {
+        let (address, pid) = (self.address.clone(), self.pid);
+        drop(self);
+        let administrator = address.database("postgres");
+        let Ok(other) = Box::pin(Self::open(&administrator, "provider")).await else { return };
+        let sql = format!("SELECT FROM pg_catalog.pg_stat_activity WHERE pid = {pid}");
+        for _ in 0..CLOSING {
+            // If it stays, the copy says so.
+            if other.rows(&sql).await.is_ok_and(|rows| rows.is_empty()) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
     }
 
     /// Asks the server to cancel the statement of this connection. If that fails, the connection reports it.

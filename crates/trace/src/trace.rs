@@ -5,16 +5,16 @@ use crate::connection::Connection;
 use crate::observation::{MigrationTrace, Trace};
 use crate::progress::Progress;
 use crate::provider::{CloneProvider, ServerInfo, ThinClone};
+use crate::replay::Replay;
 use crate::resources;
 use crate::rows;
 use crate::runner::Runner;
 use crate::runtime::{block_on, unless_interrupted};
-use crate::script::{Script, Step, StepKind};
+use crate::script::Script;
 use crate::secret::masked;
-use crate::send::send;
 use crate::settings::Settings;
 use crate::workload::Clients;
-use crate::{Error, publisher, repeat, shared};
+use crate::{Error, repeat, shared};
 use pgvet_model::migration::{Direction, Migration};
 use pgvet_model::runner::SessionScope;
 use std::collections::BTreeSet;
@@ -48,14 +48,19 @@ pub fn run(
     block_on(async {
         let work = unless_interrupted(Box::pin(trace(migrations, provider, settings, tell)));
         let result = settings.limits.hold(work).await;
-        let result = result.map_err(|error| match provider.trouble() {
-            Some(trouble) => error.with(&trouble),
-            None => error,
-        });
-        let destroyed = provider.destroy().await;
-        let trace = result?;
-        destroyed.map(|()| trace)
+        finish(provider, result).await
     })
+}
+
+/// Removes every clone, and says what else went wrong.
+pub(crate) async fn finish<T>(provider: &mut dyn CloneProvider, result: Result<T, Error>) -> Result<T, Error> {
+    let result = result.map_err(|error| match provider.trouble() {
+        Some(trouble) => error.with(&trouble),
+        None => error,
+    });
+    let destroyed = provider.destroy().await;
+    let done = result?;
+    destroyed.map(|()| done)
 }
 
 async fn trace(
@@ -175,66 +180,17 @@ impl Group<'_> {
 
     /// Returns what was not run, and why.
     async fn replay_history(&self, tell: &mut dyn FnMut(Event<'_>)) -> Result<Vec<String>, Error> {
-        let mut not_run = Vec::new();
         for sql in &self.settings.setup {
             Connection::open(&self.clone.database, "setup").await?.run(sql).await?;
         }
-        let mut last: Option<(SessionScope, Connection)> = None;
+        let mut not_run = Vec::new();
+        let mut replay = Replay::new(&self.clone.database, self.server, self.settings);
         for (_, migration) in self.migrations.iter().filter(|(_, migration)| !migration.report) {
             let path = &migration.file.path;
             tell(Event::History { path });
-            let script = Script::new(migration, &self.settings.variables)?;
-            let scope = migration.runner.session;
-            let kept = match last.take() {
-                Some((before, connection)) => connection.kept(before, scope).await?,
-                None => None,
-            };
-            let connection = match kept {
-                Some(kept) => kept,
-                None => Connection::open(&self.clone.database, "history").await?,
-            };
-            let refusals = self.replay(migration, &script, &connection).await?;
-            last = Some((scope, connection));
-            not_run.extend(refusals.into_iter().map(|refusal| format!("history, {path}: {refusal}")));
+            replay.run(migration).await?;
+            not_run.extend(replay.not_run.drain(..).map(|refusal| format!("history, {path}: {refusal}")));
         }
         Ok(not_run)
     }
-
-    /// Runs a migration of the history, which nobody measures. Returns what was not run, and why.
-    async fn replay(
-        &self,
-        migration: &Migration<'_>,
-        script: &Script<'_>,
-        connection: &Connection,
-    ) -> Result<Vec<String>, Error> {
-        let mut not_run = Vec::new();
-        for step in &script.steps {
-            if let Some(refusal) = publisher::refusal(step, connection, self.server).await? {
-                not_run.push(refusal);
-                continue;
-            }
-            let sent = send(connection, &step.sql, step.copy_data, self.settings.statement_timeout).await;
-            if let Err(error) = sent.result {
-                if self.settings.keep_going && step.kind == StepKind::Alone {
-                    continue;
-                }
-                return Err(refused(migration, step, &error));
-            }
-        }
-        Ok(not_run)
-    }
-}
-
-fn refused(migration: &Migration<'_>, step: &Step<'_>, error: &tokio_postgres::Error) -> Error {
-    let file = migration.file;
-    let said = Error::from_postgres(error);
-    let place = match step.statement {
-        Some(statement) => {
-            let position = file.position(statement.range.start);
-            format!("{}:{}:{}", file.path, position.line, position.column)
-        }
-        None => file.path.clone(),
-    };
-    let which = if step.kind == StepKind::Begin { "the history cannot begin" } else { "the history does not run" };
-    Error { message: format!("{which}: {place}: {}", said.message), help: said.help }
 }

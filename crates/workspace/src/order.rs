@@ -67,6 +67,33 @@ pub(crate) fn version(path: &Path) -> Option<Vec<Number>> {
     (key.class == Class::Versioned).then(|| trim_zeros(key.version))
 }
 
+/// What the two halves of a pair of up and down migration have in common.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct PairKey {
+    sequence: PathBuf,
+    version: Vec<Number>,
+    name: String,
+}
+
+impl PairKey {
+    /// Whether both have the same version, whatever their names are.
+    pub(crate) fn has_version_of(&self, other: &Self) -> bool {
+        !self.version.is_empty() && self.sequence == other.sequence && self.version == other.version
+    }
+}
+
+/// The key of a migration, which is also that of the migration that takes it back.
+pub(crate) fn pair_key(path: &Path, explicit: Option<&ExplicitOrder>) -> PairKey {
+    let Key { sequence, version, name, .. } = key(path, explicit, LETTERS);
+    PairKey { sequence, version, name }
+}
+
+/// Whether Flyway treats the file as an undo migration: `U1__x.sql`.
+pub(crate) fn is_flyway_undo(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    FlywayName::parse(&name).is_some_and(|name| name.kind == 'U')
+}
+
 /// Whether the name begins with a version.
 pub(crate) fn is_versioned(path: &Path) -> bool {
     key(path, None, LETTERS).class != Class::Unversioned

@@ -70,6 +70,13 @@ pub(crate) fn up_folder(path: &Path) -> Option<PathBuf> {
     up.or_else(|| down.parent().map(non_empty).filter(|folder| holds_sql(folder)))
 }
 
+/// Whether a folder with down migrations is beside this one.
+pub(crate) fn is_beside_down_folder(folder: &Path) -> bool {
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    let is_up = UP_FOLDERS.iter().any(|word| name.eq_ignore_ascii_case(word));
+    is_up && FOLDERS.iter().any(|word| folder.with_file_name(word).is_dir())
+}
+
 fn non_empty(folder: &Path) -> PathBuf {
     if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder.to_owned() }
 }

@@ -23,6 +23,7 @@ const GUIDE: &[&str] = &[
     "editors",
     "statistics",
     "schema",
+    "roundtrip",
     "reduce",
 ];
 

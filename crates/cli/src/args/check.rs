@@ -172,4 +172,13 @@ impl FailOn {
             Self::Never => None,
         }
     }
+
+    /// Whether a judgement about a schema makes the exit status 1.
+    pub(crate) fn fails(self, severity: pgvet_schema::Severity) -> bool {
+        match self {
+            Self::Error => severity == pgvet_schema::Severity::Error,
+            Self::Warning | Self::Info => true,
+            Self::Never => false,
+        }
+    }
 }

@@ -1,12 +1,12 @@
 //! `pgvet drift`: where a database differs from its migrations.
 
 use super::sides::{Reading, Side, both_in_schemas};
-use crate::args::{DriftArgs, FailOn, PlainFormat};
+use crate::args::{DriftArgs, PlainFormat};
 use crate::error::{ExitStatus, Failure};
 use crate::inert::{self, Kind};
 use crate::report::drift::DriftReport;
 use pgvet_model::version::PgVersion;
-use pgvet_schema::{Drift, Severity, compare, judge};
+use pgvet_schema::{Drift, compare, judge};
 use pgvet_workspace::{Observed, create_report};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -64,11 +64,7 @@ pub(crate) fn run(args: &DriftArgs, out: &mut dyn Write) -> Result<ExitStatus, F
         return Ok(ExitStatus::NotChecked);
     }
     let is_written = args.write_baseline.is_some();
-    let fails = |drift: &Drift| match args.fail_on {
-        FailOn::Error => drift.severity == Severity::Error,
-        FailOn::Warning | FailOn::Info => true,
-        FailOn::Never => false,
-    };
+    let fails = |drift: &Drift| args.fail_on.fails(drift.severity);
     Ok(if !is_written && new.iter().any(fails) { ExitStatus::Findings } else { ExitStatus::Clean })
 }
 

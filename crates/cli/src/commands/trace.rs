@@ -140,7 +140,7 @@ fn judge(args: &TraceArgs, project: &Project, trace: &Trace) -> Outcome {
 }
 
 /// Whether the run begins with a dump of a schema.
-fn has_schema(project: &Project) -> bool {
+pub(super) fn has_schema(project: &Project) -> bool {
     project.files.iter().any(|file| file.role == Role::Baseline)
 }
 
@@ -270,7 +270,7 @@ fn know_sizes(trace: &Trace, settings: &mut Settings) {
     }
 }
 
-fn said(event: Event<'_>) -> String {
+pub(super) fn said(event: Event<'_>) -> String {
     inert::line(&doing(event)).into_owned()
 }
 

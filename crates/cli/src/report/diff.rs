@@ -102,7 +102,7 @@ pub(crate) fn write_not_compared(all: &[NotCompared], out: &mut dyn Write, with_
 }
 
 /// A line for the object, and one for each property.
-fn lines(change: &Change) -> Vec<String> {
+pub(super) fn lines(change: &Change) -> Vec<String> {
     let mark = match change.action {
         Action::Added => '+',
         Action::Removed => '-',

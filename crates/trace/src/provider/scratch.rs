@@ -65,6 +65,20 @@ impl Scratch {
         Server::start_with(&binaries, &Options { durable, settings, alone: true, ..Options::default() })
     }
 
+    /// Copies a clone that nobody is connected to.
+    pub(crate) async fn copy(&mut self, clone: &ThinClone) -> Result<ThinClone, Error> {
+        self.create_database(&format!("TEMPLATE {}", clone.database.database_name())).await
+    }
+
+    async fn create_database(&mut self, options: &str) -> Result<ThinClone, Error> {
+        self.created += 1;
+        let name = format!("pgvet_{}", self.created);
+        let server = self.running()?;
+        let administrator = Connection::open(&server.address("postgres")?, "provider").await?;
+        administrator.run(&format!("CREATE DATABASE {name} {options}")).await?;
+        Ok(ThinClone { database: server.address(&name)?, observer: server.address("postgres")? })
+    }
+
     fn running(&mut self) -> Result<&Server, Error> {
         let server = match self.server.take() {
             Some(server) => server,
@@ -99,14 +113,7 @@ impl CloneProvider for Scratch {
     }
 
     fn create(&mut self) -> Answer<'_, ThinClone> {
-        Box::pin(async {
-            self.created += 1;
-            let name = format!("pgvet_{}", self.created);
-            let server = self.running()?;
-            let administrator = Connection::open(&server.address("postgres")?, "provider").await?;
-            administrator.run(&format!("CREATE DATABASE {name}")).await?;
-            Ok(ThinClone { database: server.address(&name)?, observer: server.address("postgres")? })
-        })
+        Box::pin(self.create_database(""))
     }
 
     fn trouble(&mut self) -> Option<String> {

@@ -56,7 +56,7 @@ pub(crate) async fn fill(
         let oid = table::find(connection, &target.table).await?;
         wanted.insert(oid, target.rows);
     }
-    let mut filler = Filler { connection, wanted, done: Vec::new(), tell };
+    let mut filler = Filler { connection, wanted, done: Vec::new(), for_times: true, tell };
     let oids: Vec<u32> = filler.wanted.keys().copied().collect();
     for oid in oids {
         filler.fill(oid, &mut Vec::new()).await?;
@@ -64,10 +64,35 @@ pub(crate) async fn fill(
     Ok(())
 }
 
+/// Fills those of the tables that are empty, and returns why others stay empty. Triggers fire and foreign keys are
+/// checked, so that all rows are such as an application could have written.
+pub(crate) async fn fill_empty(connection: &Connection, tables: &[String], rows: u64) -> Result<Vec<String>, Error> {
+    let mut wanted = BTreeMap::new();
+    for table in tables {
+        let oid = table::find(connection, table).await?;
+        if table::is_empty(connection, oid).await? {
+            wanted.insert(oid, rows);
+        }
+    }
+    let mut filler = Filler { connection, wanted, done: Vec::new(), for_times: false, tell: &mut |_, _| () };
+    let oids: Vec<u32> = filler.wanted.keys().copied().collect();
+    let mut unfilled = Vec::new();
+    for oid in oids {
+        if let Err(error) = filler.fill(oid, &mut Vec::new()).await {
+            unfilled.push(error.message);
+        }
+    }
+    unfilled.sort();
+    unfilled.dedup();
+    Ok(unfilled)
+}
+
 struct Filler<'a> {
     connection: &'a Connection,
     wanted: BTreeMap<u32, u64>,
     done: Vec<u32>,
+    /// Whether statistics and the visibility map are to be as in production.
+    for_times: bool,
     tell: &'a mut dyn FnMut(&str, u64),
 }
 
@@ -93,9 +118,13 @@ impl Filler<'_> {
         table.count_parents(self.connection).await?;
         let sql = table.insert(rows)?;
         self.connection.run(&sql).await.map_err(|error| cannot_fill(&table.name, &error))?;
-        for sql in table.after(rows) {
+        for sql in table.sequences(rows) {
             self.connection.run(&sql).await?;
         }
+        if !self.for_times {
+            return Ok(());
+        }
+        self.connection.run(&format!("VACUUM (ANALYZE) {}", table.name)).await?;
         self.connection.run(&format!("ANALYZE {}", table.name)).await
     }
 }

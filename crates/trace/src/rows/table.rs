@@ -108,14 +108,10 @@ impl Table {
         Ok(format!("INSERT INTO {} ({names}) OVERRIDING SYSTEM VALUE SELECT {values} FROM {from}", self.name))
     }
 
-    /// Statements to run once the rows exist: sequences follow, and statistics and the visibility map are as in
-    /// production.
-    pub(super) fn after(&self, rows: u64) -> Vec<String> {
+    /// Statements with which the sequences follow the rows.
+    pub(super) fn sequences(&self, rows: u64) -> Vec<String> {
         let sequences = self.columns.iter().filter_map(|column| column.sequence.as_ref());
-        let mut after: Vec<String> =
-            sequences.map(|sequence| format!("SELECT setval('{}', {rows})", sequence.replace('\'', "''"))).collect();
-        after.push(format!("VACUUM (ANALYZE) {}", self.name));
-        after
+        sequences.map(|sequence| format!("SELECT setval('{}', {rows})", sequence.replace('\'', "''"))).collect()
     }
 
     /// The value of a column; `None` where its default is to be used, or NULL.
