@@ -133,7 +133,7 @@ mod tests {
             crate::runtime::block_on(async { limits.hold(work).await })
         };
         let error = run(1).unwrap_err();
-        assert!(error.message.contains("of memory for itself"), "{}", error.message);
+        assert!(error.message.contains("pgvet itself used"), "{}", error.message);
         assert!(run(0).is_ok());
     }
 }

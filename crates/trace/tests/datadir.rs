@@ -59,7 +59,7 @@ fn a_snapshot_is_copied_and_left_as_it_was() {
     assert_eq!(trace.migrations[0].statements[0].locks[0].mode.sql(), "ACCESS EXCLUSIVE");
     assert_eq!(std::fs::read_dir(parent.path()).unwrap().count(), 1, "the copy is gone");
     let error = support::trace(&mut data_directory(parent.path(), "postgres"), "SELECT 1").unwrap_err();
-    assert!(error.message.contains("is no data directory"), "{error}");
+    assert!(error.message.contains("is not a data directory"), "{error}");
     std::fs::rename(snapshot.join("pg_wal"), parent.path().join("log")).unwrap();
     std::os::unix::fs::symlink(parent.path().join("log"), snapshot.join("pg_wal")).unwrap();
     let error = support::trace(&mut data_directory(&snapshot, "postgres"), "SELECT 1").unwrap_err();

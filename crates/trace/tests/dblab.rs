@@ -146,7 +146,7 @@ fn a_clone_is_made_awaited_used_and_deleted() {
     let statement = &trace.migrations[0].statements[0];
     assert_eq!(statement.locks[0].mode.sql(), "ACCESS EXCLUSIVE");
     assert_eq!(statement.spread.map(|spread| spread.runs), Some(2));
-    assert_eq!(trace.notes, ["the data are those of 2026-11-20 04:00:00 UTC"]);
+    assert_eq!(trace.notes, ["the data is from 2026-11-20 04:00:00 UTC"]);
     assert!(engine.clones.lock().unwrap().is_empty());
     let posts = engine.requests.lock().unwrap().iter().filter(|request| *request == "POST /clone").count();
     assert_eq!(posts, 2, "a clone for each run");

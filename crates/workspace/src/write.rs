@@ -161,7 +161,7 @@ mod tests {
         let at = |name: &str| root.path().join(name);
         fs::write(at("2.sql"), "old").unwrap();
         let files = [(at("1.sql"), "a".to_owned()), (at("2.sql"), "b".to_owned())];
-        assert!(create_files(&files).unwrap_err().message.starts_with("is there already"));
+        assert!(create_files(&files).unwrap_err().message.starts_with("already exists"));
         assert!(!at("1.sql").exists());
         create_files(&[(at("new/3.sql"), "c".to_owned())]).unwrap();
         assert_eq!(fs::read_to_string(at("new/3.sql")).unwrap(), "c");

@@ -70,8 +70,8 @@ fn what_a_tool_refuses_or_skips_is_reported() {
     for (text, expected) in [
         ("SELECT 1;\n-- +migrate Up\nSELECT 2;\n".to_owned(), "skips a statement"),
         ("SELECT 1;\n-- +goose Up\nSELECT 2;\n".to_owned(), "before the first mark"),
-        (format!("-- +goose Up\n{function}"), "cuts this statement apart"),
-        (format!("-- +migrate Up\n{function}"), "cuts this statement apart"),
+        (format!("-- +goose Up\n{function}"), "splits this statement"),
+        (format!("-- +migrate Up\n{function}"), "splits this statement"),
         ("-- +goose Up\nSELECT 1\n-- +goose Down\n".to_owned(), "no semicolon"),
     ] {
         let root = tempfile::tempdir().unwrap();

@@ -18,6 +18,7 @@ use pgvet_trace::Refusals;
 use pgvet_trace::provider::{Scratch, ScratchOptions};
 use pgvet_workspace::config::Config;
 use pgvet_workspace::{Project, create_report};
+use std::collections::BTreeMap;
 use std::io::{self, BufWriter, Write};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -80,7 +81,7 @@ fn server(args: &ReduceArgs, project: &Project) -> Result<Refusals, Failure> {
     }
     let major = args.input.pg_version.map(|versions| versions.to.0);
     let options = ScratchOptions { binaries: args.pg_bin.clone(), major, ..ScratchOptions::default() };
-    Ok(Refusals::start(Scratch::new(options), Default::default(), args.statement_timeout)?)
+    Ok(Refusals::start(Scratch::new(options), BTreeMap::default(), args.statement_timeout)?)
 }
 
 /// The files of a project, in their order.

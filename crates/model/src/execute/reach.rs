@@ -145,7 +145,6 @@ fn of_tag(other: &CreateOther) -> Option<Reach> {
         "CREATE TABLESPACE" | "DROP TABLESPACE" => Some(Reach::Tablespace),
         "CREATE DATABASE" | "DROP DATABASE" | "ALTER DATABASE" => Some(Reach::Database),
         "CREATE SERVER" | "CREATE USER MAPPING" | "IMPORT FOREIGN SCHEMA" => Some(Reach::Connection),
-        "CREATE SUBSCRIPTION" | "ALTER SUBSCRIPTION" | "DROP SUBSCRIPTION" => Some(Reach::Replication),
         "CREATE LANGUAGE" => other.name.as_ref().and_then(|name| of_language(&name.name.text)),
         _ => None,
     }
@@ -203,8 +202,6 @@ mod tests {
             ("LOAD 'a'", Reach::Code("a library".into())),
             ("SELECT pg_terminate_backend(1)", Reach::Sessions),
             ("SELECT pg_drop_replication_slot('a')", Reach::Replication),
-            ("CREATE SUBSCRIPTION a CONNECTION 'host=b' PUBLICATION c", Reach::Replication),
-            ("DROP SUBSCRIPTION a", Reach::Replication),
             ("IMPORT FOREIGN SCHEMA a FROM SERVER b INTO c", Reach::Connection),
             ("DELETE FROM pg_database", Reach::Database),
             ("UPDATE pg_catalog.pg_authid SET rolsuper = true", Reach::Role),

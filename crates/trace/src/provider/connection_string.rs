@@ -230,7 +230,7 @@ mod tests {
         let system = protection("host=h sslrootcert=system").unwrap();
         assert_eq!((system.mode, system.verification, system.roots), (SslMode::Require, Verification::Name, None));
         for (text, expected) in [
-            ("host=h sslmode=maybe", "`maybe` is no sslmode"),
+            ("host=h sslmode=maybe", "`maybe` is not an sslmode"),
             ("host=h sslrootcert=system sslmode=require", "too weak for sslrootcert=system"),
             ("host=h sslmode=verify-ca sslrootcert=/missing", "needs `/missing`, which does not exist"),
         ] {

@@ -148,7 +148,7 @@ mod tests {
         let precious = tempfile::tempdir().unwrap();
         let folder = folder_of(1);
         std::os::unix::fs::symlink(precious.path(), folder.path().join(COPIED)).unwrap();
-        assert!(remove(folder.path()).unwrap_err().to_string().contains("no copy of pgvet"));
+        assert!(remove(folder.path()).unwrap_err().to_string().contains("not a copy of pgvet"));
         let mut other = std::process::Command::new("sleep").arg("600").spawn().unwrap();
         let folder = folder_of(1);
         for file in [SERVER, "postmaster.pid", "copier.pid"] {

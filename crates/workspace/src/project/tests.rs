@@ -74,7 +74,7 @@ fn a_file_without_text_beside_migrations_is_skipped() {
     for path in paths {
         let project = load(&Request { paths: vec![path], ..Request::default() });
         let problems: Vec<_> = project.problems.iter().map(|problem| problem.message.as_str()).collect();
-        assert_eq!(problems, ["is no SQL text: byte 3 is NUL"]);
+        assert_eq!(problems, ["is not SQL text: byte 3 is NUL"]);
     }
 }
 
