@@ -278,7 +278,8 @@ fn dated_version(name: &str) -> Option<(Vec<Number>, &str)> {
     let (month, day) = (take(2, "-")?, take(2, "-")?);
     let time = take(6, "-").or_else(|| take(4, "-"));
     let digits = format!("{year}{month}{day}{:0<6}", time.as_deref().unwrap_or_default());
-    let more = if time.is_some() { take(4, "-") } else { None };
+    // They make another version even if they are zeros, and 1.0 would be version 1.
+    let more = if time.is_some() { take(4, "-").map(|more| format!("1{more}")) } else { None };
     let version = std::iter::once(digits).chain(more).map(|digits| number(&digits)).collect();
     Some((version, rest))
 }
@@ -413,6 +414,10 @@ mod tests {
                 "m/2026-07-27-143313-0000_g/up.sql",
                 "m/2026-07-27-143313-0001_f/up.sql",
             ]
+        );
+        assert_ne!(
+            version(Path::new("m/2026-07-27-143313-0000_g/up.sql")),
+            version(Path::new("m/20260727143313_h/up.sql"))
         );
         assert!(is_called(Path::new("m/2024-01-31-120000_x/up.sql"), "2024-01-31-120000"));
         assert!(!is_called(Path::new("m/2024-01-31-120000_x/up.sql"), "2024"));

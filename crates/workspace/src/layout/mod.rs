@@ -26,6 +26,7 @@
 
 mod annotations;
 pub mod captured;
+mod drizzle;
 pub(crate) mod explicit_order;
 mod flyway;
 mod folder;
@@ -318,7 +319,11 @@ fn whole(
         tool,
         sign,
         sections: vec![Section { range: None, direction, transaction }],
-        strings: if tool == Tool::Supabase { supabase::sent(text).1 } else { Vec::new() },
+        strings: match tool {
+            Tool::Supabase => supabase::sent(text).1,
+            Tool::Drizzle => drizzle::sent(text),
+            _ => Vec::new(),
+        },
         refusals: match tool {
             Tool::Flyway => flyway::refusals(path, text, transaction::flyway_opt_out(path)),
             _ => Vec::new(),
@@ -372,7 +377,9 @@ pub(super) fn tool_by_name(path: &Path, name: &str, around: &Facts) -> Option<To
         return Some(Tool::Pop);
     }
     let runner = around.rust_runner.filter(|tool| *tool == Tool::Sqlx).or(around.go_runner);
-    Some(runner.unwrap_or(Tool::GolangMigrate))
+    // golang-migrate skips `001-a.up.sql`, which ragtime runs.
+    let is_hyphenated = model::behind_number(stem).is_some_and(|rest| rest.starts_with('-'));
+    runner.or_else(|| (!is_hyphenated).then_some(Tool::GolangMigrate))
 }
 
 /// Whether a `migration.sql` is where Prisma keeps one: in a folder with a version, or beside `migration_lock.toml`.
@@ -417,6 +424,8 @@ mod tests {
         for (path, expected) in [
             ("nowhere/1_a.up.sql", (Tool::GolangMigrate, Up, SingleString)),
             ("nowhere/1_a.down.sql", (Tool::GolangMigrate, Down, SingleString)),
+            ("nowhere/001-a.up.sql", (Tool::Plain, Up, Transaction)),
+            ("nowhere/001-a.down.sql", (Tool::Plain, Down, Transaction)),
             ("nowhere/1_a.postgres.up.sql", (Tool::Pop, Up, Transaction)),
             ("nowhere/1_a.postgres.autocommit.up.sql", (Tool::Pop, Up, SingleString)),
             ("nowhere/1_a/up.sql", (Tool::Diesel, Up, Transaction)),

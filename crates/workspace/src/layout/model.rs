@@ -114,7 +114,7 @@ fn any(_: &str) -> bool {
 }
 
 /// The rest of the name after the digits with which it begins, if it does.
-fn behind_number(name: &str) -> Option<&str> {
+pub(super) fn behind_number(name: &str) -> Option<&str> {
     let rest = name.trim_start_matches(|first: char| first.is_ascii_digit());
     (rest.len() < name.len()).then_some(rest)
 }

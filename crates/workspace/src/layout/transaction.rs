@@ -5,7 +5,7 @@ use super::header::{
     POSTGRES_MIGRATIONS_OUTSIDE, SQLX_NO_TRANSACTION, TERN_OUTSIDE, atlas_directives, graphile_first_line,
     is_outside_for_tern, is_outside_for_yoyo,
 };
-use super::{captured, flyway, supabase};
+use super::{captured, drizzle, flyway, supabase};
 use crate::{order, read};
 use pgvet_linter::fix::Edit;
 use pgvet_model::migration::TransactionMode::{self, Autocommit, SingleString, Transaction};
@@ -29,7 +29,8 @@ pub(super) fn mode(tool: Tool, path: &Path, text: &str) -> TransactionMode {
         // Prisma, `schema-engine`: `raw_cmd`; golang-migrate, `database/postgres`: one Exec without arguments.
         // Postgrator, `lib/PostgreSQLClient.js`: one query without arguments.
         Tool::Prisma | Tool::GolangMigrate | Tool::Postgrator => SingleString,
-        Tool::Refinery | Tool::Drizzle | Tool::NodePgMigrate => Transaction,
+        Tool::Refinery | Tool::NodePgMigrate => Transaction,
+        Tool::Drizzle => unless(!drizzle::sent(text).is_empty(), Autocommit),
         Tool::Captured => captured::transaction(text),
         Tool::Goose | Tool::SqlMigrate | Tool::Dbmate | Tool::Liquibase | Tool::Mybatis => Transaction,
         Tool::Tern => unless(is_outside_for_tern(text), Autocommit),
