@@ -402,7 +402,7 @@ fn peak(folder: &Folder, args: &[&str]) -> u64 {
         let text = std::fs::read_to_string(&status).unwrap_or_default();
         let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
         peak = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse().ok()).unwrap_or(peak);
-        std::thread::sleep(std::time::Duration::from_millis(20));
+        std::thread::sleep(std::time::Duration::from_millis(1));
     }
     peak
 }
@@ -424,7 +424,9 @@ fn memory_is_bounded() {
     ] {
         let folder = Folder::new(&[("1.sql", text.as_bytes())]);
         let peak = peak(&folder, &["check", "1.sql", "--no-cache", "--format", "concise"]);
-        assert!(peak > 1_000 && peak < megabytes * 1024, "{what}: {peak} KiB");
+        // What is refused at once may end before it is looked at.
+        let least = if what == "30 MB" { 1_000 } else { 0 };
+        assert!((least..megabytes * 1024).contains(&peak), "{what}: {peak} KiB");
     }
 }
 

@@ -114,7 +114,7 @@ fn archives_have_the_notices_of_what_they_link() {
 }
 
 #[test]
-fn every_attack_that_was_mended_has_its_tests() {
+fn every_attack_that_was_fixed_has_its_tests() {
     let document = std::fs::read_to_string(root().join("SECURITY.md")).unwrap();
     let (_, table) = document.split_once("## What attacks have found").unwrap();
     let mut sources = Vec::new();

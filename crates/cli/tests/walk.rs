@@ -38,7 +38,7 @@ fn what_is_for_another_database_is_reported_once_and_fails_nothing() {
     insta::assert_snapshot!(folder.run(&["check", "."]), @"
     exit 0
     --- stdout
-    No problems found in 1 file; 3 files skipped: 2 for another database, 1 for sqlc (see pgvet config --files)
+    No problems found in 1 file; 3 files skipped: 2 for another database, 1 with named queries (see pgvet config --files)
     --- stderr
     note: `shop/migration/V1__a.sql` and 1 other file were not checked: they seem to be written for MySQL
       help: name a file to check it; under [migrations] in pgvet.toml, `include` checks files and `exclude` skips them without this note

@@ -81,7 +81,7 @@ impl Document {
         self.files.iter().flat_map(|file| &file.parts).filter_map(number).collect()
     }
 
-    /// Leaves out the statements that are not among these.
+    /// Removes the statements that are not among these.
     pub(crate) fn with_statements(&self, kept: &BTreeSet<usize>) -> Self {
         self.filtered(&|part| match part {
             Part::Statement(statement) => kept.contains(&statement.id),
@@ -89,7 +89,7 @@ impl Document {
         })
     }
 
-    /// Leaves out what is not SQL and not among these.
+    /// Removes what is not SQL and not among these.
     pub(crate) fn with_others(&self, kept: &BTreeSet<usize>) -> Self {
         self.filtered(&|part| match part {
             Part::Other(number, _) => kept.contains(number),
@@ -101,7 +101,7 @@ impl Document {
         Self { files: self.files.iter().map(|file| file.filtered(keeps)).collect() }
     }
 
-    /// Leaves out the files that are not among these.
+    /// Removes the files that are not among these.
     pub(crate) fn with_files(&self, kept: &BTreeSet<usize>) -> Self {
         let of_file = |(at, file): (usize, &File)| {
             if kept.contains(&at) { file.clone() } else { File { path: file.path.clone(), parts: Vec::new() } }

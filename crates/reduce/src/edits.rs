@@ -18,7 +18,7 @@ pub(crate) enum SlotKind {
     Replace(Role),
     /// The default, which is not written, can stand there.
     Default(Shrink),
-    /// Elements of the list can be left out, except for so many.
+    /// Elements of the list can be removed, except for so many.
     Elements(usize),
     /// Several fields of the node change together.
     Together,

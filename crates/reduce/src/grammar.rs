@@ -1,4 +1,4 @@
-//! What PostgreSQL's grammar lets one leave out of a statement.
+//! What PostgreSQL's grammar allows to be removed from a statement.
 //!
 //! Only what is named here is ever changed: the deparser is C code that trusts its input, so a tree that no text has would
 //! end the process. Source: `src/backend/parser/gram.y` and `src/include/nodes/parsenodes.h` of PostgreSQL 18, and

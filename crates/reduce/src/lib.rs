@@ -1,6 +1,6 @@
 //! The smallest migrations that still show what the user names.
 //!
-//! [`reduce`] leaves out files, statements and parts of statements as long as an [`Oracle`] says that the rest still shows
+//! [`reduce`] removes files, statements and parts of statements as long as an [`Oracle`] says that the rest still shows
 //! it: a finding, a lock, an error of a server.
 
 mod document;

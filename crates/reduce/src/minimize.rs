@@ -1,11 +1,11 @@
-//! Delta debugging of a list: ever smaller parts of it are left out.
+//! Delta debugging of a list: ever smaller parts of it are removed.
 //!
 //! Source: Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", IEEE Transactions on Software
 //! Engineering 28(2), 2002; here only complements are tried, as in C-Reduce, and the end of the list before its beginning,
 //! because later statements depend on earlier ones.
 
-/// Leaves out as many of `count` elements as it can while `holds` accepts the indexes of those that are left, at least
-/// `least` of them. Returns those that were left. No single one of them can be left out.
+/// Removes as many of `count` elements as it can while `holds` accepts the indexes of those that are left, at least
+/// `least` of them. Returns those that were left. No single one of them can be removed.
 pub(crate) fn minimize<E>(
     count: usize,
     least: usize,

@@ -12,7 +12,7 @@ pub use refusal::{RefusalOracle, WantedError};
 use crate::document::Document;
 use pgvet_trace::Error;
 
-/// Tells whether a document still shows what the user asked about.
+/// Says whether a document still shows what the user asked about.
 pub trait Oracle {
     /// Whether it holds of this document.
     ///

@@ -1,7 +1,7 @@
 //! The search for a smaller document of which something still holds.
 //!
 //! Hierarchical delta debugging: files, then statements, then the parts of each statement from the outside to the inside,
-//! then what is not SQL, and all of it again until nothing more can be left out. The same document and the same answers
+//! then what is not SQL, and all of it again until nothing more can be removed. The same document and the same answers
 //! lead to the same result. Source: Misherghi and Su, "HDD: Hierarchical Delta Debugging", ICSE 2006.
 
 mod statement;
@@ -55,7 +55,7 @@ pub struct Reduction {
 /// Why a search ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum End {
-    /// Nothing more can be left out.
+    /// Nothing more can be removed.
     Complete,
     TimeLimit,
     Interrupted,
@@ -145,7 +145,7 @@ impl Search<'_> {
         self.subset(&numbers, Document::with_others)
     }
 
-    /// Leaves out elements of the document, each of which has a number.
+    /// Removes elements of the document, each of which has a number.
     fn subset(&mut self, numbers: &[usize], with: impl Fn(&Document, &BTreeSet<usize>) -> Document) -> Result<(), End> {
         let original = self.document.clone();
         minimize(numbers.len(), 0, &mut |kept| {
@@ -223,7 +223,7 @@ mod tests {
     ];
 
     #[test]
-    fn files_statements_and_their_parts_are_left_out() {
+    fn files_statements_and_their_parts_are_removed() {
         let reduction = reduced(&FILES, |text| Ok(text.contains("needle")), None).unwrap();
         assert_eq!(text(&reduction), "VALUES ('needle');\n");
         assert_eq!(
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn an_oracle_that_changes_its_mind_is_told_before_anything_is_left_out() {
+    fn an_oracle_that_changes_its_mind_is_reported_before_anything_is_removed() {
         let mut tries = 0;
         let flaky = |_: &str| {
             tries += 1;

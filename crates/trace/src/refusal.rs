@@ -1,4 +1,4 @@
-//! Runs migrations on a private server until one statement is refused, over and over.
+//! Runs migrations on a private server until one statement is refused, repeatedly.
 
 use crate::Error;
 use crate::connection::Connection;

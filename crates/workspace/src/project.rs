@@ -68,7 +68,7 @@ impl Request {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     Baseline,
-    /// What a live database has otherwise than the migrations before it say. `everything`: nothing that it has is missing.
+    /// Where a live database differs from the migrations before it. `everything`: nothing that it has is missing.
     Observed {
         everything: bool,
     },

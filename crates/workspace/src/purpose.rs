@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 pub(crate) enum Purpose {
     /// Nothing says that it is anything else.
     Migration,
-    /// Queries from which sqlc makes code.
+    /// Queries with names, from which sqlc or HugSQL makes code.
     Queries,
     /// PostgreSQL refuses a statement of it, and `?` is where a value is to be.
     Parameters,
@@ -29,11 +29,11 @@ pub(crate) enum Purpose {
     Dump,
 }
 
-/// The text before the name of a query of sqlc.
-const QUERY_NAME: &str = "-- name:";
+/// The text before the name of a query of sqlc, and of HugSQL.
+const QUERY_NAMES: [&str; 2] = ["-- name:", "-- :name "];
 
-/// The commands of sqlc for a query. Source: sqlc 1.30 documentation, "Query annotations".
-const QUERY_COMMANDS: [&str; 10] = [
+/// The commands for a query. Source: sqlc 1.30 documentation, "Query annotations"; HugSQL 0.5 documentation, "Command".
+const QUERY_COMMANDS: [&str; 18] = [
     ":one",
     ":many",
     ":exec",
@@ -44,13 +44,22 @@ const QUERY_COMMANDS: [&str; 10] = [
     ":batchexec",
     ":batchone",
     ":batchmany",
+    ":?",
+    ":!",
+    ":<!",
+    ":i!",
+    ":query",
+    ":execute",
+    ":returning-execute",
+    ":insert",
 ];
 
 impl Purpose {
     pub(crate) fn of(file: &ProjectFile) -> Self {
         let text = file.parsed.source.text.as_str();
         // sqlc reads migrations with versions as the schema, and takes no queries from them.
-        if text.contains(QUERY_NAME) && !order::is_versioned(&file.path) && text.lines().any(is_query_name) {
+        let has_names = || QUERY_NAMES.iter().any(|name| text.contains(name)) && text.lines().any(is_query_name);
+        if !order::is_versioned(&file.path) && has_names() {
             return Self::Queries;
         }
         if is_dump(text) {
@@ -82,9 +91,10 @@ fn is_dump(text: &str) -> bool {
             && start.contains("SET client_min_messages = warning;"))
 }
 
-/// Whether the line is one such as `-- name: GetUser :one`.
+/// Whether the line is one such as `-- name: GetUser :one`, or `-- :name get-user :? :1`.
 fn is_query_name(line: &str) -> bool {
-    let Some(words) = line.trim_start().strip_prefix(QUERY_NAME) else { return false };
+    let line = line.trim_start();
+    let Some(words) = QUERY_NAMES.iter().find_map(|name| line.strip_prefix(name)) else { return false };
     let mut words = words.split_whitespace();
     words.next().is_some() && words.next().is_some_and(|command| QUERY_COMMANDS.contains(&command))
 }
@@ -164,7 +174,7 @@ pub(crate) fn exclude(loaded: Loaded, folders: &Folders) -> (Vec<ProjectFile>, E
     let skipped = skipped.collect();
     let foreign = excluded.iter().filter_map(|(file, reader)| match reader {
         Reader::Database(dialect) => Some((file.path.as_path(), *dialect)),
-        Reader::Sqlc | Reader::Restore | Reader::Program | Reader::Somebody => None,
+        Reader::Queries | Reader::Restore | Reader::Program | Reader::Somebody => None,
     });
     (files, Excluded { skipped, note: note(&foreign.collect::<Vec<_>>()) })
 }
@@ -199,7 +209,8 @@ fn is_outside(path: &Path, of_migrations: &BTreeSet<PathBuf>) -> bool {
 /// The program that reads a file in place of a migration tool for PostgreSQL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Reader {
-    Sqlc,
+    /// sqlc or HugSQL.
+    Queries,
     /// psql or `pg_restore`, which makes a database of a dump.
     Restore,
     /// A program that puts values in place of `?`.
@@ -212,7 +223,7 @@ enum Reader {
 impl Reader {
     fn reason(self) -> SkipReason {
         match self {
-            Self::Sqlc => SkipReason::Queries,
+            Self::Queries => SkipReason::Queries,
             Self::Restore => SkipReason::Dump,
             Self::Program => SkipReason::Parameters,
             Self::Database(_) => SkipReason::OtherDatabase,
@@ -224,7 +235,7 @@ impl Reader {
 /// The reader of a file that was found, judging by the files beside it too; `None` for PostgreSQL.
 fn foreign(path: &Path, purpose: Purpose, groups: &Groups, folders: &Folders) -> Option<Reader> {
     if purpose == Purpose::Queries {
-        return Some(Reader::Sqlc);
+        return Some(Reader::Queries);
     }
     if purpose == Purpose::Parameters {
         return Some(Reader::Program).filter(|_| !is_migration(path, folders));

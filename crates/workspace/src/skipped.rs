@@ -21,7 +21,7 @@ pub enum SkipReason {
     Sample,
     /// Its name, that of a folder, or its text says that it is for another database.
     OtherDatabase,
-    /// sqlc generates code from it.
+    /// sqlc or HugSQL generates code from it.
     Queries,
     /// Programs put values in place of its `?`, so it is not a migration.
     Parameters,
@@ -55,7 +55,7 @@ impl SkipReason {
             Self::Test => "for tests",
             Self::Sample => "for examples or development",
             Self::OtherDatabase => "for another database",
-            Self::Queries => "for sqlc",
+            Self::Queries => "with named queries",
             Self::Parameters => "with `?` for values",
             Self::Dump => "with a dump of the schema",
             Self::NoMigration => "outside of migration folders",

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// Makes migrations or a query as small as they can be while they still show a finding, a lock or an error.
 ///
-/// Files, statements and parts of statements are left out, and expressions replaced by simpler ones. The SQL that is left
+/// Files, statements and parts of statements are removed, and expressions replaced by simpler ones. The SQL that is left
 /// is written to standard output; what was done is said on standard error. Ctrl-C ends the search and writes the smallest
 /// SQL so far.
 #[derive(Debug, Args)]
@@ -32,7 +32,7 @@ pub(crate) struct ReduceArgs {
     /// End the search after this time, such as `30s`, with the smallest SQL so far.
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub(crate) time_limit: Option<Duration>,
-    /// With --error: the folder with `initdb` and `postgres` [default: looked for].
+    /// With --error: the folder with `initdb` and `postgres` [default: searched for].
     #[arg(long, value_name = "DIR", requires = "error")]
     pub(crate) pg_bin: Option<PathBuf>,
     /// With --error: a statement that takes longer is cancelled, and does not show the error.

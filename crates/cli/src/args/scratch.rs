@@ -15,7 +15,7 @@ const SERVER: &str = "Private server";
 /// How a private server runs migrations.
 #[derive(Debug, Args)]
 pub(crate) struct ScratchArgs {
-    /// The folder with `initdb` and `postgres` [default: looked for].
+    /// The folder with `initdb` and `postgres` [default: searched for].
     #[arg(long, value_name = "DIR", help_heading = SERVER)]
     pub(crate) pg_bin: Option<PathBuf>,
     /// Cancel statements that take longer, such as `30s`.

@@ -153,7 +153,7 @@ impl Search<'_> {
         match none {
             NoReduction::Failed(error) => error.into(),
             NoReduction::Flaky { held, tries } => Failure::new(format!(
-                "the original shows it in {held} of {tries} tries, so nothing can be left out reliably"
+                "the original shows it in {held} of {tries} tries, so nothing can be removed reliably"
             ))
             .help("make it happen every time first, for example by fixing the time or the random values"),
             NoReduction::DoesNotHold => match (&args.finding, &args.lock) {

@@ -377,11 +377,11 @@ mod tests {
             adopted.to_string(),
             "No problems found in 2 files, after 40 earlier migrations; 1 known finding not shown; 3 suppressed"
         );
-        let skipped = "2 for tests, 1 for sqlc".to_owned();
+        let skipped = "2 for tests, 1 with named queries".to_owned();
         let partial = Summary { files: 2, skipped: 3, skipped_by_reason: skipped, ..Summary::default() };
         assert_eq!(
             partial.to_string(),
-            "No problems found in 2 files; 3 files skipped: 2 for tests, 1 for sqlc (see pgvet config --files)"
+            "No problems found in 2 files; 3 files skipped: 2 for tests, 1 with named queries (see pgvet config --files)"
         );
         let hidden = Summary { files: 1, hidden_below_level: 2, hidden_below_confidence: 1, ..Summary::default() };
         assert_eq!(

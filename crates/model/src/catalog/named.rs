@@ -17,7 +17,7 @@ pub trait Part: Clone {
     fn name(&self) -> &Self::Name;
     fn set_name(&mut self, name: Self::Name);
 
-    /// A number that parts have in common that say the same, and others seldom, where that is looked for.
+    /// A number that parts have in common that say the same, and others seldom, where that is searched for.
     fn likeness(&self) -> Option<u64> {
         None
     }
@@ -97,7 +97,7 @@ impl<T: Part> Named<T> {
         Iter(self.parts.iter())
     }
 
-    /// The parts that an earlier state of the list lacks, or has otherwise, in their order.
+    /// The parts that an earlier state of the list lacks, or that differ there, in their order.
     pub fn unlike<'a>(&'a self, earlier: &'a Self) -> impl Iterator<Item = &'a Arc<T>> {
         earlier.parts.diff(&self.parts).filter_map(|difference| match difference {
             DiffItem::Add(_, part) | DiffItem::Update { new: (_, part), .. } => Some(&part.0),
@@ -433,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn a_later_state_tells_what_is_unlike_an_earlier_one() {
+    fn a_later_state_says_what_is_unlike_an_earlier_one() {
         let earlier = list(100);
         let mut later = earlier.clone();
         later.remove(&"l5".into());

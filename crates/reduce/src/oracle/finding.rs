@@ -8,7 +8,7 @@ use pgvet_trace::Error;
 use pgvet_workspace::Project;
 use pgvet_workspace::config::Config;
 
-/// Whether a rule has a finding in the migrations, and no statement fails because of what was left out.
+/// Whether a rule has a finding in the migrations, and no statement fails because of what was removed.
 pub struct FindingOracle<'o> {
     candidate: Candidate,
     rule: &'static str,

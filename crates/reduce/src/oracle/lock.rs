@@ -48,7 +48,7 @@ impl std::fmt::Display for WantedLock {
     }
 }
 
-/// Whether a statement takes a lock, and no statement fails because of what was left out.
+/// Whether a statement takes a lock, and no statement fails because of what was removed.
 pub struct LockOracle<'o> {
     candidate: Candidate,
     lock: WantedLock,

@@ -1,4 +1,4 @@
-//! One statement: its parts are left out or replaced, the outer ones first.
+//! One statement: its parts are removed or replaced, the outer ones first.
 
 use super::{End, Search};
 use crate::edits::{self, Slot, SlotKind};
@@ -10,7 +10,7 @@ impl Search<'_> {
     /// Makes a statement as small as it can.
     pub(super) fn statement(&mut self, id: usize) -> Result<(), End> {
         let Some(mut tree) = self.document.statement(id).and_then(|statement| Tree::parse(&statement.sql)) else {
-            // What this parser does not read as one statement is left out whole, or not at all.
+            // What this parser does not read as one statement is removed whole, or not at all.
             return Ok(());
         };
         loop {

@@ -25,7 +25,7 @@ pub enum Verdict {
     NotJudged,
     /// PostgreSQL refuses it.
     Fails,
-    /// The up migration changes something, and nothing of it is taken back.
+    /// The up migration changes something, and nothing of it is undone.
     Empty,
     /// The schema is another one than before.
     Dishonest,
@@ -49,7 +49,7 @@ pub enum Problem {
         /// Whether it runs if tables hold only what migrations insert.
         only_with_rows: bool,
     },
-    /// Nothing of what the up migration changes is taken back: the schema, or only rows.
+    /// Nothing of what the up migration changes is undone: the schema, or only rows.
     TakesNothingBack { only_rows: bool },
     /// After this part the schema is not what it was: before the up migration, or after it for the first time.
     SchemaDiffers { part: Part, changes: Vec<Change>, gaps: Vec<String> },
@@ -259,7 +259,7 @@ mod tests {
         let twice = [state(&old, 2, 2), state(&new, 2, 2), state(&old, 2, 2), state(&old, 2, 2)];
         assert_eq!(judged(twice), (Verdict::NotRepeatable, vec![Severity::Error]));
         let changes_nothing = [state(&old, 2, 2), state(&old, 2, 2), state(&old, 2, 2), state(&old, 2, 2)];
-        assert_eq!(judged(changes_nothing), (Verdict::Honest, vec![]), "nothing has to be taken back");
+        assert_eq!(judged(changes_nothing), (Verdict::Honest, vec![]), "nothing has to be undone");
     }
 
     #[test]

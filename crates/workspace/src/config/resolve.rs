@@ -23,7 +23,7 @@ use toml::Spanned;
 /// Most files that extend each other.
 const MAX_CHAIN: usize = 16;
 
-/// Most placeholders of one file, and most bytes of a name: each name is looked for in every migration.
+/// Most placeholders of one file, and most bytes of a name: each name is searched for in every migration.
 const MAX_PLACEHOLDERS: usize = 1000;
 const MAX_NAME: usize = 256;
 

@@ -68,7 +68,7 @@ fn builds_without_end(path: &Path, words: &Words<'_>) -> bool {
 }
 
 /// Files that may configure Flyway, in a folder around the migrations.
-const CONFIGURATIONS: [&str; 20] = [
+const CONFIGURATIONS: [&str; 21] = [
     "flyway.conf",
     "flyway.toml",
     "conf/flyway.conf",
@@ -82,6 +82,7 @@ const CONFIGURATIONS: [&str; 20] = [
     "pom.xml",
     "build.gradle",
     "build.gradle.kts",
+    "gradle.properties",
     "docker-compose.yml",
     "docker-compose.yaml",
     "compose.yml",

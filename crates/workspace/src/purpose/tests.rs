@@ -39,13 +39,15 @@ fn names(names: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn queries_of_sqlc_are_excluded() {
+fn queries_of_programs_are_excluded() {
     let loaded = walk(&[
+        ("lib/raster.sql", "-- :name all-rasters :? :*\nSELECT * FROM :i:table;\n"),
+        ("migrations/2_b.sql", "-- :name all-rasters :? :*\nSELECT 1;\n"),
         ("queries/users.sql", "-- name: GetUser :one\nSELECT * FROM users WHERE id = $1;\n"),
         ("migrations/plain.sql", "-- name: the users, at once :one\nSELECT 1;\n"),
         ("migrations/1_a.sql", "-- name: first\nSELECT 1;\n"),
     ]);
-    assert_eq!(loaded, (names(&["migrations/1_a.sql", "migrations/plain.sql"]), None));
+    assert_eq!(loaded, (names(&["migrations/1_a.sql", "migrations/2_b.sql", "migrations/plain.sql"]), None));
     // A name with a version is that of a migration, whatever its comments say.
     let loaded = walk(&[("db/V1__a.sql", "-- name: GetUser :one\nSELECT 1;\n")]);
     assert_eq!(loaded, (names(&["db/V1__a.sql"]), None));
@@ -61,7 +63,7 @@ fn a_folder_of_which_everything_is_skipped_is_a_problem() {
     let request = Request { paths: vec![root.path().to_owned()], ..Request::default() };
     let project = Project::load(&request, &|_, _| {}).unwrap();
     let messages: Vec<_> = project.problems.iter().map(|problem| problem.message.as_str()).collect();
-    let expected = "has no SQL files to check (3 skipped: 1 for tests, 1 for another database, 1 for sqlc)";
+    let expected = "has no SQL files to check (3 skipped: 1 for tests, 1 for another database, 1 with named queries)";
     assert_eq!(messages, [expected]);
 }
 

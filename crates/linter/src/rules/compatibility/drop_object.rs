@@ -80,7 +80,7 @@ enum Lost<'c> {
     Function(&'c Arc<Function>),
     /// The function accepts the same values, but this parameter has another name.
     Parameter(&'c Arc<Function>, SmolStr),
-    /// A new function of that name accepts only the calls that leave out this parameter, which has a default.
+    /// A new function of that name accepts only the calls that omit this parameter, which has a default.
     Optional(&'c Arc<Function>, SmolStr),
     /// A new function of that name takes other arguments.
     Arguments(&'c Arc<Function>),

@@ -67,7 +67,7 @@ impl Work {
 }
 
 impl Executor<'_> {
-    /// Does the work. Relations without rows of their own are not touched, and ONLY (`recurse` is false) leaves out partitions.
+    /// Does the work. Relations without rows of their own are not touched, and ONLY (`recurse` is false) skips partitions.
     ///
     /// Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `ATRewriteTables`.
     pub(super) fn finish(&mut self, work: Work, recurse: bool) -> Run {
