@@ -51,7 +51,7 @@ declare_rule! {
     /// - slow statements that block writes to their table themselves, such as a plain `CREATE INDEX` or `SET NOT NULL`:
     ///   the rule about that statement says how to run it outside the transaction
     ///
-    /// Each transaction is reported once, at the first slow statement.
+    /// Each slow statement is a finding. Reports for people show those of one migration as one entry.
     ///
     /// ## Confidence
     ///
