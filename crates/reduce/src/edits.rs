@@ -1,4 +1,4 @@
-//! The places of a statement where it can become smaller, and what can stand there instead.
+//! The places where a statement can become smaller, and the replacements to try there.
 
 use crate::grammar::{self, Shrink};
 use crate::tree::{Message, Parts, Path, Tree, Value};

@@ -68,7 +68,7 @@ pub enum End {
 pub enum NoReduction {
     /// It does not hold of the document itself.
     DoesNotHold,
-    /// It held of the document in so many of so many tries.
+    /// The predicate held in `held` of `tries` tries of the original.
     Flaky { held: usize, tries: usize },
     /// The oracle gave no answer about the document itself.
     Failed(Error),
