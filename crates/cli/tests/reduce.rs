@@ -113,5 +113,10 @@ fn servers_keep_their_error() {
         let other = run(&["m", "--error", "42P01"]);
         assert_eq!((other.status, other.stdout.as_str()), (2, ""));
         assert!(other.stderr.contains("duplicate key"), "it says the error: {}", other.stderr);
+        let sql = b"CREATE SUBSCRIPTION s CONNECTION 'host=/nonexistent' PUBLICATION p; SELECT missing;";
+        let publisher =
+            self::run(&Folder::new(&[("q.sql", sql)]), &["reduce", "--pg-bin", binaries, "q.sql", "--error", "42703"]);
+        assert_eq!((publisher.status, publisher.stdout.as_str()), (0, "SELECT missing;\n"), "{}", publisher.stderr);
+        assert!(publisher.stderr.contains("s was not run, because it would connect"), "{}", publisher.stderr);
     }
 }

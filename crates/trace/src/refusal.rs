@@ -1,12 +1,13 @@
 //! Runs migrations on a private server until one statement is refused, repeatedly.
 
-use crate::Error;
 use crate::connection::Connection;
-use crate::provider::{CloneProvider, Scratch, ThinClone};
+use crate::provider::{CloneProvider, Scratch, ServerInfo, ThinClone};
 use crate::runtime;
 use crate::script::{Script, Step, StepKind, Variables};
 use crate::send::send;
+use crate::{Error, publisher};
 use pgvet_model::migration::{Direction, Migration};
+use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::runtime::Runtime;
 use tokio::task::LocalSet;
@@ -27,7 +28,9 @@ pub struct Refusals {
     common: Option<(ThinClone, Connection)>,
     variables: Variables,
     statement_timeout: Duration,
-    major: u8,
+    server: ServerInfo,
+    /// What was not run in any of the runs, and why.
+    not_run: BTreeSet<String>,
 }
 
 impl Refusals {
@@ -37,13 +40,19 @@ impl Refusals {
     /// If there are no programs of a server, or it does not start.
     pub fn start(mut scratch: Scratch, variables: Variables, statement_timeout: Duration) -> Result<Self, Error> {
         let (runtime, tasks) = (runtime::runtime()?, LocalSet::new());
-        let major = tasks.block_on(&runtime, scratch.prepare())?.major;
-        Ok(Self { runtime, tasks, scratch, common: None, variables, statement_timeout, major })
+        let server = tasks.block_on(&runtime, scratch.prepare())?;
+        let not_run = BTreeSet::new();
+        Ok(Self { runtime, tasks, scratch, common: None, variables, statement_timeout, server, not_run })
     }
 
     /// The major version of the server.
     pub fn major(&self) -> u8 {
-        self.major
+        self.server.major
+    }
+
+    /// Statements that were not run because they would connect to another server, and why.
+    pub fn not_run(&self) -> impl Iterator<Item = &str> {
+        self.not_run.iter().map(String::as_str)
     }
 
     /// Runs up migrations in a new database, each in a session and in the transactions of its tool. Returns the first
@@ -53,14 +62,15 @@ impl Refusals {
     /// If the server is gone, or a placeholder has no value.
     pub fn in_new_database(&mut self, migrations: &[Migration<'_>]) -> Result<Option<Refused>, Error> {
         let scripts = self.scripts(migrations)?;
-        let Self { runtime, tasks, scratch, statement_timeout, .. } = self;
+        let Self { runtime, tasks, scratch, statement_timeout, server, not_run, .. } = self;
         tasks.block_on(runtime, async {
             let clone = scratch.create().await?;
             let mut refused = None;
             for script in &scripts {
                 let connection = Connection::open(&clone.database, "reduce").await?;
                 let steps = script.steps.iter();
-                refused = run(&connection, steps, *statement_timeout, &clone).await?;
+                let limit = *statement_timeout;
+                refused = run(&connection, steps, limit, &clone, server, not_run).await?;
                 if refused.is_some() {
                     break;
                 }
@@ -77,7 +87,7 @@ impl Refusals {
     /// See [`Self::in_new_database`].
     pub fn in_one_transaction(&mut self, migrations: &[Migration<'_>]) -> Result<Option<Refused>, Error> {
         let scripts = self.scripts(migrations)?;
-        let Self { runtime, tasks, scratch, statement_timeout, common, .. } = self;
+        let Self { runtime, tasks, scratch, statement_timeout, common, server, not_run, .. } = self;
         tasks.block_on(runtime, async {
             let (clone, connection) = match common.take() {
                 Some((clone, connection)) if !connection.client.is_closed() => (clone, connection),
@@ -90,7 +100,7 @@ impl Refusals {
             connection.run("BEGIN").await?;
             let is_run = |step: &&Step<'_>| !matches!(step.kind, StepKind::Begin | StepKind::End { .. });
             let steps = scripts.iter().flat_map(|script| &script.steps).filter(is_run);
-            let refused = run(&connection, steps, *statement_timeout, &clone).await?;
+            let refused = run(&connection, steps, *statement_timeout, &clone, server, not_run).await?;
             if !connection.client.is_closed() {
                 connection.run("ROLLBACK").await?;
                 connection.run("DISCARD ALL").await?;
@@ -112,8 +122,14 @@ async fn run<'s, 'm: 's>(
     steps: impl Iterator<Item = &'s Step<'m>>,
     limit: Duration,
     clone: &ThinClone,
+    server: &ServerInfo,
+    not_run: &mut BTreeSet<String>,
 ) -> Result<Option<Refused>, Error> {
     for step in steps {
+        if let Some(reason) = publisher::refusal(step, connection, server).await? {
+            not_run.insert(reason);
+            continue;
+        }
         let sent = send(connection, &step.sql, step.copy_data, Some(limit)).await;
         if sent.timed_out {
             return Ok(None);

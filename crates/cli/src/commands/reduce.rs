@@ -41,7 +41,12 @@ pub(crate) fn run(args: &ReduceArgs, out: &mut dyn Write) -> Result<ExitStatus, 
         (_, Some(lock), _) => search.run(document, &mut LockOracle::new(project, lock.clone(), &settings), "")?,
         (_, _, Some(error)) => {
             let server = server(args, &project)?;
-            search.on_server(document, &mut RefusalOracle::new(project, error.clone(), server))?
+            let mut oracle = RefusalOracle::new(project, error.clone(), server);
+            let reduction = search.on_server(document, &mut oracle);
+            for reason in oracle.not_run() {
+                Failure::new(inert::line(reason)).write_note(&mut io::stderr().lock())?;
+            }
+            reduction?
         }
         (None, None, None) => return Err(Failure::new("nothing was named that is to be kept")),
     };

@@ -58,6 +58,11 @@ impl RefusalOracle {
         self.last.as_ref()
     }
 
+    /// Statements that were not run because they would connect to another server, and why.
+    pub fn not_run(&self) -> impl Iterator<Item = &str> {
+        self.server.not_run()
+    }
+
     /// Does without transactions from now on.
     pub fn use_new_databases(&mut self) {
         self.in_one_transaction = Some(false);
