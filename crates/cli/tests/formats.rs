@@ -80,6 +80,55 @@ fn similar_findings_are_one_entry_for_people_and_all_are_there_for_programs() {
     assert!(lines.contains("8 warnings in 1 of 2 files"), "{lines}");
 }
 
+/// What follows from one cause is one finding with its places, until a comment or the baseline takes one of them away.
+#[test]
+fn findings_with_one_cause_are_one_with_the_places_of_all() {
+    let history = "CREATE TABLE orders (id bigint PRIMARY KEY, price bigint);\n";
+    let repeated = "BEGIN;
+ALTER TABLE orders ADD COLUMN total bigint;
+UPDATE orders SET total = price;
+UPDATE orders SET total = total + 1;
+-- pgvet: ignore[work-after-strong-lock] a reason
+UPDATE orders SET total = total + 2;
+COMMIT;
+INSERT INTO orders (id) VALUES (1), ON CONFLICT DO NOTHING;
+INSERT INTO orders (id) VALUES (2), ON CONFLICT DO NOTHING;
+INSERT INTO orders (id) VALUES (3) FROM nothing;
+";
+    let folder = Folder::new(&[("db/1_a.sql", history.as_bytes()), ("db/2_b.sql", repeated.as_bytes())]);
+    let rules = ["--only", "work-after-strong-lock,syntax-error", "--exit-zero"];
+    let run = |more: &[&str]| {
+        let output = folder.output(&[&["check", "db"], &rules[..], more].concat(), b"", &[]);
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let json = || -> serde_json::Value { serde_json::from_str(&run(&["--format", "json"])).unwrap() };
+    let lines = |document: &serde_json::Value| -> Vec<(u64, Vec<u64>)> {
+        let line = |found: &serde_json::Value| found["range"]["start"]["line"].as_u64().unwrap();
+        let found = document["diagnostics"].as_array().unwrap();
+        let repeats = |found: &serde_json::Value| found["repeats"].as_array().map(|all| all.iter().map(line).collect());
+        found.iter().map(|found| (line(found), repeats(found).unwrap_or_default())).collect()
+    };
+    let document = json();
+    assert_eq!(lines(&document), [(3, vec![4]), (8, vec![9]), (10, vec![])], "{document:#}");
+    let message = document["diagnostics"][0]["message"].as_str().unwrap();
+    assert!(message.ends_with(" (and 1 more place)"), "{message}");
+    assert_eq!(document["summary"]["errors"], 3, "{document:#}");
+    let sarif: serde_json::Value = serde_json::from_str(&run(&["--format", "sarif"])).unwrap();
+    let related = sarif["runs"][0]["results"][1]["relatedLocations"].as_array().unwrap();
+    assert_eq!(related[0]["physicalLocation"]["region"]["startLine"], 9, "{related:?}");
+    let concise = run(&["--format", "concise"]);
+    assert_eq!(concise.lines().filter(|line| line.contains(": error[")).count(), 5, "{concise}");
+    // A baseline that knows one of the places leaves the other.
+    folder.run(&[&["baseline", "db"], &rules[..2]].concat());
+    assert_eq!(lines(&json()), []);
+    let path = folder.path().join("pgvet-baseline.json");
+    let repeat = &document["diagnostics"][0]["repeats"][0]["fingerprint"];
+    let mut known: serde_json::Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    known["findings"].as_array_mut().unwrap().retain(|finding| finding["fingerprint"] != *repeat);
+    std::fs::write(&path, known.to_string()).unwrap();
+    assert_eq!(lines(&json()), [(4, vec![])]);
+}
+
 #[test]
 fn formats_for_programs() {
     for format in ["json", "sarif", "gitlab", "sonarqube"] {

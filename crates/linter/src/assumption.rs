@@ -41,6 +41,8 @@ pub enum Assumption {
     AbsentThoughCodeMayCreate { table: SmolStr },
     /// The code changes `search_path` itself.
     SearchPathUnchanged,
+    /// A condition lets a trigger function reach a statement for a table that lacks a column.
+    BranchRunsFor { table: SmolStr },
     /// Unqualified names mean those of the schema, although nothing sets `search_path`.
     SearchPathNotSet { schema: SmolStr },
     /// Deployed code leaves a column out that it knows.
@@ -291,6 +293,7 @@ impl Assumption {
             | Self::OneHistory
             | Self::AbsentThoughCodeMayCreate { .. }
             | Self::SearchPathUnchanged
+            | Self::BranchRunsFor { .. }
             | Self::LeftOut { .. }
             | Self::WiderTypeMatters { .. }
             | Self::UsedOutside { .. }

@@ -2,6 +2,7 @@
 
 mod in_code;
 
+use crate::cause::Cause;
 use crate::declared::Subjects;
 use crate::diagnostic::Diagnostic;
 use crate::guard::run_rule;
@@ -349,7 +350,7 @@ impl Visitor for Checker<'_> {
             Reporter::new(self.settings, &rule.meta, file, statement.range, version, &mut self.found)
         {
             let help = "PostgreSQL refuses the whole statement; correct it (the rest of the file is still checked)";
-            reporter.report(error.range, error.message.clone()).help(help).emit();
+            reporter.report(error.range, error.message.clone()).help(help).caused_by(Cause::Message).emit();
         }
         if let Some(diagnostic) = self.found.last_mut() {
             diagnostic.pg_versions = self.settings.versions.iter().collect();

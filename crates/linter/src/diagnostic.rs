@@ -1,6 +1,7 @@
 //! Findings, independent of how they are shown.
 
 use crate::assumption::Assumption;
+use crate::cause::Cause;
 use crate::confidence::Confidence;
 use crate::fix::{Fix, Step};
 use crate::meta::RuleMeta;
@@ -54,6 +55,8 @@ pub struct Diagnostic<Name = &'static str> {
     /// Why there are none, where that needs to be said: what they could not take along.
     pub obstacle: Option<String>,
     pub evidence: Evidence,
+    /// Findings of the rule in the file with the same cause are one in reports. Without one, those at the same place are.
+    pub cause: Option<Cause>,
 }
 
 impl Diagnostic {
@@ -70,9 +73,14 @@ impl Diagnostic {
 
     /// Message and help in plain text.
     pub fn message_with_help(&self) -> String {
+        self.with_help(&self.message)
+    }
+
+    /// A message with the help of this finding, in plain text.
+    pub fn with_help(&self, message: &str) -> String {
         match &self.help {
-            Some(help) => format!("{}\n\nhelp: {help}", self.message),
-            None => self.message.clone(),
+            Some(help) => format!("{message}\n\nhelp: {help}"),
+            None => message.to_owned(),
         }
     }
 }
@@ -97,6 +105,7 @@ impl Diagnostic<SmolStr> {
             steps: self.steps,
             obstacle: self.obstacle,
             evidence: self.evidence,
+            cause: self.cause,
         }
     }
 }

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod assumption;
+pub mod cause;
 pub mod check;
 pub mod confidence;
 pub mod declared;

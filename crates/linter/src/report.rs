@@ -4,6 +4,7 @@ pub(crate) mod places;
 
 use self::places::Places;
 use crate::assumption::Assumption;
+use crate::cause::Cause;
 use crate::confidence::Confidence;
 use crate::diagnostic::{Diagnostic, Label};
 use crate::fix::{Fix, Step};
@@ -121,6 +122,7 @@ impl<'a> Reporter<'a> {
             steps: Vec::new(),
             obstacle: None,
             evidence: Evidence::Predicted,
+            cause: None,
         };
         Finding { reporter: self, diagnostic, tables: Vec::new(), few: None, work: None, grows: false, ignored: true }
     }
@@ -201,6 +203,11 @@ impl Finding<'_, '_> {
     /// Adds an assumption, if there is one, which limits the confidence of the finding.
     pub fn assuming(self, assumption: impl Into<Option<Assumption>>) -> Self {
         self.edit(|diagnostic| assumption.into().into_iter().for_each(|assumption| diagnostic.assume(assumption)))
+    }
+
+    /// Says what it follows from, if others follow from the same.
+    pub fn caused_by(self, cause: impl Into<Option<Cause>>) -> Self {
+        self.edit(|diagnostic| diagnostic.cause = cause.into())
     }
 
     /// Sets the work that takes longer the larger the first relation is.

@@ -1,5 +1,6 @@
 //! Rules: metadata with documentation, and functions that derive findings from the facts about a statement.
 
+use crate::cause::TransactionId;
 use crate::confidence::Confidence;
 use crate::declared::DeclarationContext;
 use crate::meta::{Category, GroupedBy, RuleMeta, Status};
@@ -138,6 +139,11 @@ impl<'a> RuleContext<'a> {
     /// The statement of the file: this one, or the one that runs it.
     pub fn outer(&self) -> TextRange {
         self.code.map_or(self.statement.range, |code| code.outer)
+    }
+
+    /// The transaction in which it runs.
+    pub(crate) fn transaction(&self) -> TransactionId {
+        TransactionId::of(self.session, self.outer())
     }
 
     /// Whether that statement runs in a transaction block.

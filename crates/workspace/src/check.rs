@@ -292,5 +292,6 @@ fn encoding_diagnostic(file: u32, error: EncodingError, settings: &Settings) -> 
         steps: Vec::new(),
         obstacle: None,
         evidence: Evidence::Predicted,
+        cause: None,
     }
 }

@@ -103,6 +103,7 @@ fn show(
         let config = project.config_of(finding.file.database);
         args.fails(&config).is_some_and(|least| finding.diagnostic.severity >= least)
     });
+    report = report.folded();
     report.is_quiet = args.input.loudness.quiet;
     for output in outputs {
         match &output.file {

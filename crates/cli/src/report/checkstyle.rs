@@ -23,7 +23,7 @@ pub(crate) fn write(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> 
                 finding.start.line,
                 finding.start.column,
                 finding.diagnostic.severity.as_str(),
-                escape(&finding.diagnostic.message_with_help()),
+                escape(&finding.message_with_help()),
                 finding.diagnostic.rule,
             )?;
         }

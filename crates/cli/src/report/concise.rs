@@ -1,12 +1,12 @@
 //! One line per finding: `path:line:col: severity[rule] message`.
 
-use super::Report;
+use super::{Finding, Report};
 use crate::inert;
 use crate::style::Style;
 use std::io::{self, Write};
 
 pub(crate) fn write(report: &Report<'_>, style: Style, out: &mut dyn Write) -> io::Result<()> {
-    for finding in report.findings.iter().chain(&report.suppressed) {
+    for finding in report.findings.iter().flat_map(Finding::with_repeats).chain(&report.suppressed) {
         let found = finding.diagnostic;
         let place = report.place(found.file, found.range);
         let severity = style.severity(found.severity, found.severity.as_str());

@@ -36,7 +36,8 @@ impl<'r, 'a> Entry<'r, 'a> {
         let most_severe = |(at, finding): &(usize, &&Finding<'_>)| (Reverse(finding.diagnostic.severity), *at);
         let (at, _) = findings.iter().enumerate().min_by_key(most_severe)?;
         let finding = findings.remove(at);
-        Some(Self { finding, similar: findings })
+        let repeats = finding.repeats.iter();
+        Some(Self { finding, similar: repeats.chain(findings.into_iter().flat_map(Finding::with_repeats)).collect() })
     }
 
     /// How many findings are similar; `None` if none is.

@@ -42,7 +42,7 @@ fn annotation(finding: &Finding<'_>, path: &str) -> String {
         start.line,
         end.line,
         escape_property(&format!("pgvet ({})", finding.diagnostic.rule)),
-        escape(&finding.diagnostic.message_with_help()),
+        escape(&finding.message_with_help()),
     )
 }
 

@@ -22,9 +22,9 @@ pub(crate) fn write(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> 
             json!({
                 "type": "issue",
                 // GitLab does not show the name of the check.
-                "description": format!("{}: {}", finding.diagnostic.rule, finding.diagnostic.message),
+                "description": format!("{}: {}", finding.diagnostic.rule, finding.message()),
                 "check_name": finding.diagnostic.rule,
-                "content": { "body": finding.diagnostic.message_with_help() },
+                "content": { "body": finding.message_with_help() },
                 "fingerprint": finding.fingerprint,
                 "severity": severity,
                 "location": {

@@ -9,6 +9,7 @@ use pgvet_model::version::PgVersion;
 use pgvet_workspace::{Problem, SkipReason, Skipped};
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
@@ -39,7 +40,7 @@ pub(super) struct JsonDiagnostic<'a> {
     #[schemars(with = "json_schema::Confidence")]
     confidence: Confidence,
     assumptions: Vec<String>,
-    message: &'a str,
+    message: Cow<'a, str>,
     help: Option<&'a str>,
     path: &'a str,
     range: JsonRange,
@@ -53,6 +54,9 @@ pub(super) struct JsonDiagnostic<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     rewrite: Vec<JsonStep<'a>>,
     fingerprint: &'a str,
+    /// The same at other places of the file, or for other objects of the statement.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    repeats: Vec<JsonDiagnostic<'a>>,
     /// Findings of the same group are one entry in reports for people.
     group: String,
     url: String,
@@ -163,7 +167,7 @@ fn diagnostic<'a>(report: &Report<'a>, finding: &'a Finding<'a>) -> JsonDiagnost
         severity: found.severity,
         confidence: found.confidence,
         assumptions: found.assumptions.iter().map(ToString::to_string).collect(),
-        message: &found.message,
+        message: finding.message(),
         help: found.help.as_deref(),
         path: finding.path,
         range: JsonRange::of(finding.file, found.range),
@@ -173,6 +177,7 @@ fn diagnostic<'a>(report: &Report<'a>, finding: &'a Finding<'a>) -> JsonDiagnost
         fixes: fixes.collect(),
         rewrite: found.steps.iter().map(JsonStep::new).collect(),
         fingerprint: &finding.fingerprint,
+        repeats: finding.repeats.iter().map(|repeat| diagnostic(report, repeat)).collect(),
         group: finding.group(),
         url: rule_url(found.rule),
         evidence: None,

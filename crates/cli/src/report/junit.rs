@@ -46,9 +46,9 @@ fn suite(path: &str, findings: &[&Finding<'_>], out: &mut dyn Write) -> io::Resu
             finding.start.line
         )?;
         let place = format!("{path}:{}:{}", finding.start.line, finding.start.column);
-        let (severity, text) = (found.severity.as_str(), escape(&found.message_with_help()));
+        let (severity, text) = (found.severity.as_str(), escape(&finding.message_with_help()));
         if finding.fails {
-            let message = escape(&found.message);
+            let message = escape(&finding.message());
             writeln!(out, r#"      <failure type="{severity}" message="{message}">{place}: {text}</failure>"#)?;
         } else {
             // A test that passes has no message, only output.

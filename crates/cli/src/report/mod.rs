@@ -19,6 +19,7 @@ pub(crate) mod junit;
 pub(crate) mod markdown;
 pub(crate) mod precheck;
 mod remedies;
+mod repeated;
 mod repository;
 pub(crate) mod roundtrip;
 pub(crate) mod sarif;
@@ -80,6 +81,8 @@ pub(crate) struct Finding<'a> {
     pub(crate) reason: Option<&'a str>,
     /// Whether it makes the run fail.
     pub(crate) fails: bool,
+    /// Those that [`Report::folded`] has made a part of it, in the order of the report.
+    pub(crate) repeats: Vec<Self>,
 }
 
 /// The baseline of the run.
@@ -218,7 +221,17 @@ impl<'a> Finding<'a> {
     ) -> Self {
         let file = files[diagnostic.file as usize];
         let (start, end) = file.positions(diagnostic.range);
-        Self { diagnostic, file, path: file.named(), start, end, fingerprint, reason, fails: false }
+        Self {
+            diagnostic,
+            file,
+            path: file.named(),
+            start,
+            end,
+            fingerprint,
+            reason,
+            fails: false,
+            repeats: Vec::new(),
+        }
     }
 
     pub(crate) fn rule(&self) -> Option<&'static RuleMeta> {

@@ -98,7 +98,7 @@ fn result(report: &Report<'_>, finding: &Finding<'_>, rules: &BTreeMap<&str, usi
     let mut result = json!({
         "ruleId": found.rule,
         "level": level(found.severity),
-        "message": { "text": finding.diagnostic.message_with_help() },
+        "message": { "text": finding.message_with_help() },
         "locations": [location(finding.file, found.range)],
         "partialFingerprints": { "pgvet/v1": finding.fingerprint },
         "rank": rank(found.confidence),
@@ -113,10 +113,13 @@ fn result(report: &Report<'_>, finding: &Finding<'_>, rules: &BTreeMap<&str, usi
     if let Some(at) = rules.get(found.rule) {
         result["ruleIndex"] = (*at).into();
     }
-    let related = found.labels.iter().enumerate().map(|(id, label)| {
-        let mut location = location(report.project_file(label.file), label.range);
+    let labels = found.labels.iter().map(|label| (label.file, label.range, &label.message));
+    let repeats = finding.repeats.iter().map(|repeat| repeat.diagnostic);
+    let repeats = repeats.map(|repeat| (repeat.file, repeat.range, &repeat.message));
+    let related = labels.chain(repeats).enumerate().map(|(id, (file, range, message))| {
+        let mut location = location(report.project_file(file), range);
         location["id"] = (id + 1).into();
-        location["message"] = json!({ "text": label.message });
+        location["message"] = json!({ "text": message });
         location
     });
     let related: Vec<Value> = related.collect();

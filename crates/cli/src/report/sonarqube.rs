@@ -47,7 +47,7 @@ fn issue(finding: &Finding<'_>) -> Value {
     json!({
         "ruleId": finding.diagnostic.rule,
         "primaryLocation": {
-            "message": finding.diagnostic.message_with_help(),
+            "message": finding.message_with_help(),
             "filePath": finding.relative_path(),
             "textRange": range,
         },

@@ -63,6 +63,9 @@ impl fmt::Display for Assumption {
             Self::SearchPathUnchanged => {
                 f.write_str("assumes that names resolve to the same objects, although the code sets search_path")
             }
+            Self::BranchRunsFor { table } => {
+                write!(f, "assumes that the conditions before it let the trigger of `{table}` reach this")
+            }
             Self::SearchPathNotSet { schema } => {
                 write!(f, "assumes that names without a schema mean `{schema}`: no statement sets search_path")
             }

@@ -74,6 +74,7 @@ static RULES: &[&Rule] = &[
     &transaction::nested_transaction::RULE,
     &transaction::not_rerunnable::RULE,
     &transaction::retry_blocked::RULE,
+    &transaction::sessions_stopped::RULE,
     &transaction::validate_in_same_transaction::RULE,
     &transaction::work_after_strong_lock::RULE,
     // compatibility

@@ -1,7 +1,7 @@
 //! CREATE FUNCTION and ALTER FUNCTION.
 
 use super::query::Depth;
-use super::{Executor, Run, fail};
+use super::{Executor, Knowledge, Run, fail};
 use crate::builtin::{self, Volatility};
 use crate::catalog::{Definition, Function, Oid, Parameter, PrivilegeKind, SqlType, search_path_value};
 use crate::effect::{ChangeAction, ChangedObject};
@@ -18,6 +18,7 @@ impl Executor<'_> {
         let schema = self.schema_to_fill(&create.name, false)?;
         let name = create.name.name.text.clone();
         let parameters = self.parameters(create);
+        check_completeness(create)?;
         let inputs: Vec<SqlType> = parameters
             .iter()
             .filter(|parameter| parameter.mode.is_input())
@@ -150,11 +151,30 @@ impl Executor<'_> {
 
     /// Source: PostgreSQL 18, `src/backend/commands/functioncmds.c`, `AlterFunction`.
     pub(super) fn alter_function(&mut self, alter: &AlterFunction) -> Run {
+        self.check_overload(&alter.signature)?;
         if let Some(oid) = self.function_with(&alter.signature)
             && let Some(mut function) = self.catalog.get_function(oid).map(|function| (**function).clone())
         {
             apply_options(&mut function, &alter.options);
             self.catalog.add_function(function);
+        }
+        Ok(())
+    }
+
+    /// Functions of this name that the migrations made must include one with the arguments, if no code is hidden that may
+    /// have made another.
+    fn check_overload(&mut self, signature: &Signature) -> Run {
+        let name = &signature.name;
+        let Some(arguments) = signature.arguments.as_ref().filter(|_| self.function_with(signature).is_none()) else {
+            return Ok(());
+        };
+        let are_known = arguments.iter().all(|argument| self.resolve_type(argument).is_known());
+        let schemas = self.session.settings.schemas_of(name);
+        let mut named =
+            schemas.iter().flat_map(|schema| self.catalog.functions_named(schema, &name.name.text)).peekable();
+        let is_made = named.peek().is_some() && named.all(|function| function.input_types().all(SqlType::is_known));
+        if self.knowledge >= Knowledge::History && self.catalog.knows_all_code() && are_known && is_made {
+            return fail("42883", format!("function {name} does not exist with these argument types"), name.range());
         }
         Ok(())
     }
@@ -177,6 +197,21 @@ impl Executor<'_> {
             }
         }
         None
+    }
+}
+
+/// Source: PostgreSQL 18, `src/backend/commands/functioncmds.c`, `CreateFunction` and `interpret_AS_clause`.
+fn check_completeness(create: &CreateFunction) -> Run {
+    let range = create.name.range();
+    let has_result = create.procedure
+        || create.returns.is_some()
+        || create.parameters.iter().any(|parameter| {
+            matches!(parameter.mode, ParameterMode::Out | ParameterMode::InOut | ParameterMode::Table)
+        });
+    match () {
+        () if create.language.is_empty() => fail("42P13", "no language specified", range),
+        () if !has_result => fail("42P13", "function result type must be specified", range),
+        () => Ok(()),
     }
 }
 

@@ -97,10 +97,15 @@ impl Executor<'_> {
 
     /// Notes what a call of a function of PostgreSQL or of an extension reaches.
     pub(super) fn note_reach_of_call(&mut self, call: &FunctionCall) {
-        if let Some((_, reach)) = FUNCTIONS.iter().find(|(name, _)| call.name == *name) {
+        if let Some(reach) = reach_of_function(&call.name) {
             self.effects.note_reach(reach.clone());
         }
     }
+}
+
+/// What a call of a function of PostgreSQL or of an extension reaches.
+pub fn reach_of_function(name: &str) -> Option<&'static Reach> {
+    FUNCTIONS.iter().find(|(known, _)| name == *known).map(|(_, reach)| reach)
 }
 
 fn reach(ast: &Ast) -> Option<Reach> {

@@ -111,6 +111,7 @@ pub struct CreateFunction {
     pub procedure: bool,
     pub parameters: Vec<FunctionParameter>,
     pub returns: Option<TypeName>,
+    /// Empty where a function with its body in quotes names none, which PostgreSQL refuses.
     pub language: SmolStr,
     pub body: FunctionBody,
     /// Everything else: volatility, strict, security, set, cost, ...

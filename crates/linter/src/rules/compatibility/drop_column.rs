@@ -3,7 +3,7 @@
 use super::name_reuse::report_other_type;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
-use crate::rules::deployment::dropped_column::{Replacement, is_added_again, place, replacement, taken};
+use crate::rules::deployment::dropped_column::{Replacement, is_emptied, place, replacement, taken};
 use crate::rules::deployment::dropped_together::{cascaded, described, listed, parts, publications};
 use crate::rules::deployment::other_statements::{Until, ahead_of_maker};
 use crate::rules::deployment::users;
@@ -94,7 +94,7 @@ fn report(
 ) {
     let mut along = parts(context.effects, context.before, table, range);
     along.extend(cascaded(context.effects, range).into_iter().map(described));
-    let is_emptied = is_added_again(context, table, column);
+    let is_emptied = is_emptied(context, table, column);
     let mut message = if is_emptied {
         format!("dropping `{}.{column}` and adding it again loses its values", table.name)
     } else {

@@ -8,10 +8,12 @@ use crate::rules::deployment::other_statements::{means, rest};
 use crate::rules::text::sql_name;
 use pgvet_model::catalog::{Catalog, ConstraintKind, Function, Mention, Relation, RelationKind};
 use pgvet_model::effect::{ChangedObject, RelationName};
-use pgvet_syntax::ast::{Ast, Expr, ExprKind, FunctionBody, ObjectKind, ReindexTarget};
+use pgvet_model::routine::{Routine, Routines};
+use pgvet_syntax::ast::{Ast, Expr, ExprKind, FunctionBody, ObjectKind, Part, ReindexTarget};
+use std::sync::Arc;
 
 declare_rule! {
-    /// A function is replaced that an index, a generated column or a `CHECK` uses.
+    /// A function is replaced that an index, a generated column or a `CHECK` uses, itself or through another function.
     ///
     /// ## Why it matters
     ///
@@ -72,13 +74,18 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let Some((function, range)) = replaced else { return };
     let mut tables: Vec<RelationName> = Vec::new();
     let mut uses = Vec::new();
-    for relation in context.before.relations_mentioning(&[Mention::Call(function.name.clone())]) {
-        let is_new = relation.birth.is_of(context.deployment());
-        let used = if is_new { Vec::new() } else { uses_of(context, relation, function) };
-        if !used.is_empty() {
-            let table = relation.index().and_then(|index| context.before.get_relation(index.table)).unwrap_or(relation);
-            tables.push(RelationName::existing(table));
-            uses.extend(used);
+    for caller in reaching(context, function) {
+        for relation in context.before.relations_mentioning(&[Mention::Call(caller.name.clone())]) {
+            let is_new = relation.birth.is_of(context.deployment());
+            let used = if is_new { Vec::new() } else { uses_of(context, relation, &caller) };
+            if !used.is_empty() {
+                let index = relation.index();
+                let table = index.and_then(|index| context.before.get_relation(index.table)).unwrap_or(relation);
+                tables.push(RelationName::existing(table));
+                let through = |used: String| format!("{used} (through {})", caller.display_name());
+                let is_direct = caller.oid == function.oid;
+                uses.extend(used.into_iter().map(|used| if is_direct { used } else { through(used) }));
+            }
         }
     }
     if uses.is_empty() {
@@ -90,6 +97,45 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         finding = finding.relation(table);
     }
     finding.help(help(context, &uses, tables.first())).emit();
+}
+
+/// The function, and those whose code calls it, directly or through others.
+fn reaching(context: &RuleContext<'_>, function: &Arc<Function>) -> Vec<Arc<Function>> {
+    let catalog = context.before;
+    let routines = Routines::new(context.migrations, catalog, &context.settings.functions, context.reader);
+    let mut reaching = vec![Arc::clone(function)];
+    let mut at = 0;
+    while let Some(callee) = reaching.get(at).map(Arc::clone) {
+        let mut callers: Vec<&Arc<Function>> = catalog.functions().filter(|caller| may_call(caller, &callee)).collect();
+        callers.retain(|caller| reaching.iter().all(|known| known.oid != caller.oid));
+        callers.retain(|caller| routines.function(caller.oid).is_some_and(|code| code_calls(catalog, &code, &callee)));
+        callers.sort_unstable_by_key(|caller| caller.oid);
+        reaching.extend(callers.into_iter().cloned());
+        at += 1;
+    }
+    reaching
+}
+
+/// Whether the body has the name of the function. Saves reading most bodies.
+fn may_call(caller: &Function, callee: &Function) -> bool {
+    match &*caller.body {
+        FunctionBody::Source { text, .. } => text.contains(callee.name.as_str()),
+        _ => true,
+    }
+}
+
+fn code_calls(catalog: &Catalog, code: &Routine, callee: &Function) -> bool {
+    let mut found = false;
+    for sql in code.steps().iter().flat_map(|step| &step.sql) {
+        sql.ast.visit(&mut |part| {
+            if let Part::Expr(Expr { kind: ExprKind::Call(call), .. }) = part
+                && call.name == callee.name
+            {
+                found |= catalog.functions_called(call, &code.search_path).contains(&callee.oid);
+            }
+        });
+    }
+    found
 }
 
 /// A CHECK calls the new code at once, but PostgreSQL does not check the existing rows again, not even with VALIDATE

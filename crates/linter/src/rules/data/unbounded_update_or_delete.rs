@@ -1,6 +1,7 @@
 //! UPDATE or DELETE of a whole table.
 
 use crate::assumption::Assumption;
+use crate::cause::Cause;
 use crate::report::{Finding, Reporter};
 use crate::rule::{RoutineContext, RuleContext, declare_rule};
 use crate::rules::deployment::other_statements::rest;
@@ -102,7 +103,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             }
             () => None,
         };
-        let mut finding = reporter.report(change.range, message).relation(table).grows().help(help);
+        let cause = Cause::Work { relation: table.oid, transaction: context.transaction() };
+        let mut finding = reporter.report(change.range, message).relation(table).grows().help(help).caused_by(cause);
         for read in context.effects.reads.iter().filter(|read| read.range == change.range) {
             if let RowsReason::NoIndexOnForeignKey { columns } = &read.rows.reason {
                 let read = &read.relation.name;

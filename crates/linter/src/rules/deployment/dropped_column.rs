@@ -1,10 +1,12 @@
 //! Which column a DROP COLUMN takes from deployed code, and what has its name then.
 
 use crate::rule::RuleContext;
-use crate::rules::deployment::other_statements::{Until, adds, ahead_of_maker, is_column_made_here, means, rest};
+use crate::rules::deployment::other_statements::{
+    Until, adds, ahead_of_maker, earlier, is_column_made_here, means, rest,
+};
 use pgvet_model::catalog::{Catalog, Column, RelationKind};
 use pgvet_model::effect::{RelationName, Removal, RemovalReason, RemovedObject, Visibility};
-use pgvet_syntax::ast::{AlterTableAction, Ast};
+use pgvet_syntax::ast::{AlterTableAction, Assignment, Ast, Expr, ExprKind};
 use pgvet_syntax::source::TextRange;
 
 /// What has the name of a column when the transaction has ended.
@@ -52,7 +54,8 @@ pub(crate) fn taken<'c>(context: &RuleContext<'c>, removal: &'c Removal) -> Opti
     (!is_of_parent && !is_column_made_here(context, table, column)).then_some((table, column.as_str()))
 }
 
-/// What has the name of the column in the end. A plain column that is added to the table again does not take its place.
+/// What has the name of the column in the end. A plain column that is added to the table again takes its place only if it
+/// gets the values back.
 pub(crate) fn replacement<'e>(
     context: &RuleContext<'_>,
     end: &'e Catalog,
@@ -61,14 +64,67 @@ pub(crate) fn replacement<'e>(
 ) -> Replacement<'e> {
     let own = end.get_relation(table.oid).and_then(|table| table.column(column));
     match own {
-        Some(own) if own.generated.is_some() || !is_added_again(context, table, column) => Replacement::Column(own),
+        Some(own) if own.generated.is_some() || !is_emptied(context, table, column) => Replacement::Column(own),
         _ if end.relation_named(&table.schema, &table.name) == Some(table.oid) => Replacement::Nothing,
         _ => Replacement::of(end, table, column),
     }
 }
 
 /// Whether the statement, or a later one, adds a column of this name, which has none of the values.
-pub(crate) fn is_added_again(context: &RuleContext<'_>, table: &RelationName, column: &str) -> bool {
+pub(crate) fn is_emptied(context: &RuleContext<'_>, table: &RelationName, column: &str) -> bool {
+    is_added_again(context, table, column) && !is_kept(context, table, column)
+}
+
+/// Whether an UPDATE of all rows has copied the values to another column, from which a later one takes them back.
+fn is_kept(context: &RuleContext<'_>, table: &RelationName, column: &str) -> bool {
+    let copies: Vec<&Assignment> = earlier(context)
+        .flat_map(|ast| assigned_in_all_rows(context, ast, table))
+        .filter(|assignment| is_copy(&assignment.value, column))
+        .collect();
+    let is_back = |assignment: &Assignment| {
+        assignment.column.text == column && copies.iter().any(|copy| names(&assignment.value, &copy.column.text))
+    };
+    !copies.is_empty() && rest(context).iter().any(|ast| assigned_in_all_rows(context, ast, table).any(is_back))
+}
+
+/// What an UPDATE of the table assigns, unless it leaves out rows that have a value.
+fn assigned_in_all_rows<'a>(
+    context: &RuleContext<'_>,
+    ast: &'a Ast,
+    table: &RelationName,
+) -> impl Iterator<Item = &'a Assignment> + use<'a> {
+    let update = match ast {
+        Ast::Update(update) if update.from.is_empty() && means(context, &update.table.name, table) => Some(update),
+        _ => None,
+    };
+    update.into_iter().flat_map(|update| &update.assignments).filter(move |assignment| {
+        let is_of_value = |filter: &Expr| match &filter.kind {
+            ExprKind::IsNull { operand, negated: true } => operand.is_same(&assignment.value),
+            _ => false,
+        };
+        update.and_then(|update| update.filter.as_ref()).is_none_or(is_of_value)
+    })
+}
+
+/// The column itself, perhaps as another type.
+fn is_copy(value: &Expr, column: &str) -> bool {
+    match &value.kind {
+        ExprKind::Column(path) => path.last().is_some_and(|name| name == column),
+        ExprKind::Cast { operand, .. } => is_copy(operand, column),
+        _ => false,
+    }
+}
+
+fn names(value: &Expr, column: &str) -> bool {
+    let mut found = false;
+    value.walk(&mut |part| {
+        found |= matches!(&part.kind, ExprKind::Column(path) if path.last().is_some_and(|name| name == column));
+    });
+    found
+}
+
+/// Whether the statement, or a later one, adds a column of this name.
+fn is_added_again(context: &RuleContext<'_>, table: &RelationName, column: &str) -> bool {
     let adds_it = |ast: &Ast| match ast {
         Ast::AlterTable(alter) => adds(alter, column) && means(context, &alter.name, table),
         _ => false,

@@ -1,5 +1,6 @@
 //! Code that only PostgreSQL can read.
 
+use crate::cause::Cause;
 use crate::report::Reporter;
 use crate::rule::{RoutineContext, RuleContext, declare_rule};
 use crate::rules::text::enumerate;
@@ -133,9 +134,14 @@ fn is_usually_harmless(reason: &UnknownReason) -> bool {
     )
 }
 
-/// The installed extensions whose functions are not known.
-fn unknown_extensions(catalog: &Catalog) -> Vec<&str> {
-    catalog.extensions().map(|(name, _)| name.as_str()).filter(|name| !is_of_postgresql(name)).collect()
+/// The installed extensions that may have a function, because their functions are not known: those of its schema, if it
+/// is named and there are some. An extension can make a schema of its own name, whatever schema it is installed in.
+fn unknown_extensions<'c>(catalog: &'c Catalog, function: &str) -> Vec<&'c str> {
+    let unknown = || catalog.extensions().filter(|(name, _)| !is_of_postgresql(name));
+    let schema = function.rsplit_once('.').map(|(schema, _)| schema);
+    let of_schema = unknown().filter(|(name, own)| schema.is_some_and(|schema| *name == schema || *own == schema));
+    let of_schema: Vec<&str> = of_schema.map(|(name, _)| name.as_str()).collect();
+    if of_schema.is_empty() { unknown().map(|(name, _)| name.as_str()).collect() } else { of_schema }
 }
 
 /// Reports the gaps of one reason as one finding.
@@ -150,7 +156,8 @@ fn report<'u>(
     let severity = if first.may_change && !is_usually_harmless(reason) { Severity::Warning } else { Severity::Info };
     let trigger = if first.by_trigger { ", here and at each later statement that fires the trigger" } else { "" };
     let message = format!("{}{trigger}", message(context, reason));
-    let mut finding = reporter.report(first.range, message).severity(severity).help(help(reason));
+    let mut finding =
+        reporter.report(first.range, message).severity(severity).help(help(reason)).caused_by(Cause::Message);
     for other in gaps.iter().filter(|other| other.range != first.range) {
         finding = finding.label(other.range, "this is not analyzed either");
     }
@@ -181,7 +188,7 @@ fn message(context: &RuleContext<'_>, reason: &UnknownReason) -> String {
         UnknownReason::Owned => "this drops the objects of a role, which no migration lists".to_owned(),
         UnknownReason::Program => "this runs a program on the server".to_owned(),
         UnknownReason::TextFunction { function } => format!("`{function}` runs SQL that it receives as text"),
-        UnknownReason::MissingFunction { function } => match unknown_extensions(context.before).as_slice() {
+        UnknownReason::MissingFunction { function } => match unknown_extensions(context.before, function).as_slice() {
             [] => format!("no earlier statement defines `{function}`"),
             names => format!(
                 "`{function}` may belong to extension {}, whose functions pgvet does not know",

@@ -1,5 +1,6 @@
 //! Statements that psql runs although they are not in the file.
 
+use crate::cause::Cause;
 use crate::report::Reporter;
 use crate::rule::{MigrationContext, declare_rule};
 use pgvet_syntax::source::TextRange;
@@ -41,7 +42,7 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
     let is_run = |range: TextRange| migration.section.is_none_or(|section| section.contains(range));
     for doubt in context.doubts {
         let Some((message, help)) = described(doubt.kind).filter(|_| is_run(doubt.range)) else { continue };
-        reporter.report(doubt.range, message).help(help).emit();
+        reporter.report(doubt.range, message).help(help).caused_by(Cause::Message).emit();
     }
 }
 

@@ -9,7 +9,7 @@ use crate::severity::Severity;
 use pgvet_model::builtin;
 use pgvet_model::catalog::{Function, Relation, RelationKind, SqlType};
 use pgvet_model::routine::{Around, Node, Sql, SqlRole, Step};
-use pgvet_syntax::ast::{Assignment, Ast, Expr, ExprKind, FunctionBody, Name, ObjectName, OnConflict, Part, Setting};
+use pgvet_syntax::ast::{Assignment, Ast, Expr, ExprKind, Name, ObjectName, OnConflict, Part, Setting};
 use pgvet_syntax::plpgsql::{Statement, StatementKind};
 use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
@@ -47,12 +47,11 @@ declare_rule! {
     ///
     /// - The migrations do not show the whole table.
     /// - No migration has ever created the table: it may be created elsewhere.
-    /// - A trigger function uses a column of `NEW` or `OLD` that only some of its tables lack, or depends on the name of the
-    ///   table, and a condition comes before.
     /// - The code is a `DO` block, which `statement-will-fail` runs.
     ///
     /// The schema after the last migration is used, and each function has one finding. If code of the project may
-    /// create the table, if the function sets `search_path`, or if the order of the files is not known, the confidence
+    /// create the table, if a condition comes before a column of `NEW` or `OLD` and only some of the function's tables
+    /// lack it or the code asks for the table, if the function sets `search_path`, or if the order of the files is not known, the confidence
     /// is `possible`, and the finding is shown only with `--confidence possible`. The severity is `info` if nothing
     /// seems to run the function: a trigger function whose triggers were dropped with its table, or a function that a
     /// later migration created again with other parameters.
@@ -105,28 +104,43 @@ fn sets_search_path(context: &RoutineContext<'_>) -> bool {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RunsFor {
     Every,
-    /// A condition before it may ask for the table.
+    /// A condition comes before, and the code does not ask for which table it runs: each condition may be true for any.
     Conditional,
-    /// It depends on a condition, and the code asks for the table: perhaps for one that has no trigger yet.
-    Named,
+    /// A condition comes before, and the code asks.
+    Asking,
 }
 
 impl RunsFor {
     /// `branched` says whether an earlier step depended on a condition and may have returned.
     fn of(context: &RoutineContext<'_>, step: &Step<'_>, branched: bool) -> Self {
-        const ASK: [&str; 4] = ["tg_table", "tg_rel", "tg_argv", "json"];
-        if !branched && step.around.iter().all(|around| matches!(around, Around::Loop { .. })) {
-            return Self::Every;
+        let is_loop = |around: &Around<'_>| matches!(around, Around::Loop { .. });
+        match () {
+            () if !branched && step.around.iter().all(is_loop) => Self::Every,
+            () if asks_for_table(context) => Self::Asking,
+            () => Self::Conditional,
         }
-        let asks = context.function().is_some_and(|own| match &*own.body {
-            FunctionBody::Source { text, .. } => {
-                let text = text.to_ascii_lowercase();
-                ASK.iter().any(|word| text.contains(word))
-            }
-            _ => false,
-        });
-        if asks { Self::Named } else { Self::Conditional }
     }
+}
+
+/// Variables that differ from trigger to trigger, and the rows as a whole, from which a function can take a column only
+/// where there is one: `to_jsonb(NEW) ? 'changed_at'`.
+const TELLING: [&str; 9] =
+    ["tg_table_name", "tg_table_schema", "tg_relname", "tg_relid", "tg_name", "tg_argv", "tg_nargs", "new", "old"];
+
+/// Whether the code of a trigger function reads something that tells for which table it runs.
+fn asks_for_table(context: &RoutineContext<'_>) -> bool {
+    let reads = |ast: &Ast| {
+        let mut found = false;
+        ast.visit(&mut |part| {
+            if let Part::Expr(Expr { kind: ExprKind::Column(path), .. }) = part
+                && let [name] = path.as_slice()
+            {
+                found |= TELLING.contains(&name.as_str());
+            }
+        });
+        found
+    };
+    context.routine.steps().iter().any(|step| step.sql.iter().any(|sql| reads(sql.ast)))
 }
 
 struct Finder<'f> {
@@ -222,7 +236,7 @@ impl<'f> Finder<'f> {
         let Some(relation) = self.known(table) else { return };
         for column in columns {
             if !column.text.is_empty() && relation.column(&column.text).is_none() {
-                self.no_column(sql.place(column.range), &column.text, relation);
+                self.no_column(sql.place(column.range), &column.text, relation, None);
             }
         }
     }
@@ -235,7 +249,7 @@ impl<'f> Finder<'f> {
         };
         let is_variable = self.context.routine.is_variable(std::slice::from_ref(qualifier));
         if let Some(relation) = relation.filter(|relation| !is_variable && !self.has(relation, column)) {
-            self.no_column(sql.place(range), column, relation);
+            self.no_column(sql.place(range), column, relation, None);
         }
     }
 
@@ -267,11 +281,10 @@ impl<'f> Finder<'f> {
         let fails = match self.runs_for {
             RunsFor::Every => true,
             RunsFor::Conditional => triggers.iter().all(|using| lacks(&using.table)),
-            RunsFor::Named => false,
+            RunsFor::Asking => false,
         };
-        if fails {
-            self.no_column(place, column, &first.table);
-        }
+        let doubt = (!fails).then(|| Assumption::BranchRunsFor { table: first.table.name.clone() });
+        self.no_column(place, column, &first.table, doubt);
     }
 
     fn unqualified(&mut self, sql: &Sql<'_>, names: &Names<'_>, column: &SmolStr, range: TextRange) {
@@ -283,7 +296,7 @@ impl<'f> Finder<'f> {
             || self.has(relation, column);
         // The row of an INSERT is no scope for its values.
         if !is_other && !matches!(sql.ast, Ast::Insert(_) | Ast::Merge(_)) {
-            self.no_column(sql.place(range), column, relation);
+            self.no_column(sql.place(range), column, relation, None);
         }
     }
 
@@ -301,7 +314,7 @@ impl<'f> Finder<'f> {
             || self.context.catalog.functions().any(|function| function.name == column)
     }
 
-    fn no_column(&mut self, range: TextRange, column: &str, relation: &Relation) {
+    fn no_column(&mut self, range: TextRange, column: &str, relation: &Relation, doubt: Option<Assumption>) {
         let near = relation
             .columns
             .iter()
@@ -310,7 +323,7 @@ impl<'f> Finder<'f> {
             .filter(|(distance, _)| *distance <= 2 && *distance < column.len())
             .map(|(_, name)| format!("did you mean `{name}`?"));
         let what = format!("`{}` has no column `{column}`", relation.name);
-        self.add(Missing { range, what, is_gone: false, near, doubt: None });
+        self.add(Missing { range, what, is_gone: false, near, doubt });
     }
 
     /// CREATE OR REPLACE with other parameters creates another function and keeps the old one.

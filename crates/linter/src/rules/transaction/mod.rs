@@ -10,6 +10,7 @@ pub mod mixed_ddl_and_bulk_dml;
 pub mod nested_transaction;
 pub mod not_rerunnable;
 pub mod retry_blocked;
+pub mod sessions_stopped;
 pub mod validate_in_same_transaction;
 pub mod work_after_strong_lock;
 

@@ -2,6 +2,7 @@
 
 use super::{assumed_transaction, split_help};
 use crate::assumption::Assumption;
+use crate::cause::Cause;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::statement::locks::{stops_queries, strong_locks};
@@ -47,11 +48,13 @@ declare_rule! {
     /// - queries that find their rows with an index, or that need only the first row or the last entry of an index
     /// - work on tables that are new and empty, that can have only one row, or that the same transaction created and
     ///   fills with a few rows, written out or from the system catalogs
-    /// - locks on tables that the same transaction created
-    /// - slow statements that block writes to their table themselves, such as a plain `CREATE INDEX` or `SET NOT NULL`:
-    ///   the rule about that statement says how to run it outside the transaction
+    /// - locks on tables that the same deployment created
+    /// - slow statements that block writes to their table themselves, such as a plain `CREATE INDEX` or `SET NOT NULL`,
+    ///   while no other table is under ACCESS EXCLUSIVE: the rule about that statement says how to run it outside the
+    ///   transaction
     ///
-    /// Each slow statement is a finding. Reports for people show those of one migration as one entry.
+    /// The message names the lock that blocks most. Reports show the slow statements of one transaction as one finding
+    /// with several places.
     ///
     /// ## Confidence
     ///
@@ -77,9 +80,18 @@ struct Work<'a> {
     index_unknown: bool,
 }
 
+impl Work<'_> {
+    /// Whether there is evidence that it takes no time.
+    fn is_doubtful(&self) -> bool {
+        self.index_unknown || self.relation.few.is_some() || self.rows.is_some_and(Rows::may_be_few)
+    }
+}
+
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let works = works(context);
-    let Some((work, lock)) = works.iter().find_map(|work| Some((work, blocking_lock(context, work)?))) else { return };
+    let under_lock = works.iter().filter_map(|work| Some((work, blocking_lock(context, work)?)));
+    // The first of those that nothing speaks against.
+    let Some((work, lock)) = under_lock.min_by_key(|(work, _)| work.is_doubtful()) else { return };
     let table = lock.unqualified_name();
     let access = if lock.mode.blocks_reads() { "read or write" } else { "write to" };
     let message = format!(
@@ -88,7 +100,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         lock.mode.sql()
     );
     let label = format!("`{table}` is locked here, until the end of the transaction");
-    let mut finding = reporter.report(work.range, message).relation(work.relation).grows();
+    let cause = Cause::Transaction(context.transaction());
+    let mut finding = reporter.report(work.range, message).relation(work.relation).grows().caused_by(cause);
     if work.index_unknown {
         finding = finding.assuming(Assumption::NoIndexFinds { table: work.relation.name.clone() });
     }
@@ -105,19 +118,18 @@ fn works<'a>(context: &'a RuleContext<'_>) -> Vec<Work<'a>> {
     let mut add = |relation: &'a RelationName, what: String, range: TextRange| {
         works.push(Work { relation, what, range, rows: None, copies: false, index_unknown: false });
     };
-    let rewrites = effects.rewrites.iter().filter(|rewrite| !blocks_by_itself(context, &rewrite.relation));
-    for rewrite in rewrites {
+    for rewrite in &effects.rewrites {
         add(&rewrite.relation, format!("this rewrites `{}`", rewrite.relation.name), rewrite.range);
     }
-    let builds = effects.index_builds.iter().filter(|build| !blocks_by_itself(context, &build.table));
-    for build in builds {
+    for build in &effects.index_builds {
         add(&build.table, format!("this builds an index on `{}`", build.table.name), build.range);
     }
     let (whole, part): (Vec<_>, Vec<_>) = changes(effects).partition(|change| change.rows.is_whole());
     works.extend(whole.into_iter().map(work_of));
-    let scans = effects.scans.iter().filter(|scan| {
-        !blocks_by_itself(context, &scan.relation) && !is_validation_of_new(context, &scan.cause, scan.relation.oid)
-    });
+    let scans = effects.scans.iter().filter(|scan| !is_validation_of_new(context, &scan.cause, scan.relation.oid));
+    let is_changed = |scan: &Scan| effects.data_changes.iter().any(|change| change.relation.oid == scan.relation.oid);
+    let (of_changed, of_others): (Vec<&Scan>, Vec<&Scan>) = scans.partition(|scan| is_changed(scan));
+    let scans = of_changed.into_iter().chain(of_others);
     for scan in scans {
         let (relation, range) = (&scan.relation, scan.range);
         let what = format!("this reads all of `{}`", relation.name);
@@ -141,9 +153,7 @@ fn works<'a>(context: &'a RuleContext<'_>) -> Vec<Work<'a>> {
 /// The validation of a constraint in partitions that no migration shows. Any other work on them blocks their writes itself.
 fn partition_scans<'a>(context: &'a RuleContext<'_>) -> impl Iterator<Item = Work<'a>> {
     let scans = context.effects.partition_work.iter().filter(|work| match &work.kind {
-        PartitionWorkKind::Scan(cause) => {
-            !blocks_by_itself(context, &work.relation) && !is_validation_of_new(context, cause, work.relation.oid)
-        }
+        PartitionWorkKind::Scan(cause) => !is_validation_of_new(context, cause, work.relation.oid),
         _ => false,
     });
     scans.map(|work| Work {
@@ -218,27 +228,43 @@ fn is_validation_of_new(context: &RuleContext<'_>, cause: &ScanCause, table: Oid
     super::validate_in_same_transaction::is_new(context, table, constraint)
 }
 
-/// The first lock of an earlier statement that blocks more than the working statement does itself.
+/// Of the locks of earlier statements that block more than the working statement does itself, the one that blocks most:
+/// the strongest, and of several the one on the table of the work.
 fn blocking_lock(context: &RuleContext<'_>, work: &Work<'_>) -> Option<HeldLock> {
-    let mut held = strong_locks(context.session);
-    let earlier = held.find(|lock| lock.mode > own_lock(context, lock.relation));
-    earlier.cloned().or_else(|| lock_in_code(context, work))
+    let is_in_the_way = |lock: &HeldLock| {
+        let blocks_others = lock.mode.blocks_reads() && lock.relation != work.relation.oid;
+        lock.mode > own_lock(context, lock.relation)
+            && !is_of_deployment(context, lock.relation)
+            && (blocks_others || !blocks_by_itself(context, work.relation))
+    };
+    let held = strong_locks(context.session).filter(|lock| is_in_the_way(lock));
+    strongest(held.cloned(), work).or_else(|| strongest(locks_in_code(context, work), work))
+}
+
+/// The first of those that block most.
+fn strongest(locks: impl Iterator<Item = HeldLock>, work: &Work<'_>) -> Option<HeldLock> {
+    let weight = |lock: &HeldLock| (lock.mode, lock.relation == work.relation.oid);
+    locks.reduce(|first, lock| if weight(&lock) > weight(&first) { lock } else { first })
+}
+
+/// Whether the deployment of the migration created the relation: nobody else uses it yet.
+fn is_of_deployment(context: &RuleContext<'_>, relation: Oid) -> bool {
+    context.before.get_relation(relation).is_some_and(|relation| relation.birth.is_of(context.deployment()))
 }
 
 /// In a DO block the lock and the work are effects of the same statement, in the order of the text.
-fn lock_in_code(context: &RuleContext<'_>, work: &Work<'_>) -> Option<HeldLock> {
+fn locks_in_code(context: &RuleContext<'_>, work: &Work<'_>) -> impl Iterator<Item = HeldLock> {
     let is_change = context.effects.data_changes.iter().any(|change| change.range == work.range);
-    if !matches!(context.ast, Ast::Do(_)) || !is_change {
-        return None;
-    }
-    let mut locks = context.effects.locks.iter();
-    let lock = locks.find(|lock| {
-        lock.relation.visibility.is_exposed()
+    let looks = matches!(context.ast, Ast::Do(_)) && is_change;
+    let locks = context.effects.locks.iter().filter(move |lock| {
+        looks
+            && lock.relation.visibility.is_exposed()
+            && !is_of_deployment(context, lock.relation.oid)
             && lock.mode.blocks_writes()
             && stops_queries(lock.relation.kind)
             && lock.range.end <= work.range.start
-    })?;
-    Some(HeldLock {
+    });
+    locks.map(|lock| HeldLock {
         relation: lock.relation.oid,
         name: lock.relation.name.clone(),
         kind: lock.relation.kind,

@@ -82,8 +82,29 @@ pub(super) fn part(value: Option<Value>) -> Option<String> {
     match value {
         Some(Value::Null) => None,
         Some(Value::Text(text)) => Some(text),
-        Some(Value::Positive | Value::Something | Value::List(_)) | None => Some(HOLE.to_owned()),
+        Some(Value::List(list)) => Some(array_text(list)),
+        Some(Value::Positive | Value::Something) | None => Some(HOLE.to_owned()),
     }
+}
+
+/// An array as text.
+///
+/// Source: PostgreSQL 18, `src/backend/utils/adt/arrayfuncs.c`, `array_out`.
+fn array_text(list: Vec<Option<Value>>) -> String {
+    let element = |value: Option<Value>| {
+        let is_array = matches!(value, Some(Value::List(_)));
+        match part(value) {
+            None => "NULL".to_owned(),
+            Some(text) if is_array => text,
+            Some(text) => {
+                let is_special = |one: char| "\"\\{},".contains(one) || one.is_ascii_whitespace() || one == '\u{b}';
+                let is_plain = !text.is_empty() && !text.eq_ignore_ascii_case("null") && !text.contains(is_special);
+                if is_plain { text } else { format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"")) }
+            }
+        }
+    };
+    let elements: Vec<String> = list.into_iter().map(element).collect();
+    format!("{{{}}}", elements.join(","))
 }
 
 impl Executor<'_> {
@@ -252,4 +273,28 @@ fn arithmetic(operator: &str, left: &Value, right: &Value) -> Option<Value> {
         _ => left.checked_mul(right),
     };
     result.map(|number| Value::Text(number.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{HOLE, Value, part};
+
+    /// The answer of PostgreSQL 18 to `ARRAY['a b', NULL, 'null', 'x', '', 'q"\', 'a,b']::text`, with an unknown element.
+    #[test]
+    fn arrays_as_text() {
+        let text = |text: &str| Some(Value::Text(text.to_owned()));
+        let list = vec![
+            text("a b"),
+            Some(Value::Null),
+            text("null"),
+            text("x"),
+            text(""),
+            text("q\"\\"),
+            text("a,b"),
+            None,
+            Some(Value::List(vec![text("y")])),
+        ];
+        let written = r#"{"a b",NULL,"null",x,"","q\"\\","a,b","#.to_owned() + HOLE + ",{y}}";
+        assert_eq!(part(Some(Value::List(list))), Some(written));
+    }
 }

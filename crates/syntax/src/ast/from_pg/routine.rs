@@ -15,7 +15,7 @@ use smol_str::SmolStr;
 impl Context<'_> {
     pub(super) fn create_function(&self, create: &pg::CreateFunctionStmt, span: Span) -> CreateFunction {
         let word = self.find_word(span, &["FUNCTION", "PROCEDURE"]).unwrap_or(span.start);
-        let mut language: SmolStr = "sql".into();
+        let mut language = SmolStr::default();
         let mut body = FunctionBody::Missing;
         let mut options = Vec::new();
         for element in create.options.iter().filter_map(def_elem) {
@@ -28,6 +28,10 @@ impl Context<'_> {
         }
         if let Some(sql_body) = create.sql_body {
             body = self.atomic_body(sql_body, span);
+            // Source: PostgreSQL 18, `src/backend/commands/functioncmds.c`, `CreateFunction`.
+            if language.is_empty() {
+                language = "sql".into();
+            }
         }
         CreateFunction {
             name: self.object_name_of(create.funcname, word + 1),

@@ -93,10 +93,15 @@ impl Joined<'_> {
             }
             _ => {}
         });
+        let tables: Vec<_> = reads.iter().map(|read| self.executor.find(&read.name)).collect();
+        let tables: Vec<_> = tables.into_iter().map(|oid| oid.map(|oid| self.executor.catalog.relation(oid))).collect();
+        let is_unseen = tables.iter().any(|table| table.is_none_or(|table| !table.known));
         let is_own = |column: &SmolStr| {
-            let mut tables = reads.iter().filter_map(|read| self.executor.find(&read.name));
             column == "ctid" && !reads.is_empty()
-                || tables.any(|oid| self.executor.catalog.relation(oid).column(column).is_some())
+                || tables.iter().flatten().any(|table| table.column(column).is_some())
+                // The name is of the innermost query that has it. Where nothing around has it, a table that no migration
+                // shows has it.
+                || is_unseen && (0..self.members.len()).all(|at| self.has_column(at, column) != Some(true))
         };
         paths.into_iter().all(|path| match path {
             [column] => is_own(column) || self.owner(path) == Owner::Nobody,

@@ -1,0 +1,34 @@
+//! What a finding follows from.
+
+use pgvet_model::catalog::Oid;
+use pgvet_model::session::Session;
+use pgvet_syntax::source::TextRange;
+use serde::{Deserialize, Serialize};
+
+/// What findings of a rule in one file have in common, so that reports show one of them with the places of the others.
+/// Suppressions, the baseline, fixes and the language server see each of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Cause {
+    /// What one transaction does together.
+    Transaction(TransactionId),
+    /// The statements of a transaction that work on one relation.
+    Work { relation: Oid, transaction: TransactionId },
+    /// The message, which says no more about one place than about another.
+    Message,
+}
+
+/// A transaction of a migration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum TransactionId {
+    /// The number of the transaction block.
+    Block(u32),
+    /// A statement that is a transaction of its own, with all code that it runs.
+    Statement(TextRange),
+}
+
+impl TransactionId {
+    /// The transaction of a statement of the file.
+    pub(crate) fn of(session: &Session, statement: TextRange) -> Self {
+        session.block.as_ref().map_or(Self::Statement(statement), |block| Self::Block(block.number))
+    }
+}

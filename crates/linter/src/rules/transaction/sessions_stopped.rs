@@ -1,0 +1,57 @@
+//! Sessions of others that a migration ends.
+
+use crate::report::Reporter;
+use crate::rule::{RuleContext, declare_rule};
+use pgvet_model::effect::Reach;
+use pgvet_model::execute::reach_of_function;
+use pgvet_syntax::ast::{Expr, ExprKind, Part};
+
+declare_rule! {
+    /// A migration ends the sessions of others or cancels their statements.
+    ///
+    /// ## Why it matters
+    ///
+    /// `pg_terminate_backend` closes a connection in the middle of its transaction, and `pg_cancel_backend` aborts its
+    /// statement. The application gets errors, its open transactions are rolled back, and jobs and other migrations stop
+    /// before their end. A lock that the migration needs is better waited for with `lock_timeout`, and tried again.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid();
+    /// ALTER TABLE orders ADD COLUMN note text;
+    /// ```
+    ///
+    /// Use instead:
+    ///
+    /// ```sql,clean
+    /// SET lock_timeout = '2s';
+    /// ALTER TABLE orders ADD COLUMN note text;
+    /// ```
+    ///
+    /// ## When it is not reported
+    ///
+    /// - functions that no migration calls
+    "sessions-stopped", Transaction, Warning,
+    {}
+    statement = check,
+}
+
+fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
+    if !context.effects.reaches.contains(&Reach::Sessions) {
+        return;
+    }
+    context.ast.visit(&mut |part| {
+        let Part::Expr(Expr { kind: ExprKind::Call(call), .. }) = part else { return };
+        if reach_of_function(&call.name) != Some(&Reach::Sessions) {
+            return;
+        }
+        let what = match call.name.as_str() {
+            "pg_cancel_backend" => "cancels statements of other sessions, which fail",
+            _ => "ends other sessions, whose transactions are rolled back",
+        };
+        let help = "set lock_timeout and try the migration again if it cannot get a lock; stop the programs that are in \
+                    its way before the migration";
+        reporter.report(call.name_range, format!("`{}` {what}", call.name)).help(help).emit();
+    });
+}
