@@ -1,9 +1,9 @@
 //! Functions and procedures of the project.
 
 use super::{Catalog, Oid, SqlType};
-use crate::builtin::{self, Volatility};
-use crate::catalog::SearchPath;
-use pgvet_syntax::ast::{Expr, FunctionBody, FunctionCall, ParameterMode};
+use crate::builtin::{self, BuiltinTypeKind, TypeCategory, Volatility};
+use crate::catalog::{SearchPath, TypeKind};
+use pgvet_syntax::ast::{Expr, ExprKind, FunctionBody, FunctionCall, Literal, ParameterMode};
 use pgvet_syntax::lexer::quote_identifier;
 use pgvet_syntax::source::TextRange;
 use rustc_hash::FxHashMap;
@@ -123,14 +123,54 @@ impl Function {
 }
 
 impl Catalog {
-    /// The functions of the project that a call may mean: those that take so many arguments, in the first schema that
-    /// has one.
+    /// The functions of the project that a call may mean: those that take so many arguments, and the values that are
+    /// written out, in the first schema that has one.
     pub fn functions_called(&self, call: &FunctionCall, search_path: &SearchPath) -> Vec<Oid> {
         let schemas = call.schema.as_ref().map_or(&**search_path, std::slice::from_ref);
         let of_schema = |schema: &SmolStr| -> Vec<Oid> {
             let named = self.functions_named(schema, &call.name);
-            named.filter(|function| function.takes(call.arguments.len())).map(|function| function.oid).collect()
+            let mut found: Vec<&Arc<Function>> =
+                named.filter(|function| function.takes(call.arguments.len())).collect();
+            if found.len() > 1 {
+                self.choose_by_values(&mut found, call);
+            }
+            found.into_iter().map(|function| function.oid).collect()
         };
         schemas.iter().map(of_schema).find(|found| !found.is_empty()).unwrap_or_default()
+    }
+
+    /// An array is no argument for another type, and a string in quotes goes to a text if one of the functions takes one.
+    ///
+    /// Source: PostgreSQL 18 documentation, 10.3, steps 3 and 4.e.
+    fn choose_by_values(&self, functions: &mut Vec<&Arc<Function>>, call: &FunctionCall) {
+        let positional = call.arguments.iter().take_while(|argument| argument.name.is_none());
+        for (at, argument) in positional.enumerate() {
+            let wanted = match &argument.value.kind {
+                ExprKind::Array(_) => TypeCategory::Array,
+                ExprKind::Literal(Literal::String(_)) => TypeCategory::String,
+                _ => continue,
+            };
+            let category = |function: &Function| {
+                let mut inputs = function.parameters.iter().filter(|parameter| parameter.mode.is_input());
+                let parameter = inputs.nth(at).filter(|parameter| parameter.mode != ParameterMode::Variadic)?;
+                self.category_of(parameter.sql_type)
+            };
+            if functions.iter().any(|function| category(function) == Some(wanted)) {
+                functions.retain(|function| category(function).is_none_or(|category| category == wanted));
+            }
+        }
+    }
+
+    /// The category of a type; `None` where it is not known, or that of each call.
+    fn category_of(&self, sql_type: SqlType) -> Option<TypeCategory> {
+        match builtin::type_by_oid(sql_type.oid.0) {
+            Some(row) => (row.kind != BuiltinTypeKind::Pseudo).then_some(row.category),
+            None => match self.get_type(sql_type.oid)?.kind {
+                // That of the base.
+                TypeKind::Domain(_) | TypeKind::Assumed => None,
+                TypeKind::Array { .. } => Some(TypeCategory::Array),
+                _ => Some(TypeCategory::User),
+            },
+        }
     }
 }

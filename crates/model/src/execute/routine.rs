@@ -336,7 +336,7 @@ impl Executor<'_> {
     /// EXIT and CONTINUE.
     fn leaves(&self, exit: &plpgsql::Exit, flow: Flow, code: &Code) -> Flow {
         let when = match &exit.when {
-            Some(when) => code.expression(when).and_then(|condition| self.decide(&condition)),
+            Some(when) => code.expression(when).and_then(|condition| self.holds(&condition)),
             None => Some(true),
         };
         match when {
@@ -418,7 +418,7 @@ impl Executor<'_> {
     /// Whether the condition of a branch holds, where that is known.
     fn decide_branch(&self, branch: &plpgsql::Branch, code: &Code) -> Option<bool> {
         match code.expression(&branch.condition) {
-            Some(condition) => self.decide(&condition),
+            Some(condition) => self.holds(&condition),
             None => self.text_value(&branch.condition, code).and_then(|value| value.truth()),
         }
     }

@@ -15,6 +15,7 @@ use pgvet_model::place::Place;
 use pgvet_model::session::HeldLock;
 use pgvet_syntax::ast::{Ast, LockMode};
 use pgvet_syntax::source::TextRange;
+use rustc_hash::FxHashSet;
 
 declare_rule! {
     /// A scan, rewrite, index build or backfill while the transaction holds a strong lock that an earlier statement
@@ -53,7 +54,7 @@ declare_rule! {
     ///   while no other table is under ACCESS EXCLUSIVE: the rule about that statement says how to run it outside the
     ///   transaction
     ///
-    /// The message names the lock that blocks most. Reports show the slow statements of one transaction as one finding
+    /// The message names the locks that block most. Reports show the slow statements of one transaction as one finding
     /// with several places.
     ///
     /// ## Confidence
@@ -89,17 +90,23 @@ impl Work<'_> {
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let works = works(context);
-    let under_lock = works.iter().filter_map(|work| Some((work, blocking_lock(context, work)?)));
+    let under_locks = works.iter().map(|work| (work, blocking_locks(context, work)));
+    let under_locks = under_locks.filter(|(_, locks)| !locks.is_empty());
     // The first of those that nothing speaks against.
-    let Some((work, lock)) = under_lock.min_by_key(|(work, _)| work.is_doubtful()) else { return };
-    let table = lock.unqualified_name();
+    let Some((work, locks)) = under_locks.min_by_key(|(work, _)| work.is_doubtful()) else { return };
+    let (lock, others) = (&locks[0], &locks[1..]);
     let access = if lock.mode.blocks_reads() { "read or write" } else { "write to" };
-    let message = format!(
-        "{} while the transaction holds {} on `{table}`: nobody can {access} `{table}` until it ends",
-        work.what,
-        lock.mode.sql()
-    );
-    let label = format!("`{table}` is locked here, until the end of the transaction");
+    let (mode, table) = (lock.mode.sql(), lock.unqualified_name());
+    let held = match others.len() {
+        0 => format!("{mode} on `{table}`: nobody can {access} `{table}`"),
+        1 => format!("{mode} on `{table}` and `{}`: nobody can {access} them", others[0].unqualified_name()),
+        more => {
+            let has_more = strong_locks(context.session).nth(LOOKED_AT).is_some();
+            let least = if has_more { "at least " } else { "" };
+            format!("{mode} on `{table}` and {least}{more} other tables: nobody can {access} them")
+        }
+    };
+    let message = format!("{} while the transaction holds {held} until it ends", work.what);
     let cause = Cause::Transaction(context.transaction());
     let mut finding = reporter.report(work.range, message).relation(work.relation).grows().caused_by(cause);
     if work.index_unknown {
@@ -109,7 +116,11 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         finding = finding.assuming(Assumption::many(&work.relation.name, rows));
     }
     let finding = finding.assuming(assumed_transaction(context, lock.place));
-    finding.label_in(lock.place.file, lock.place.range, label).help(split_help(context, "the slow statement")).emit();
+    let finding = locks.iter().fold(finding, |finding, lock| {
+        let label = format!("`{}` is locked here, until the end of the transaction", lock.unqualified_name());
+        finding.label_in(lock.place.file, lock.place.range, label)
+    });
+    finding.help(split_help(context, "the slow statement")).emit();
 }
 
 fn works<'a>(context: &'a RuleContext<'_>) -> Vec<Work<'a>> {
@@ -228,23 +239,28 @@ fn is_validation_of_new(context: &RuleContext<'_>, cause: &ScanCause, table: Oid
     super::validate_in_same_transaction::is_new(context, table, constraint)
 }
 
-/// Of the locks of earlier statements that block more than the working statement does itself, the one that blocks most:
-/// the strongest, and of several the one on the table of the work.
-fn blocking_lock(context: &RuleContext<'_>, work: &Work<'_>) -> Option<HeldLock> {
-    let is_in_the_way = |lock: &HeldLock| {
+/// How many locks of a transaction are compared for each statement: one may lock tens of thousands of tables.
+const LOOKED_AT: usize = 100;
+
+/// The locks of earlier statements that block more than the working statement does itself, one of each table: those that
+/// block most, with that on the table of the work first.
+fn blocking_locks(context: &RuleContext<'_>, work: &Work<'_>) -> Vec<HeldLock> {
+    let is_in_the_way = |lock: &&HeldLock| {
         let blocks_others = lock.mode.blocks_reads() && lock.relation != work.relation.oid;
         lock.mode > own_lock(context, lock.relation)
             && !is_of_deployment(context, lock.relation)
             && (blocks_others || !blocks_by_itself(context, work.relation))
     };
-    let held = strong_locks(context.session).filter(|lock| is_in_the_way(lock));
-    strongest(held.cloned(), work).or_else(|| strongest(locks_in_code(context, work), work))
-}
-
-/// The first of those that block most.
-fn strongest(locks: impl Iterator<Item = HeldLock>, work: &Work<'_>) -> Option<HeldLock> {
-    let weight = |lock: &HeldLock| (lock.mode, lock.relation == work.relation.oid);
-    locks.reduce(|first, lock| if weight(&lock) > weight(&first) { lock } else { first })
+    let held = strong_locks(context.session).take(LOOKED_AT);
+    let mut locks: Vec<HeldLock> = held.filter(is_in_the_way).cloned().collect();
+    if locks.is_empty() {
+        locks.extend(locks_in_code(context, work));
+    }
+    let strongest = locks.iter().map(|lock| lock.mode).max();
+    let mut seen = FxHashSet::default();
+    locks.retain(|lock| Some(lock.mode) == strongest && seen.insert(lock.relation));
+    locks.sort_by_key(|lock| lock.relation != work.relation.oid);
+    locks
 }
 
 /// Whether the deployment of the migration created the relation: nobody else uses it yet.

@@ -18,6 +18,12 @@ impl Executor<'_> {
         truth
     }
 
+    /// Whether code goes on behind a condition: NULL is as good as false.
+    pub(super) fn holds(&self, condition: &Expr) -> Option<bool> {
+        let is_null = || (self.value(condition) == Some(Value::Null)).then_some(false);
+        self.decide(condition).or_else(is_null)
+    }
+
     /// The truth of a condition, where constants and the catalog as the history shows it decide.
     pub(super) fn decide(&self, condition: &Expr) -> Option<bool> {
         match &condition.kind {

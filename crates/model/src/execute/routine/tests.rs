@@ -391,3 +391,49 @@ fn query_to_xml_runs_its_query() {
     let effects = effects_on(17, "CREATE TABLE t(id int)", "SELECT query_to_xml('SELECT * FROM t', true, true, '')");
     assert_eq!((locks_of(&effects), reasons(&effects)), (vec!["t AccessShare".to_owned()], vec![]));
 }
+
+/// The arguments that are written out decide which of several functions a call means.
+#[test]
+fn arrays_and_strings_choose_the_function() {
+    let history = "CREATE TABLE t(id int, note text);
+        CREATE FUNCTION allow(what text, name text, role text, schema text DEFAULT 'public') RETURNS void LANGUAGE plpgsql AS $$
+        BEGIN EXECUTE format('GRANT %s ON %I.%I TO %I', what, schema, name, role); END $$;
+        CREATE FUNCTION allow(what text, name text, role text, columns text[], schema text DEFAULT 'public') RETURNS void
+        LANGUAGE plpgsql AS $$
+        DECLARE one text;
+        BEGIN
+            FOREACH one IN ARRAY columns LOOP
+                EXECUTE 'GRANT ' || quote_ident(what) || ' (' || quote_ident(one) || ') ON ' || quote_ident(schema) || '.' || quote_ident(name) || ' TO ' || quote_ident(role);
+            END LOOP;
+        END $$;";
+    for body in [
+        "BEGIN PERFORM allow('update', 't', 'reader', ARRAY['id', 'note']); END",
+        "BEGIN PERFORM allow('update', 't', 'reader', 'public'); END",
+    ] {
+        run(history, body);
+    }
+}
+
+/// A condition that is NULL is not true.
+#[test]
+fn a_query_without_a_row_decides_a_branch() {
+    let history = "CREATE TABLE t(id int, note text); CREATE POLICY old ON t USING (true);
+        CREATE FUNCTION upsert_policy(name text, what text, role text, condition text) RETURNS void LANGUAGE plpgsql AS $$
+        DECLARE command text;
+        BEGIN
+            IF (SELECT true FROM pg_policies WHERE policyname = name AND tablename = 't') THEN
+                command := 'ALTER POLICY ' || quote_ident(name) || ' ON t TO ' || quote_ident(role);
+            ELSE
+                command := 'CREATE POLICY ' || quote_ident(name) || ' ON t FOR ' || what || ' TO ' || quote_ident(role);
+            END IF;
+            CASE
+                WHEN (lower(what) = 'select' OR lower(what) = 'delete') THEN
+                    EXECUTE format(command || ' USING (' || condition || ')');
+                ELSE
+                    RAISE EXCEPTION 'invalid';
+            END CASE;
+        END $$;";
+    let effects = run(history, "BEGIN PERFORM upsert_policy('new', 'select', 'reader', 'true'); END");
+    assert!(effects.contains(&"lock public.t AccessExclusive".to_owned()), "{effects:?}");
+    run(history, "BEGIN PERFORM upsert_policy('old', 'select', 'reader', 'true'); END");
+}

@@ -143,7 +143,7 @@ impl Executor<'_> {
             }
             ExprKind::Case { operand: None, branches, otherwise } => {
                 for (condition, result) in branches {
-                    if self.decide(condition)? {
+                    if self.holds(condition)? {
                         return self.value(result);
                     }
                 }

@@ -128,8 +128,8 @@ impl<'a> Joined<'a> {
             }
             ExprKind::Operator { operator, operands, form, .. } => match (form, operands.as_slice()) {
                 (OperatorForm::Plain, [left, right]) if operator == "=" => {
-                    let (tested, value) = if self.is_constant(right) { (left, right) } else { (right, left) };
-                    (self.is_constant(value) && !self.is_boolean(tested)).then(|| picked(tested)).flatten()
+                    let (tested, value) = if self.seems_constant(right) { (left, right) } else { (right, left) };
+                    (self.seems_constant(value) && !self.is_boolean(tested)).then(|| picked(tested)).flatten()
                 }
                 (OperatorForm::In, [tested, list @ ..]) if operator == "=" => {
                     list.iter().all(|value| self.is_constant(value)).then(|| picked(tested)).flatten()

@@ -82,6 +82,29 @@ impl Joined<'_> {
 
     /// Whether a subquery names no column of this statement or of one around it.
     pub(super) fn is_independent(&self, query: &Query) -> bool {
+        self.names_only_own(query, |column| self.is_nowhere(column))
+    }
+
+    /// Whether a value looks like the same for all rows: what a subquery yields from a table that no migration shows is
+    /// mostly a column of that table, even where a table of this statement has one of the name, too.
+    pub(super) fn seems_constant(&self, expression: &Expr) -> bool {
+        match &expression.kind {
+            ExprKind::Subquery { kind: SubqueryKind::Scalar, query, .. } => {
+                self.names_only_own(query, |column| self.is_nowhere(column) || yields(query, column) == Some(true))
+            }
+            ExprKind::Cast { operand, .. } => self.seems_constant(operand),
+            _ => self.is_constant(expression),
+        }
+    }
+
+    /// Whether no member is known to have the column.
+    fn is_nowhere(&self, column: &SmolStr) -> bool {
+        (0..self.members.len()).all(|at| self.has_column(at, column) != Some(true))
+    }
+
+    /// Whether all columns that a subquery names are its own. `may_be_unseen` says so of a name that only a table that no
+    /// migration shows can have.
+    fn names_only_own(&self, query: &Query, may_be_unseen: impl Fn(&SmolStr) -> bool) -> bool {
         let mut reads: Vec<&RelationRef> = Vec::new();
         let mut paths: Vec<&[SmolStr]> = Vec::new();
         let mut names: Vec<&SmolStr> = Vec::new();
@@ -99,9 +122,8 @@ impl Joined<'_> {
         let is_own = |column: &SmolStr| {
             column == "ctid" && !reads.is_empty()
                 || tables.iter().flatten().any(|table| table.column(column).is_some())
-                // The name is of the innermost query that has it. Where nothing around has it, a table that no migration
-                // shows has it.
-                || is_unseen && (0..self.members.len()).all(|at| self.has_column(at, column) != Some(true))
+                // The name is of the innermost query that has it.
+                || is_unseen && may_be_unseen(column)
         };
         paths.into_iter().all(|path| match path {
             [column] => is_own(column) || self.owner(path) == Owner::Nobody,
