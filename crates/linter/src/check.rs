@@ -9,7 +9,6 @@ use crate::meta::Category;
 use crate::passes::{self, Hidden};
 use crate::report::places::Places;
 use crate::report::{self, Reporter};
-use crate::repository;
 use crate::rule::{Earlier, MigrationContext, RoutineContext, Rule};
 use crate::rules::{self, deployment::lasting::Lasting};
 use crate::settings::Settings;
@@ -89,7 +88,7 @@ pub(crate) fn report(
     replay.run(migrations, &mut checker);
     let Checker { mut found, comments, .. } = checker;
     let mut suppressed = Vec::new();
-    repository::weigh(&mut found, settings);
+    passes::weigh(&mut found, settings);
     // Overlap comes before suppression: a comment that suppresses a finding must not bring back the one that it replaced.
     passes::yield_to_others(&mut found, settings);
     suppression::apply(&comments, migrations, settings, &mut found, &mut suppressed);

@@ -233,7 +233,11 @@ impl fmt::Display for Assumption {
             }
             Self::StillRun { although } => write!(f, "assumes that a tool still runs this file, although {although}"),
             Self::NoTimeoutThough { code } => {
-                write!(f, "assumes that no timeout is set for the session, although `{}` sets {}", code.place, code.setting)
+                write!(
+                    f,
+                    "assumes that no timeout is set for the session, although `{}` sets {}",
+                    code.place, code.setting
+                )
             }
         }
     }
