@@ -4,6 +4,7 @@
 
 mod against;
 mod ahead;
+mod apart;
 mod baseline;
 mod boundary;
 mod cache;
@@ -13,6 +14,7 @@ mod dialect;
 mod discovery;
 mod evidence;
 mod fingerprint;
+mod fizz;
 pub mod framework;
 mod git;
 mod history;
@@ -21,6 +23,7 @@ mod ignored;
 pub mod inert;
 mod known_order;
 mod layout;
+mod manifest;
 pub mod markup;
 mod named;
 mod nearby;

@@ -15,7 +15,7 @@ use crate::read::{EncodingError, MAX_SQL};
 use crate::roots::{self, Repositories};
 use crate::skipped::{SkipReason, Skipped};
 use crate::texts::Texts;
-use crate::{evidence, order, parallel};
+use crate::{evidence, fizz, order, parallel};
 use pgvet_linter::repository::RepositoryEvidence;
 use pgvet_linter::settings::Settings;
 use pgvet_model::incident::Incident;
@@ -427,6 +427,13 @@ fn replaced(text: SourceFile, source: &Source) -> Result<Replaced, Problem> {
     })
 }
 
+/// The SQL that pop sends for a file in fizz. Where that is not known, [`Layout::in_other_languages`] says so.
+fn of_fizz(file: SourceFile) -> Replaced {
+    let sql = fizz::to_sql(&file.text).unwrap_or_default();
+    let substitution = Substitution::of_all(sql.len(), file.text.len());
+    (SourceFile::new(file.path.clone(), sql), Some(Box::new(Original { file, substitution })))
+}
+
 /// A file that could not be read.
 struct Unloaded {
     problem: Problem,
@@ -478,7 +485,7 @@ fn load_file(
     let (text, encoding) = texts
         .read(path)
         .map_err(|problem| Unloaded { problem, stray: is_stray(&source, folders, texts).then(|| path.clone()) })?;
-    let replaced = replaced(text, &source)?;
+    let replaced = if fizz::is_fizz(path) { of_fizz(text) } else { replaced(text, &source)? };
     Ok(project_file(replaced, encoding, source, folders, |path, text| parse(texts, path, text)))
 }
 

@@ -113,7 +113,11 @@ fn sets(line: &str, setting: &str) -> bool {
         let is_zero =
             value.trim_start_matches('0').chars().next().is_none_or(|next| !next.is_alphanumeric() && next != '.')
                 && value.starts_with('0');
-        !before.trim_end_matches("%20").ends_with(is_word) && !is_reset && !is_zero && !value.is_empty() && !value.starts_with('=')
+        (!before.ends_with(is_word) || before.ends_with("%20"))
+            && !is_reset
+            && !is_zero
+            && !value.is_empty()
+            && !value.starts_with('=')
     })
 }
 
