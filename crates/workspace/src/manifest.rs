@@ -43,7 +43,7 @@ fn of_lists(migrations: &Path) -> Option<Dialect> {
 /// speaks of PostgreSQL.
 fn of_crate(migrations: &Path) -> Option<Dialect> {
     let migrations = absolute(migrations);
-    let top = Repositories::default().around(&migrations)?.to_owned();
+    let top = Repositories::default().top(&migrations)?;
     let inside = migrations.ancestors().take_while(|folder| folder.starts_with(&top));
     let text = inside.into_iter().find_map(|folder| read::text(&folder.join("Cargo.toml")).ok())?;
     if text.contains("postgres") {

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 pub(crate) enum Purpose {
     /// Nothing says that it is anything else.
     Migration,
-    /// Queries with names, from which sqlc, HugSQL, yesql, aiosql or PgTyped makes code.
+    /// Queries with names, from which sqlc, HugSQL, yesql, aiosql or `PgTyped` makes code.
     Queries,
     /// PostgreSQL refuses a statement of it, and `?` is where a value is to be.
     Parameters,
@@ -29,7 +29,7 @@ pub(crate) enum Purpose {
     Dump,
 }
 
-/// The text before the name of a query of sqlc, yesql and aiosql, of HugSQL, and of PgTyped.
+/// The text before the name of a query of sqlc, yesql and aiosql, of HugSQL, and of `PgTyped`.
 const QUERY_NAMES: [&str; 3] = ["-- name:", "-- :name ", "/* @name "];
 
 /// The commands for a query. Source: sqlc 1.30 documentation, "Query annotations"; HugSQL 0.5 documentation, "Command".
@@ -97,7 +97,7 @@ fn is_dump(text: &str) -> bool {
 const NAME_ENDS: [&str; 6] = ["<!", "*!", "!", "^", "$", "#"];
 
 /// Whether the line is one such as `-- name: GetUser :one`, `-- :name get-user :? :1`, `-- name: delete-user!`, or
-/// `/* @name GetUser */`. Source: PgTyped 2 documentation, "Annotated SQL files".
+/// `/* @name GetUser */`. Source: `PgTyped` 2 documentation, "Annotated SQL files".
 fn is_query_name(line: &str) -> bool {
     let line = line.trim_start();
     let Some((mark, words)) = QUERY_NAMES.iter().find_map(|name| Some((*name, line.strip_prefix(name)?))) else {

@@ -66,7 +66,7 @@ impl Archives {
         if let Some(known) = self.named.get(folder) {
             return *known;
         }
-        let top = self.repositories.around(folder).map(Path::to_owned);
+        let top = self.repositories.top(folder);
         let above = folder.ancestors().skip(1);
         let mut inside = above.take_while(|above| top.as_ref().is_some_and(|top| above.starts_with(top)));
         let names = |above: &Path| {

@@ -56,7 +56,7 @@ impl Timeouts {
         if let Some(known) = self.known.get(&folder) {
             return known.clone();
         }
-        let found = self.repositories.around(&folder).map(Path::to_owned).and_then(|top| find(&folder, &top));
+        let found = self.repositories.top(&folder).and_then(|top| find(&folder, &top));
         self.known.entry(folder).or_insert(found).clone()
     }
 }

@@ -26,8 +26,8 @@ pub(crate) fn migrations_in(folder: &Path) -> Vec<PathBuf> {
 
 /// Whether a file name is that of a migration in fizz that runs forward: `1_a.up.fizz`, `1_a.fizz`.
 pub(crate) fn is_up(name: &str) -> bool {
-    let stem = name.strip_suffix(".fizz");
-    stem.is_some_and(|stem| stem.starts_with(|first: char| first.is_ascii_digit()) && !stem.ends_with(".down"))
+    let direction = name.strip_suffix(".fizz").map(|stem| stem.rsplit('.').next().unwrap_or_default());
+    name.starts_with(|first: char| first.is_ascii_digit()) && direction.is_some_and(|direction| direction != "down")
 }
 
 /// Returns the SQL of a text in fizz; `None` if a part of it is not understood.
@@ -131,7 +131,7 @@ fn create_table(call: &Call, sql: &mut String) -> Option<()> {
 fn column(name: &str, kind: &str, options: Option<&Value>) -> Option<String> {
     let is_null = option(options, "null").is_some() && option(options, "primary").is_none();
     let not_null = if is_null { "" } else { " NOT NULL" };
-    let default = default(options)?.map(|value| format!(" DEFAULT {value}")).unwrap_or_default();
+    let default = default(options, " DEFAULT ")?;
     Some(format!("{} {}{not_null}{default}", quoted(name), column_type(kind, options)))
 }
 
@@ -139,8 +139,7 @@ fn column(name: &str, kind: &str, options: Option<&Value>) -> Option<String> {
 fn changes(name: &str, kind: &str, options: Option<&Value>) -> Option<String> {
     let own = quoted(name);
     let null = if option(options, "null").is_some() { "DROP" } else { "SET" };
-    let default =
-        default(options)?.map(|value| format!(", ALTER COLUMN {own} SET DEFAULT {value}")).unwrap_or_default();
+    let default = default(options, &format!(", ALTER COLUMN {own} SET DEFAULT "))?;
     let kind = column_type(kind, options);
     Some(format!("ALTER COLUMN {own} TYPE {kind}, ALTER COLUMN {own} {null} NOT NULL{default}"))
 }
@@ -157,14 +156,14 @@ fn column_type(kind: &str, options: Option<&Value>) -> String {
     }
 }
 
-/// The default of a column, if it has one; `None` if it is not understood.
-fn default(options: Option<&Value>) -> Option<Option<String>> {
+/// The default of a column after some words, or nothing if it has none; `None` if it is not understood.
+fn default(options: Option<&Value>, words: &str) -> Option<String> {
     if let Some(raw) = option(options, "default_raw") {
-        return Some(Some(raw.text()?.to_owned()));
+        return Some(format!("{words}{}", raw.text()?));
     }
     match option(options, "default") {
-        None => Some(None),
-        Some(Value::Text(text) | Value::Word(text)) => Some(Some(format!("'{}'", text.replace('\'', "''")))),
+        None => Some(String::new()),
+        Some(Value::Text(text) | Value::Word(text)) => Some(format!("{words}'{}'", text.replace('\'', "''"))),
         Some(_) => None,
     }
 }

@@ -56,7 +56,7 @@ const LINES: usize = 2;
 fn newest_version(text: &str) -> Option<Version> {
     let lines: Vec<String> = text.lines().map(str::to_ascii_lowercase).collect();
     let names = lines.iter().enumerate().filter(|(_, line)| line.contains("flyway"));
-    let versions = names.flat_map(|(at, line)| {
+    let versions = names.filter_map(|(at, line)| {
         let own = line.find("flyway").and_then(|start| version(&line[start..]));
         let is_artifact = line.contains("artifactid");
         let below = lines[at + 1..].iter().take(if is_artifact { LINES } else { 0 });

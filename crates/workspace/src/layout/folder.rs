@@ -140,7 +140,7 @@ impl Folders {
             return Arc::clone(runner);
         }
         let folder = absolute(parent);
-        let runner = Arc::new(UnknownRunner::of(&folder, known.repositories.around(&folder)));
+        let runner = Arc::new(UnknownRunner::of(&folder, known.repositories.top(&folder).as_deref()));
         known.unknown_runners.insert(parent.to_owned(), Arc::clone(&runner));
         runner
     }

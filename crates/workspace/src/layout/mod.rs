@@ -50,6 +50,7 @@ mod unknown;
 mod version;
 
 use crate::config::Config;
+use crate::fizz;
 use crate::order::{self, FlywayName, PostgratorName};
 use crate::rollback_name;
 pub(crate) use annotations::play_escapes;
@@ -370,7 +371,7 @@ pub(super) fn tool_by_name(path: &Path, name: &str, around: &Facts) -> Option<To
     if PostgratorName::parse(name).is_some() {
         return Some(Tool::Postgrator);
     }
-    if name.ends_with(".fizz") {
+    if fizz::is_fizz(path) {
         return Some(Tool::Pop);
     }
     match name {
