@@ -3,6 +3,7 @@
 mod words;
 
 use crate::confidence::Confidence;
+use crate::repository::{CodeTimeout, IdleReason};
 use pgvet_model::effect::{Extent, FewRows, Met, Rows, RowsReason};
 use pgvet_model::migration::{Migration, TransactionMode};
 use pgvet_model::runner::KnownTransaction;
@@ -155,6 +156,10 @@ pub enum Assumption {
     ChecksumsCompared,
     /// The migration tool identifies migrations by their whole names.
     NamesCompared,
+    /// A tool runs the migration, although the repository shows otherwise.
+    StillRun { although: IdleReason },
+    /// Nothing sets a timeout for the session, although code of the project does.
+    NoTimeoutThough { code: CodeTimeout },
 }
 
 /// Evidence for writes to a table that are not lost after its rows were copied.
@@ -333,6 +338,8 @@ impl Assumption {
             | Self::RowsRefuseThough { .. }
             | Self::NoPolicyUnseen { .. }
             | Self::NeededThoughCopied { .. }
+            | Self::StillRun { .. }
+            | Self::NoTimeoutThough { .. }
             | Self::WritesViolate { .. } => Confidence::Possible,
         }
     }

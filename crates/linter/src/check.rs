@@ -89,6 +89,7 @@ pub(crate) fn report(
     replay.run(migrations, &mut checker);
     let Checker { mut found, comments, .. } = checker;
     let mut suppressed = Vec::new();
+    passes::weigh(&mut found, settings);
     // Overlap comes before suppression: a comment that suppresses a finding must not bring back the one that it replaced.
     passes::yield_to_others(&mut found, settings);
     suppression::apply(&comments, migrations, settings, &mut found, &mut suppressed);

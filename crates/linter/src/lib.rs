@@ -16,6 +16,7 @@ pub mod meta;
 pub mod passes;
 pub mod refusal;
 pub mod report;
+pub mod repository;
 pub mod resume;
 pub mod rewrite;
 pub mod rule;

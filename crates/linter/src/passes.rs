@@ -1,6 +1,7 @@
-//! Passes over the findings of a run after the rules, in this order: overlap, suppression
+//! Passes over the findings of a run after the rules, in this order: evidence of the repository, overlap, suppression
 //! ([`crate::suppression`]), and what the settings hide. Baseline and grouping belong to the programs that report.
 
+use crate::assumption::Assumption;
 use crate::confidence::Confidence;
 use crate::diagnostic::Diagnostic;
 use crate::meta::Category;
@@ -19,6 +20,24 @@ pub struct Hidden {
     pub below_level: usize,
     /// Severe enough, but less sure than [`Settings::confidence`].
     pub below_confidence: usize,
+}
+
+/// Lowers the confidence of findings against which the repository has evidence.
+pub(crate) fn weigh(found: &mut [Diagnostic], settings: &Settings) {
+    if settings.repository.is_empty() {
+        return;
+    }
+    for diagnostic in found {
+        let Some(evidence) = settings.repository.get(&diagnostic.file) else { continue };
+        if let Some(although) = evidence.idle.clone() {
+            diagnostic.assume(Assumption::StillRun { although });
+        }
+        let unset = diagnostic.assumptions.iter().position(|one| *one == Assumption::LockTimeoutUnset);
+        if let (Some(at), Some(code)) = (unset, evidence.timeout.clone()) {
+            diagnostic.assumptions.remove(at);
+            diagnostic.assume(Assumption::NoTimeoutThough { code });
+        }
+    }
 }
 
 /// How much a finding counts against one that it would replace: whether it is shown, and whether it is more than possible.
@@ -104,5 +123,41 @@ pub(crate) fn keep_placeholders(found: &mut [Diagnostic], placeholders: &[Placeh
         if !only_values || diagnostic.steps.iter().any(|step| names_one(&step.sql)) {
             diagnostic.steps.clear();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::repository::{CodeTimeout, IdleReason, RepositoryEvidence};
+
+    /// The confidence of the findings of a migration about which the repository shows this.
+    fn confidences(text: &str, evidence: RepositoryEvidence) -> Vec<(&'static str, Confidence)> {
+        let file =
+            pgvet_syntax::statement::parse_file(pgvet_syntax::source::SourceFile::new("1.sql".into(), text.into()));
+        let repository = std::iter::once((0, evidence)).collect();
+        let settings = Settings { repository, confidence: Confidence::Possible, ..Settings::default() };
+        let found = crate::check::check(&[pgvet_model::migration::Migration::new(&file)], &settings);
+        found.iter().map(|found| (found.rule, found.confidence)).collect()
+    }
+
+    #[test]
+    fn a_migration_that_may_not_run_has_possible_findings_only() {
+        let idle = || Some(IdleReason::Folder { name: "old".into() });
+        let text = "ALTER TABLE t DROP COLUMN a;\nSELEC 1;\n";
+        let found = confidences(text, RepositoryEvidence { idle: idle(), timeout: None });
+        assert!(found.iter().all(|(_, confidence)| *confidence == Confidence::Possible), "{found:?}");
+        let sure = confidences(text, RepositoryEvidence::default());
+        assert_eq!(sure.len(), found.len());
+        assert!(sure.contains(&("syntax-error", Confidence::Certain)), "{sure:?}");
+    }
+
+    #[test]
+    fn a_timeout_of_the_program_counts_for_waits_alone() {
+        let timeout = || CodeTimeout { setting: "lock_timeout".into(), place: "migrate.ts:4".into() };
+        let found =
+            confidences("ALTER TABLE t DROP COLUMN a;\n", RepositoryEvidence { idle: None, timeout: Some(timeout()) });
+        assert!(found.contains(&("missing-lock-timeout", Confidence::Possible)), "{found:?}");
+        assert!(found.contains(&("drop-column", Confidence::Likely)), "{found:?}");
     }
 }

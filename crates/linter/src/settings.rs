@@ -3,6 +3,7 @@
 use crate::confidence::Confidence;
 use crate::fix::Edit;
 use crate::meta::{Category, RuleMeta};
+use crate::repository::RepositoryEvidence;
 use crate::severity::Severity;
 use pgvet_model::production::{ByName, FunctionSettings, Functions, TableSettings, lookup};
 use pgvet_model::statistics::Statistics;
@@ -32,6 +33,8 @@ pub struct Settings {
     pub file_levels: FxHashMap<u32, Levels>,
     /// Edits that take single migrations, by their index in the run, out of the transaction that the tool opens.
     pub opt_outs: FxHashMap<u32, Edit>,
+    /// What the repository shows about single migrations, by their index in the run.
+    pub repository: FxHashMap<u32, RepositoryEvidence>,
     /// Whether a suppression must give a reason.
     pub require_reasons: bool,
     /// Whether rollback migrations are judged as well. Each is run on the state after the migrations before it, and
@@ -151,6 +154,7 @@ impl Default for Settings {
             levels: Levels::default(),
             file_levels: FxHashMap::default(),
             opt_outs: FxHashMap::default(),
+            repository: FxHashMap::default(),
             require_reasons: false,
             lint_down: false,
             tables: FxHashMap::default(),

@@ -11,6 +11,7 @@ use pgvet_linter::check::{self, Outcome};
 use pgvet_linter::confidence::Confidence;
 use pgvet_linter::diagnostic::Diagnostic;
 use pgvet_linter::fix::Edit;
+use pgvet_linter::repository::RepositoryEvidence;
 use pgvet_linter::settings::{Levels, Settings};
 use pgvet_linter::severity::Severity;
 use pgvet_model::catalog::Catalog;
@@ -61,7 +62,12 @@ impl Group {
     ) -> Settings {
         let places = self.migrations.iter().enumerate();
         let of_files = places.filter_map(|(place, index)| Some((place as u32, levels.get(index)?.clone())));
-        Settings { file_levels: of_files.collect(), opt_outs: opt_outs(self, sections), ..settings(&self.config) }
+        Settings {
+            file_levels: of_files.collect(),
+            opt_outs: opt_outs(self, sections),
+            repository: evidence(self, sections),
+            ..settings(&self.config)
+        }
     }
 }
 
@@ -227,6 +233,12 @@ impl Host for GroupHost<'_> {
     fn done(&self) {
         (self.done)();
     }
+}
+
+/// What the repository shows about each migration of a group.
+fn evidence(group: &Group, sections: &[(&ProjectFile, Section)]) -> FxHashMap<u32, RepositoryEvidence> {
+    let places = group.migrations.iter().zip(0..).map(|(index, place)| (place, &sections[*index as usize].0.evidence));
+    places.filter(|(_, evidence)| !evidence.is_empty()).map(|(place, evidence)| (place, evidence.clone())).collect()
 }
 
 /// The edits that take each migration of a group out of the transaction of its tool.

@@ -4,6 +4,7 @@
 
 mod against;
 mod ahead;
+mod apart;
 mod baseline;
 mod boundary;
 mod cache;
@@ -11,7 +12,9 @@ mod check;
 pub mod config;
 mod dialect;
 mod discovery;
+mod evidence;
 mod fingerprint;
+mod fizz;
 pub mod framework;
 mod git;
 mod history;
@@ -20,8 +23,10 @@ mod ignored;
 pub mod inert;
 mod known_order;
 mod layout;
+mod manifest;
 pub mod markup;
 mod named;
+mod nearby;
 mod open;
 mod order;
 mod parallel;

@@ -14,6 +14,11 @@ pub(crate) struct Substitution {
 }
 
 impl Substitution {
+    /// A text of `length` bytes in place of one of `original` bytes.
+    pub(crate) fn of_all(length: usize, original: usize) -> Self {
+        Self { values: vec![(TextRange::new(0, length as u32), TextRange::new(0, original as u32))] }
+    }
+
     /// Returns the range of the file for a range of the new text. A part of a value maps to the whole placeholder.
     pub(crate) fn original(&self, range: TextRange) -> TextRange {
         let start = self.map(range.start, |placeholder| placeholder.start);

@@ -12,7 +12,7 @@ use crate::named::Named;
 use crate::problem::Problem;
 use crate::skipped::{self, Skip, SkipReason, Skipped};
 use crate::texts::Texts;
-use crate::{framework, order, parallel, read, roots};
+use crate::{apart, fizz, framework, order, parallel, read, roots};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -246,6 +246,7 @@ impl Plan {
             sources = with_history(sources, root, request, folders, &self.identities);
         }
         if root.is_some() {
+            add_fizz(&mut sources, &self.identities);
             mark_unversioned(&mut sources);
         }
         let removed = match changes {
@@ -284,7 +285,8 @@ fn set_apart(asked: &mut [Asked], folders: &Folders) {
     for root in roots {
         let is_inside = |file: &&Asked| is_open(file) && file.root.as_ref() == Some(&root);
         let paths: Vec<PathBuf> = asked.iter().filter(is_inside).map(|file| file.path.clone()).collect();
-        let own = roots::databases_below(&root, &paths.iter().map(PathBuf::as_path).collect::<Vec<_>>());
+        let config = asked.iter().find(is_inside).map(|file| Arc::clone(&file.config)).unwrap_or_default();
+        let own = apart::databases(&root, &paths.iter().map(PathBuf::as_path).collect::<Vec<_>>(), folders, &config);
         let mut own: FxHashMap<PathBuf, PathBuf> =
             paths.into_iter().zip(own).filter_map(|(path, own)| Some((path, own?))).collect();
         for file in asked.iter_mut() {
@@ -293,6 +295,18 @@ fn set_apart(asked: &mut [Asked], folders: &Folders) {
             }
         }
     }
+}
+
+/// Adds the migrations in fizz beside those in SQL, as history: they make tables that the others change.
+fn add_fizz(sources: &mut Vec<Source>, identities: &Identities) {
+    let folders: BTreeSet<&Path> = sources.iter().filter_map(|source| source.path.parent()).collect();
+    let paths: Vec<PathBuf> = folders.into_iter().flat_map(fizz::migrations_in).collect();
+    let Some(first) = sources.first().filter(|_| !paths.is_empty()) else { return };
+    let (database, config) = (first.database, Arc::clone(&first.config));
+    let source = |path| Source { database, ..Source::new(path, Role::History, Arc::clone(&config)) };
+    let added: Vec<Source> = paths.into_iter().map(source).collect();
+    sources.extend(added);
+    order::sort_by(sources, |source| identities.of(&source.path));
 }
 
 /// Marks the files without a version in their names, unless there is only one file.
@@ -320,7 +334,7 @@ fn with_history(
         vec![None; found.len()]
     } else {
         let paths: Vec<&Path> = found.iter().map(|found| found.path.as_path()).collect();
-        roots::databases_below(root, &paths)
+        apart::databases(root, &paths, folders, &config)
     };
     let own = found.iter().zip(&databases).find(|(found, _)| known.contains(&identities.of(&found.path)));
     let own = own.and_then(|(_, database)| database.clone());

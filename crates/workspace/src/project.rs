@@ -15,7 +15,8 @@ use crate::read::{EncodingError, MAX_SQL};
 use crate::roots::{self, Repositories};
 use crate::skipped::{SkipReason, Skipped};
 use crate::texts::Texts;
-use crate::{order, parallel};
+use crate::{evidence, fizz, order, parallel};
+use pgvet_linter::repository::RepositoryEvidence;
 use pgvet_linter::settings::Settings;
 use pgvet_model::incident::Incident;
 use pgvet_model::migration::{Direction, Migration};
@@ -103,6 +104,8 @@ pub struct ProjectFile {
     pub(crate) incidents: Vec<Incident>,
     /// Where a captured migration comes from.
     pub origin: Option<Origin>,
+    /// What the repository shows about how it runs.
+    pub evidence: RepositoryEvidence,
     /// The original text, if placeholders were replaced before it was parsed.
     pub(crate) original: Option<Box<Original>>,
 }
@@ -184,9 +187,11 @@ impl Project {
         problems.extend(files.iter().filter_map(|file| file.origin.as_ref()?.stale.clone()));
         known_order::compare_tools(&mut files, &databases);
         history::compare_versions(&mut files);
+        evidence::gather(&mut files, &request.paths, folders);
         // A hook gets notes about the files that it names only.
         notes.extend(foreign.note.filter(|_| named.is_none()));
         notes.extend(layout::stray::note(&files));
+        notes.extend(evidence::notes(&files));
         let is_checked = |file: &ProjectFile| file.role != Role::Baseline;
         let is_empty = !foreign.skipped.is_empty() && !files.iter().any(is_checked);
         skipped.extend(foreign.skipped);
@@ -237,10 +242,10 @@ impl Project {
         };
         let path = file.shown().path.clone();
         let parse = |_: &Path, text| Arc::new(statement::parse_file(text));
-        let incidents = std::mem::take(&mut file.incidents);
+        let (incidents, evidence) = (std::mem::take(&mut file.incidents), std::mem::take(&mut file.evidence));
         let replaced = substituted(SourceFile::new(path, text), &file.config).unwrap_or_else(|text| (text, None));
         *file = project_file(replaced, file.encoding, source, &Folders::default(), parse);
-        file.incidents = incidents;
+        (file.incidents, file.evidence) = (incidents, evidence);
         self.warm.clear();
     }
 
@@ -422,6 +427,13 @@ fn replaced(text: SourceFile, source: &Source) -> Result<Replaced, Problem> {
     })
 }
 
+/// The SQL that pop sends for a file in fizz. Where that is not known, [`Layout::in_other_languages`] says so.
+fn of_fizz(file: SourceFile) -> Replaced {
+    let sql = fizz::to_sql(&file.text).unwrap_or_default();
+    let substitution = Substitution::of_all(sql.len(), file.text.len());
+    (SourceFile::new(file.path.clone(), sql), Some(Box::new(Original { file, substitution })))
+}
+
 /// A file that could not be read.
 struct Unloaded {
     problem: Problem,
@@ -473,7 +485,7 @@ fn load_file(
     let (text, encoding) = texts
         .read(path)
         .map_err(|problem| Unloaded { problem, stray: is_stray(&source, folders, texts).then(|| path.clone()) })?;
-    let replaced = replaced(text, &source)?;
+    let replaced = if fizz::is_fizz(path) { of_fizz(text) } else { replaced(text, &source)? };
     Ok(project_file(replaced, encoding, source, folders, |path, text| parse(texts, path, text)))
 }
 
@@ -524,6 +536,7 @@ pub(crate) fn project_file(
         past,
         incidents,
         origin,
+        evidence: RepositoryEvidence::default(),
         original,
     }
 }

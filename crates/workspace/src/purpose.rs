@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 pub(crate) enum Purpose {
     /// Nothing says that it is anything else.
     Migration,
-    /// Queries with names, from which sqlc or HugSQL makes code.
+    /// Queries with names, from which sqlc, HugSQL, yesql, aiosql or `PgTyped` makes code.
     Queries,
     /// PostgreSQL refuses a statement of it, and `?` is where a value is to be.
     Parameters,
@@ -29,8 +29,8 @@ pub(crate) enum Purpose {
     Dump,
 }
 
-/// The text before the name of a query of sqlc, and of HugSQL.
-const QUERY_NAMES: [&str; 2] = ["-- name:", "-- :name "];
+/// The text before the name of a query of sqlc, yesql and aiosql, of HugSQL, and of `PgTyped`.
+const QUERY_NAMES: [&str; 3] = ["-- name:", "-- :name ", "/* @name "];
 
 /// The commands for a query. Source: sqlc 1.30 documentation, "Query annotations"; HugSQL 0.5 documentation, "Command".
 const QUERY_COMMANDS: [&str; 18] = [
@@ -58,7 +58,8 @@ impl Purpose {
     pub(crate) fn of(file: &ProjectFile) -> Self {
         let text = file.parsed.source.text.as_str();
         // sqlc reads migrations with versions as the schema, and takes no queries from them.
-        let has_names = || QUERY_NAMES.iter().any(|name| text.contains(name)) && text.lines().any(is_query_name);
+        let has_names = || text.lines().any(is_query_name) || begins_with_name(text);
+        let has_names = || QUERY_NAMES.iter().any(|name| text.contains(name)) && has_names();
         if !order::is_versioned(&file.path) && has_names() {
             return Self::Queries;
         }
@@ -91,12 +92,31 @@ fn is_dump(text: &str) -> bool {
             && start.contains("SET client_min_messages = warning;"))
 }
 
-/// Whether the line is one such as `-- name: GetUser :one`, or `-- :name get-user :? :1`.
+/// Ends of names that say what a query returns. Source: aiosql 13 documentation, "Defining SQL Queries"; yesql 0.5,
+/// README, "Usage".
+const NAME_ENDS: [&str; 6] = ["<!", "*!", "!", "^", "$", "#"];
+
+/// Whether the line is one such as `-- name: GetUser :one`, `-- :name get-user :? :1`, `-- name: delete-user!`, or
+/// `/* @name GetUser */`. Source: `PgTyped` 2 documentation, "Annotated SQL files".
 fn is_query_name(line: &str) -> bool {
     let line = line.trim_start();
-    let Some(words) = QUERY_NAMES.iter().find_map(|name| line.strip_prefix(name)) else { return false };
+    let Some((mark, words)) = QUERY_NAMES.iter().find_map(|name| Some((*name, line.strip_prefix(name)?))) else {
+        return false;
+    };
     let mut words = words.split_whitespace();
-    words.next().is_some() && words.next().is_some_and(|command| QUERY_COMMANDS.contains(&command))
+    let Some(name) = words.next() else { return false };
+    match words.next() {
+        Some(command) if mark.starts_with("/*") => command == "*/",
+        Some(command) => QUERY_COMMANDS.contains(&command),
+        None => mark == "-- name:" && NAME_ENDS.iter().any(|end| name.len() > end.len() && name.ends_with(end)),
+    }
+}
+
+/// Whether the first line of a text is the name of a query of yesql or aiosql, and nothing but it: `-- name: get-users`.
+fn begins_with_name(text: &str) -> bool {
+    let first = text.lines().map(str::trim).find(|line| !line.is_empty());
+    let name = first.and_then(|line| line.strip_prefix("-- name:")).map(str::trim).unwrap_or_default();
+    !name.is_empty() && name.chars().all(|one| one.is_ascii_alphanumeric() || matches!(one, '-' | '_'))
 }
 
 /// Whether PostgreSQL's parser refuses any of its statements.
@@ -158,7 +178,9 @@ pub(crate) fn exclude(loaded: Loaded, folders: &Folders) -> (Vec<ProjectFile>, E
     for (file, purpose) in loaded {
         let reader = match purpose {
             Some(Purpose::Dump) => is_beside_migrations(&file, &with_migrations).then_some(Reader::Restore),
-            purpose => purpose.and_then(|purpose| foreign(&file.path, purpose, &groups, folders)),
+            purpose => {
+                purpose.and_then(|purpose| foreign(&file.path, &file.parsed.source.text, purpose, &groups, folders))
+            }
         };
         let reader = reader.or_else(|| {
             let is_elsewhere = purpose.is_some() && is_script(&file) && is_outside(&file.path, &of_migrations);
@@ -209,7 +231,7 @@ fn is_outside(path: &Path, of_migrations: &BTreeSet<PathBuf>) -> bool {
 /// The program that reads a file in place of a migration tool for PostgreSQL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Reader {
-    /// sqlc or HugSQL.
+    /// A library that makes code of queries.
     Queries,
     /// psql or `pg_restore`, which makes a database of a dump.
     Restore,
@@ -233,12 +255,16 @@ impl Reader {
 }
 
 /// The reader of a file that was found, judging by the files beside it too; `None` for PostgreSQL.
-fn foreign(path: &Path, purpose: Purpose, groups: &Groups, folders: &Folders) -> Option<Reader> {
+fn foreign(path: &Path, text: &str, purpose: Purpose, groups: &Groups, folders: &Folders) -> Option<Reader> {
     if purpose == Purpose::Queries {
         return Some(Reader::Queries);
     }
     if purpose == Purpose::Parameters {
         return Some(Reader::Program).filter(|_| !is_migration(path, folders));
+    }
+    let own = |text: &str| Tokens::new(text).are_own();
+    if let Some(dialect) = folders.around(path).other_database.filter(|_| !own(text)) {
+        return Some(Reader::Database(dialect));
     }
     if groups.is_empty() {
         return None;

@@ -141,6 +141,15 @@ impl Repositories {
     }
 }
 
+impl Repositories {
+    /// The folder above which nothing belongs to the project: that of the repository, or the current folder if it holds
+    /// the path, as in a checkout without git's own files.
+    pub(crate) fn top(&mut self, path: &Path) -> Option<PathBuf> {
+        let current = || Some(absolute(Path::new("."))).filter(|current| path.starts_with(current));
+        self.around(path).map(Path::to_owned).or_else(current)
+    }
+}
+
 /// The outermost folder in or above `parent` that is named like one of migrations, within the repository. Where there
 /// is no repository it is the innermost one: names of folders further out are chance.
 pub(crate) fn named_folder(parent: &Path, repositories: &mut Repositories) -> Option<PathBuf> {

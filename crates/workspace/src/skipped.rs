@@ -21,7 +21,7 @@ pub enum SkipReason {
     Sample,
     /// Its name, that of a folder, or its text says that it is for another database.
     OtherDatabase,
-    /// sqlc or HugSQL generates code from it.
+    /// A library makes code of its queries: sqlc, HugSQL, yesql, aiosql or `PgTyped`.
     Queries,
     /// Programs put values in place of its `?`, so it is not a migration.
     Parameters,

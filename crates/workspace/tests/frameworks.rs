@@ -172,3 +172,16 @@ fn what_goose_sends_as_one_string_is_one_transaction() {
     let (build, fill) = ("concurrently-in-transaction", "bulk-change-in-loop");
     assert_eq!(told, [(1, build, Severity::Error), (3, fill, Severity::Error), (4, fill, Severity::Warning)]);
 }
+
+#[test]
+fn tables_that_fizz_makes_are_known() {
+    let many = |fixture: &str| {
+        let found = found(fixture, &["unbounded-update-or-delete", "drop-column"]);
+        found.iter().map(|found| found.message.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        many("pop/migrations/20240104000000_note.up.sql"),
+        [""; 0],
+        "the column is the primary key that fizz made"
+    );
+}

@@ -234,6 +234,14 @@ impl fmt::Display for Assumption {
             Self::WritesViolate { table } => {
                 write!(f, "assumes that deployed code writes rows to `{table}` that violate the constraint or index")
             }
+            Self::StillRun { although } => write!(f, "assumes that a tool still runs this file, although {although}"),
+            Self::NoTimeoutThough { code } => {
+                write!(
+                    f,
+                    "assumes that no timeout is set for the session, although `{}` sets {}",
+                    code.place, code.setting
+                )
+            }
         }
     }
 }

@@ -24,6 +24,8 @@ pub enum PlaceholderKind {
     PsqlVariable,
     /// `@extschema@` and other placeholders in the script of an extension.
     Extension,
+    /// `/* SCHEMA */` directly before a dot, where no name stands: a program replaces the comment.
+    Comment,
     /// `$1`.
     Parameter,
     /// A psql command inside a statement.
@@ -135,6 +137,9 @@ pub(super) fn find(text: &str, tokens: &[Token], loose: bool) -> Vec<Hole> {
             _ => {}
         }
         let Some((kind, count)) = recognize(text, &tokens[at..], loose, brackets > 0) else {
+            if tokens[at].is_punctuation(b'.') {
+                holes.extend(comment_for_name(text, at.checked_sub(1).map(|before| tokens[before]), tokens[at]));
+            }
             at += 1;
             continue;
         };
@@ -144,6 +149,49 @@ pub(super) fn find(text: &str, tokens: &[Token], loose: bool) -> Vec<Hole> {
         at += count;
     }
     holes
+}
+
+/// Words after which a name stands.
+const BEFORE_NAMES: [&str; 22] = [
+    "CALL",
+    "CASCADE",
+    "COLUMN",
+    "CONSTRAINT",
+    "DOMAIN",
+    "EXISTS",
+    "FROM",
+    "FUNCTION",
+    "INDEX",
+    "INTO",
+    "JOIN",
+    "ON",
+    "ONLY",
+    "POLICY",
+    "PROCEDURE",
+    "REFERENCES",
+    "SEQUENCE",
+    "TABLE",
+    "TRUNCATE",
+    "TYPE",
+    "UPDATE",
+    "VIEW",
+];
+
+/// A comment of one word that is glued to a dot, where a name must stand: `ON /* SCHEMA */."users"`.
+fn comment_for_name(text: &str, before: Option<Token>, dot: Token) -> Option<Hole> {
+    let before = before?;
+    let needs_name = match before.kind {
+        TokenKind::Word => BEFORE_NAMES.iter().any(|word| before.is_keyword(text, word)),
+        TokenKind::Punctuation(b'(' | b',' | b'=') => true,
+        _ => false,
+    };
+    let between = &text[before.range.end as usize..dot.range.start as usize];
+    let start = between.rfind("/*").filter(|_| needs_name && between.ends_with("*/"))?;
+    let word = between.get(start + 2..between.len() - 2)?.trim();
+    let is_word = !word.is_empty() && word.chars().all(|one| one.is_ascii_alphanumeric() || one == '_');
+    let range = TextRange::new(before.range.end + start as u32, dot.range.start);
+    let placeholder = Placeholder { range, kind: PlaceholderKind::Comment, text: text[range.as_usize()].to_owned() };
+    is_word.then(|| Hole { placeholder, filler: Filler::Blank, filled: range.cover(dot.range) })
 }
 
 /// The kind of the placeholder that `tokens` begin with, and the number of its tokens.

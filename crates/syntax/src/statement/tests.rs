@@ -180,12 +180,30 @@ fn placeholders_are_filled_when_the_text_is_no_sql() {
         "ALTER TABLE \"{{ index .Options \"Namespace\" }}\".\"users\" ADD a int",
         "CREATE TABLE t{% if x %} (a int) {% else %}(b int){% endif %}",
         "SELECT 1 {# a comment; not SQL #}",
+        "CREATE INDEX i ON /* SCHEMA */.\"users\" (a)",
+        "UPDATE /* S */.t SET a = (SELECT b FROM /* S */.u)",
     ] {
         let refused = text.contains("{% else");
         let expected = if refused { format!("!{text}") } else { text.to_owned() };
         check(&format!("{text};\nSELECT 1"), &[&expected, "SELECT 1"]);
     }
     check("GRANT a ON b TO $p$_x; GRANT a ON b TO $p$_y;", &["GRANT a ON b TO $p$_x", "GRANT a ON b TO $p$_y"]);
+}
+
+#[test]
+fn a_comment_stands_for_a_name_only_before_a_dot_where_one_is_needed() {
+    for text in [
+        "SELECT a /* b */.c d e",
+        "CREATE TABLE t (a int, /* b */)",
+        "DROP TABLE /* old, see 4 */.t",
+        "DROP TABLE /* s */ .t",
+    ] {
+        assert!(parse(text)[0].parsed.is_err(), "{text}");
+    }
+    let statement = &parse("DROP TABLE /* NAME */.t")[0];
+    assert_eq!(statement.placeholders[0].kind, PlaceholderKind::Comment);
+    assert_eq!(statement.placeholders[0].text, "/* NAME */");
+    assert!(parse("SELECT x /* s */.t FROM x")[0].placeholders.is_empty(), "it is SQL as it is");
 }
 
 #[test]

@@ -1,8 +1,7 @@
 //! Flyway: what it runs without a transaction, which files it refuses, and where it waits for itself.
 
+use super::flyway_project::{LOCKS_IN_TRANSACTION, is_set, version_around};
 use super::statements::{Words, statements};
-use crate::boundary::Boundary;
-use crate::read;
 use pgvet_model::runner::{Refusal, RefusalKind};
 use std::path::Path;
 
@@ -64,75 +63,15 @@ pub(super) fn waits_for_itself(path: &Path, text: &str) -> bool {
 }
 
 fn builds_without_end(path: &Path, words: &Words<'_>) -> bool {
-    words.first_two().0 == "CREATE" && words.is_concurrent_index() && !is_set(path, "transactionallock", "false")
-}
-
-/// Files that may configure Flyway, in a folder around the migrations.
-const CONFIGURATIONS: [&str; 21] = [
-    "flyway.conf",
-    "flyway.toml",
-    "conf/flyway.conf",
-    "conf/flyway.toml",
-    "application.properties",
-    "application.yml",
-    "application.yaml",
-    "src/main/resources/application.properties",
-    "src/main/resources/application.yml",
-    "src/main/resources/application.yaml",
-    "pom.xml",
-    "build.gradle",
-    "build.gradle.kts",
-    "gradle.properties",
-    "docker-compose.yml",
-    "docker-compose.yaml",
-    "compose.yml",
-    "compose.yaml",
-    ".env",
-    "Dockerfile",
-    "Makefile",
-];
-
-/// Maximum number of levels above the migrations at which their configuration is searched.
-const LEVELS: usize = 8;
-
-/// Whether a file around the migrations gives the setting this value. `name` is without the marks that differ between
-/// the forms: `transactional.lock=false`, `transactional-lock: false`, `TRANSACTIONAL_LOCK=false`.
-fn is_set(path: &Path, name: &str, value: &str) -> bool {
-    let folder = crate::config::absolute(path);
-    let boundary = Boundary::around(&folder);
-    let around = folder.ancestors().skip(1).take(LEVELS).take_while(|folder| boundary.refusal(folder).is_none());
-    let mut files = around.flat_map(|folder| CONFIGURATIONS.iter().map(|file| folder.join(file)));
-    files.any(|file| read::text(&file).is_ok_and(|text| sets(&text, name, value)))
-}
-
-fn sets(text: &str, name: &str, value: &str) -> bool {
-    let is_set = |line: &str| {
-        let line: String = line.chars().filter(|c| !matches!(c, '.' | '-' | '_' | ' ' | '\t' | '"' | '\'')).collect();
-        let line = line.to_ascii_lowercase();
-        let rest = line.find(name).map(|at| &line[at + name.len()..]);
-        rest.is_some_and(|rest| rest.starts_with(['=', ':', '>', ',']) && rest[1..].starts_with(value))
-    };
-    text.lines().filter(|line| !line.trim_start().starts_with('#')).any(is_set)
+    words.first_two().0 == "CREATE"
+        && words.is_concurrent_index()
+        && version_around(path).is_none_or(|version| version >= LOCKS_IN_TRANSACTION)
+        && !is_set(path, "transactionallock", "false")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_setting_is_found_in_every_form() {
-        for text in [
-            "flyway.postgresql.transactional.lock=false",
-            "spring.flyway.postgresql.transactional-lock = false",
-            "      transactional-lock: false",
-            "FLYWAY_POSTGRESQL_TRANSACTIONAL_LOCK: \"false\"",
-            "<flyway.postgresql.transactional.lock>false</flyway.postgresql.transactional.lock>",
-        ] {
-            assert!(sets(text, "transactionallock", "false"), "{text}");
-        }
-        assert!(!sets("# transactional.lock=false", "transactionallock", "false"));
-        assert!(!sets("transactional.lock=true", "transactionallock", "false"));
-    }
 
     #[test]
     fn files_of_both_sorts_are_refused() {

@@ -4,9 +4,10 @@ use super::explicit_order::{ExplicitOrder, Orders};
 use super::unknown::UnknownRunner;
 use super::{Tool, project};
 use crate::config::absolute;
+use crate::dialect::Dialect;
 use crate::order::{self, FlywayName};
-use crate::read;
 use crate::roots::{self, Repositories};
+use crate::{fizz, manifest, read};
 use rustc_hash::FxHashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -52,6 +53,8 @@ pub(crate) struct Facts {
     pub(super) tool_by_names: Option<Tool>,
     /// Whether any name begins with a number.
     pub(super) has_numbers: bool,
+    /// The database other than PostgreSQL that the project says they are for.
+    pub(crate) other_database: Option<Dialect>,
 }
 
 impl Facts {
@@ -137,7 +140,7 @@ impl Folders {
             return Arc::clone(runner);
         }
         let folder = absolute(parent);
-        let runner = Arc::new(UnknownRunner::of(&folder, known.repositories.around(&folder)));
+        let runner = Arc::new(UnknownRunner::of(&folder, known.repositories.top(&folder).as_deref()));
         known.unknown_runners.insert(parent.to_owned(), Arc::clone(&runner));
         runner
     }
@@ -156,10 +159,12 @@ impl Folders {
         let facts = Facts {
             tool: tool(&folder, order.as_deref()),
             rust_runner: rust_runner(&folder),
-            go_runner: go_runner(&folder, &mut known.go_modules),
+            go_runner: go_runner(&folder, &mut known.go_modules)
+                .or_else(|| names.iter().any(|name| fizz::is_up(name)).then_some(Tool::Pop)),
             has_down_files: has_down_files(&folder, &mut known.down_files),
             order,
             named: roots::named_folder(parent, &mut known.repositories),
+            other_database: manifest::other_database(&folder),
             in_other_languages: in_other_languages(&folder, &names),
             has_numbers: names.iter().any(|name| name.starts_with(|first: char| first.is_ascii_digit())),
             tool_by_names: tool_by_names(&names, rust_runner(&folder)),
@@ -206,7 +211,10 @@ fn in_other_languages(folder: &Path, names: &[String]) -> bool {
         let beside: PathBuf = parts[..at].iter().collect();
         Some(beside.join(language).join(parts[at + 1..].iter().collect::<PathBuf>()))
     };
-    names.iter().any(is_code)
+    let is_unread = |name: &String| {
+        fizz::is_up(name) && read::text(&folder.join(name)).is_ok_and(|text| fizz::to_sql(&text).is_none())
+    };
+    names.iter().any(|name| is_code(name) || is_unread(name))
         || ["java", "kotlin"].into_iter().filter_map(of_flyway).any(|folder| names_in(&folder).iter().any(is_code))
 }
 

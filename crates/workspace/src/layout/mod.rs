@@ -29,12 +29,14 @@ pub mod captured;
 mod drizzle;
 pub(crate) mod explicit_order;
 mod flyway;
+mod flyway_project;
 mod folder;
 mod header;
 mod liquibase;
 mod model;
 pub(crate) mod numbering;
 mod owner;
+mod play;
 mod project;
 mod reaction;
 mod runner_code;
@@ -48,6 +50,7 @@ mod unknown;
 mod version;
 
 use crate::config::Config;
+use crate::fizz;
 use crate::order::{self, FlywayName, PostgratorName};
 use crate::rollback_name;
 pub(crate) use annotations::play_escapes;
@@ -236,6 +239,9 @@ pub(crate) fn detect(path: &Path, text: &str, folders: &Folders, config: &Config
         layout = divided;
     }
     layout.has_doubted_marks = marks == Marks::Doubted;
+    if annotations::kind(text) == Some("play") && play::is_in_transaction(path) {
+        layout.sections.iter_mut().for_each(|section| section.transaction = TransactionMode::Transaction);
+    }
     let is_doubtful = layout.sign == Sign::Comment && configured.is_none() && !layout.refusals.is_empty();
     if is_doubtful && !folder::proves(layout.tool, path) {
         layout.refusals.iter_mut().for_each(|refusal| refusal.unproven = Some(layout.tool.as_str()));
@@ -364,6 +370,9 @@ pub(super) fn tool_by_name(path: &Path, name: &str, around: &Facts) -> Option<To
     }
     if PostgratorName::parse(name).is_some() {
         return Some(Tool::Postgrator);
+    }
+    if fizz::is_fizz(path) {
+        return Some(Tool::Pop);
     }
     match name {
         "up.sql" | "down.sql" if around.has_down_files => return Some(Tool::Diesel),

@@ -102,6 +102,31 @@ impl Tool {
         Model { order, runs, runner }
     }
 
+    /// Whether the tool reads the files of one folder only, and never those of folders below it. A folder that it reads is
+    /// a history of its own. dbmate reads several folders as one history; Flyway, Liquibase, pop and refinery look below.
+    ///
+    /// Source: goose, `migrate.go`, `collectFilesystemSources`; golang-migrate, `source/iofs/iofs.go`; sql-migrate,
+    /// `migrate.go`, `findMigrations`; tern, `migrate/migrate.go`, `FindMigrations`, which takes templates from folders
+    /// below; sqlx, `sqlx-core/src/migrate/source.rs`; Diesel,
+    /// `diesel_migrations`, `file_based_migrations.rs`; Prisma documentation, "Migration histories"; node-pg-migrate, `src/migration.ts`; postgres-migrations,
+    /// `src/files-loader.ts`.
+    pub(crate) fn reads_one_folder(self) -> bool {
+        matches!(
+            self,
+            Self::Goose
+                | Self::GolangMigrate
+                | Self::SqlMigrate
+                | Self::Tern
+                | Self::Sqlx
+                | Self::Diesel
+                | Self::Prisma
+                | Self::NodePgMigrate
+                | Self::PostgresMigrations
+                | Self::Supabase
+                | Self::Mybatis
+        )
+    }
+
     /// Whether the file is skipped because of its name. A file whose folder is the migration is not.
     pub(crate) fn skips(self, path: &Path) -> bool {
         let name = path.file_name().unwrap_or_default().to_string_lossy();

@@ -1,9 +1,8 @@
 //! The code of a project that runs its SQL files, recognized by its words.
 
-use crate::read;
+use crate::{nearby, read};
 use pgvet_model::migration::TransactionMode;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// What code of the project says about the transaction of the files in a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,10 +14,6 @@ pub(super) struct RunnerCode {
     pub(super) knows_concurrently: bool,
 }
 
-/// Extensions of code that may run migrations.
-const CODE: [&str; 16] =
-    ["go", "ts", "mts", "js", "mjs", "cjs", "py", "rs", "java", "kt", "clj", "rb", "php", "cs", "sh", "ex"];
-
 /// So far above the files code is searched for.
 const LEVELS: usize = 4;
 
@@ -26,9 +21,8 @@ const LEVELS: usize = 4;
 const FOLDERS: [&str; 12] =
     ["", "src", "src/db", "cmd", "scripts", "script", "bin", "db", "lib", "internal", "server", "tools"];
 
-/// Most files of code that are read for one folder, and most bytes of each.
+/// Most files of code that are read for one folder.
 const FILES: usize = 200;
-const BYTES: u64 = 256 << 10;
 
 /// Finds the code that reads the SQL files of a folder.
 pub(super) fn find(folder: &Path, top: &Path) -> Option<RunnerCode> {
@@ -36,7 +30,7 @@ pub(super) fn find(folder: &Path, top: &Path) -> Option<RunnerCode> {
     let mut looked_at = 0;
     let around = folder.ancestors().take(LEVELS).take_while(|above| above.starts_with(top));
     for above in around {
-        for code in FOLDERS.iter().flat_map(|below| code_in(&above.join(below))) {
+        for code in FOLDERS.iter().flat_map(|below| nearby::code(&above.join(below))) {
             looked_at += 1;
             if looked_at > FILES {
                 return None;
@@ -48,20 +42,6 @@ pub(super) fn find(folder: &Path, top: &Path) -> Option<RunnerCode> {
         }
     }
     None
-}
-
-fn code_in(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
-    let is_code = |path: &PathBuf| {
-        let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
-        let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
-        let is_test = [".test", ".spec", "_test"].iter().any(|end| stem.ends_with(end)) || stem.starts_with("test_");
-        let is_small = || fs::metadata(path).is_ok_and(|metadata| metadata.is_file() && metadata.len() <= BYTES);
-        !is_test && (CODE.contains(&extension) || stem == "Makefile") && is_small()
-    };
-    let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(is_code).collect();
-    files.sort();
-    files
 }
 
 /// What code calls that reads files.
@@ -131,6 +111,7 @@ fn judge(path: &Path, text: &str, folder: &str) -> Option<RunnerCode> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn code_of_the_project_tells_its_transaction() {

@@ -183,3 +183,41 @@ fn a_named_file_is_checked_whatever_it_says() {
     let project = Project::load(&Request { paths: vec![at("migrations/2_b.sql")], ..Request::default() }, &|_, _| {});
     assert!(project.unwrap().files.iter().all(|file| file.role == Role::Reported));
 }
+
+#[test]
+fn query_files_of_libraries_are_not_migrations() {
+    let migration = ("db/migrations/1_a.sql", "CREATE TABLE a (b int);");
+    for queries in [
+        "-- name: get_user^\nSELECT * FROM users WHERE id = :id;",
+        "-- name: delete-user!\nDELETE FROM users;",
+        "-- name: users-by-country\n-- Counts them.\nSELECT 1;",
+        "/* @name GetUsers */\nSELECT * FROM users;",
+    ] {
+        assert_eq!(
+            walk(&[migration, ("db/migrations/queries.sql", queries)]).0,
+            names(&["db/migrations/1_a.sql"]),
+            "{queries}"
+        );
+    }
+    for script in ["-- name: the users table\nDROP TABLE users;", "DROP TABLE users;\n-- name: users\n"] {
+        assert_eq!(walk(&[migration, ("db/migrations/fix.sql", script)]).0.len(), 2, "{script}");
+    }
+}
+
+#[test]
+fn migrations_of_a_project_for_another_database_are_skipped() {
+    let manifest =
+        |database: &str| format!("[dependencies]\ndiesel = {{ version = \"2\", features = [\"{database}\"] }}\n");
+    let files = |manifest: &str| {
+        let files = [
+            ("server/migrations/1_a/up.sql", "CREATE TABLE a (b int);"),
+            ("mobile/Cargo.toml", manifest),
+            ("mobile/migrations/1_a/up.sql", "CREATE TABLE c (d int);"),
+        ];
+        walk(&files)
+    };
+    let (found, note) = files(&manifest("sqlite"));
+    assert_eq!(found, names(&["server/migrations/1_a/up.sql"]));
+    assert_eq!(note.as_deref(), Some("was not checked: it seems to be written for SQLite"));
+    assert_eq!(files(&manifest("postgres")).0.len(), 2);
+}

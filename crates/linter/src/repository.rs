@@ -1,0 +1,51 @@
+//! What the repository shows about how single migrations run: evidence against findings about them.
+
+use serde::{Deserialize, Serialize};
+use smol_str::SmolStr;
+use std::fmt;
+
+/// What the repository shows about a migration.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RepositoryEvidence {
+    /// Why nothing may run it.
+    pub idle: Option<IdleReason>,
+    /// The timeout that the program sets before it runs the migration.
+    pub timeout: Option<CodeTimeout>,
+}
+
+impl RepositoryEvidence {
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Why nothing may run a migration any more.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum IdleReason {
+    /// A folder is called so, and nothing names it as one of migrations.
+    Folder { name: SmolStr },
+    /// A migration of another history drops the table in which the tool records what has run.
+    Replaced { table: SmolStr, by: SmolStr },
+}
+
+impl fmt::Display for IdleReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Folder { name } => write!(f, "a folder above it is called `{name}`"),
+            Self::Replaced { table, by } => {
+                write!(f, "`{by}` drops `{table}`, in which the tool records what has run")
+            }
+        }
+    }
+}
+
+/// A timeout in the code that runs migrations.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CodeTimeout {
+    /// `lock_timeout` or `statement_timeout`.
+    pub setting: SmolStr,
+    /// The path and line: `scripts/migrate.ts:41`.
+    pub place: SmolStr,
+}

@@ -1,0 +1,56 @@
+//! What the repository shows about migrations: that nothing may run them, or what the program sets that does.
+
+mod archive;
+mod replaced;
+mod timeout;
+
+use crate::layout::Folders;
+use crate::problem::{Problem, display};
+use crate::project::{ProjectFile, Role};
+use archive::Archives;
+use pgvet_linter::repository::IdleReason;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use timeout::Timeouts;
+
+/// Looks for evidence about each reported file. `given`: the paths that the request names.
+pub(crate) fn gather(files: &mut [ProjectFile], given: &[PathBuf], folders: &Folders) {
+    let (mut archives, mut timeouts) = (Archives::new(given), Timeouts::default());
+    for file in files.iter_mut().filter(|file| is_judged(file)) {
+        file.evidence.idle = archives.idle(file, folders);
+        file.evidence.timeout = timeouts.of(file);
+    }
+    replaced::mark(files);
+}
+
+/// Whether findings about the file are reported for which evidence counts. What the configuration includes is run.
+fn is_judged(file: &ProjectFile) -> bool {
+    file.role == Role::Reported && file.is_run() && !file.config.is_included(&file.path)
+}
+
+/// Names the files that nothing may run, one note for each reason.
+pub(crate) fn notes(files: &[ProjectFile]) -> Vec<Problem> {
+    let mut reasons: BTreeMap<String, (&Path, usize)> = BTreeMap::new();
+    for file in files {
+        let Some(idle) = &file.evidence.idle else { continue };
+        let why = match idle {
+            IdleReason::Folder { name } => format!("a folder above is called `{name}`"),
+            IdleReason::Replaced { .. } => idle.to_string(),
+        };
+        reasons.entry(why).or_insert((&file.path, 0)).1 += 1;
+    }
+    let note = |(why, (first, count)): (String, (&Path, usize))| {
+        let others = match count - 1 {
+            0 => String::new(),
+            1 => "and 1 other file ".to_owned(),
+            others => format!("and {others} other files "),
+        };
+        let message = format!("{others}may no longer run, so that findings are only possible: {why}");
+        let help = "under [migrations] in pgvet.toml, `include` says that they run, and `exclude` skips them";
+        Problem { path: display(first), message, help: Some(help.to_owned()) }
+    };
+    reasons.into_iter().map(note).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,75 @@
+//! Small repositories, and what they show.
+
+use crate::config::ConfigSource;
+use crate::project::{Project, Request};
+use std::fs;
+use std::path::Path;
+
+/// The evidence about each file of a repository: its path, why it may not run, and the place of a timeout.
+fn evidence(files: &[(&str, &str)], config: Option<&str>) -> (Vec<String>, usize) {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |path: &str, text: &str| {
+        let path = folder.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    write(".git/HEAD", "");
+    files.iter().for_each(|(path, text)| write(path, text));
+    config.into_iter().for_each(|text| write("pgvet.toml", text));
+    let request =
+        Request { paths: vec![folder.path().to_owned()], config: ConfigSource::Nearest, ..Request::default() };
+    let project = Project::load(&request, &|_, _| {}).unwrap();
+    let shown = |path: &Path| path.strip_prefix(folder.path()).unwrap().display().to_string();
+    let with = project.files.iter().filter(|file| !file.evidence.is_empty());
+    let lines = with.map(|file| {
+        let idle = file.evidence.idle.as_ref().map(ToString::to_string).unwrap_or_default();
+        let place = file.evidence.timeout.as_ref().map(|timeout| timeout.place.as_str()).unwrap_or_default();
+        let idle = idle.replace(&format!("{}/", folder.path().display()), "");
+        format!("{}: {idle}{place}", shown(&file.path))
+    });
+    (lines.collect(), project.notes.len())
+}
+
+#[test]
+fn a_folder_of_old_migrations_is_doubted() {
+    let files = [("db/old/1_a.sql", "CREATE TABLE a (b int);"), ("db/migrations/1_a.sql", "CREATE TABLE c (d int);")];
+    let expected = vec!["db/old/1_a.sql: a folder above it is called `old`".to_owned()];
+    assert_eq!(evidence(&files, None), (expected, 1));
+    let included = "[migrations]\ninclude = [\"db/old/**\"]\n";
+    assert_eq!(evidence(&files, Some(included)), (vec![], 0));
+    assert_eq!(evidence(&files, Some("[migrations]\npaths = [\"db/old\"]\n")), (vec![], 0));
+}
+
+#[test]
+fn what_names_the_folder_beats_its_name() {
+    let old = ("db/old/1_a.sql", "CREATE TABLE a (b int);");
+    for (path, text) in [("dbconfig.yml", "dir: db/old"), ("db/run.sh", "for f in \"old\"/*.sql; do psql -f $f; done")]
+    {
+        assert_eq!(evidence(&[old, (path, text)], None), (vec![], 0), "{path}");
+    }
+    let service = [("legacy/go.mod", "module legacy"), ("legacy/migrations/1_a.sql", "CREATE TABLE a (b int);")];
+    assert_eq!(evidence(&service, None), (vec![], 0), "a service of that name");
+}
+
+#[test]
+fn a_history_whose_record_another_one_drops_is_doubted() {
+    let old = ("a/db/migration/V1__a.sql", "CREATE TABLE users (b int);");
+    let new = |text| [old, ("b/migrations/0001_a.up.sql", text), ("b/migrations/0001_a.down.sql", "SELECT 1;")];
+    let drops = "CREATE TABLE IF NOT EXISTS users (b int); DROP TABLE IF EXISTS flyway_schema_history;";
+    let by = "`b/migrations/0001_a.up.sql` drops `flyway_schema_history`, in which the tool records what has run";
+    assert_eq!(evidence(&new(drops), None), (vec![format!("a/db/migration/V1__a.sql: {by}")], 1));
+    let of_another = "CREATE TABLE other (b int); DROP TABLE IF EXISTS flyway_schema_history;";
+    assert_eq!(evidence(&new(of_another), None), (vec![], 0), "it has no table in common");
+    let own = [old, ("b/db/migration/V1__b.sql", drops)];
+    assert_eq!(evidence(&own, None), (vec![], 0), "Flyway itself renamed its table once");
+}
+
+#[test]
+fn a_timeout_in_the_program_is_evidence() {
+    let migration = ("db/migrations/1_a.sql", "ALTER TABLE a ADD b int;");
+    let code = "readFile('db/migrations/' + name + '.sql')\nclient.query(\"SET lock_timeout = '2s'\")\n";
+    let files = [migration, ("db/scripts/migrate.ts", code)];
+    assert_eq!(evidence(&files, None).0, ["db/migrations/1_a.sql: db/scripts/migrate.ts:2"]);
+    let of_something_else = code.replace("migrations", "reports");
+    assert_eq!(evidence(&[migration, ("db/scripts/report.ts", &of_something_else)], None).0, [] as [&str; 0]);
+}

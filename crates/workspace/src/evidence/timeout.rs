@@ -1,0 +1,165 @@
+//! Timeouts that the program sets in the session in which it runs migrations.
+
+use crate::config::absolute;
+use crate::layout::Tool;
+use crate::nearby;
+use crate::order;
+use crate::problem::display;
+use crate::project::ProjectFile;
+use crate::read;
+use crate::roots::Repositories;
+use pgvet_linter::repository::CodeTimeout;
+use rustc_hash::FxHashMap;
+use smol_str::{SmolStr, format_smolstr};
+use std::path::{Path, PathBuf};
+
+/// So far above the migrations code is searched for.
+const LEVELS: usize = 5;
+
+/// Folders of code and configuration around the migrations.
+const FOLDERS: [&str; 14] = [
+    "",
+    "src",
+    "src/db",
+    "src/main/resources",
+    "cmd",
+    "config",
+    "scripts",
+    "script",
+    "bin",
+    "db",
+    "lib",
+    "internal",
+    "server",
+    "tools",
+];
+
+/// Most files that are read for one folder.
+const FILES: usize = 300;
+
+/// What limits how long a statement waits for a lock.
+const SETTINGS: [&str; 2] = ["lock_timeout", "statement_timeout"];
+
+/// The timeouts of folders of migrations, each looked for once.
+#[derive(Debug, Default)]
+pub(super) struct Timeouts {
+    repositories: Repositories,
+    known: FxHashMap<PathBuf, Option<CodeTimeout>>,
+}
+
+impl Timeouts {
+    pub(super) fn of(&mut self, file: &ProjectFile) -> Option<CodeTimeout> {
+        if file.layout.tool == Tool::Captured {
+            return None;
+        }
+        let folder = absolute(&order::sequence(&file.path));
+        if let Some(known) = self.known.get(&folder) {
+            return known.clone();
+        }
+        let found = self.repositories.top(&folder).and_then(|top| find(&folder, &top));
+        self.known.entry(folder).or_insert(found).clone()
+    }
+}
+
+/// Finds the timeout in code that names the folder, or in what configures the connection.
+fn find(folder: &Path, top: &Path) -> Option<CodeTimeout> {
+    let name = folder.file_name()?.to_str()?;
+    let around = folder.ancestors().take(LEVELS).take_while(|above| above.starts_with(top));
+    let files = around
+        .flat_map(|above| FOLDERS.iter().flat_map(move |below| nearby::code_and_configuration(&above.join(below))));
+    files.take(FILES).find_map(|path| {
+        let text = read::text(&path).ok().filter(|text| SETTINGS.iter().any(|setting| text.contains(setting)))?;
+        let (setting, line) = timeout(&text, name)?;
+        let shown = display(path.strip_prefix(top).unwrap_or(&path));
+        Some(CodeTimeout { setting: SmolStr::new_static(setting), place: format_smolstr!("{shown}:{line}") })
+    })
+}
+
+/// The setting of a text that runs the migrations of a folder, or that gives every connection options, and its line.
+fn timeout(text: &str, folder: &str) -> Option<(&'static str, usize)> {
+    let runs = text.contains(folder);
+    let is_comment =
+        |line: &str| ["//", "*", "#", "--", ";", "<!--"].iter().any(|mark| line.trim_start().starts_with(mark));
+    let lines = || text.lines().zip(1..).filter(|(line, _)| !is_comment(line));
+    SETTINGS.into_iter().find_map(|setting| {
+        let counts = |line: &str| sets(line, setting) && (runs || is_of_connections(line));
+        lines().find(|(line, _)| counts(line)).map(|(_, line)| (setting, line))
+    })
+}
+
+/// Whether a line configures connections, whoever opens them: `PGOPTIONS`, the options of a URL, Flyway's `initSql`.
+fn is_of_connections(line: &str) -> bool {
+    let line = line.to_ascii_lowercase();
+    ["pgoptions", "?options=", "&options=", "initsql", "init-sql", "init_sql"].iter().any(|word| line.contains(word))
+}
+
+/// Whether a line gives a setting a value that is not zero: `SET lock_timeout = '5s'`, `-c lock_timeout=5s`,
+/// `lock_timeout: 5000`, `set_config('lock_timeout', '5s', false)`, `RuntimeParams["lock_timeout"] = "5s"`.
+fn sets(line: &str, setting: &str) -> bool {
+    let is_word = |one: char| one.is_alphanumeric() || one == '_';
+    line.match_indices(setting).any(|(at, _)| {
+        let before = &line[..at];
+        let is_reset = ["show", "reset"].iter().any(|word| before.trim_end().to_ascii_lowercase().ends_with(word));
+        let mut rest = line[at + setting.len()..].trim_start_matches(['"', '\'', '`', ']', ')', ' ']);
+        // A URL writes an equals sign as %3D.
+        let marks: [&str; 7] = ["=>", ":=", "=", "%3D", "%3d", ":", ","];
+        let Some(value) = marks.iter().find_map(|mark| rest.strip_prefix(mark)).or_else(|| {
+            rest = rest.strip_prefix("TO ").or_else(|| rest.strip_prefix("to "))?;
+            Some(rest)
+        }) else {
+            return false;
+        };
+        let value = value.trim_start_matches([' ', '"', '\'', '`']);
+        let is_zero =
+            value.trim_start_matches('0').chars().next().is_none_or(|next| !next.is_alphanumeric() && next != '.')
+                && value.starts_with('0');
+        (!before.ends_with(is_word) || before.ends_with("%20"))
+            && !is_reset
+            && !is_zero
+            && !value.is_empty()
+            && !value.starts_with('=')
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_setting_is_found_in_every_form() {
+        for line in [
+            "await client.unsafe(`SET lock_timeout = '${DDL_LOCK_TIMEOUT}'`)",
+            "connection.execute(\"SET LOCAL lock_timeout TO '5s'\")",
+            "PGOPTIONS=-c lock_timeout=5s",
+            "postgres://u@h/d?options=-c%20lock_timeout%3D5s",
+            "config.RuntimeParams[\"lock_timeout\"] = \"5s\"",
+            "connection: { lock_timeout: 5000 }",
+            "select set_config('lock_timeout', '500ms', false)",
+            "lock_timeout = 0.5s",
+        ] {
+            assert!(sets(line, "lock_timeout"), "{line}");
+        }
+        for line in [
+            "SET lock_timeout = 0",
+            "SET lock_timeout = '0';",
+            "SHOW lock_timeout",
+            "RESET lock_timeout;",
+            "my_lock_timeout = 5",
+            "if lock_timeout == 5",
+            "// hits lock_timeout",
+        ] {
+            assert!(!sets(line, "lock_timeout"), "{line}");
+        }
+    }
+
+    #[test]
+    fn the_code_must_run_the_migrations_or_configure_connections() {
+        let set = "SET lock_timeout = '5s'";
+        assert_eq!(
+            timeout(&format!("read('migrations')\n// {set}\nrun(\"{set}\")"), "migrations"),
+            Some(("lock_timeout", 3))
+        );
+        assert_eq!(timeout(&format!("run(\"{set}\")"), "migrations"), None);
+        assert_eq!(timeout("PGOPTIONS: -c statement_timeout=60s", "migrations"), Some(("statement_timeout", 1)));
+    }
+}
