@@ -50,6 +50,12 @@ def requirement(version: str, hashes: str) -> str:
     return " ".join([f"pgvet=={version}", *(f"--hash={one}" for one in known)])
 
 
+def installing(python: Path, wanted: Path) -> list[str | Path]:
+    """The command that installs the wheel, and nothing that is built or whose checksum is another one."""
+    command = [python, "-I", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
+    return [*command, "--only-binary", ":all:", "--require-hashes", "-r", wanted]
+
+
 def main() -> int:
     folder = Path(os.environ["RUNNER_TEMP"], "pgvet")
     try:
@@ -61,9 +67,7 @@ def main() -> int:
     wanted = folder / "requirements.txt"
     wanted.write_text(line + "\n", encoding="utf-8")
     python = next(folder.glob("*/python*"))
-    command = [python, "-I", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
-    command += ["--only-binary", ":all:", "--require-hashes", "-r", wanted]
-    return subprocess.run(command, cwd=folder, check=False).returncode
+    return subprocess.run(installing(python, wanted), cwd=folder, check=False).returncode
 
 
 if __name__ == "__main__":

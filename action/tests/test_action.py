@@ -395,6 +395,9 @@ class ActionTest(unittest.TestCase):
             with self.assertRaises(install.Refusal, msg=f"{version} {hashes}"):
                 install.requirement(version, hashes)
         self.assertEqual(install.requirement("1.2.3", good), f"pgvet==1.2.3 --hash={good}")
+        command = " ".join(map(str, install.installing(Path("python"), Path("wanted"))))
+        for option in ["-I -m pip", "--no-deps", "--only-binary :all:", "--require-hashes"]:
+            self.assertIn(option, command)
 
     def test_a_release_records_the_checksums_of_its_wheels(self):
         import importlib.machinery

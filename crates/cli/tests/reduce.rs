@@ -120,3 +120,18 @@ fn servers_keep_their_error() {
         assert!(publisher.stderr.contains("s was not run, because it would connect"), "{}", publisher.stderr);
     }
 }
+
+#[test]
+fn a_try_ends_at_the_time_limit() {
+    let Some(found) = binaries(18) else { return };
+    let sql =
+        b"DO $$ BEGIN LOOP BEGIN PERFORM pg_sleep(60); EXCEPTION WHEN query_canceled THEN NULL; END; END LOOP; END $$;";
+    let folder = Folder::new(&[("q.sql", sql)]);
+    let begun = std::time::Instant::now();
+    let pg_bin = found.folder.to_str().unwrap();
+    let limits = ["--statement-timeout", "5min", "--time-limit", "2s"];
+    let run = run(&folder, &[&["reduce", "q.sql", "--error", "42P01", "--pg-bin", pg_bin], &limits[..]].concat());
+    assert_eq!((run.status, run.stdout.as_str()), (2, ""), "{}", run.stderr);
+    assert!(run.stderr.contains("its time limit"), "{}", run.stderr);
+    assert!(begun.elapsed().as_secs() < 60, "{:?}", begun.elapsed());
+}

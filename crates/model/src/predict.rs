@@ -2,11 +2,11 @@
 
 use crate::catalog::Catalog;
 use crate::checkpoint;
-use crate::effect::{Effects, Failure, FailureSubject};
+use crate::effect::{Effects, Failure, FailureSubject, Reach};
 use crate::migration::{Migration, TransactionState};
 use crate::production::Functions;
 use crate::replay::{Replay, StatementVisit, Visitor};
-use crate::routine::{Bound, RoutineReader, Routines};
+use crate::routine::{Bound, RoutineReader, Routines, reaches_of_definitions};
 use crate::session::{Session, SettingsInEffect};
 use crate::version::{PgVersion, VersionRange};
 use pgvet_syntax::ast::{Ast, SyntaxError, Transaction};
@@ -24,6 +24,8 @@ pub struct StatementEffects {
     /// The settings in effect before it.
     pub settings: SettingsInEffect,
     pub effects: Effects,
+    /// What the functions would reach beyond the database that it defines, whatever calls them.
+    pub defined_reaches: Vec<Reach>,
     /// Subtransactions that it begins in one transaction and that may write: SAVEPOINT, EXCEPTION in code that it runs.
     pub subtransactions: Bound,
 }
@@ -122,6 +124,7 @@ impl Visitor for Collector<'_> {
                 block: visit.session.block.as_ref().map(|block| block.number),
                 settings: visit.session.settings.clone(),
                 effects: visit.effects.clone(),
+                defined_reaches: reaches_of_definitions(visit.effects, visit.before, visit.after),
                 subtransactions,
             });
         }
@@ -137,6 +140,7 @@ impl Visitor for Collector<'_> {
                 block: None,
                 settings: SettingsInEffect::default(),
                 effects: Effects { fails, ..Effects::default() },
+                defined_reaches: Vec::new(),
                 subtransactions: Bound::ZERO,
             });
         }

@@ -1195,6 +1195,13 @@ const _: () = {
     assert!(offset_of!(nodes::RuleStmt<'_>, instead) == 36);
     assert!(offset_of!(nodes::RuleStmt<'_>, actions) == 40);
     assert!(offset_of!(nodes::RuleStmt<'_>, replace) == 48);
+    assert!(size_of::<nodes::SecLabelStmt<'_>>() == 32);
+    assert!(align_of::<nodes::SecLabelStmt<'_>>() == 8);
+    assert!(offset_of!(nodes::SecLabelStmt<'_>, tag) == 0);
+    assert!(offset_of!(nodes::SecLabelStmt<'_>, objtype) == 4);
+    assert!(offset_of!(nodes::SecLabelStmt<'_>, object) == 8);
+    assert!(offset_of!(nodes::SecLabelStmt<'_>, provider) == 16);
+    assert!(offset_of!(nodes::SecLabelStmt<'_>, label) == 24);
     assert!(size_of::<nodes::SelectStmt<'_>>() == 160);
     assert!(align_of::<nodes::SelectStmt<'_>>() == 8);
     assert!(offset_of!(nodes::SelectStmt<'_>, tag) == 0);

@@ -1658,6 +1658,16 @@ pub struct SqlValueFunction {
 
 #[repr(C)]
 #[derive(Debug)]
+pub struct SecLabelStmt<'t> {
+    pub tag: NodeTag,
+    pub objtype: ObjectType,
+    pub object: Option<NodeRef<'t>>,
+    pub provider: Text<'t>,
+    pub label: Text<'t>,
+}
+
+#[repr(C)]
+#[derive(Debug)]
 pub struct SelectStmt<'t> {
     pub tag: NodeTag,
     pub distinct_clause: List<'t>,
@@ -2737,6 +2747,7 @@ pub enum Node<'t> {
     RowExpr(&'t RowExpr<'t>),
     RuleStmt(&'t RuleStmt<'t>),
     SqlValueFunction(&'t SqlValueFunction),
+    SecLabelStmt(&'t SecLabelStmt<'t>),
     SelectStmt(&'t SelectStmt<'t>),
     SetToDefault(&'t SetToDefault),
     SortBy(&'t SortBy<'t>),
@@ -2922,6 +2933,7 @@ impl<'t> NodeRef<'t> {
                 NodeTag::ROW_EXPR => Node::RowExpr(self.cast()),
                 NodeTag::RULE_STMT => Node::RuleStmt(self.cast()),
                 NodeTag::SQLVALUE_FUNCTION => Node::SqlValueFunction(self.cast()),
+                NodeTag::SEC_LABEL_STMT => Node::SecLabelStmt(self.cast()),
                 NodeTag::SELECT_STMT => Node::SelectStmt(self.cast()),
                 NodeTag::SET_TO_DEFAULT => Node::SetToDefault(self.cast()),
                 NodeTag::SORT_BY => Node::SortBy(self.cast()),
@@ -3073,6 +3085,7 @@ impl NodeTag {
     pub(crate) const DROP_STMT: Self = Self(197);
     pub(crate) const TRUNCATE_STMT: Self = Self(198);
     pub(crate) const COMMENT_STMT: Self = Self(199);
+    pub(crate) const SEC_LABEL_STMT: Self = Self(200);
     pub(crate) const DECLARE_CURSOR_STMT: Self = Self(201);
     pub(crate) const INDEX_STMT: Self = Self(204);
     pub(crate) const CREATE_STATS_STMT: Self = Self(205);
@@ -3145,7 +3158,6 @@ impl NodeTag {
             187 => "AlterRoleSetStmt",
             188 => "DropRoleStmt",
             196 => "AlterOpFamilyStmt",
-            200 => "SecLabelStmt",
             202 => "ClosePortalStmt",
             203 => "FetchStmt",
             207 => "AlterStatsStmt",

@@ -31,6 +31,12 @@ pub struct Control<'c> {
     pub progress: &'c mut dyn FnMut(&Progress),
 }
 
+impl Control<'_> {
+    fn is_over(&self) -> bool {
+        self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+    }
+}
+
 /// How far a search has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Progress {
@@ -160,7 +166,7 @@ impl Search<'_> {
         if self.control.interrupted.load(Ordering::Relaxed) {
             return Err(End::Interrupted);
         }
-        if self.control.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+        if self.control.is_over() {
             return Err(End::TimeLimit);
         }
         let digest = digest(&document);
@@ -169,7 +175,10 @@ impl Search<'_> {
         }
         (self.control.progress)(&self.progress);
         self.progress.tries += 1;
-        let holds = self.oracle.holds(&document).map_err(End::Failed)?;
+        let holds = self.oracle.holds(&document).map_err(|error| {
+            // An oracle may end a try at the same time.
+            if self.control.is_over() { End::TimeLimit } else { End::Failed(error) }
+        })?;
         if holds {
             self.progress.accepted += 1;
             self.progress.size = document.size();

@@ -5,10 +5,10 @@ use crate::provider::{CloneProvider, Scratch, ServerInfo, ThinClone};
 use crate::runtime;
 use crate::script::{Script, Step, StepKind, Variables};
 use crate::send::send;
-use crate::{Error, publisher};
+use crate::{Error, Limits, publisher};
 use pgvet_model::migration::{Direction, Migration};
 use std::collections::BTreeSet;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 use tokio::task::LocalSet;
 
@@ -28,21 +28,34 @@ pub struct Refusals {
     common: Option<(ThinClone, Connection)>,
     variables: Variables,
     statement_timeout: Duration,
+    /// Those of all runs together.
+    limits: Limits,
     server: ServerInfo,
     /// What was not run in any of the runs, and why.
     not_run: BTreeSet<String>,
 }
 
 impl Refusals {
-    /// Starts the server.
+    /// Starts the server. The limits are those of all runs together.
     ///
     /// # Errors
     /// If there are no programs of a server, or it does not start.
-    pub fn start(mut scratch: Scratch, variables: Variables, statement_timeout: Duration) -> Result<Self, Error> {
+    pub fn start(
+        mut scratch: Scratch,
+        variables: Variables,
+        statement_timeout: Duration,
+        limits: Limits,
+    ) -> Result<Self, Error> {
         let (runtime, tasks) = (runtime::runtime()?, LocalSet::new());
         let server = tasks.block_on(&runtime, scratch.prepare())?;
+        let limits = Limits { since: limits.since.or_else(|| Some(Instant::now())), ..limits };
         let not_run = BTreeSet::new();
-        Ok(Self { runtime, tasks, scratch, common: None, variables, statement_timeout, server, not_run })
+        Ok(Self { runtime, tasks, scratch, common: None, variables, statement_timeout, limits, server, not_run })
+    }
+
+    /// Effects that migrations can have beyond their database; see [`ServerInfo::announcements`].
+    pub fn announcements(&self) -> &[String] {
+        &self.server.announcements
     }
 
     /// The major version of the server.
@@ -59,11 +72,11 @@ impl Refusals {
     /// refusal, after which nothing is run; `None` if every statement succeeds, or one takes too long.
     ///
     /// # Errors
-    /// If the server is gone, or a placeholder has no value.
+    /// If the server is gone, a limit is reached, or a placeholder has no value.
     pub fn in_new_database(&mut self, migrations: &[Migration<'_>]) -> Result<Option<Refused>, Error> {
         let scripts = self.scripts(migrations)?;
-        let Self { runtime, tasks, scratch, statement_timeout, server, not_run, .. } = self;
-        tasks.block_on(runtime, async {
+        let Self { runtime, tasks, scratch, statement_timeout, limits, server, not_run, .. } = self;
+        let work = async {
             let clone = scratch.create().await?;
             let mut refused = None;
             for script in &scripts {
@@ -77,7 +90,8 @@ impl Refusals {
             }
             scratch.discard(clone).await?;
             Ok(refused)
-        })
+        };
+        tasks.block_on(runtime, limits.hold(work))
     }
 
     /// Runs up migrations in one transaction that is rolled back, which takes a hundredth of the time of a new database.
@@ -87,8 +101,8 @@ impl Refusals {
     /// See [`Self::in_new_database`].
     pub fn in_one_transaction(&mut self, migrations: &[Migration<'_>]) -> Result<Option<Refused>, Error> {
         let scripts = self.scripts(migrations)?;
-        let Self { runtime, tasks, scratch, statement_timeout, common, server, not_run, .. } = self;
-        tasks.block_on(runtime, async {
+        let Self { runtime, tasks, scratch, statement_timeout, limits, common, server, not_run, .. } = self;
+        let work = async {
             let (clone, connection) = match common.take() {
                 Some((clone, connection)) if !connection.client.is_closed() => (clone, connection),
                 _ => {
@@ -107,7 +121,8 @@ impl Refusals {
                 *common = Some((clone, connection));
             }
             Ok(refused)
-        })
+        };
+        tasks.block_on(runtime, limits.hold(work))
     }
 
     fn scripts<'m>(&self, migrations: &[Migration<'m>]) -> Result<Vec<Script<'m>>, Error> {

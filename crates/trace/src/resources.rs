@@ -3,13 +3,15 @@
 use crate::Error;
 use std::future::Future;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Bounds of a run.
 #[derive(Debug, Clone, Default)]
 pub struct Limits {
     /// How long it may take.
     pub time: Option<Duration>,
+    /// When the time began; `None`: when [`Self::hold`] begins.
+    pub since: Option<Instant>,
     /// The folder of a private server. Its file system must keep [`LEAST_FREE`] bytes free, and so must the memory of the
     /// machine.
     pub disk: Option<PathBuf>,
@@ -42,7 +44,10 @@ impl Limits {
     async fn exceeded(&self) -> Error {
         let time = async {
             match self.time {
-                Some(limit) => tokio::time::sleep(limit).await,
+                Some(limit) => {
+                    let gone = self.since.map_or(Duration::ZERO, |since| since.elapsed());
+                    tokio::time::sleep(limit.saturating_sub(gone)).await;
+                }
                 None => std::future::pending().await,
             }
         };

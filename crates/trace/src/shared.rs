@@ -26,16 +26,18 @@ pub(crate) fn refuse(migrations: &[Migration<'_>], major: u8) -> Result<(), Erro
     ))
 }
 
-/// A statement, and what it reaches.
+/// A statement, what it reaches, and what the functions would reach that it defines.
 struct Beyond {
     place: String,
     reaches: Vec<Reach>,
+    defined: Vec<Reach>,
 }
 
 impl std::fmt::Display for Beyond {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let reaches: Vec<String> = self.reaches.iter().map(ToString::to_string).collect();
-        write!(f, "{} {}", self.place, reaches.join(" and "))
+        let reaches = self.reaches.iter().map(ToString::to_string);
+        let defined = self.defined.iter().map(|reach| format!("defines code that {reach}"));
+        write!(f, "{} {}", self.place, reaches.chain(defined).collect::<Vec<_>>().join(" and "))
     }
 }
 
@@ -45,11 +47,11 @@ fn beyond(migrations: &[Migration<'_>], major: u8) -> Vec<Beyond> {
     let statements =
         forward.flat_map(|(migration, statements)| statements.into_iter().map(move |one| (migration, one)));
     statements
-        .filter(|(_, statement)| !statement.effects.reaches.is_empty())
+        .filter(|(_, statement)| !statement.effects.reaches.is_empty() || !statement.defined_reaches.is_empty())
         .map(|(migration, statement)| {
             let position = migration.file.position(statement.statement.start);
             let place = format!("{}:{}:{}", migration.file.path, position.line, position.column);
-            Beyond { place, reaches: statement.effects.reaches }
+            Beyond { place, reaches: statement.effects.reaches, defined: statement.defined_reaches }
         })
         .collect()
 }

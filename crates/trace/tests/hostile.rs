@@ -59,6 +59,17 @@ fn a_server_knows_nothing_of_our_environment() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
+fn no_program_reads_our_environment() {
+    let Some(mut provider) = scratch(18) else { return };
+    let environment = format!("/proc/{}/environ", std::process::id());
+    let read = format!("tr \"\\0\" \"\\n\" < {environment} 2> /dev/null | grep -c ^CARGO_MANIFEST_DIR=; true");
+    let (trace, _) = traced(&mut provider, &on_server(&read, "(SELECT line = '0' FROM said)"), &Settings::default());
+    let trace = trace.unwrap();
+    assert!(trace.migrations[0].failure().is_none(), "{:?}", trace.migrations[0].failure());
+}
+
+#[test]
 fn a_server_has_no_network_where_the_system_lets_it_have_its_own() {
     [14, 18].into_iter().for_each(has_no_network);
 }
@@ -168,6 +179,12 @@ fn what_a_shared_server_would_keep_is_refused_unless_it_is_allowed() {
         "COPY (SELECT 1) TO '/tmp/evil'",
         "CREATE DATABASE evil",
         "SELECT 1; GRANT pg_read_all_data TO postgres",
+        "GRANT ALTER SYSTEM ON PARAMETER work_mem TO postgres",
+        "CREATE TABLE t (a text CHECK (pg_read_file('PG_VERSION') <> a))",
+        "CREATE FUNCTION f() RETURNS bool LANGUAGE plpgsql AS 'BEGIN CREATE ROLE evil1; RETURN true; END'; \
+         CREATE TABLE t (a int CHECK (f())); INSERT INTO t VALUES (1)",
+        "DO $$ BEGIN EXECUTE 'CREATE FUNCTION f() RETURNS event_trigger LANGUAGE plpgsql AS ''BEGIN CREATE ROLE evil2; \
+         END'''; CREATE EVENT TRIGGER e ON ddl_command_end EXECUTE FUNCTION f(); END $$",
     ] {
         let mut providers: [Box<dyn CloneProvider>; 2] =
             [Box::new(Url::new(address.clone())), Box::new(Template::new(address.clone()))];
@@ -186,6 +203,17 @@ fn what_a_shared_server_would_keep_is_refused_unless_it_is_allowed() {
     // Nobody else uses a private server.
     let (trace, _) = traced(&mut scratch(18).unwrap(), "CREATE ROLE evil4", &Settings::default());
     assert!(trace.unwrap().migrations[0].failure().is_none());
+}
+
+#[test]
+fn a_role_that_may_pass_on_another_one_is_announced() {
+    let Some((server, config)) = shop(18) else { return };
+    let roles = "CREATE ROLE shared; CREATE ROLE migrator LOGIN; GRANT shared TO migrator WITH ADMIN OPTION";
+    server.query("shop", roles).unwrap();
+    let mut config = config.clone();
+    config.user("migrator");
+    let (_, announced) = traced(&mut Url::new(Address::try_from(config).unwrap()), "SELECT 1", &Settings::default());
+    assert!(announced.len() == 1 && announced[0].contains("can do more than change one database"), "{announced:?}");
 }
 
 #[test]

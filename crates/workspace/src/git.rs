@@ -3,6 +3,7 @@
 mod bounded;
 mod command;
 pub(crate) mod index;
+mod regular;
 mod revision;
 
 use crate::identity::identity;

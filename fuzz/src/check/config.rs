@@ -23,6 +23,6 @@ pub fn config(text: &str) {
         }
     }
     if let Ok(statistics) = Statistics::parse(text) {
-        statistics.apply(&mut Settings::default());
+        Settings::default().add_statistics(&statistics);
     }
 }

@@ -3,6 +3,7 @@ use crate::scenario::Scenario;
 use fastrand::Rng;
 use pgvet_syntax::statement::{ParsedFile, parse_file_again};
 use pgvet_linter::check::check;
+use pgvet_linter::resume::check_from;
 use pgvet_model::checkpoint::Checkpoint;
 use pgvet_model::memory::Memory;
 use pgvet_syntax::source::SourceFile;
@@ -22,8 +23,8 @@ pub fn edits(text: &str) {
             .into_iter()
             .map(|(at, migration)| pgvet_model::migration::Migration { report: at == last, ..migration })
             .collect();
-        state.advance(&migrations, last, &scenario.settings, &());
-        let outcome = state.check(&migrations, &scenario.settings, &mut memory);
+        state.advance(&migrations, last, scenario.settings.versions, &());
+        let outcome = check_from(&state, &migrations, &scenario.settings, &mut memory);
         assert_eq!(outcome.found, check(&migrations, &scenario.settings), "{}", files[last].source.text);
 
         let Some(previous) = files.pop() else { return };

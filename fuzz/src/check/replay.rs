@@ -2,6 +2,7 @@ use crate::ranges::assert_inside;
 use crate::scenario::Scenario;
 use pgvet_syntax::statement::ParsedFile;
 use pgvet_linter::check::check;
+use pgvet_linter::resume::check_from;
 use pgvet_model::checkpoint::Checkpoint;
 use pgvet_linter::diagnostic::Diagnostic;
 use pgvet_model::effect::Effects;
@@ -18,11 +19,12 @@ pub fn replay(text: &str) {
 
     let mut state = Checkpoint::default();
     let history = migrations.iter().take_while(|migration| !migration.report).count();
-    state.advance(&migrations, history, &scenario.settings, &());
-    let behind_history = state.check(&migrations, &scenario.settings, &mut Memory::default());
+    state.advance(&migrations, history, scenario.settings.versions, &());
+    let behind_history = check_from(&state, &migrations, &scenario.settings, &mut Memory::default());
     assert_eq!(found, behind_history.found, "{text}");
 
-    let effects = predict::effects(&migrations, &scenario.settings);
+    let predicted = || predict::effects(&migrations, scenario.settings.versions.to, &scenario.settings.functions);
+    let effects = predicted();
     for (file, effects) in files.iter().zip(&effects) {
         for statement in effects {
             // A function may be defined in another file.
@@ -33,7 +35,7 @@ pub fn replay(text: &str) {
             assert_inside(&file.source.text, &(statement.statement, own));
         }
     }
-    let again = predict::effects(&migrations, &scenario.settings);
+    let again = predicted();
     assert_eq!(format!("{effects:?}"), format!("{again:?}"), "{text}");
 }
 

@@ -30,8 +30,8 @@ pub(crate) struct ReduceArgs {
     #[arg(long, value_name = "LOCK", value_parser = WantedLock::parse)]
     pub(crate) lock: Option<WantedLock>,
     /// End the search after this time, such as `30s`, with the smallest SQL so far.
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
-    pub(crate) time_limit: Option<Duration>,
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "1h")]
+    pub(crate) time_limit: Duration,
     /// With --error: the folder with `initdb` and `postgres` [default: searched for].
     #[arg(long, value_name = "DIR", requires = "error")]
     pub(crate) pg_bin: Option<PathBuf>,

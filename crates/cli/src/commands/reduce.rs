@@ -14,8 +14,8 @@ use pgvet_reduce::{
     Control, Document, End, FindingOracle, LockOracle, NoReduction, Oracle, Progress, Reduction, RefusalOracle, Size,
     reduce,
 };
-use pgvet_trace::Refusals;
 use pgvet_trace::provider::{Scratch, ScratchOptions};
+use pgvet_trace::{Limits, Refusals};
 use pgvet_workspace::config::Config;
 use pgvet_workspace::{Project, create_report};
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 
 pub(crate) fn run(args: &ReduceArgs, out: &mut dyn Write) -> Result<ExitStatus, Failure> {
     let started = Instant::now();
-    let deadline = args.time_limit.and_then(|limit| started.checked_add(limit));
+    let deadline = started.checked_add(args.time_limit);
     let rule = args.finding.as_deref().map(one_rule).transpose()?;
     let project = load(&args.input)?;
     if !project.problems.is_empty() {
@@ -40,7 +40,10 @@ pub(crate) fn run(args: &ReduceArgs, out: &mut dyn Write) -> Result<ExitStatus, 
         (Some(rule), _, _) => search.run(document, &mut FindingOracle::new(project, rule, &settings), "")?,
         (_, Some(lock), _) => search.run(document, &mut LockOracle::new(project, lock.clone(), &settings), "")?,
         (_, _, Some(error)) => {
-            let server = server(args, &project)?;
+            let server = server(args, &project, started)?;
+            for text in server.announcements() {
+                Failure::new(inert::line(text)).write_note(&mut io::stderr().lock())?;
+            }
             let mut oracle = RefusalOracle::new(project, error.clone(), server);
             let reduction = search.on_server(document, &mut oracle);
             for reason in oracle.not_run() {
@@ -79,14 +82,16 @@ fn settings(args: &ReduceArgs, config: &Config, rule: Option<&'static str>) -> S
     settings
 }
 
-fn server(args: &ReduceArgs, project: &Project) -> Result<Refusals, Failure> {
+fn server(args: &ReduceArgs, project: &Project, started: Instant) -> Result<Refusals, Failure> {
     if project.databases.len() > 1 {
         let help = "name the migrations of one of them";
         return Err(Failure::new("these are migrations of several databases").help(help));
     }
     let major = args.input.pg_version.map(|versions| versions.to.0);
     let options = ScratchOptions { binaries: args.pg_bin.clone(), major, ..ScratchOptions::default() };
-    Ok(Refusals::start(Scratch::new(options), BTreeMap::default(), args.statement_timeout)?)
+    let disk = Some(std::env::temp_dir());
+    let limits = Limits { time: Some(args.time_limit), since: Some(started), disk, ..Limits::default() };
+    Ok(Refusals::start(Scratch::new(options), BTreeMap::default(), args.statement_timeout, limits)?)
 }
 
 /// The files of a project, in their order.

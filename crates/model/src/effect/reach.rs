@@ -28,6 +28,8 @@ pub enum Reach {
     Connection,
     /// Sessions of others.
     Sessions,
+    /// Statistics that all databases share.
+    Statistics,
 }
 
 impl fmt::Display for Reach {
@@ -45,6 +47,7 @@ impl fmt::Display for Reach {
             }
             Self::Connection => f.write_str("opens another connection"),
             Self::Sessions => f.write_str("ends or stops other sessions"),
+            Self::Statistics => f.write_str("resets statistics of the server"),
         }
     }
 }

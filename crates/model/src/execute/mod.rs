@@ -25,7 +25,7 @@ mod partition;
 mod privilege;
 mod publication;
 mod query;
-mod reach;
+pub(crate) mod reach;
 mod record;
 mod rename;
 pub(crate) mod routine;

@@ -3,7 +3,8 @@
 use super::Executor;
 use crate::effect::{Reach, UnknownReason};
 use pgvet_syntax::ast::{
-    Ast, ChangeOwner, Comment, Copy, CopyBeyond, CreateOther, Drop, FunctionCall, Grant, ObjectKind, ObjectName, Rename,
+    Ast, ChangeOwner, Comment, Copy, CopyBeyond, CreateOther, DefValue, Drop, Expr, ExprKind, FunctionCall, Grant,
+    ObjectKind, ObjectName, Part, Rename,
 };
 use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
@@ -16,7 +17,7 @@ const UNTRUSTED: [&str; 4] = ["plpython3u", "plpythonu", "plperlu", "pltclu"];
 
 /// Functions that reach further than SQL does. They are refused to most roles.
 ///
-/// Source: PostgreSQL 18 documentation, 9.28; `contrib/adminpack`, `contrib/dblink`.
+/// Source: PostgreSQL 18 documentation, 9.28; `contrib/adminpack`, `contrib/dblink`, `contrib/pg_stat_statements`.
 const FUNCTIONS: &[(&str, Reach)] = &[
     ("dblink", Reach::Connection),
     ("dblink_connect", Reach::Connection),
@@ -26,6 +27,8 @@ const FUNCTIONS: &[(&str, Reach)] = &[
     ("dblink_send_query", Reach::Connection),
     ("lo_export", Reach::Files),
     ("lo_import", Reach::Files),
+    ("pg_backup_start", Reach::Replication),
+    ("pg_backup_stop", Reach::Replication),
     ("pg_cancel_backend", Reach::Sessions),
     ("pg_copy_logical_replication_slot", Reach::Replication),
     ("pg_copy_physical_replication_slot", Reach::Replication),
@@ -35,17 +38,27 @@ const FUNCTIONS: &[(&str, Reach)] = &[
     ("pg_file_rename", Reach::Files),
     ("pg_file_unlink", Reach::Files),
     ("pg_file_write", Reach::Files),
+    ("pg_logical_slot_get_binary_changes", Reach::Replication),
+    ("pg_logical_slot_get_changes", Reach::Replication),
     ("pg_ls_dir", Reach::Files),
     ("pg_promote", Reach::Replication),
     ("pg_read_binary_file", Reach::Files),
     ("pg_read_file", Reach::Files),
     ("pg_reload_conf", Reach::Settings),
+    ("pg_replication_origin_advance", Reach::Replication),
     ("pg_replication_origin_create", Reach::Replication),
     ("pg_replication_origin_drop", Reach::Replication),
+    ("pg_replication_slot_advance", Reach::Replication),
     ("pg_rotate_logfile", Reach::Settings),
+    ("pg_start_backup", Reach::Replication),
+    ("pg_stat_reset_shared", Reach::Statistics),
+    ("pg_stat_reset_slru", Reach::Statistics),
+    ("pg_stat_statements_reset", Reach::Statistics),
+    ("pg_stop_backup", Reach::Replication),
     ("pg_switch_wal", Reach::Replication),
     ("pg_terminate_backend", Reach::Sessions),
     ("pg_wal_replay_pause", Reach::Replication),
+    ("pg_wal_replay_resume", Reach::Replication),
 ];
 
 /// Catalogs that all databases of a server share. A superuser may change their rows.
@@ -66,7 +79,8 @@ const SHARED_CATALOGS: &[(&str, Reach)] = &[
 ];
 
 impl Executor<'_> {
-    /// Notes what the words of a statement show. What its code does is noted where that runs.
+    /// Notes what the words of a statement show, and what it stores to run later. What other code does is noted where
+    /// that runs.
     pub(super) fn note_reach(&mut self, ast: &Ast) {
         if let Ast::Copy(copy) = ast
             && let Copy { beyond: Some(CopyBeyond::Program), .. } = &**copy
@@ -86,12 +100,19 @@ impl Executor<'_> {
         if let Some(reach) = reach(ast) {
             self.effects.note_reach(reach);
         }
+        let mut stored = Vec::new();
+        ast.visit_stored(&mut |part| stored.extend(call_in(part)));
+        for call in stored {
+            if self.called_functions(call).is_empty() {
+                self.note_reach_of_call(call);
+            }
+        }
     }
 
     /// Notes what a change of the rows of a system catalog reaches.
     pub(super) fn note_reach_of_catalog(&mut self, name: &ObjectName) {
-        if let Some((_, reach)) = SHARED_CATALOGS.iter().find(|(catalog, _)| name.name.text == *catalog) {
-            self.effects.note_reach(reach.clone());
+        if let Some(reach) = of_catalog(name) {
+            self.effects.note_reach(reach);
         }
     }
 
@@ -103,9 +124,42 @@ impl Executor<'_> {
     }
 }
 
+/// What a statement would reach by itself, with all that it calls by name.
+pub(crate) fn of_statement(ast: &Ast) -> Vec<Reach> {
+    let mut found: Vec<Reach> = reach(ast).into_iter().collect();
+    let mut visit = |part: Part<'_>| {
+        found.extend(call_in(part).and_then(|call| reach_of_function(&call.name).cloned()));
+        found.extend(changed_in(part).and_then(of_catalog));
+    };
+    ast.visit(&mut visit);
+    ast.visit_stored(&mut visit);
+    found
+}
+
+fn call_in(part: Part<'_>) -> Option<&FunctionCall> {
+    match part {
+        Part::Expr(Expr { kind: ExprKind::Call(call), .. }) => Some(call),
+        _ => None,
+    }
+}
+
+fn changed_in(part: Part<'_>) -> Option<&ObjectName> {
+    match part {
+        Part::Insert(insert) => Some(&insert.table.name),
+        Part::Update(update) => Some(&update.table.name),
+        Part::Delete(delete) => Some(&delete.table.name),
+        Part::Merge(merge) => Some(&merge.table.name),
+        _ => None,
+    }
+}
+
 /// What a call of a function of PostgreSQL or of an extension reaches.
 pub fn reach_of_function(name: &str) -> Option<&'static Reach> {
     FUNCTIONS.iter().find(|(known, _)| name == *known).map(|(_, reach)| reach)
+}
+
+fn of_catalog(name: &ObjectName) -> Option<Reach> {
+    SHARED_CATALOGS.iter().find(|(catalog, _)| name.name.text == *catalog).map(|(_, reach)| reach.clone())
 }
 
 fn reach(ast: &Ast) -> Option<Reach> {
@@ -151,7 +205,15 @@ fn of_tag(other: &CreateOther) -> Option<Reach> {
         "CREATE DATABASE" | "DROP DATABASE" | "ALTER DATABASE" => Some(Reach::Database),
         "CREATE SERVER" | "CREATE USER MAPPING" | "IMPORT FOREIGN SCHEMA" => Some(Reach::Connection),
         "CREATE LANGUAGE" => other.name.as_ref().and_then(|name| of_language(&name.name.text)),
-        _ => None,
+        "SECURITY LABEL ON ROLE" => Some(Reach::Role),
+        "SECURITY LABEL ON DATABASE" => Some(Reach::Database),
+        "SECURITY LABEL ON TABLESPACE" => Some(Reach::Tablespace),
+        // The functions of an operator, an aggregate or a type.
+        _ => other.options.iter().find_map(|option| match &option.value {
+            DefValue::Names(names) => of_function(names.last()?),
+            DefValue::Type(name) => of_function(&name.name),
+            _ => None,
+        }),
     }
 }
 
@@ -160,6 +222,7 @@ fn of_kind(kind: ObjectKind) -> Option<Reach> {
         ObjectKind::Role => Some(Reach::Role),
         ObjectKind::Database => Some(Reach::Database),
         ObjectKind::Tablespace => Some(Reach::Tablespace),
+        ObjectKind::Parameter => Some(Reach::Settings),
         _ => None,
     }
 }
@@ -218,6 +281,20 @@ mod tests {
             ("DO $$ BEGIN EXECUTE 'ALTER ROLE a SUPERUSER'; END $$", Reach::Role),
             ("DO $$ BEGIN PERFORM pg_reload_conf(); END $$", Reach::Settings),
             ("CREATE FUNCTION f() RETURNS void LANGUAGE sql AS 'DROP ROLE a'; SELECT f()", Reach::Role),
+            ("GRANT SET ON PARAMETER work_mem TO a", Reach::Settings),
+            ("REVOKE ALTER SYSTEM ON PARAMETER work_mem FROM a", Reach::Settings),
+            ("SECURITY LABEL FOR b ON ROLE a IS 'x'", Reach::Role),
+            ("SECURITY LABEL ON DATABASE a IS 'x'", Reach::Database),
+            ("SECURITY LABEL ON TABLESPACE a IS 'x'", Reach::Tablespace),
+            ("CREATE TABLE t (a bool CHECK (pg_reload_conf()))", Reach::Settings),
+            ("CREATE TABLE t (a int); CREATE INDEX ON t ((pg_read_file('x')))", Reach::Files),
+            ("CREATE TABLE t (a int); CREATE POLICY p ON t USING (pg_promote())", Reach::Replication),
+            ("CREATE TABLE t (a int); CREATE RULE r AS ON INSERT TO t DO SELECT pg_reload_conf()", Reach::Settings),
+            ("CREATE DOMAIN d AS int CHECK (pg_reload_conf())", Reach::Settings),
+            ("CREATE VIEW v AS SELECT pg_read_file('x')", Reach::Files),
+            ("DO $$ BEGIN CREATE VIEW v AS SELECT pg_read_file('x'); END $$", Reach::Files),
+            ("CREATE OPERATOR !!! (FUNCTION = pg_ls_dir, RIGHTARG = text)", Reach::Files),
+            ("CREATE AGGREGATE a (text) (SFUNC = lo_export, STYPE = int)", Reach::Files),
         ] {
             assert_eq!(reached(sql), [reach], "{sql}");
         }
@@ -231,6 +308,8 @@ mod tests {
             "CREATE TABLE t (a int); COPY t FROM stdin;\n1\n\\.\n",
             "CREATE FUNCTION f() RETURNS int LANGUAGE plpgsql AS 'BEGIN CREATE ROLE a; RETURN 1; END'",
             "SET work_mem = '1GB'; RESET work_mem",
+            "CREATE TABLE t (a int); SECURITY LABEL FOR b ON COLUMN t.a IS 'x'",
+            "CREATE FUNCTION pg_reload_conf() RETURNS bool RETURN true; CREATE VIEW v AS SELECT pg_reload_conf()",
             "SELECT * FROM pg_database; UPDATE pg_class SET reltuples = 1; CREATE TABLE pg_authid (a int)",
         ] {
             assert_eq!(reached(sql), [], "{sql}");

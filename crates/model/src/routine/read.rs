@@ -16,6 +16,9 @@ use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
+/// Languages whose code is read.
+const READ: [&str; 2] = ["plpgsql", "sql"];
+
 /// The code of a function, a procedure or a DO block.
 #[derive(Debug)]
 pub struct Routine {
@@ -57,6 +60,35 @@ pub struct Dynamic {
 }
 
 impl Routine {
+    /// The code of a function whose text is in no file, as that of one that EXECUTE creates: ranges are offsets in the
+    /// text. `None` for a function in another language.
+    pub(crate) fn alone(function: &Arc<Function>) -> Option<Self> {
+        let (code, found) = match &*function.body {
+            FunctionBody::Source { text, .. } if READ.contains(&function.language.as_str()) => {
+                let text = fill_text(text);
+                let whole = TextRange::new(0, text.len() as u32);
+                read_text(&mut SqlParser::new(&text), &function.language, whole)
+            }
+            FunctionBody::Atomic { statements, .. } => {
+                let statements = statements.iter().map(|ast| (TextRange::default(), ast.clone())).collect();
+                (Code::Sql(statements), Found::default())
+            }
+            FunctionBody::Source { .. } | FunctionBody::Library | FunctionBody::Missing => return None,
+        };
+        Some(Self {
+            function: Some(Arc::clone(function)),
+            file: 0,
+            statement: TextRange::default(),
+            name_range: TextRange::default(),
+            code,
+            search_path: function.search_path(),
+            unread: found.unread,
+            parsed: found.parsed,
+            dynamic: found.dynamic,
+            variable_names: OnceCell::new(),
+        })
+    }
+
     pub fn oid(&self) -> Option<Oid> {
         self.function.as_ref().map(|function| function.oid)
     }
@@ -203,17 +235,21 @@ impl RoutineReader {
 
 /// Reads a body that is between quotes at `inside`.
 fn read_source(parser: &mut SqlParser, language: &str, inside: TextRange) -> Option<(Code, Found)> {
-    let is_plpgsql = language == "plpgsql";
-    if !is_plpgsql && language != "sql" {
+    if !READ.contains(&language) {
         return None;
     }
     let range = align(parser, inside)?;
+    Some(read_text(parser, language, range))
+}
+
+/// Reads a body that is in the text as PostgreSQL sees it.
+fn read_text(parser: &mut SqlParser, language: &str, range: TextRange) -> (Code, Found) {
     let mut found = Found::default();
-    if is_plpgsql {
+    if language == "plpgsql" {
         let body = plpgsql::read(&BodyText::verbatim(parser.source(), range));
         let mut collector = Collector { parser, found };
         walk(&body.block, &mut collector);
-        return Some((Code::Plpgsql(body), collector.found));
+        return (Code::Plpgsql(body), collector.found);
     }
     let tokens = tokenize(parser.source(), range);
     let mut statements = Vec::new();
@@ -225,7 +261,7 @@ fn read_source(parser: &mut SqlParser, language: &str, inside: TextRange) -> Opt
             Err(_) => found.unread.push(place),
         }
     }
-    Some((Code::Sql(statements), found))
+    (Code::Sql(statements), found)
 }
 
 /// Puts the text that PostgreSQL sees, with placeholders filled, into its place in the parser's copy of the file.

@@ -13,6 +13,7 @@ mod name;
 mod object;
 mod query;
 mod rare;
+mod stored;
 mod table;
 mod visit;
 

@@ -39,6 +39,8 @@ pub enum ObjectKind {
     Database,
     Tablespace,
     EventTrigger,
+    /// A setting of the server.
+    Parameter,
     /// Everything else (casts, operators, text search objects, ...).
     Other,
 }

@@ -34,6 +34,18 @@ use tokio_postgres::SimpleQueryRow;
 /// The return type of an asynchronous method of a trait object.
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + 'a>>;
 
+/// The current user, if its rights reach beyond one database, whatever code uses them. CREATEDB does not count: code cannot
+/// create or drop a database, and a statement that does is refused.
+///
+/// Source: PostgreSQL 18 documentation, 21.5 "Predefined Roles".
+const BEYOND_ONE_DATABASE: &str = "SELECT r.rolname FROM pg_catalog.pg_roles r WHERE r.rolname = current_user AND (\
+    r.rolsuper OR r.rolcreaterole OR r.rolreplication \
+    OR EXISTS (SELECT FROM pg_catalog.pg_auth_members m \
+        WHERE m.admin_option AND pg_catalog.pg_has_role(m.member, 'MEMBER')) \
+    OR EXISTS (SELECT FROM pg_catalog.pg_roles o WHERE pg_catalog.pg_has_role(o.oid, 'MEMBER') AND o.rolname IN (\
+        'pg_execute_server_program', 'pg_read_server_files', 'pg_write_server_files', 'pg_signal_backend', \
+        'pg_create_subscription')))";
+
 /// Makes databases that a migration may damage, and takes them away again.
 pub trait CloneProvider {
     fn name(&self) -> &'static str;
@@ -101,10 +113,7 @@ impl ServerInfo {
 
     /// Announces that migrations run on a shared server, as a user who can do more than change one database.
     async fn announce_rights(&mut self, connection: &Connection) -> Result<(), Error> {
-        let sql = "SELECT r.rolname FROM pg_catalog.pg_roles r WHERE r.rolname = current_user AND (r.rolsuper \
-                   OR r.rolcreaterole OR pg_catalog.pg_has_role('pg_execute_server_program', 'MEMBER') \
-                   OR pg_catalog.pg_has_role('pg_write_server_files', 'MEMBER'))";
-        if let Some(user) = connection.rows(sql).await?.first() {
+        if let Some(user) = connection.rows(BEYOND_ONE_DATABASE).await?.first() {
             let user = crate::connection::text(user, 0);
             self.announcements.push(format!(
                 "`{user}` can do more than change one database: roles, settings, tablespaces and files that a migration \

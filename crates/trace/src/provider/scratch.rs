@@ -46,6 +46,9 @@ const SHARED_NETWORK: &str = "this server has no network of its own: programs th
 const SHARED_PROCESSES: &str =
     "this server has no processes of its own: programs that a migration starts can outlive the trace";
 
+const SHARED_USER: &str = "this server runs as you: programs that a migration starts can read the environment of your other \
+                           processes";
+
 impl Scratch {
     pub fn new(options: ScratchOptions) -> Self {
         Self { options, server: None, created: 0 }
@@ -103,8 +106,11 @@ impl CloneProvider for Scratch {
             }
             let notes = if durable { Vec::new() } else { vec![EMPTY.to_owned()] };
             let version = server.version().to_owned();
-            let announcements =
-                [(server.has_own_network(), SHARED_NETWORK), (server.has_own_processes(), SHARED_PROCESSES)];
+            let announcements = [
+                (server.has_own_network(), SHARED_NETWORK),
+                (server.has_own_processes(), SHARED_PROCESSES),
+                (server.is_apart(), SHARED_USER),
+            ];
             let announcements = announcements.into_iter().filter(|(is_isolated, _)| !is_isolated);
             let announcements = announcements.map(|(_, text)| text.to_owned()).collect();
             let info = ServerInfo::new(server.major(), version);

@@ -107,6 +107,7 @@ impl Server {
         user: &str,
         options: &Options,
     ) -> Result<Self, Error> {
+        hide_environment();
         let isolation = if options.alone { Isolation::for_server(&folder, binaries.major) } else { Isolation::NONE };
         let (process, postmaster) = spawn(binaries, &folder, options, isolation)?;
         let port = options.port.unwrap_or(PORT);
@@ -127,6 +128,14 @@ impl Server {
     /// Whether nothing that it runs reaches another machine.
     pub(crate) fn has_own_network(&self) -> bool {
         self.isolation.has_own_network()
+    }
+
+    /// Whether nothing that it runs can look into processes of ours: it is another user's, or in a namespace of users of its
+    /// own.
+    ///
+    /// Source: Linux 6.12, `security/commoncap.c`, `cap_ptrace_access_check`.
+    pub(crate) fn is_apart(&self) -> bool {
+        self.folder.runs_as_other_user() || self.isolation.has_own_network()
     }
 
     /// Whether all that it runs ends with it.
@@ -224,6 +233,18 @@ impl Drop for Server {
             }
             std::thread::sleep(Duration::from_millis(5));
         }
+    }
+}
+
+/// Hides the environment and the memory of this process from others of the same user, as those that SQL starts.
+///
+/// Source: Linux manual, `PR_SET_DUMPABLE(2const)`.
+fn hide_environment() {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+        // A kernel that refuses leaves us as we are; what is announced does not depend on it.
+        let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     }
 }
 

@@ -16,7 +16,10 @@ pub(super) fn output(mut child: Child, limit: Duration) -> io::Result<Output> {
     if ended.recv_timeout(limit) == Err(RecvTimeoutError::Timeout) {
         child.kill()?;
         child.wait()?;
-        let message = format!("it did not end within {} seconds", limit.as_secs());
+        let message = format!(
+            "it did not end within {} seconds; a pipe or device may be in place of a file that it reads",
+            limit.as_secs()
+        );
         return Err(io::Error::new(io::ErrorKind::TimedOut, message));
     }
     let text = |reader: JoinHandle<io::Result<Vec<u8>>>| reader.join().unwrap_or_else(|_| Ok(Vec::new()));

@@ -4,6 +4,7 @@
 //! a branch holds as ordinary files.
 
 use super::bounded;
+use super::regular::RegularFiles;
 use crate::problem::Problem;
 use crate::program;
 use crate::roots::Repositories;
@@ -37,10 +38,10 @@ const SETTINGS: [&str; 13] = [
 ];
 
 /// Timeout for one command of git: much more than it needs, and less than forever.
-const LIMIT: Duration = Duration::from_secs(600);
+const LIMIT: Duration = Duration::from_secs(120);
 
-/// Folders of a repository whose files git reads whole whatever they are.
-const READ_WHOLE: [&str; 3] = ["", "info", "objects/info"];
+/// Timeout for a command that reads no more than the configuration.
+const OPENING_LIMIT: Duration = Duration::from_secs(20);
 
 /// Variables that the user, and never a checkout, has set: the index of a partial commit while a hook runs, and
 /// configuration, as for `safe.directory`.
@@ -60,6 +61,8 @@ pub(super) struct Git {
     program: PathBuf,
     /// The folder with `.git`.
     pub(super) top: PathBuf,
+    /// A link in the folder of git that leads out of the repository: what git says may quote the file behind it.
+    outward: Option<PathBuf>,
     /// Settings for what the configuration has given a name.
     neutralised: Vec<OsString>,
     /// A copy of the index, as git may write the one that it compares files with.
@@ -78,14 +81,20 @@ impl Git {
             Problem::new(folder, "cannot be asked for changes: there is no git on PATH", Some(help))
         })?;
         let unreadable = |message| problem(format!("is in no git repository that can be read: {message}"));
-        if let Some(special) = special_file(&top.join(".git")) {
-            return Err(unreadable(format!("`{}` is not a regular file", special.display())));
-        }
-        let mut git = Self { program, top, neutralised: Vec::new(), index: None };
-        let answer = git.run(&["rev-parse", "--is-bare-repository", "--show-toplevel"]).map_err(unreadable)?;
-        if !answer.starts_with(b"false\n") {
+        let mut regular = RegularFiles::of(&top);
+        regular.check(&top.join(".git")).map_err(unreadable)?;
+        let mut git = Self { program, top, outward: regular.outward.clone(), neutralised: Vec::new(), index: None };
+        let answer = git.run_within(OPENING_LIMIT, &["rev-parse", "--is-bare-repository", "--show-toplevel"]);
+        if !answer.map_err(unreadable)?.starts_with(b"false\n") {
             return Err(unreadable("it is a bare one".to_owned()));
         }
+        // `.git` may be a file that names another folder, which may name a third one.
+        for folder in ["--absolute-git-dir", "--git-common-dir"] {
+            let folder = git.run_within(OPENING_LIMIT, &["rev-parse", folder]).map_err(unreadable)?;
+            let folder = git.top.join(super::name_of(folder.strip_suffix(b"\n").unwrap_or(&folder)));
+            regular.check(&folder).map_err(unreadable)?;
+        }
+        git.outward = regular.outward;
         git.neutralised = git.named_programs().map_err(unreadable)?;
         git.index = git.copied_index().map_err(unreadable)?;
         git.compare_hidden_files().map_err(unreadable)?;
@@ -157,10 +166,14 @@ impl Git {
 
     /// The output of a git command, or its message.
     pub(super) fn run(&self, arguments: &[impl AsRef<OsStr>]) -> Result<Vec<u8>, String> {
+        self.run_within(LIMIT, arguments)
+    }
+
+    fn run_within(&self, limit: Duration, arguments: &[impl AsRef<OsStr>]) -> Result<Vec<u8>, String> {
         let mut command = self.command(arguments);
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-        let output = child.and_then(|child| bounded::output(child, LIMIT));
-        checked(output.map_err(|error| format!("git cannot be run: {error}"))?)
+        let output = child.and_then(|child| bounded::output(child, limit));
+        self.checked(output.map_err(|error| format!("git cannot be run: {error}"))?)
     }
 
     /// The texts of objects; empty for those that are not in the repository, as a partial clone lacks some.
@@ -182,8 +195,22 @@ impl Git {
             });
             bounded::output(child, LIMIT)
         });
-        let output = checked(output.map_err(cannot_run)?)?;
+        let output = self.checked(output.map_err(cannot_run)?)?;
         objects(&output, ids.len()).ok_or_else(|| "`git cat-file` has printed something other than objects".to_owned())
+    }
+
+    /// What a git command has printed, or its message. What precedes the last word may quote a file.
+    fn checked(&self, output: Output) -> Result<Vec<u8>, String> {
+        if output.status.success() {
+            return Ok(output.stdout);
+        }
+        if let Some(link) = &self.outward {
+            let link = link.display();
+            return Err(format!("its message is not shown, because it may quote the file to which `{link}` leads"));
+        }
+        let message = String::from_utf8_lossy(&output.stderr);
+        let fatal = message.find("fatal: ").map(|at| &message[at + "fatal: ".len()..]);
+        Err(fatal.unwrap_or(&message).trim().to_owned())
     }
 
     fn command(&self, arguments: &[impl AsRef<OsStr>]) -> Command {
@@ -214,13 +241,6 @@ impl Git {
     }
 }
 
-/// Returns a pipe or device, or a link to one, where git expects files: it would wait for it, or read it without end.
-fn special_file(git: &Path) -> Option<PathBuf> {
-    let entries = READ_WHOLE.iter().flat_map(|folder| fs::read_dir(git.join(folder)).into_iter().flatten().flatten());
-    let is_special = |path: &PathBuf| fs::metadata(path).is_ok_and(|entry| !entry.is_file() && !entry.is_dir());
-    entries.map(|entry| entry.path()).find(is_special)
-}
-
 /// The setting that takes its program from a filter, a driver or a hook; `None` for a key that names none.
 ///
 /// Source: git 2.55, `Documentation/config`; hooks have been part of the configuration since 2.54.
@@ -233,16 +253,6 @@ fn neutral(key: &str) -> Option<String> {
         ("hook", "command" | "event") => Some(format!("{name}.enabled=false")),
         _ => None,
     }
-}
-
-/// What a git command has printed, or its message. What precedes the last word may quote a file.
-fn checked(output: Output) -> Result<Vec<u8>, String> {
-    if output.status.success() {
-        return Ok(output.stdout);
-    }
-    let message = String::from_utf8_lossy(&output.stderr);
-    let fatal = message.find("fatal: ").map(|at| &message[at + "fatal: ".len()..]);
-    Err(fatal.unwrap_or(&message).trim().to_owned())
 }
 
 /// The texts in the output of `git cat-file --batch`: `ID blob SIZE`, the text and a line break, or `ID missing`.

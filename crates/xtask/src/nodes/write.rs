@@ -26,8 +26,8 @@ pub(super) const NODES: &str = "
     ParamRef PartitionBoundSpec PartitionCmd PartitionElem PartitionSpec PrepareStmt PublicationObjSpec
     PublicationTable RangeFunction RangeSubselect RangeTableFunc RangeTableFuncCol RangeTableSample RangeVar RawStmt
     ReassignOwnedStmt RefreshMatViewStmt ReindexStmt RenameStmt ReplicaIdentityStmt ResTarget ReturnStmt
-    ReturningClause RoleSpec RowExpr RuleStmt SelectStmt SetToDefault SortBy SQLValueFunction StatsElem String SubLink
-    TableLikeClause TransactionStmt TruncateStmt TypeCast TypeName UpdateStmt VacuumRelation VacuumStmt
+    ReturningClause RoleSpec RowExpr RuleStmt SecLabelStmt SelectStmt SetToDefault SortBy SQLValueFunction StatsElem
+    String SubLink TableLikeClause TransactionStmt TruncateStmt TypeCast TypeName UpdateStmt VacuumRelation VacuumStmt
     VariableSetStmt ViewStmt WindowDef WithClause XmlExpr XmlSerialize
 ";
 

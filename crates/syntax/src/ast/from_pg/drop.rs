@@ -352,6 +352,7 @@ pub(super) fn object_kind(kind: pg::ObjectType) -> ObjectKind {
         Kind::OBJECT_DATABASE => ObjectKind::Database,
         Kind::OBJECT_TABLESPACE => ObjectKind::Tablespace,
         Kind::OBJECT_EVENT_TRIGGER => ObjectKind::EventTrigger,
+        Kind::OBJECT_PARAMETER_ACL => ObjectKind::Parameter,
         _ => ObjectKind::Other,
     }
 }

@@ -1,8 +1,8 @@
 //! Statements that the model knows by their tag only.
 
 use super::context::{Context, Span, written};
-use super::drop::unqualified;
-use crate::ast::{Ast, CreateOther, CreateTypeKind, DefElem};
+use super::drop::{object_kind, unqualified};
+use crate::ast::{Ast, CreateOther, CreateTypeKind, DefElem, ObjectKind};
 use pg::Node;
 use pgvet_parser::tree as pg;
 use smol_str::SmolStr;
@@ -49,6 +49,12 @@ impl Context<'_> {
             }
             Node::AlterSubscriptionStmt(node) => self.alter_subscription(node, after),
             Node::DropSubscriptionStmt(node) => self.tagged("DROP SUBSCRIPTION", &node.subname, pg::List::EMPTY, after),
+            Node::SecLabelStmt(node) => match object_kind(node.objtype) {
+                ObjectKind::Role => self.tagged("SECURITY LABEL ON ROLE", "", pg::List::EMPTY, after),
+                ObjectKind::Database => self.tagged("SECURITY LABEL ON DATABASE", "", pg::List::EMPTY, after),
+                ObjectKind::Tablespace => self.tagged("SECURITY LABEL ON TABLESPACE", "", pg::List::EMPTY, after),
+                _ => Ast::Other(SmolStr::new_static("SecLabelStmt")),
+            },
             _ => return None,
         })
     }

@@ -95,6 +95,24 @@ fn a_file_that_a_configuration_includes_is_not_quoted() {
 }
 
 #[test]
+fn a_file_outside_to_which_a_link_of_git_leads_is_not_quoted() {
+    for file in [".git/packed-refs", ".git/shallow", ".git/refs/heads/main"] {
+        let hostile = Hostile::new();
+        let secret = hostile.ran.with_file_name("secret");
+        fs::write(&secret, "secret-token\nof this user\n").unwrap();
+        let link = hostile.repository.0.path().join(file);
+        drop(fs::remove_file(&link));
+        std::os::unix::fs::symlink(&secret, &link).unwrap();
+        let folders = BTreeSet::from([hostile.repository.0.path().to_owned()]);
+        for selection in [ChangeSelection::Uncommitted, ChangeSelection::Staged, ChangeSelection::Since("HEAD".into())]
+        {
+            let message = changes(&selection, &folders).err().map(|problem| problem.message).unwrap_or_default();
+            assert!(!message.contains("secret-token"), "{file}: {message}");
+        }
+    }
+}
+
+#[test]
 fn no_hook_of_a_repository_runs() {
     let hostile = Hostile::new();
     for hook in ["post-index-change", "fsmonitor-watchman", "post-checkout"] {
@@ -169,10 +187,15 @@ fn pipes_and_devices_are_not_waited_for() {
         (".git/info/exclude", false),
         (".git/objects/info/alternates", false),
         (".git/packed-refs", true),
+        (".git/refs/heads/x/y", false),
+        (".git/objects/pack/multi-pack-index", false),
+        (".git/objects/info/commit-graphs/commit-graph-chain", false),
+        (".git/objects/00/11223344556677889900112233445566778899", false),
     ] {
         let hostile = Hostile::new();
         let file = hostile.repository.0.path().join(path);
         drop(fs::remove_file(&file));
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
         if device {
             std::os::unix::fs::symlink("/dev/zero", &file).unwrap();
         } else {
@@ -184,6 +207,39 @@ fn pipes_and_devices_are_not_waited_for() {
         assert!(problem.message.contains("is not a regular file"), "{path}: {}", problem.message);
         assert!(begun.elapsed().as_secs() < 60, "{path}");
     }
+}
+
+#[test]
+fn pipes_are_found_behind_links_and_in_the_folder_that_a_file_names() {
+    for is_file in [false, true] {
+        let hostile = Hostile::new();
+        let top = hostile.repository.0.path();
+        let (git, real) = (top.join(".git"), top.join("re\nal"));
+        if is_file {
+            fs::rename(&git, &real).unwrap();
+            fs::write(&git, "gitdir: re\nal\n").unwrap();
+        } else {
+            fs::rename(git.join("refs"), &real).unwrap();
+            std::os::unix::fs::symlink(&real, git.join("refs")).unwrap();
+        }
+        let pipe = real.join(if is_file { "refs/tags/pipe" } else { "tags/pipe" });
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let problem = changes(&ChangeSelection::Uncommitted, &BTreeSet::from([top.to_owned()])).unwrap_err();
+        assert!(problem.message.contains("tags/pipe` is not a regular file"), "{}", problem.message);
+    }
+}
+
+#[test]
+fn a_configuration_that_includes_a_pipe_is_not_waited_for() {
+    let hostile = Hostile::new();
+    let top = hostile.repository.0.path();
+    assert!(std::process::Command::new("mkfifo").arg(top.join("pipe")).status().unwrap().success());
+    let config = top.join(".git/config");
+    fs::write(&config, fs::read_to_string(&config).unwrap() + "[include]\n\tpath = ../pipe\n").unwrap();
+    let begun = std::time::Instant::now();
+    let problem = changes(&ChangeSelection::Uncommitted, &BTreeSet::from([top.to_owned()])).unwrap_err();
+    assert!(problem.message.contains("a pipe or device may be in place"), "{}", problem.message);
+    assert!(begun.elapsed().as_secs() < 60, "{:?}", begun.elapsed());
 }
 
 #[test]
