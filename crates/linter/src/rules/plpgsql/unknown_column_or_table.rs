@@ -19,9 +19,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// PostgreSQL does not look into the body of a PL/pgSQL function before it runs, and a change of the table does not
-    /// change the function. The first call that reaches the statement fails, and so does the statement that called the
-    /// function: for a trigger function, every write to the table of the trigger.
+    /// PostgreSQL does not look up the names in the body of a PL/pgSQL function before it runs, and a change of the
+    /// table does not change the function. The first call that reaches the statement fails, and so does the statement
+    /// that called the function: for a trigger function, every write to the table of the trigger.
     ///
     /// ## Example
     ///
@@ -47,15 +47,16 @@ declare_rule! {
     ///
     /// - The migrations do not show the whole table.
     /// - No migration has ever created the table: it may be created elsewhere.
-    /// - A trigger function uses a column of `NEW` or `OLD` that only some of its tables lack, or depends on the name of the
-    ///   table, and a condition comes before.
-    /// - The code is a `DO` block, which `statement-will-fail` runs.
+    /// - A trigger function of several tables uses a column of `NEW` or `OLD` that only some of them lack, and does so
+    ///   only under a condition.
+    /// - A trigger function reads the name of the table (`TG_TABLE_NAME`), and uses the column only under a condition.
+    /// - The code is a `DO` block, which `statement-will-fail` checks.
     ///
-    /// The schema after the last migration is used, and each function has one finding. If code of the project may
-    /// create the table, if the function sets `search_path`, or if the order of the files is not known, the confidence
-    /// is `possible`, and the finding is shown only with `--confidence possible`. The severity is `info` if nothing
-    /// seems to run the function: a trigger function whose triggers were dropped with its table, or a function that a
-    /// later migration created again with other parameters.
+    /// pgvet compares each function with the schema after the last migration, and reports it once. The confidence is
+    /// `possible`, and the finding is shown only with `--confidence possible`, if other code of the project may create
+    /// the table, if the function sets `search_path`, or if the order of the files is not known. The severity is `info`
+    /// if nothing seems to run the function: a trigger function whose triggers were dropped with its table, or a
+    /// function that a later migration created again with other parameters.
     "unknown-column-or-table", Plpgsql, Error,
     { sources: &["plpgsql_check/plpgsql_check_function"] }
     routine = check,
@@ -342,8 +343,8 @@ impl<'f> Finder<'f> {
             // The name alone would mean both.
             let name = self.context.name();
             format!(
-                "{name} was created again later with other parameters; if nothing calls this version any more, \
-                    drop it"
+                "a later migration created {name} with other parameters, so both versions exist; if nothing calls this one \
+                 any more, drop it"
             )
         } else {
             return None;
