@@ -34,8 +34,8 @@ const SHOW_STATUS: &str = "Exit status: 0 shown, 2 something could not be read."
 
 /// Finds PostgreSQL migrations that would do harm in production.
 ///
-/// pgvet replays the migrations of a project, works out the locks, rewrites and scans of each statement, and reports
-/// the statements that block the application, lose data or fail.
+/// pgvet computes the schema from the migrations of a project, works out the locks, rewrites and scans of each
+/// statement, and reports the statements that block the application, lose data or fail.
 #[derive(Debug, Parser)]
 #[command(name = "pgvet", version, after_help = STATUS)]
 pub(crate) struct Cli {
@@ -59,7 +59,7 @@ pub(crate) enum Command {
     Config(ConfigArgs),
     /// Run migrations on a real server, and measure their locks, rewrites and writes.
     Trace(Box<TraceArgs>),
-    /// Run the migrations of a framework on a private server, and check the SQL that they send.
+    /// Run the migrations of a framework on a temporary server, and check the SQL that they send.
     Capture(Box<CaptureArgs>),
     /// Run the language server for editors.
     Lsp(LspArgs),
@@ -73,11 +73,11 @@ pub(crate) enum Command {
     Diff(DiffArgs),
     /// Show where a live database differs from its migrations.
     Drift(DriftArgs),
-    /// Make migrations or a query as small as possible while they still show a finding, a lock or an error.
+    /// Shrink migrations or a query as far as possible while they still show a finding, a lock or an error.
     Reduce(Box<ReduceArgs>),
-    /// Run each migration up, down and up again on a private server, and compare schema and rows.
+    /// Run each migration up, down and up again on a temporary server, and compare schema and rows.
     Roundtrip(Box<RoundtripArgs>),
-    /// Write one file in place of a migration history, or compare one with the history.
+    /// Write one file that replaces a migration history, or compare such a file with the history.
     Squash(Box<SquashArgs>),
     /// Read the sizes and traffic of a production database, so that `check` knows them.
     Snapshot(SnapshotArgs),
@@ -237,7 +237,7 @@ pub(crate) struct ExplainArgs {
     /// Output format.
     #[arg(long, value_enum, default_value_t = PlainFormat::Text)]
     pub(crate) format: PlainFormat,
-    /// When to use colour.
+    /// When to use color.
     #[arg(long, value_name = "WHEN", value_enum, default_value_t = ColorChoice::Auto)]
     pub(crate) color: ColorChoice,
 }

@@ -56,8 +56,8 @@ pub(crate) struct TraceArgs {
     /// Also write a page with a timeline of the locks.
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
-    /// Write the measured speeds to the statistics file, from which `check` estimates times. FILE sets another file
-    /// than that of the migrations.
+    /// Write the measured speeds to the statistics file, from which `check` estimates times. By default, that is the
+    /// file that belongs to the migrations; FILE sets another one.
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "",
         value_parser = OsStringValueParser::new().map(StatisticsFile::from), conflicts_with = "workload")]
     pub(crate) calibrate: Option<StatisticsFile>,
@@ -124,13 +124,13 @@ impl From<OsString> for StatisticsFile {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum On {
-    /// A private server that the history is replayed on.
+    /// A temporary server on which the earlier migrations are run first.
     Scratch,
     /// A copy of a database on its own server (CREATE DATABASE ... TEMPLATE).
     Template,
     /// A copy of the data directory of a server that runs or is stopped, or of a snapshot of it.
     Datadir,
-    /// A database that is a clone already, and that nobody else uses.
+    /// A database that is already a clone, and that nobody else uses.
     Url,
     /// A thin clone of a DBLab Engine.
     Dblab,

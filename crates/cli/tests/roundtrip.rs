@@ -48,13 +48,13 @@ fn down_migrations_are_judged_by_what_they_leave() {
         assert_eq!(json.status.code(), Some(1));
         let text = folder.run(&["roundtrip", "m", "--pg-version", &version]);
         for expected in [
-            "error: m/02_dishonest.down.sql: the down migration leaves another schema than before the up migration",
+            "error: m/02_dishonest.down.sql: after the down migration, the schema differs from that before the up migration",
             "    + column public.t.note text",
-            "error: m/03_empty.down.sql: the down migration takes nothing back of what the up migration changes",
+            "error: m/03_empty.down.sql: the down migration undoes none of the changes of the up migration",
             "    + constraint public.t.positive CHECK",
             "error: m/04_fails.down.sql:2:1: the down migration fails: table \"v\" does not exist (SQLSTATE 42P01)",
             "warning: m/05_loses.down.sql: column public.t.note had 20 values before the up migration, and has 0 after",
-            "the down migration fails on tables with generated rows, and not without them: column \"name\" of relation",
+            "the down migration fails only on tables with generated rows: column \"name\" of relation",
             "2 migrations without a down migration",
         ] {
             assert!(text.contains(expected), "PostgreSQL {major}: {expected}\n{text}");

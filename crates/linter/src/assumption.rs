@@ -28,7 +28,7 @@ pub enum Assumption {
     LargeThoughReadAsOneRow { table: SmolStr },
     /// All rows get the same total of another table, which makes sense for one row.
     LargeThoughTotal { table: SmolStr },
-    /// The statement affects many rows of the table, because nothing bounds them.
+    /// The statement affects many rows of the table, because nothing limits how many.
     ManyRows { table: SmolStr, because: RowsReason },
     /// It does, although there is evidence for few.
     ManyRowsThough { table: SmolStr, because: RowsReason },

@@ -135,7 +135,7 @@ pub struct Finding<'r, 'a> {
     reporter: &'r mut Reporter<'a>,
     diagnostic: Diagnostic,
     tables: Vec<(SmolStr, TableSettings)>,
-    /// Evidence against many rows in the first of them.
+    /// Evidence for few rows in the first of them.
     few: Option<FewRows>,
     work: Option<Work>,
     /// Whether the harm grows with the first relation.

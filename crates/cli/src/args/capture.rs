@@ -20,7 +20,7 @@ const AFTER: &str = "Exit status: that of the command if it fails; else 0 no fin
     pgvet capture --save db/captured -- alembic upgrade head\n  \
     pgvet capture --env DATABASE_URL={url} -- npx knex migrate:latest";
 
-/// Runs the migrations of a framework on a private server, and checks the SQL that they send.
+/// Runs the migrations of a framework on a temporary server, and checks the SQL that they send.
 ///
 /// The command finds the database in `DATABASE_URL`, PGHOST, PGPORT, PGUSER, PGPASSWORD and PGDATABASE. If it reads
 /// other variables, set them with --env. A command that ignores all of them migrates the database that its own settings
@@ -29,7 +29,7 @@ const AFTER: &str = "Exit status: that of the command if it fails; else 0 no fin
 #[command(after_help = AFTER)]
 pub(crate) struct CaptureArgs {
     /// The command and its arguments. `{url}`, `{host}`, `{port}`, `{user}`, `{password}` and `{database}` are replaced
-    /// by those of the private server.
+    /// by the values for the temporary server.
     #[arg(value_name = "COMMAND", required = true, last = true, num_args = 1..)]
     pub(crate) command: Vec<OsString>,
     /// Write one SQL file for each migration to this folder, for later checks without running the command. Files of an
@@ -43,13 +43,13 @@ pub(crate) struct CaptureArgs {
     /// The table in which the tool records applied migrations, if pgvet does not know it.
     #[arg(long, value_name = "TABLE", requires = "column", help_heading = RUN)]
     pub(crate) table: Option<String>,
-    /// The column of that table with the file name of the migration, or the number at its beginning.
+    /// The column of that table that contains the migration's file name, or the number at its beginning.
     #[arg(long, value_name = "COLUMN", requires = "table", value_delimiter = ',', help_heading = RUN)]
     pub(crate) column: Vec<String>,
     /// Also keep the values of parameters. Without this option only their types and lengths are kept.
     #[arg(long, help_heading = RUN)]
     pub(crate) values: bool,
-    /// Write everything that was sent to this file, as lines of JSON.
+    /// Record all traffic in this file, as one JSON object per line.
     #[arg(long, value_name = "FILE", help_heading = RUN)]
     pub(crate) record: Option<PathBuf>,
     /// The folder with `initdb` and `postgres` [default: searched for].
@@ -71,7 +71,7 @@ pub(crate) struct CaptureArgs {
     pub(crate) fail_on: Option<FailOn>,
     #[command(flatten)]
     pub(crate) baseline: BaselineFileArgs,
-    /// When to use colour.
+    /// When to use color.
     #[arg(long, value_name = "WHEN", value_enum, default_value_t = ColorChoice::Auto, help_heading = OUTPUT)]
     pub(crate) color: ColorChoice,
     #[command(flatten)]

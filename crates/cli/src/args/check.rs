@@ -77,7 +77,7 @@ pub(crate) struct CheckArgs {
 /// What production has.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct AgainstArgs {
-    /// Judge migrations by what production has: a file with the output of `pgvet drift --format json`.
+    /// Check migrations against the schema of production: a file with the output of `pgvet drift --format json`.
     #[arg(long, value_name = "FILE", help_heading = FILES)]
     against: Option<PathBuf>,
 }

@@ -29,10 +29,10 @@ pub(crate) struct InputArgs {
     /// pass every changed file.
     #[arg(long, help_heading = FILES)]
     pub(crate) force_exclude: bool,
-    /// A file or folder that is replayed first and not reported; may be repeated.
+    /// A file or folder with earlier migrations, which define the schema but are not reported; may be repeated.
     #[arg(long, value_name = "PATH", help_heading = FILES)]
     pub(crate) history: Vec<PathBuf>,
-    /// Do not replay the earlier migrations of a file's folder.
+    /// Ignore the earlier migrations of a file's folder.
     #[arg(long, conflicts_with = "history", help_heading = FILES)]
     pub(crate) no_history: bool,
     /// A dump of the schema that existed before (`pg_dump --schema-only`).
@@ -43,7 +43,7 @@ pub(crate) struct InputArgs {
     pub(crate) start_after: Vec<String>,
     #[command(flatten)]
     pub(crate) changes: ChangeArgs,
-    /// The path that standard input is treated as having.
+    /// Treat standard input as a file with this path.
     #[arg(long, value_name = "NAME", help_heading = FILES)]
     pub(crate) stdin_filename: Option<String>,
     /// Accept empty standard input; without this it is an error, because the command before the pipe may have failed.
@@ -54,7 +54,7 @@ pub(crate) struct InputArgs {
     pub(crate) pg_version: Option<VersionRange>,
     #[command(flatten)]
     pub(crate) source: ConfigSourceArgs,
-    /// When to use colour.
+    /// When to use color.
     #[arg(long, value_name = "WHEN", value_enum, default_value_t = ColorChoice::Auto, help_heading = OUTPUT)]
     pub(crate) color: ColorChoice,
     #[command(flatten)]
@@ -68,7 +68,7 @@ pub(crate) struct LoudnessArgs {
     /// Print findings and errors, without notes, hints and the summary.
     #[arg(long, short, help_heading = OUTPUT)]
     pub(crate) quiet: bool,
-    /// Also list the configuration files, the files that are checked or replayed, and those that are skipped.
+    /// Also list the configuration files, the files that are checked, earlier migrations, and skipped files.
     #[arg(long, short, help_heading = OUTPUT)]
     pub(crate) verbose: bool,
 }

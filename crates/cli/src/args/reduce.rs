@@ -8,11 +8,11 @@ use pgvet_workspace::config::parse_duration;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Makes migrations or a query as small as they can be while they still show a finding, a lock or an error.
+/// Shrinks migrations or a query as far as possible while they still show a finding, a lock or an error.
 ///
-/// Files, statements and parts of statements are removed, and expressions replaced by simpler ones. The SQL that is left
-/// is written to standard output; what was done is said on standard error. Ctrl-C ends the search and writes the smallest
-/// SQL so far.
+/// Files, statements and parts of statements are removed, and expressions are replaced by simpler ones. The reduced SQL
+/// is written to standard output, and a summary to standard error. Ctrl-C ends the search and writes the smallest SQL
+/// so far.
 #[derive(Debug, Args)]
 #[command(after_help = "Exit status: 0 reduced, 1 ended early (the smallest SQL so far was written), \
     2 there is nothing to reduce, or something could not be read or run.")]
@@ -23,7 +23,7 @@ pub(crate) struct ReduceArgs {
     /// Keep a finding of this rule.
     #[arg(long, value_name = "RULE", value_parser = names::rule_or_category(), hide_possible_values = true)]
     pub(crate) finding: Option<String>,
-    /// Keep the error with this SQLSTATE, or with this text in its message, as a private server gives it.
+    /// Keep the error with this SQLSTATE, or with this text in its message. The SQL is run on a temporary server.
     #[arg(long, value_name = "SQLSTATE|TEXT", value_parser = error)]
     pub(crate) error: Option<WantedError>,
     /// Keep a lock, such as 'ACCESS EXCLUSIVE on t' or 'SHARE on app.t'.

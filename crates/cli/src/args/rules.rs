@@ -88,7 +88,7 @@ pub(crate) enum ConfidenceArg {
     Certain,
     /// Also findings that assume an ordinary production table or application
     Likely,
-    /// Also findings against which there is evidence
+    /// Also uncertain findings: something suggests that they do not apply
     Possible,
 }
 

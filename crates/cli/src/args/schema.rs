@@ -18,7 +18,7 @@ const DATABASE: &str = "Live database";
 pub(crate) struct SchemaArgs {
     #[command(flatten)]
     pub(crate) input: InputArgs,
-    /// The last migration that is replayed: a file name, a path or a version [default: the last one].
+    /// Show the schema after this migration: a file name, a path or a version [default: the last one].
     #[arg(long, value_name = "MIGRATION")]
     pub(crate) at: Option<String>,
     /// Show only these tables: `name`, or `schema.name`.
@@ -39,7 +39,7 @@ pub(crate) enum SchemaFormat {
     Text,
     /// For programs.
     Json,
-    /// Statements that make it in an empty database.
+    /// Statements that create it in an empty database.
     Sql,
     /// An entity diagram.
     Mermaid,
@@ -47,8 +47,8 @@ pub(crate) enum SchemaFormat {
 
 /// Shows the differences between two schemas.
 ///
-/// A schema is that of a folder with migrations, of a dump (FILE.sql), of the migrations at a revision (REV: or
-/// REV:PATH, relative to the root of the repository), or of a live database (`postgres://USER@HOST/DATABASE`,
+/// Each schema comes from a folder with migrations, a dump (FILE.sql), the migrations at a git revision (REV: or
+/// REV:PATH, relative to the root of the repository), or a live database (`postgres://USER@HOST/DATABASE`,
 /// service=NAME), whose catalogs are read in one read-only transaction.
 #[derive(Debug, Args)]
 #[command(after_help = "Exit status: 0 equal, 1 something differs, 2 something could not be read.")]
@@ -59,10 +59,10 @@ pub(crate) struct DiffArgs {
     /// The schema after.
     #[arg(value_name = "AFTER", default_value = ".")]
     pub(crate) after: String,
-    /// The last migration of BEFORE that is replayed: a file name, a path or a version.
+    /// The last migration of BEFORE: a file name, a path or a version. Later ones are ignored.
     #[arg(long, value_name = "MIGRATION")]
     pub(crate) before_at: Option<String>,
-    /// The last migration of AFTER that is replayed.
+    /// The last migration of AFTER. Later ones are ignored.
     #[arg(long, value_name = "MIGRATION")]
     pub(crate) at: Option<String>,
     /// Compare only the objects of these schemas of the database.

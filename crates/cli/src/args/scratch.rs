@@ -29,10 +29,10 @@ pub(crate) struct ScratchArgs {
     pub(crate) variables: Vec<(String, String)>,
 }
 
-/// Runs each migration up, down and up again on a private server, and compares schema and rows.
+/// Runs each migration up, down and up again on a temporary server, and compares schema and rows.
 ///
-/// Each migration that has a down migration runs on a copy of a database with the history before it, whose empty tables
-/// are filled with generated rows.
+/// Each migration that has a down migration runs on a copy of a database to which all earlier migrations were applied.
+/// Empty tables are filled with generated rows.
 #[derive(Debug, Args)]
 #[command(after_help = "Exit status:\n  \
     0  nothing at or above --fail-on\n  \
@@ -41,20 +41,20 @@ pub(crate) struct ScratchArgs {
 pub(crate) struct RoundtripArgs {
     #[command(flatten)]
     pub(crate) input: InputArgs,
-    /// Number of rows to generate for each table that the history leaves empty; 0 generates none.
+    /// Number of rows to generate for each table that is empty after the earlier migrations; 0 generates none.
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(0..=100_000))]
     pub(crate) rows: u64,
-    /// Exit with 1 from this severity on.
+    /// Exit with 1 if there is a problem of this severity or a higher one.
     #[arg(long, value_name = "SEVERITY", value_enum, default_value_t = FailOn::Error, help_heading = OUTPUT)]
     pub(crate) fail_on: FailOn,
-    /// How to show it.
+    /// Output format.
     #[arg(long, value_enum, default_value_t = DiffFormat::Text, help_heading = OUTPUT)]
     pub(crate) format: DiffFormat,
     #[command(flatten)]
     pub(crate) server: ScratchArgs,
 }
 
-/// Writes one file that makes the schema of a migration history, or compares one with the history.
+/// Writes one file that creates the same schema as a migration history, or compares such a file with the history.
 #[derive(Debug, Args)]
 #[command(after_help = "Exit status:\n  \
     0  written without omissions, or equal\n  \
@@ -66,13 +66,13 @@ pub(crate) struct SquashArgs {
     /// The last migration that is replaced: a file name, a path or a version [default: the last one].
     #[arg(long, value_name = "MIGRATION")]
     pub(crate) at: Option<String>,
-    /// Compare this file (a squashed migration or a dump) with the history, both run on private servers.
+    /// Compare this file (a squashed migration or a dump) with the history. Both are run on temporary servers.
     #[arg(long, value_name = "FILE", conflicts_with = "output")]
     pub(crate) check: Option<PathBuf>,
     /// Write to this file, which must not exist [default: standard output].
     #[arg(long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// With --check: how to show the differences.
+    /// With --check: output format.
     #[arg(long, value_enum, default_value_t = PlainFormat::Text, requires = "check", help_heading = OUTPUT)]
     pub(crate) format: PlainFormat,
     #[command(flatten)]

@@ -36,10 +36,10 @@ struct Entry<'a> {
 /// Verdicts, with what is said of a number of migrations.
 const VERDICTS: [(Verdict, &str); 7] = [
     (Verdict::Honest, "restore schema and rows"),
-    (Verdict::Partial, "restore the objects, but not rows, values or the order of columns"),
-    (Verdict::NotRepeatable, "leave what the up migration cannot run on again"),
-    (Verdict::Dishonest, "leave another schema"),
-    (Verdict::Empty, "take nothing back"),
+    (Verdict::Partial, "restore the objects, but not all rows and values, or not the order of columns"),
+    (Verdict::NotRepeatable, "cannot be followed by the same up migration again"),
+    (Verdict::Dishonest, "do not restore the schema"),
+    (Verdict::Empty, "undo nothing"),
     (Verdict::Fails, "fail"),
     (Verdict::NotJudged, "not judged, because the up migration fails"),
 ];
@@ -188,33 +188,40 @@ impl Entry<'_> {
                     Part::Down => "the down migration fails",
                     Part::UpAgain => "the up migration fails after the down migration",
                 };
-                let rows = if *only_with_rows { " on tables with generated rows, and not without them" } else { "" };
+                let rows = if *only_with_rows { " only on tables with generated rows" } else { "" };
                 let hint = refused.hint.iter().map(|hint| format!("hint: {hint}")).collect();
                 (format!("{}: {which}{rows}: {}", refused.place(), refused.message), hint)
             }
             Problem::TakesNothingBack { .. } => {
-                (format!("{down}: the down migration takes nothing back of what the up migration changes"), Vec::new())
+                (format!("{down}: the down migration undoes none of the changes of the up migration"), Vec::new())
             }
             Problem::SchemaDiffers { part, changes, gaps } => {
                 let message = match part {
                     Part::UpAgain => {
-                        "running the up migration again after the down migration leaves another schema than the first time"
+                        "running the up migration again after the down migration results in a different schema than the first time"
                     }
-                    Part::Up | Part::Down => "the down migration leaves another schema than before the up migration",
+                    Part::Up | Part::Down => {
+                        "after the down migration, the schema differs from that before the up migration"
+                    }
                 };
                 let changes = changes.iter().flat_map(lines);
                 (format!("{down}: {message}"), changes.chain(gaps.iter().cloned()).collect())
             }
-            Problem::ColumnOrder { table, before, after, .. } => {
-                (format!("{down}: the columns of {table} are in another order: {before} -> {after}"), Vec::new())
-            }
+            Problem::ColumnOrder { table, before, after, .. } => (
+                format!(
+                    "{down}: the columns of {table} are in a different order after the down migration: {before} -> {after}"
+                ),
+                Vec::new(),
+            ),
             Problem::RowsDiffer { table, before, after } => {
                 (format!("{down}: {}", lost(&format!("table {table}"), "row", *before, *after)), Vec::new())
             }
             Problem::ValuesDiffer { table, column, before, after } => {
                 let column = format!("column {table}.{column}");
                 let message = if before == after {
-                    format!("{column} has other values after the down migration than before the up migration")
+                    format!(
+                        "{column} does not have the same values after the down migration as before the up migration"
+                    )
                 } else {
                     lost(&column, "value", *before, *after)
                 };

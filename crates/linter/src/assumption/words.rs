@@ -7,7 +7,7 @@ use std::fmt;
 impl fmt::Display for Assumption {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Large { table } => write!(f, "assumes that `{table}` is large: nothing bounds its rows"),
+            Self::Large { table } => write!(f, "assumes that `{table}` is large: nothing limits how many rows it has"),
             Self::InUse { table } => write!(f, "assumes that others use `{table}` while this runs"),
             Self::LargeThough { table, because: FewRows::NoneForNewColumn { column } } => write!(
                 f,
@@ -38,7 +38,7 @@ impl fmt::Display for Assumption {
                 write!(f, "assumes that `{table}` is large, although code reads all of it into one variable")
             }
             Self::LargeThoughTotal { table } => {
-                write!(f, "assumes that `{table}` is large, although all its rows get the same total")
+                write!(f, "assumes that `{table}` is large, although all its rows are set to the same aggregate")
             }
             Self::ManyRows { table, because } => {
                 write!(f, "assumes that this affects many rows of `{table}`: {because}")
@@ -97,7 +97,7 @@ impl fmt::Display for Assumption {
                 write!(f, "assumes that `{table}` has rows")
             }
             Self::RowsMayRefuse { table } => {
-                write!(f, "assumes that `{table}` has such rows, although only the data can tell")
+                write!(f, "assumes that `{table}` has such rows, which only its data can show")
             }
             Self::RowsRefuseThough { table, because } => {
                 write!(f, "assumes that `{table}` has such rows, although {because}")
@@ -271,8 +271,8 @@ impl fmt::Display for KeyEvidence {
             Self::NewSource => "the copied rows are those of this migration",
             Self::ReadsItself => "the statement reads the table itself",
             Self::MayBeGenerated => "the key may be new each time",
-            Self::Variable => "a variable gives the key",
-            Self::Conditional => "a condition or a handler decides whether this runs",
+            Self::Variable => "the key comes from a variable",
+            Self::Conditional => "this runs only under a condition, or only if a handler catches an error",
             Self::KeyOfNewRow => "the key is that of the new row for which the trigger fires",
             Self::NotKnownToRunOften => "nothing shows that the function runs often",
             Self::Caught => "a handler catches the error",

@@ -104,7 +104,7 @@ pub struct RelationName {
     pub kind: RelationKind,
     /// Who else can see it.
     pub visibility: Visibility,
-    /// Evidence against many rows in a table of an earlier deployment.
+    /// Evidence for few rows in a table of an earlier deployment.
     pub few: Option<FewRows>,
 }
 

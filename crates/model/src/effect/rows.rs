@@ -218,15 +218,15 @@ impl fmt::Display for RowsReason {
             Self::JoinedToFew { table } => write!(f, "each of the few rows of `{table}` may match many"),
             Self::Cascade { table, of_few: true } => write!(f, "only few rows of `{table}` are deleted"),
             Self::Cascade { table, of_few: false } => {
-                write!(f, "nothing bounds the rows that refer to the deleted rows of `{table}`")
+                write!(f, "nothing limits how many rows refer to the deleted rows of `{table}`")
             }
             Self::GivenAtRunTime => f.write_str("a value that is known only at run time limits the rows"),
             Self::Batch => f.write_str("each iteration of a loop commits its part"),
             Self::SystemCatalog => f.write_str("the rows are those of system catalogs"),
-            Self::Condition { column } => write!(f, "nothing bounds the rows that the condition on `{column}` selects"),
-            Self::OtherCondition => f.write_str("nothing bounds the rows that the condition selects"),
-            Self::Join { table } => write!(f, "nothing bounds the join with `{table}`"),
-            Self::Loop => f.write_str("a loop repeats the statement, and nothing bounds the iterations"),
+            Self::Condition { column } => write!(f, "nothing limits how many rows the condition on `{column}` selects"),
+            Self::OtherCondition => f.write_str("nothing limits how many rows the condition selects"),
+            Self::Join { table } => write!(f, "nothing limits how many rows the join with `{table}` returns"),
+            Self::Loop => f.write_str("a loop repeats the statement, and nothing limits its iterations"),
             Self::NotKnown => f.write_str("nothing is known about the rows"),
             Self::Index { index } => write!(f, "the index `{index}` finds the rows"),
             Self::PartitionKey => f.write_str("the partition key excludes partitions"),

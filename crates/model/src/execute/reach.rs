@@ -210,8 +210,8 @@ fn of_tag(other: &CreateOther) -> Option<Reach> {
         "SECURITY LABEL ON TABLESPACE" => Some(Reach::Tablespace),
         // The functions of an operator, an aggregate or a type.
         _ => other.options.iter().find_map(|option| match &option.value {
-            DefValue::Names(names) => of_function(names.last()?),
-            DefValue::Type(name) => of_function(&name.name),
+            DefValue::Names(names) => reach_of_function(names.last()?).cloned(),
+            DefValue::Type(name) => reach_of_function(&name.name).cloned(),
             _ => None,
         }),
     }

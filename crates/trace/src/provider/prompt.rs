@@ -47,7 +47,7 @@ fn wants_password(address: &Address) -> Result<bool, Error> {
     })
 }
 
-/// A terminal that shows nothing of what is typed. It becomes what it was with this value.
+/// A terminal that does not show what is typed. Dropping this value restores its settings.
 struct Hidden<'a> {
     terminal: &'a File,
     before: Termios,

@@ -25,11 +25,11 @@ pub enum Verdict {
     NotJudged,
     /// PostgreSQL refuses it.
     Fails,
-    /// The up migration changes something, and nothing of it is undone.
+    /// The up migration changes something, and none of that is undone.
     Empty,
     /// The schema is another one than before.
     Dishonest,
-    /// After it the up migration fails, or leaves another schema.
+    /// After it the up migration fails, or results in a different schema.
     NotRepeatable,
     /// The objects are as before, and rows, values or the order of columns are not.
     Partial,
@@ -49,7 +49,7 @@ pub enum Problem {
         /// Whether it runs if tables hold only what migrations insert.
         only_with_rows: bool,
     },
-    /// Nothing of what the up migration changes is undone: the schema, or only rows.
+    /// None of the up migration's changes is undone: the schema, or only rows.
     TakesNothingBack { only_rows: bool },
     /// After this part the schema is not what it was: before the up migration, or after it for the first time.
     SchemaDiffers { part: Part, changes: Vec<Change>, gaps: Vec<String> },

@@ -13,20 +13,21 @@ use serde::de::value::StrDeserializer;
 use std::collections::BTreeMap;
 use toml::Spanned;
 
-/// Configuration of pgvet. The nearest `pgvet.toml` in or above a folder of migrations holds for it.
+/// Configuration of pgvet. The nearest `pgvet.toml` in or above a folder of migrations applies to it.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 #[schemars(title = "pgvet.toml", extend("x-taplo-info" = { "authors": ["pgvet"] }))]
 pub(crate) struct ConfigFile {
-    /// Another configuration file that this one refines, relative to this file.
+    /// Another configuration file, relative to this one. Its settings apply unless this file sets them, too.
     #[schemars(with = "Option<String>")]
     pub(crate) extend: Option<Spanned<String>>,
     /// The PostgreSQL major version that runs the migrations, or a range of them: `16`, `"14-18"`.
     #[schemars(with = "Option<VersionSchema>")]
     pub(crate) pg_version: Option<Spanned<toml::Value>>,
-    /// Which rules run: those that nearly everybody wants (`recommended`, the default), or the opt-in ones too.
+    /// Which rules run: those that nearly everybody wants (`recommended`, the default), or also the opt-in rules
+    /// (`strict`).
     pub(crate) preset: Option<Preset>,
-    /// From which severity on findings make the exit status 1. The default is `error`.
+    /// Lowest severity of a finding at which the exit status is 1. The default is `error`.
     pub(crate) fail_on: Option<FailOn>,
     /// Lowest severity that is shown. The default is `warning`.
     #[schemars(with = "Option<SeveritySchema>")]
@@ -34,38 +35,41 @@ pub(crate) struct ConfigFile {
     /// Lowest confidence that is shown: `certain`, `likely` (the default) or `possible`.
     #[schemars(with = "Option<ConfidenceSchema>")]
     pub(crate) confidence: Option<Confidence>,
-    /// Who sets `lock_timeout`: each migration, or what runs them (the tool, the role or the database).
+    /// Who sets `lock_timeout`: each migration (`migration`, the default), or the tool, role or database that runs them
+    /// (`runner`).
     pub(crate) lock_timeout: Option<LockTimeoutSetting>,
-    /// Whether suppressions must give a reason.
+    /// Whether suppressions without a reason are reported. The default is `false`.
     pub(crate) require_reasons: Option<bool>,
-    /// The file with known findings, relative to this file. The default is `pgvet-baseline.json`, if it is there.
+    /// The file with known findings, relative to this file. The default is `pgvet-baseline.json`, if it exists.
     #[schemars(with = "Option<String>")]
     pub(crate) baseline: Option<Spanned<String>>,
-    /// What production has, as `pgvet drift --format json` writes it, relative to this file: migrations that production has
-    /// not applied are judged by it.
+    /// A file with the schema of production, relative to this file, as `pgvet drift --format json` writes it.
+    /// Migrations that production has not applied yet are checked against that schema.
     #[schemars(with = "Option<String>")]
     pub(crate) against: Option<Spanned<String>>,
-    /// The file with statistics of production that `pgvet snapshot` writes, relative to this file. The default is
-    /// `pgvet.stats.json`, if it is there.
+    /// The file with production statistics, relative to this file, as `pgvet snapshot` writes it. The default is
+    /// `pgvet.stats.json`, if it exists.
     #[schemars(with = "Option<String>")]
     pub(crate) statistics: Option<Spanned<String>>,
-    /// Levels of single rules, by name.
+    /// Levels of rules, by name: `off`, `info`, `warning` or `error`. A rule that is named here runs, even if it is
+    /// opt-in.
     #[schemars(with = "BTreeMap<String, RuleSetting>")]
     pub(crate) rules: BTreeMap<Spanned<String>, Spanned<RuleSetting>>,
-    /// Levels of whole categories, for those of their rules that the preset runs.
+    /// Levels of categories: `off`, `info`, `warning` or `error`. They apply to the rules of the category that the
+    /// preset runs.
     #[schemars(with = "BTreeMap<String, RuleLevel>")]
     pub(crate) categories: BTreeMap<Spanned<Category>, RuleLevel>,
-    /// Facts about tables, by `schema.name`, or `name` for any schema.
+    /// Facts about tables. The key is `schema.name`, or `name` for any schema.
     pub(crate) tables: BTreeMap<String, TableSetting>,
-    /// Facts about functions, by `schema.name`, or `name` for any schema.
+    /// Facts about functions. The key is `schema.name`, or `name` for any schema.
     pub(crate) functions: BTreeMap<String, FunctionSetting>,
     /// For `pgvet trace`.
     pub(crate) trace: TraceSetting,
-    /// Values of placeholders, by name: `schema = "app"` is for `${schema}`, `{{ schema }}` and `:schema`.
+    /// Values of placeholders, by name: `schema = "app"` replaces `${schema}`, `{{ schema }}` and `:schema` by `app`.
     pub(crate) placeholders: BTreeMap<String, String>,
-    /// Where migrations are and how they are run, where pgvet cannot see it itself.
+    /// Where the migrations are and how they are run, if pgvet cannot detect that.
     pub(crate) migrations: MigrationsSetting,
-    /// Levels that hold for some files only; later ones take precedence over earlier ones.
+    /// Levels for some files only. Later entries take precedence over earlier ones.
     pub(crate) overrides: Vec<OverrideSetting>,
 }
 
@@ -77,7 +81,7 @@ pub(crate) enum Preset {
     Strict,
 }
 
-/// From which severity on findings make the exit status 1.
+/// Lowest severity of a finding at which the exit status is 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum FailOn {
@@ -150,7 +154,7 @@ pub(crate) enum RuleSetting {
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct RuleOptions {
     pub(crate) level: Option<RuleLevel>,
-    /// For `many-tables-locked`: how many tables a transaction may lock.
+    /// For `many-tables-locked`: how many tables a transaction may lock without a finding.
     pub(crate) max_tables: Option<usize>,
 }
 
@@ -181,7 +185,7 @@ impl<'de> Deserialize<'de> for RuleSetting {
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct TraceSetting {
-    /// The longest that locks of at least this strength may be held on any relation, such as `"500ms"`.
+    /// Maximum time for which a lock of this mode or a stronger one may be held on any relation, such as `"500ms"`.
     #[schemars(with = "BTreeMap<LockModeSetting, String>")]
     pub(crate) max_held: MaxHeldSetting,
 }
@@ -223,13 +227,15 @@ impl LockModeSetting {
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct TableSetting {
-    /// About how many rows it has. Up to 10,000, findings about it are notes; from 10 million on, warnings are errors.
+    /// About how many rows the table has. Up to 10,000 rows, findings about it get severity `info`; from 10 million
+    /// rows on, warnings become errors.
     pub(crate) rows: Option<u64>,
-    /// Whether it is used all the time, so that it is treated as large however few rows it has.
+    /// Whether the table is used all the time. It is then treated as large, even if it has few rows.
     pub(crate) hot: bool,
-    /// Report nothing about it.
+    /// Whether findings about the table are excluded.
     pub(crate) ignore: bool,
-    /// For `pgvet trace`: the longest that locks of at least this strength may be held on it, such as `"200ms"`.
+    /// For `pgvet trace`: maximum time for which a lock of this mode or a stronger one may be held on the table, such
+    /// as `"200ms"`.
     #[schemars(with = "BTreeMap<LockModeSetting, String>")]
     pub(crate) max_held: MaxHeldSetting,
 }
@@ -238,7 +244,7 @@ pub(crate) struct TableSetting {
 #[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct FunctionSetting {
-    /// How often it is called in an hour of normal use.
+    /// About how often the function is called in an hour of normal use.
     pub(crate) calls_per_hour: Option<u64>,
 }
 
@@ -249,18 +255,18 @@ pub(crate) struct MigrationsSetting {
     /// The folders of migrations, relative to this file; each is the history of one database.
     #[schemars(with = "Vec<String>")]
     pub(crate) paths: Vec<Spanned<String>>,
-    /// Files that are migrations although pgvet skips them: patterns relative to this file, such as `"tests/db/**"`.
+    /// Files to check although pgvet would skip them: patterns relative to this file, such as `"tests/db/**"`.
     #[schemars(with = "Vec<String>")]
     pub(crate) include: Vec<Spanned<String>>,
-    /// Files that are not migrations: patterns relative to this file, such as `"seeds/**"`.
+    /// Files to skip because they are not migrations: patterns relative to this file, such as `"seeds/**"`.
     #[schemars(with = "Vec<String>")]
     pub(crate) exclude: Vec<Spanned<String>>,
-    /// The tool that runs them.
+    /// The migration tool. By default, it is recognized by the files.
     pub(crate) tool: Option<Tool>,
-    /// The transaction that the tool opens, where it is not the tool's usual one.
+    /// The transaction in which the tool runs a file, if it is not the usual one of the tool.
     pub(crate) transaction: Option<TransactionSetting>,
-    /// The last migration that is not reported, by file name, path, folder or version; a list where there are several
-    /// folders. It and all before it are only replayed.
+    /// Report only migrations after this one: a file name, path, folder or version, or a list of them for several
+    /// folders. This migration and all earlier ones are used to know the schema, but not reported.
     pub(crate) start_after: Option<OneOrMany>,
     /// A dump of the schema from before the first migration (`pg_dump --schema-only`), relative to this file.
     #[schemars(with = "Option<String>")]

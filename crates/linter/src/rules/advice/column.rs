@@ -46,7 +46,7 @@ pub(crate) fn replace(
     // USING may make a value of NULL, and NULL of a value; batches that find NULL again would never end.
     let source = using.map_or_else(|| old.clone(), |_| format!("({value})"));
     let advice = Advice::new(
-        "add a new column, copy every write to it with a trigger, fill it in batches, then swap the names:",
+        "add a new column, keep it up to date with a trigger, fill it in batches, then swap the names:",
     )
     .sql(format!("ALTER TABLE {sql_table} ADD COLUMN {new} {type_text}"))
     .sql(batch(context, table, &format!("{new} = {value}"), &format!("{new} IS NULL AND {source} IS NOT NULL")))

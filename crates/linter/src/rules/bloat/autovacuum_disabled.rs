@@ -31,7 +31,7 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - the same migration enables it again, drops the table or undoes the statement with `ROLLBACK`
+    /// - a migration that enables it again, drops the table or undoes the statement with `ROLLBACK`
     /// - temporary tables, which autovacuum never processes
     "autovacuum-disabled", Bloat, Warning,
     {}

@@ -31,7 +31,7 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - values up to PostgreSQL's default
-    /// - the same migration resets it, drops the table or undoes the statement with `ROLLBACK`
+    /// - a migration that resets it, drops the table or undoes the statement with `ROLLBACK`
     "freeze-age-raised", Bloat, Warning,
     {}
     migration = check,

@@ -42,10 +42,10 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - the migration calls `lo_unlink`
+    /// - a migration that calls `lo_unlink`
     /// - `DELETE` from a table with the trigger `lo_manage`, which removes the objects of deleted rows
     /// - tables that the same deployment created
-    /// - the migration undoes the statement with `ROLLBACK`
+    /// - a statement that the migration undoes with `ROLLBACK`
     ///
     /// For a column of type `oid`, the confidence is `possible`, and the finding is shown only with `--confidence
     /// possible`, because an `oid` can refer to any system object.
@@ -144,7 +144,7 @@ fn report(
         Loss::Dropped => "dropping this",
         Loss::Emptied => "TRUNCATE",
         Loss::Deleted => "deleting these rows",
-        Loss::Retyped => "changing this type",
+        Loss::Retyped => "changing the type",
     };
     let names: Vec<String> = columns.iter().map(|(name, _)| format!("{}.{name}", table.name)).collect();
     let refer = if names.len() == 1 { "refers" } else { "refer" };

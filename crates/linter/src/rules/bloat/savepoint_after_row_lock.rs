@@ -15,10 +15,10 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The transaction and the subtransaction both lock each row, so PostgreSQL writes a multixact into it, another one
-    /// for each subtransaction. Sessions that read such a row look the multixact up in a small cache (`pg_multixact`),
-    /// which becomes the bottleneck of the server under concurrency. Like transaction IDs, multixact IDs must be
-    /// vacuumed before they run out.
+    /// The transaction and the subtransaction both lock the row, so PostgreSQL stores a multixact ID in the row, and a
+    /// new one for each further subtransaction. Sessions that read such a row look the multixact up in a small cache
+    /// (the SLRU buffers of `pg_multixact`), which can become the bottleneck of a busy server. As with transaction IDs,
+    /// tables must be vacuumed before the multixact IDs run out.
     ///
     /// ## Example
     ///
@@ -50,8 +50,8 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - the lock and the change are in the same subtransaction
-    /// - the change is an `INSERT`
+    /// - a lock and a change in the same subtransaction
+    /// - a change that is an `INSERT`
     /// - `DO` blocks, which run once; `subtransaction-per-row` reports those that start a subtransaction for each row
     "savepoint-after-row-lock", Bloat, Warning,
     {}

@@ -33,7 +33,7 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - the whole transaction is rolled back
+    /// - a transaction that is rolled back as a whole
     "savepoint-not-released", Bloat, Info,
     { recommended: false }
     migration = check,

@@ -46,21 +46,23 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - blocks that cannot write, and blocks that only use the result of functions that no migration shows; a function
-    ///   that `PERFORM` calls is assumed to write
-    /// - functions that a query calls once: in FROM, if no argument is a column; in a subquery that does not depend on
-    ///   the row; for the one row that a unique index finds
-    /// - loops with a constant bound (`subtransaction-overflow` counts those), loops that commit in each iteration, and
-    ///   loops that continue only when the block has failed, such as retries
+    /// - blocks that cannot write
+    /// - blocks that call unknown functions only for their results. An unknown function that `PERFORM` calls is assumed
+    ///   to write.
+    /// - functions that a query calls only once: in FROM without a column as argument, in a subquery that does not
+    ///   depend on the row, or for a single row that is found by a unique index
+    /// - loops with a constant bound, which `subtransaction-overflow` counts
+    /// - loops that commit in each iteration
+    /// - loops that continue only when the block has failed, such as retries
     /// - blocks that `exception-driven-upsert` reports
     ///
     /// In two cases the confidence is `possible`, and the finding is shown only with `--confidence possible`:
     ///
-    /// - the loop has as many iterations as there are objects: it reads the system catalogs, the commands of an event
-    ///   trigger, or a table that is filled only from the catalogs, or it creates or alters another object in each
-    ///   iteration
-    /// - a row trigger deletes a row unless another refers to it, and catches `foreign_key_violation`: most of its
-    ///   subtransactions fail, and failed ones are removed from the cache
+    /// - the loop has one iteration for each database object, of which there are usually few. Such a loop reads the
+    ///   system catalogs, the commands of an event trigger, or a table that is filled only from the catalogs, or it
+    ///   creates or alters another object in each iteration.
+    /// - a row trigger tries to delete a row and catches `foreign_key_violation` if another row still refers to it.
+    ///   Most of its subtransactions fail, and failed ones are removed from the cache.
     "subtransaction-per-row", Bloat, Warning,
     { yields_to: &[&crate::rules::data::exception_driven_upsert::RULE.meta] }
     routine = check,

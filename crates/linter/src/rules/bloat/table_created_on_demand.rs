@@ -34,8 +34,8 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - `DO` blocks, which run once
-    /// - functions that create or attach partitions, or have the word `partition` in their name, unless they run often:
-    ///   such functions are usually scheduled maintenance
+    /// - functions that create or attach partitions, or have the word `partition` in their name: they are usually
+    ///   scheduled maintenance. If such a function is known to run often, it is reported.
     /// - a table that the migrations have already created
     "table-created-on-demand", Bloat, Warning,
     {}

@@ -5,7 +5,7 @@ use crate::report::Reporter;
 use crate::rule::{RoutineContext, declare_rule};
 use crate::severity::Severity;
 use pgvet_model::effect::CatalogRows;
-use pgvet_model::routine::{Creation, Step};
+use pgvet_model::routine::{Creation, Step, grouped};
 use pgvet_syntax::ast::Persistence;
 use pgvet_syntax::plpgsql::Context;
 use pgvet_syntax::source::TextRange;
@@ -18,9 +18,9 @@ declare_rule! {
     ///
     /// A temporary table has rows in the system catalogs like any other table. Creating one writes a row for the table
     /// and for each column, default, index and dependency; dropping it leaves all of them dead. On a path that runs
-    /// often, `pg_attribute` and `pg_class` can grow by gigabytes an hour, and planning a query reads both. When
-    /// autovacuum truncates these catalogs, it blocks all sessions. The message gives the rows for each call and, with
-    /// a configured call rate, the growth per hour.
+    /// often, `pg_attribute` and `pg_class` can grow by gigabytes an hour, and planning a query reads both. While
+    /// autovacuum truncates these catalogs, sessions that have to read them wait. The message gives the rows for each
+    /// call and, with a configured call rate, the growth per hour.
     ///
     /// ## Example
     ///
@@ -50,8 +50,8 @@ declare_rule! {
     /// - functions that no longer exist after all migrations
     ///
     /// The severity is error if a trigger, a loop, a policy or a configured call rate shows that the function runs
-    /// often. All tables of one function are one finding: the message adds up the catalog rows, and labels list them by
-    /// table.
+    /// often. All temporary tables of a function are reported together: the message gives the sum of their catalog
+    /// rows, and the lines below it list each table.
     "temporary-table-in-hot-path", Bloat, Warning,
     {}
     routine = check,
@@ -142,7 +142,14 @@ impl Group {
             let rounds = self.creations[0].context.iterations.unwrap_or(1).max(1);
             let calls = context.hotness().calls_per_hour.filter(|_| self.often != Often::Session);
             let dead = match calls {
-                Some(calls) => total(rows, "dead ", versions) + &per_hour(rows * rounds, calls),
+                Some(calls) => {
+                    let each = match self.often {
+                        Often::Round(_) if rounds == 1 => format!(" of {name} per hour, with one iteration each"),
+                        Often::Round(_) => format!(" of {name} per hour, with {} iterations each", grouped(rounds)),
+                        _ => " per hour".to_owned(),
+                    };
+                    total(rows, "dead ", versions) + &per_hour(rows * rounds, calls, &each)
+                }
                 None => shown(rows, "dead ", versions),
             };
             let _ = write!(message, ", which {leave} {most}{dead}");

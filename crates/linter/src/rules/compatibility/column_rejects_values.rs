@@ -43,7 +43,7 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - tables and columns of the same migration
-    /// - the column accepts values when the transaction commits
+    /// - a column that accepts values again when the transaction commits
     ///
     /// For an identity column that had a default or was an identity column before, the confidence is `possible`, and the
     /// finding is shown only with `--confidence possible`: most `INSERT`s omit such a column.

@@ -45,10 +45,10 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - tables that the same migration created
-    /// - a constraint of the same kind over the same columns existed before
-    /// - the migration drops the constraint again, because it only proves `NOT NULL` for `SET NOT NULL`
-    /// - all its columns are new in this deployment, because deployed code does not set them. Exception: `CHECK (column
-    ///   IS NOT NULL)` on a column without a default.
+    /// - a constraint that replaces one of the same kind over the same columns
+    /// - a constraint that the migration drops again, such as a `CHECK` that only proves `NOT NULL` for `SET NOT NULL`
+    /// - a constraint whose columns are all new in this deployment: deployed code does not set them. Exception: `CHECK
+    ///   (column IS NOT NULL)` on a column without a default.
     ///
     /// The confidence is `likely` for that exception. Otherwise it is `possible`, because no migration shows whether
     /// deployed code already satisfies the constraint, and the finding is shown only with `--confidence possible`.

@@ -17,9 +17,10 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The deployed code, and the code that a rollback of the deployment restores, still names the column: in `SELECT`
-    /// lists of ORMs, in `INSERT` column lists, in database functions. All of these fail after the commit. If one
-    /// column of an index or constraint is dropped, PostgreSQL silently drops the whole index or constraint.
+    /// Deployed code still names the column: in `SELECT` lists of ORMs, in `INSERT` column lists, in database
+    /// functions. All of these fail after the commit. So does the older code that a rollback of the deployment
+    /// restores. If one column of an index or constraint is dropped, PostgreSQL silently drops the whole index or
+    /// constraint.
     ///
     /// ## Example
     ///
@@ -32,8 +33,8 @@ declare_rule! {
     ///
     /// Use instead:
     ///
-    /// First deploy code that no longer uses the column, then run this migration with the next release. A column that
-    /// the same migration replaces under the old name breaks nothing:
+    /// First deploy code that no longer uses the column, then run this migration with the next release. Queries that
+    /// read the column continue to work if the same transaction creates a column with the same name and values:
     ///
     /// ```sql,clean
     /// -- history:
@@ -48,9 +49,9 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - tables and columns that the same migration created, and temporary tables
-    /// - a column that exists again when the transaction commits, as in the swap of a column with its replacement. A
-    ///   plain column that is added again has lost its values, and is reported.
-    /// - a column of a partition or inheritance child: the column of the parent is reported
+    /// - a column that exists again when the transaction commits, because a generated column or a renamed column has
+    ///   taken its name. A plain column that is dropped and added again is reported: it has lost its values.
+    /// - a column of a partition or inheritance child: only the column of the parent is reported
     ///
     /// A column that exists again with another type is reported. If the new type accepts every value of the old one,
     /// the confidence is `possible`, and the finding is shown only with `--confidence possible`.

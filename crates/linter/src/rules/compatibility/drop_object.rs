@@ -18,9 +18,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The deployed code, and the code that a rollback of the deployment restores, may still use the object. Every such
-    /// use fails after the commit. PostgreSQL refuses to drop what a view, a default or a constraint uses, but it does
-    /// not look into the code of functions, and knows nothing of the application.
+    /// Deployed code may still use the object, and so may the older code that a rollback of the deployment restores.
+    /// Every such use fails after the commit. PostgreSQL refuses to drop an object that a view, a default or a
+    /// constraint uses. It does not look into the code of functions, and cannot know the code of the application.
     ///
     /// ## Example
     ///
@@ -33,8 +33,8 @@ declare_rule! {
     ///
     /// Use instead:
     ///
-    /// First deploy code that no longer uses the object, then run this migration with the next release. A function that
-    /// is created again with the same arguments and result breaks nothing:
+    /// First deploy code that no longer uses the object, then run this migration with the next release. Callers
+    /// continue to work if the same migration creates the function again with the same arguments and result:
     ///
     /// ```sql,clean
     /// -- history:
@@ -53,19 +53,19 @@ declare_rule! {
     /// - objects that the migration itself created
     /// - objects that exist again under their name when the migration ends: a type, a sequence, or a function that
     ///   accepts the same calls and returns the same type
-    /// - what `CASCADE` also drops, which `drop-object-cascade` reports
+    /// - objects that `CASCADE` drops as well, which `drop-object-cascade` reports
     ///
-    /// The confidence is `possible`, and the finding is shown only with `--confidence possible`, if every known use is
-    /// inside the database and is dropped, too:
+    /// The confidence is `possible`, and the finding is shown only with `--confidence possible`, if all known uses of
+    /// the object are inside the database and are dropped as well:
     ///
-    /// - functions of triggers
+    /// - functions that only triggers called
     /// - functions that only other functions, views, defaults or policies called
     /// - sequences that only defaults used
-    /// - types, which PostgreSQL drops only if no column uses them
+    /// - types: PostgreSQL drops one only if no column uses it
     ///
     /// It is also `possible` for a function that is created again with another parameter name, because only calls such
-    /// as `f(shop => 1)` need the name. The same applies if only a parameter
-    /// with a default is gone, because only calls that pass it fail.
+    /// as `f(shop => 1)` need the name. The same applies if the new function only lacks a parameter that had a default,
+    /// because only calls that pass it fail.
     ///
     /// ## Other linters
     ///
@@ -291,7 +291,7 @@ fn report<'c>(
     let (kind, name) = (lost.kind(), lost.name());
     if let Lost::Parameter(_, parameter) = lost {
         let message = format!(
-            "calls of `{name}` that name the parameter `{parameter}` fail, because the new function has another name \
+            "calls of `{name}` that name the parameter `{parameter}` fail, because the new function has a different name \
              for it"
         );
         let assumption = Assumption::CalledByName { function: name.into(), parameter: parameter.clone() };

@@ -20,7 +20,7 @@ declare_rule! {
     ///
     /// Without `CASCADE` PostgreSQL refuses to drop an object on which others depend, and lists the dependent objects.
     /// With `CASCADE`, views, foreign keys of other tables, defaults, triggers and policies disappear, and nothing in
-    /// the statement shows it. A missing foreign key is noticed only when the data is already wrong.
+    /// the statement shows it. Nobody notices that a foreign key is missing until the data is wrong.
     ///
     /// ## Example
     ///
@@ -47,9 +47,9 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - `CASCADE` drops nothing else, as far as the migrations show; a schema that no migration shows is reported,
-    ///   with the confidence `possible` if the statement has `IF EXISTS`
-    /// - the migration creates all of it again
+    /// - `CASCADE` that drops nothing else, as far as the migrations show. A schema that no migration creates is
+    ///   reported; with `IF EXISTS`, the confidence is `possible`.
+    /// - objects that the migration creates again, if these are all
     /// - objects that the same migration created
     /// - defaults that use a dropped sequence
     /// - statements that `drop-table` or `drop-column` report, which list the same objects

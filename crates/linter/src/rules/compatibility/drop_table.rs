@@ -19,8 +19,8 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Every query of the deployed code, and of the code that a rollback of the deployment restores, fails if it still
-    /// uses the table or view. The rows of a table are lost: only a backup can restore them. Objects that `CASCADE`
+    /// Queries of deployed code that still use the table or view fail. So do those of the older code that a rollback of
+    /// the deployment restores. The rows of a table are lost: only a backup can restore them. Objects that `CASCADE`
     /// also drops are listed.
     ///
     /// ## Example
@@ -34,8 +34,9 @@ declare_rule! {
     ///
     /// Use instead:
     ///
-    /// First deploy code that no longer uses the table, then run this migration with the next release. A
-    /// table that is replaced in the same transaction by a relation with all of its columns breaks nothing:
+    /// First deploy code that no longer uses the table, then run this migration with the next release. If the same
+    /// transaction creates a table or view with the same name, columns and rows, deployed code can still read it. Grant
+    /// the privileges again, because they are dropped with the table:
     ///
     /// ```sql,clean
     /// -- history:
@@ -52,11 +53,11 @@ declare_rule! {
     ///
     /// - tables that the same migration created, and temporary tables
     /// - partitions, which `drop-partition-locks-parent` reports
-    /// - a table that is replaced: when the transaction commits, another relation has its name and all of its columns
-    ///   and, if that is a new table, rows that were inserted
-    /// - a view that the same migration creates again with all of its columns, unless it is a materialized view that
-    ///   another transaction creates again, after running its query
-    /// - `IF EXISTS` of a table that the migrations do not show
+    /// - a table that is replaced: when the transaction commits, another table or view has its name and all of its
+    ///   columns. If that is a new table, rows must have been inserted into it.
+    /// - a view that the same migration creates again with all of its columns. A materialized view must be created
+    ///   again in the same transaction: otherwise nobody can read it until its query is done.
+    /// - `DROP TABLE IF EXISTS` of a table that no migration creates
     ///
     /// If the same migration renamed the table and copied all of its rows, the confidence is `possible`, and the finding is
     /// shown only with `--confidence possible`.

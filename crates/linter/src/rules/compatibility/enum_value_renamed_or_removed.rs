@@ -44,7 +44,7 @@ declare_rule! {
     ///
     /// - types and tables that the same migration created
     /// - a new enum that has all labels of the old one
-    /// - all but the first of several columns with the same enum
+    /// - if several columns change from the same enum, all but the first
     ///
     /// ## Other linters
     ///
@@ -82,7 +82,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             format!(", and update the rows that have {them}")
         };
         let help = format!(
-            "first deploy code that no longer uses {names}; then keep {them} out with a CHECK ... NOT VALID{update}"
+            "first deploy code that no longer uses {names}. The type can keep {values}: instead of this change, reject \
+             {them} with a CHECK ... NOT VALID{update}"
         );
         reporter.report(change.range, message).relation(change.table).help(help).emit();
     }

@@ -15,7 +15,7 @@ use smol_str::SmolStr;
 use std::fmt::{Display, Formatter};
 
 declare_rule! {
-    /// `IF NOT EXISTS` finds an object of that name that differs from what the statement asks for.
+    /// `IF NOT EXISTS` finds an object of the same name that differs from the one that the statement defines.
     ///
     /// ## Why it matters
     ///
@@ -43,19 +43,19 @@ declare_rule! {
     ///
     /// The rule also reports:
     ///
-    /// - a name that another object has, if `EXCEPTION WHEN duplicate_object THEN NULL` hides the error
+    /// - a name that already belongs to another object, if `EXCEPTION WHEN duplicate_object THEN NULL` hides the error
     /// - an existing enum that lacks some of the labels
     ///
     /// ## When it is not reported
     ///
-    /// - the existing object has everything that the statement asks for; it may have more
-    /// - the migrations do not show the whole object
+    /// - an existing object that has everything that the statement defines, and possibly more
+    /// - an object whose full definition no migration shows
     ///
     /// Defaults and constraints are not compared.
     ///
     /// ## Other linters
     ///
-    /// squawk and pgls ask for `IF NOT EXISTS` everywhere. pgvet reports where it hides a difference.
+    /// squawk and pgls ask for `IF NOT EXISTS` everywhere. pgvet reports it if it hides a difference.
     "if-not-exists-masks-difference", Compatibility, Warning,
     { sources: &["pg-migration-lint/PGM403", "migrationpilot/MP070"] }
     statement = check,

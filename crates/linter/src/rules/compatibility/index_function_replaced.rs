@@ -17,11 +17,11 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// PostgreSQL trusts `IMMUTABLE`: it computes an index entry or a stored column once, with the code of that time.
-    /// When the code changes, old entries stay as they are: queries that use the index miss rows, a unique index lets
-    /// duplicates in, and stored columns mix old and new results. A `CHECK` calls the new code at once, but the
-    /// existing rows are not checked again, not even by `VALIDATE CONSTRAINT`. If one of them violates the new code,
-    /// any `UPDATE` of that row fails, and so does the restore of a dump.
+    /// PostgreSQL trusts `IMMUTABLE`: it computes an index entry or a stored column once, with the function as it was
+    /// then. When the function changes, existing entries stay as they are: queries that use the index miss rows, a
+    /// unique index lets duplicates in, and stored columns mix old and new results. A `CHECK` calls the new code at
+    /// once, but the existing rows are not checked again, not even by `VALIDATE CONSTRAINT`. If a row violates the
+    /// constraint under the new code, any `UPDATE` of that row fails, and so does restoring a dump.
     ///
     /// ## Example
     ///
@@ -50,8 +50,8 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - the code stays the same
-    /// - the migration rebuilds the index (`REINDEX`, or `DROP` and `CREATE`)
+    /// - a replacement with the same code
+    /// - an index that the migration rebuilds (`REINDEX`, or `DROP` and `CREATE`)
     /// - indexes and tables that the same migration created
     ///
     /// ## Other linters
@@ -145,7 +145,7 @@ fn message(function: &Function, uses: &[String]) -> String {
         uses.iter().cloned().partition(|one| one.starts_with("the constraint"));
     let reflect = if stored.len() == 1 { "reflects" } else { "reflect" };
     let stored = listed(stored).map(|list| format!("{list} still {reflect} the old code"));
-    let checks = listed(checks).map(|list| format!("PostgreSQL does not check the existing rows against {list} again"));
+    let checks = listed(checks).map(|list| format!("PostgreSQL does not recheck existing rows against {list}"));
     let effects: Vec<String> = stored.into_iter().chain(checks).collect();
     format!("{} changes, but {}", function.display_name(), effects.join(", and "))
 }

@@ -4,7 +4,6 @@ use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{Earlier, MigrationContext, declare_rule};
 use crate::rules::deployment::lasting::Lasting;
-use crate::rules::text::join;
 use pgvet_model::catalog::{Policy, Relation};
 use pgvet_model::effect::{ChangeAction, ChangedObject, RelationName, Visibility};
 use pgvet_syntax::source::TextRange;
@@ -17,9 +16,9 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// With row-level security a command reaches only the rows that a permissive policy allows. Without such a policy
-    /// it reaches none. A restrictive policy excludes more rows. `SELECT`, `UPDATE` and `DELETE` of deployed code do
-    /// not fail: they find no rows. Only superusers, roles with `BYPASSRLS` and, unless row-level security is forced,
-    /// the owner of the table see all rows.
+    /// it reaches none. A restrictive policy hides further rows. `SELECT`, `UPDATE` and `DELETE` of deployed code do
+    /// not fail: they just do not find these rows. Only superusers, roles with `BYPASSRLS` and, unless row-level
+    /// security is forced, the owner of the table see all rows.
     ///
     /// ## Example
     ///
@@ -51,11 +50,11 @@ declare_rule! {
     /// - tables without row-level security before or after the migration; `row-level-security-locks` reports the command
     ///   that enables it without a policy
     /// - tables that the same migration created
-    /// - another permissive policy for the command and the role when the migration ends; pgvet does not compare the
-    ///   conditions
+    /// - a table that has another permissive policy for the command and the role when the migration ends. pgvet does
+    ///   not compare the conditions of the two.
     ///
-    /// If policies for other commands or roles are left, the confidence is `possible`, and the finding is shown only with
-    /// `--confidence possible`.
+    /// If the table still has policies for other commands or roles, the confidence is `possible`, and the finding is
+    /// shown only with `--confidence possible`.
     ///
     /// ## Other linters
     ///
@@ -158,7 +157,7 @@ fn report_lost(reporter: &mut Reporter<'_>, changed: &Changed<'_>, before: &Rela
     } else {
         let mut commands: Vec<String> = lost.into_iter().map(|(command, _)| command).collect();
         commands.dedup();
-        format!("for some roles, no policy on `{name}` allows {} any more", join(&commands))
+        format!("some roles no longer have a policy on `{name}` that allows {}", commands.join(" or "))
     };
     let help =
         "create the new policy in the same transaction, or first deploy code that does not depend on the old one";

@@ -42,10 +42,10 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - the table has a primary key, or a unique index over columns that cannot be null, when the migration ends
+    /// - a table that has a primary key, or a unique index over columns that cannot be null, when the migration ends
     /// - tables that the same migration created, and tables or key columns that it drops
     ///
-    /// If another unique index is left, the confidence is `possible`, and the finding is shown only with
+    /// If the table still has another unique index, the confidence is `possible`, and the finding is shown only with
     /// `--confidence possible`.
     ///
     /// ## Other linters

@@ -31,8 +31,8 @@ declare_rule! {
     ///
     /// Use instead:
     ///
-    /// First deploy code that does not use the privilege, and revoke the privilege in the next release. A
-    /// privilege that the same migration grants again breaks nothing:
+    /// First deploy code that does not need the privilege, and revoke it in the next release. Deployed code continues
+    /// to work if the same transaction grants the privilege again:
     ///
     /// ```sql,clean
     /// -- history:

@@ -19,9 +19,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// After the commit, deployed code fails wherever it uses the old column. Before it, the new code fails. Old and
-    /// new code can never run at the same time, so you cannot deploy without downtime. Views and constraints follow the
-    /// rename. The bodies of functions do not, except those written with `BEGIN ATOMIC`.
+    /// After the commit, deployed code fails wherever it uses the old name. Before the commit, the new code fails. Old
+    /// and new code can never run at the same time, so you cannot deploy without downtime. Views and constraints follow
+    /// the rename. Function bodies do not, except SQL-standard ones (`BEGIN ATOMIC` or `RETURN`).
     ///
     /// ## Example
     ///
@@ -53,9 +53,9 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - tables and columns that the same migration created or renamed
-    /// - a rename after which another column takes the old name in the same transaction: a generated column, or the new
-    ///   column of a swap
-    /// - the new column of a swap, when it takes the name of the column that it replaces
+    /// - a rename after which another column takes the old name in the same transaction: a generated column, or a new
+    ///   column that replaces the old one
+    /// - the rename by which a new column takes the name of the column that it replaces
     /// - a table that is replaced in the same transaction by a view with the old name
     ///
     /// If the column that takes the old name has another type, the rename is reported. If that type accepts every value
@@ -126,7 +126,7 @@ fn help(context: &RuleContext<'_>, table: &RelationName, old: &str, new: &str) -
     let moved = format!("{}_base", table.name);
     let qualified = sql_name(context, &RelationName { name: moved.as_str().into(), ..table.clone() });
     let beside = format!(
-        "keep the name; or add `{new}` instead, copy every write to it with a trigger, fill old rows in batches, and \
+        "keep the name; or add `{new}` instead, keep it up to date with a trigger, fill old rows in batches, and \
          drop `{old}` when no deployed code uses it"
     );
     let Some(view) = view_in_place(context, table, &format!("*, {new} AS {old}"), &qualified) else { return beside };

@@ -21,8 +21,8 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// Deployed code that uses the old name fails after the commit. Renaming a schema changes the names of everything
-    /// in it. Views, defaults and foreign keys follow the rename. The bodies of functions do not, except those written
-    /// with `BEGIN ATOMIC`.
+    /// in it. Views, defaults and foreign keys follow the rename. Function bodies do not, except SQL-standard ones
+    /// (`BEGIN ATOMIC` or `RETURN`).
     ///
     /// ## Example
     ///
@@ -57,11 +57,12 @@ declare_rule! {
     /// - renames of a table, which `rename-table` reports
     /// - a type, domain or function whose old name is in use again at the end of the migration, for example because the
     ///   migration replaces an enum
-    /// - a view or table with all columns under the old name in the same transaction
+    /// - a view or table, if the same transaction creates one with all of its columns under the old name
     ///
-    /// For a function that no other code of the database uses, its confidence is `possible`, and it is shown only with
-    /// `--confidence possible`. The same applies to a primary key or a unique constraint whose name no function mentions:
-    /// `ON CONFLICT ON CONSTRAINT` and code that reads the name from an error need it.
+    /// For a function that no other code in the database uses, the confidence is `possible`, and the finding is shown
+    /// only with `--confidence possible`. The same applies to a primary key or a unique constraint whose name no
+    /// function mentions. Application code may still need the name, in `ON CONFLICT ON CONSTRAINT` or to recognize an
+    /// error.
     ///
     /// ## Other linters
     ///
@@ -235,7 +236,7 @@ fn other(
     let (use_of_name, help) = match kind {
         "function" => (
             "calls it",
-            "create the new function beside the old one, and drop the old one when nothing calls it any \
+            "create the new function beside the old one, and drop the old one when no deployed code calls it any \
                          more",
         ),
         _ => ("casts to it", "keep the name, or wait until no deployed code casts to the old name"),

@@ -20,11 +20,12 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// After the commit, deployed code fails with every query of the old name. Before it, the new code fails. Views and
-    /// foreign keys follow the rename. The bodies of functions do not, except those written with `BEGIN ATOMIC`.
-    /// Sequences, indexes and constraints keep names that contain the old one.
+    /// After the commit, every query of deployed code that uses the old name fails. Before the commit, the new code
+    /// fails. Views and foreign keys follow the rename. Function bodies do not, except SQL-standard ones (`BEGIN
+    /// ATOMIC` or `RETURN`). Sequences, indexes and constraints keep their names, which often contain the old name of
+    /// the table.
     ///
-    /// An empty table under the old name is worse: nothing fails, and deployed code does not find the rows.
+    /// An empty table under the old name does more harm: nothing fails, and deployed code does not find the rows.
     ///
     /// ## Example
     ///
@@ -54,9 +55,10 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - a table that the same migration created
-    /// - a view or table with all columns of the old one has the old name when the transaction commits, unless it is a
-    ///   new table without rows; if later statements of the migration fill it, the confidence is `possible`
-    /// - the new table of a swap, when it takes the name of the table that it replaces
+    /// - a table whose old name belongs to a view or table with all of its columns when the transaction commits. A new
+    ///   table without rows under the old name is reported; if later statements of the migration fill it, the
+    ///   confidence is `possible`.
+    /// - the rename by which a new table takes the name of the table that it replaces
     ///
     /// ## Other linters
     ///

@@ -44,8 +44,8 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - the statement states the new value itself (`SECURITY INVOKER`, `VOLATILE`)
-    /// - the migration sets the attribute or grants the privileges again, or drops the other function
+    /// - a statement that states the new value explicitly (`SECURITY INVOKER`, `VOLATILE`)
+    /// - a migration that sets the attribute or grants the privileges again, or drops the other function
     ///
     /// pgvet knows only privileges that migrations granted.
     ///

@@ -44,9 +44,10 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - the table has a primary key or a `REPLICA IDENTITY` at the end of the migration
-    /// - the migrations do not show the whole table
-    /// - no publication of the migrations contains the table, or its `publish` names neither `update` nor `delete`
+    /// - a table that has a primary key or a `REPLICA IDENTITY` at the end of the migration
+    /// - a table whose full definition no migration shows
+    /// - a table that is in no publication of the migrations, or only in one whose `publish` option names neither
+    ///   `update` nor `delete`
     ///
     /// ## Other linters
     ///

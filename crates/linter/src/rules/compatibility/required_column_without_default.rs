@@ -45,8 +45,8 @@ declare_rule! {
     ///
     /// - tables that the same migration creates
     /// - columns with a default (also of their domain), an identity or a generated value
-    /// - the transaction sets a default before it commits
-    /// - a `BEFORE INSERT` trigger mentions the column
+    /// - a column that gets a default before the transaction commits
+    /// - a column that a `BEFORE INSERT` trigger mentions
     ///
     /// `SET NOT NULL` and `DROP DEFAULT` are reported for a column that the same deployment added. For an older column,
     /// which deployed code may well set, the confidence is `possible`, and the finding is shown only with `--confidence

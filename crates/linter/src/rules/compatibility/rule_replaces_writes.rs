@@ -13,9 +13,9 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// With `DO INSTEAD NOTHING` PostgreSQL accepts a write, reports that it changed no row, and discards it. With `DO
-    /// INSTEAD` and other statements the row goes elsewhere. With either, `RETURNING` fails unless the rule has a
-    /// `RETURNING` clause. A rule for `INSERT` that runs other statements, and any rule for `UPDATE`, makes `INSERT ...
-    /// ON CONFLICT` on the table fail.
+    /// INSTEAD` and other statements, PostgreSQL runs those statements instead of the write. With either, `RETURNING`
+    /// fails unless the rule has a `RETURNING` clause. A rule for `INSERT` that runs other statements, and any rule for
+    /// `UPDATE`, makes `INSERT ... ON CONFLICT` on the table fail.
     ///
     /// ## Example
     ///
@@ -28,7 +28,7 @@ declare_rule! {
     ///
     /// Use instead:
     ///
-    /// Use a trigger that raises an error, so that code which still writes fails and is noticed.
+    /// Use a trigger that raises an error, so that code that still writes fails and is noticed.
     ///
     /// ```sql,clean
     /// -- history:
@@ -43,7 +43,7 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - tables that the same migration created
-    /// - rules of views, which make writes possible there
+    /// - rules on views, which make it possible to write through the view
     ///
     /// For a rule with a condition, and for one that lets the command run (`DO ALSO`), the confidence is `possible`, and the
     /// finding is shown only with `--confidence possible`.

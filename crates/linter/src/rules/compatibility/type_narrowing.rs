@@ -44,8 +44,8 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - tables and columns that the same migration created
-    /// - types that are not known
-    /// - the rewrite itself, which `type-change-rewrites-table` reports
+    /// - changes from or to a type that pgvet does not know
+    /// - the rewrite that the change causes, which `type-change-rewrites-table` reports
     /// - labels that a new enum lacks, which `enum-value-renamed-or-removed` reports
     ///
     /// ## Other linters

@@ -3,7 +3,7 @@
 use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{MigrationContext, declare_rule};
-use crate::rules::text::{identifier, join, qualified};
+use crate::rules::text::{identifier, qualified};
 use pgvet_model::catalog::{Catalog, Relation, RelationKind};
 use pgvet_model::effect::RelationName;
 use pgvet_model::routine::Trial;
@@ -72,12 +72,17 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
             continue;
         }
         let name = &old.name;
-        let message = format!("deployed code can no longer run {} on the view `{name}`", join(&lost));
+        let message = format!(
+            "the new query of the view `{name}` does not allow {}: deployed code that writes through the view fails",
+            lost.join(" or ")
+        );
         let mut finding = reporter.report(range, message).relation(&RelationName::existing(old));
         if !is_meant_for_writes(context.before, old) {
             finding = finding.assuming(Assumption::WritesView { view: name.clone() });
         }
-        finding.help("create another view for the new query, or an INSTEAD OF trigger in the same transaction").emit();
+        finding
+            .help("create another view with the new query, or add an INSTEAD OF trigger in the same transaction")
+            .emit();
     }
 }
 

@@ -54,15 +54,15 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - the loop has a `COMMIT`
-    /// - a statement without a `LIMIT`, a range or a list of keys, unless the loop goes through a whole table:
-    ///   `unbounded-update-or-delete` reports it
-    /// - the loop alters, renames or drops an object in each iteration
+    /// - a loop with a `COMMIT`
+    /// - a statement that selects no batch by `LIMIT`, a key range or a list of keys, unless the loop reads a whole
+    ///   table: `unbounded-update-or-delete` reports such a statement
+    /// - a loop that alters, renames or drops an object in each iteration: it loops over tables, not over batches
     /// - temporary tables, and tables that the same deployment creates
     /// - in a `DO` block, tables that the migration drops afterwards
     ///
     /// If the transaction already holds a lock that blocks reads or writes of a table in use, the severity is error,
-    /// because the lock is then held for all batches.
+    /// because the lock is then held until the last batch is done.
     "bulk-change-in-loop", Data, Warning,
     {}
     routine = check,

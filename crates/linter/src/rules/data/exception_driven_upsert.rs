@@ -21,10 +21,10 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Each duplicate leaves a dead row behind, and a dead entry in every index that is older than the unique index
-    /// that rejects the row. Each run of the block is a subtransaction with its own transaction ID, duplicate or not.
-    /// More than 64 of them in one transaction slow down every session of the server. `ON CONFLICT` has none of these
-    /// costs.
+    /// Each duplicate leaves a dead row behind, and a dead entry in every index that was created before the unique
+    /// index that rejects the row. Each run of the block is a subtransaction with its own transaction ID, duplicate or
+    /// not. More than 64 of them in one transaction slow down every session on the server. `ON CONFLICT` avoids all of
+    /// this.
     ///
     /// ## Example
     ///
@@ -51,7 +51,7 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - the handler raises its own error
+    /// - a handler that raises its own error
     /// - tables that are known to have no unique index that could reject the row
     ///
     /// The confidence is `possible`, and the finding is shown only with `--confidence possible`:
@@ -65,7 +65,7 @@ declare_rule! {
     ///
     /// The fix is offered if the block contains only the `INSERT`, and the handler does nothing or updates just the
     /// conflicting row. It is unsafe if the table has triggers, because the block also catches their errors. It is also
-    /// unsafe if the `INSERT` is not one row of `VALUES`: the block inserts all rows or none, but `ON CONFLICT` inserts
+    /// unsafe if the `INSERT` may insert several rows: the block inserts all of them or none, but `ON CONFLICT` inserts
     /// those without a conflict.
     "exception-driven-upsert", Data, Warning,
     { fixable: true }

@@ -14,9 +14,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Triggers check foreign keys. While they are disabled, PostgreSQL accepts rows that refer to nothing, and deletes rows
-    /// that others refer to. Enabling the triggers again checks nothing: the constraint stays valid in the catalog,
-    /// and the wrong rows are found when a dump cannot be restored.
+    /// PostgreSQL checks foreign keys with triggers. While these are disabled, it accepts rows that refer to nothing,
+    /// and deletes rows to which others refer. Enabling the triggers again checks nothing: the constraint stays valid
+    /// in the catalog, and nobody notices the wrong rows until a dump cannot be restored.
     ///
     /// ## Example
     ///
@@ -47,7 +47,7 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - the table has no foreign key that the change can violate, or `UPDATE` sets none of its columns
+    /// - a change that cannot violate a foreign key, for example an `UPDATE` that sets none of its columns
     /// - temporary tables
     ///
     /// If the statement changes only a few rows, the confidence is `possible`, and the finding is shown only with

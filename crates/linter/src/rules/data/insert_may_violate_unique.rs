@@ -25,10 +25,10 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// PostgreSQL writes the row, and an entry into every index that is older than the unique index, before it finds
-    /// the duplicate. Each failed `INSERT` leaves the row and these entries behind as bloat, consumes a transaction ID
-    /// and writes WAL for nothing. In a migration it is worse: if the row exists, the deployment stops. `ON CONFLICT`
-    /// checks first and leaves nothing behind.
+    /// PostgreSQL writes the row, and an entry into every index that was created before the unique index, before it
+    /// finds the duplicate. Each failed `INSERT` leaves the row and these entries behind as bloat, consumes a
+    /// transaction ID and writes WAL for nothing. In a migration the consequence is worse: if the row exists, the
+    /// deployment stops. `ON CONFLICT` checks before it writes, and leaves nothing behind.
     ///
     /// ## Example
     ///
@@ -52,34 +52,36 @@ declare_rule! {
     ///
     /// ## When it is reported
     ///
-    /// - A migration inserts into a table of an earlier deployment, with keys that are constants or copies.
-    /// - A migration inserts a number into a column that has a sequence: the sequence has given that number to another row,
-    ///   or will do so later.
-    /// - A function inserts a key that is a constant, a copy, or a value from its caller.
+    /// - A migration inserts rows into a table of an earlier deployment, with constant keys or with keys copied from
+    ///   another table.
+    /// - A migration inserts a number into a column that has a sequence: the sequence has already generated that
+    ///   number, or will generate it later.
+    /// - A function inserts a key that is a constant, is copied from another table, or comes from its caller.
     ///
-    /// If there is evidence against a row with the same key, the confidence is `possible`, and the finding is shown
-    /// only with `--confidence possible`:
+    /// If something suggests that no row with the same key exists, the confidence is `possible`, and the finding is
+    /// shown only with `--confidence possible`:
     ///
-    /// - earlier migrations insert rows into the table, and nothing shows that it has others
-    /// - the key is a constant, and the table generates no key, unlike tables into which the application inserts
-    /// - the key is a constant, and the keys of other rows are random
-    /// - the migration sets the sequence, or has deleted some of the rows
+    /// - earlier migrations insert rows into the table, and nothing shows that others do
+    /// - the key is a constant, and the table does not generate keys: such tables are usually filled by migrations only
+    /// - the key is a constant, and the keys of the other rows are random, such as UUIDs
+    /// - the migration sets the sequence with `setval`, or has deleted some of the rows
     /// - the copied rows come from a table that the migration created or filled
-    /// - a variable, or a function that no migration shows, gives the key
-    /// - code decides by a condition whether the statement runs
-    /// - the key is that of the row for which the trigger fires, so that two tables share their keys
-    /// - nothing shows that the function runs often, or a handler catches the error and raises another
+    /// - the key comes from a variable, or from a function that no migration defines
+    /// - the statement runs only under a condition (`IF`, `CASE`)
+    /// - a trigger inserts the key of the row for which it fires: both tables then have the same keys
+    /// - nothing shows that the function runs often
+    /// - an exception handler catches the error and raises another
     ///
     /// ## When it is not reported
     ///
     /// - `ON CONFLICT`
-    /// - a part of the key comes from a sequence, `gen_random_uuid()` or another generator
-    /// - a column of the key refers, by a foreign key, to a row that the same statement inserts in `WITH`, or that the
-    ///   migration inserted before: no other row can refer to it yet
-    /// - the statement reads the table to exclude rows that exist
+    /// - a key of which a part comes from a sequence, `gen_random_uuid()` or another generator
+    /// - a key with a foreign key to a row that the migration has just inserted, in an earlier statement or in the
+    ///   `WITH` of the same one: no other row can refer to it yet
+    /// - a statement that excludes existing rows, for example with `WHERE NOT EXISTS`
     /// - tables that the same deployment created or emptied, and tables without a unique index
-    /// - a handler expects the failure, which `exception-driven-upsert` reports, or an `IF` checks first, which
-    ///   `select-then-insert` reports
+    /// - an exception handler that expects the error, which `exception-driven-upsert` reports
+    /// - an `IF` that looks for the row first, which `select-then-insert` reports
     ///
     /// ## Fix safety
     ///

@@ -73,8 +73,8 @@ impl Load<'_> {
         if let Some(number) = refusals.iter().find_map(|refusal| self.numbers_by_hand(refusal)) {
             let table = &self.table.name;
             let message = format!(
-                "this inserts a number into `{table}.{number}` that the sequence of the column has used or will use \
-                 later: the INSERT that uses the number second fails with a duplicate key error"
+                "this inserts a number into `{table}.{number}` that the sequence of the column has already generated \
+                 or will generate later: the later of the two INSERTs fails with a duplicate key error"
             );
             let (sql_table, column) = (sql_name(self.context, &relation), identifier(&number));
             let help = format!(

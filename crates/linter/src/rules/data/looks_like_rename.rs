@@ -44,9 +44,9 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - if the migration fills the new column or table, or copies the old column elsewhere
-    /// - if the new column is generated or an identity
-    /// - if several new columns, or several dropped ones, fit equally well
+    /// - a new column or table that the migration fills, or an old column that it copies elsewhere
+    /// - a new column that is generated or an identity
+    /// - several new or several dropped columns that fit equally well
     /// - tables and columns that the same migration created
     ///
     /// The confidence is `possible`, because the new column or table may be meant for something else, and the finding is

@@ -12,9 +12,9 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// PostgreSQL checks every row when it adds a `NOT NULL`, `CHECK`, `UNIQUE` or foreign key, and a single row that
-    /// violates it makes the statement fail. A test database rarely has such a row, and production often does: until now
-    /// nothing has rejected it. The deployment then stops in the middle, often after it has blocked the table during the
-    /// check.
+    /// violates it makes the statement fail. A test database rarely has such a row, but production often does, because
+    /// nothing has rejected it until now. The deployment then stops in the middle, often after it has blocked the table
+    /// during the check.
     ///
     /// ## Example
     ///
@@ -26,8 +26,10 @@ declare_rule! {
     /// ```
     ///
     /// Use instead:
-    /// add it for new rows only. Then count the rows that violate it, with the query in the help or with `pgvet precheck`,
-    /// correct them, and validate the constraint in a later migration.
+    ///
+    /// Add the constraint `NOT VALID`, so that PostgreSQL checks only new rows. Count the rows that
+    /// violate it, with the query in the help of the finding or with `pgvet precheck`, correct them, and validate the
+    /// constraint in a later migration.
     ///
     /// ```sql,clean
     /// -- history:
@@ -40,14 +42,15 @@ declare_rule! {
     ///
     /// - tables that the same migration created, and `ADD COLUMN ... NOT NULL`, which `required-column-without-default`
     ///   reports
-    /// - valid constraints, unique indexes or a constraint that the same transaction drops imply the new one
-    /// - foreign keys and unique indexes over a new column without a default, which is NULL in all rows, except a
-    ///   unique index with `NULLS NOT DISTINCT`
-    /// - new columns with a default, for `NOT NULL`
+    /// - a constraint that no row can violate, because it follows from valid constraints, from unique indexes, or from
+    ///   a constraint that the same transaction drops
+    /// - a foreign key or unique index over a new column without a default: the column is NULL in all rows. A unique
+    ///   index with `NULLS NOT DISTINCT` is reported.
+    /// - `NOT NULL` on a new column with a default
     /// - changes of a column's type, exclusion constraints, domains and bounds of partitions, which `pgvet precheck` lists
     ///
-    /// The confidence is `likely` if every row violates the constraint, because a new column has the same value in all of
-    /// them. Otherwise only the data can tell: the confidence is `possible`, and the finding is shown only with
+    /// The confidence is `likely` if every row violates the constraint, because a new column has the same value in all
+    /// of them. Otherwise it depends on the data: the confidence is `possible`, and the finding is shown only with
     /// `--confidence possible`. `pgvet precheck` lists and counts all of them.
     ///
     /// ## Other linters

@@ -45,8 +45,8 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - `ON CONFLICT`
-    /// - a handler catches the duplicate
-    /// - the code takes a lock first: `LOCK TABLE`, an advisory lock, or `FOR UPDATE` on another row, such as the
+    /// - an exception handler that catches the duplicate
+    /// - code that takes a lock first: `LOCK TABLE`, an advisory lock, or `FOR UPDATE` on another row, such as the
     ///   parent
     /// - temporary tables
     /// - `DO` blocks, which run once

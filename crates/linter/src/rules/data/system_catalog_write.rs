@@ -33,9 +33,9 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - `pg_settings`, a view whose `UPDATE` is the same as `SET`
-    /// - all but the first of several statements of a migration that change the same table
+    /// - if several statements of a migration change the same table, all but the first
     ///
-    /// A change of `pg_description` or `pg_shdescription` has severity `info`: they contain comments, and nothing in
+    /// For `pg_description` and `pg_shdescription`, the severity is `info`: they contain comments, and nothing in
     /// PostgreSQL depends on them.
     "system-catalog-write", Data, Error,
     { sources: &["bytebase/statement.disallow-system-catalog"] }

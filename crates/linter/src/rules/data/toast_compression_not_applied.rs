@@ -31,8 +31,8 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - a table that the same migration creates
-    /// - the migration updates the column afterwards
-    /// - a `ROLLBACK` of the migration undoes the statement
+    /// - a column that the migration updates afterwards
+    /// - a statement that a `ROLLBACK` of the migration undoes
     "toast-compression-not-applied", Data, Info,
     { recommended: false, needs_commit: true }
     statement = check,

@@ -38,7 +38,7 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - a later statement of the migration enables it again, or drops the trigger or the table
+    /// - a trigger that a later statement of the migration enables again or drops, alone or with its table
     /// - tables that the same migration creates
     /// - `SET LOCAL`, which ends with the transaction
     /// - a statement that a `ROLLBACK` of the migration undoes

@@ -36,12 +36,14 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - bounded rows: constants for all columns of a unique index, LIMIT, batches that `COMMIT`
+    /// - a query whose number of rows is limited: by LIMIT, or because all columns of a unique index are compared with
+    ///   constants
+    /// - a loop that commits after each batch
     /// - tables that the same transaction created, and tables that the configuration declares small
     ///
     /// ## Confidence
     ///
-    /// The confidence is `likely` if all or most rows are locked, or a part of them that nothing limits. It is only
+    /// The confidence is `likely` if the query locks all or most rows, or if no condition limits how many. It is only
     /// `possible` if a condition compares a column with constants, or with values that are known only at run time.
     "unbounded-row-lock", Data, Warning,
     {}

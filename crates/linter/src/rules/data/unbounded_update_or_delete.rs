@@ -17,13 +17,13 @@ use pgvet_syntax::plpgsql::HOLE;
 use pgvet_syntax::source::TextRange;
 
 declare_rule! {
-    /// `UPDATE`, `DELETE` or `MERGE` of all rows of a table that is in use.
+    /// `UPDATE`, `DELETE` or `MERGE` of all rows, or of an unlimited number of rows, of a table that is in use.
     ///
     /// ## Why it matters
     ///
-    /// Every row is locked until the transaction ends, so that other sessions can wait for hours to change any of them.
-    /// Each update writes a new version of the row: the table and its indexes can double in size, the WAL and the lag
-    /// of replicas grow, and VACUUM cannot remove dead rows until the transaction ends.
+    /// Every changed row is locked until the transaction ends: other sessions may have to wait for hours before they
+    /// can change one of them. Each update writes a new version of the row: the table and its indexes can double in
+    /// size, the WAL and the lag of replicas grow, and VACUUM cannot remove dead rows until the transaction ends.
     ///
     /// ## Example
     ///
@@ -42,36 +42,44 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - bounded rows: constants, or the rows of a bounded query, for all columns of a unique index; a range of a
-    ///   numeric key with both ends; LIMIT; batches that `COMMIT` after each part. Any other WHERE clause is not a
-    ///   bound.
+    /// - statements that compare all columns of a unique index with constants, or with the rows of a query that is
+    ///   itself limited
+    /// - statements that give a numeric key a lower and an upper limit, such as `id BETWEEN 1 AND 10000`
+    /// - statements with LIMIT, for example in a subquery
+    /// - loops that `COMMIT` after each batch
     /// - tables that the same transaction created, tables that a constraint limits to one row, and tables that the
     ///   configuration declares small
-    /// - a statement that runs while the transaction holds a strong lock, which `work-after-strong-lock` reports, or in
-    ///   a loop without `COMMIT`, which `bulk-change-in-loop` reports
-    /// - statements in trigger functions, which run at any change of their table
+    /// - a statement that runs while the transaction holds a lock that blocks reads or writes, which
+    ///   `work-after-strong-lock` reports
+    /// - a statement in a loop without `COMMIT`, which `bulk-change-in-loop` reports
+    /// - statements in trigger functions
     ///
-    /// A function is reported where it is defined, unless a migration calls it: then the call is reported.
+    /// Any other WHERE clause does not limit the number of rows. A function is reported where it is defined, unless a
+    /// migration calls it: then the call is reported.
     ///
     /// ## Confidence
     ///
-    /// A finding assumes that the table is large. It is `likely` if all or most rows are written, or a part of them
-    /// that nothing limits. A condition that holds for every row is not a limit. Such a condition tests a column that
-    /// was added without a value, has the same default in all rows or is never null, or finds the row to which a
-    /// foreign key refers.
+    /// A finding assumes that the table is large. The confidence is `likely` if the statement writes all or most rows,
+    /// or if no condition limits how many it writes. A condition that is true for every row limits nothing. Examples
+    /// are a test for NULL in a column that was added without a default, a test for the default in a column where all
+    /// rows have it, and a join with the row to which a foreign key refers.
     ///
-    /// A finding is only `possible`, and shown with `--confidence possible`, if there is evidence against many rows:
+    /// The confidence is only `possible`, and the finding is shown only with `--confidence possible`, if something
+    /// suggests that the statement affects few rows:
     ///
     /// - a condition compares a column with constants, or with values that are known only at run time
-    /// - a few rows of another table select them
-    /// - the same migration deletes the rows and lists them again with `INSERT ... VALUES` or `COPY`
-    /// - a foreign key with `ON DELETE CASCADE`, `SET NULL` or `SET DEFAULT` changes the rows that refer to a few deleted rows
-    /// - code reads all rows into one variable (`SELECT version INTO current FROM schema_version`)
-    /// - all rows get the same total of another table
-    /// - a function that runs repeatedly reaches an unknown part of the rows
+    /// - the rows are found through a few rows of another table
+    /// - the same migration deletes the rows and inserts them again with `INSERT ... VALUES` or `COPY`
+    /// - a foreign key with `ON DELETE CASCADE`, `SET NULL` or `SET DEFAULT` changes the rows that refer to a deleted
+    ///   row, and only a few rows are deleted
+    /// - code reads the table into a single variable, as from a table with one row (`SELECT version INTO current FROM
+    ///   schema_version`)
+    /// - all rows are set to the same aggregate over another table (`SET n = (SELECT count(*) FROM other)`), as in a
+    ///   table with one row
+    /// - the statement is in a function that is called regularly, and how many rows match its condition is not known
     ///
-    /// Statistics or `[tables]` in the configuration state the size of a table: a large one makes the finding an error,
-    /// and certain if all rows are written.
+    /// If statistics or `[tables]` in the configuration say that the table is large, the severity is error. If all rows
+    /// are written, the confidence is then `certain`.
     "unbounded-update-or-delete", Data, Warning,
     {
         sources: &["pgls/updateWithoutWhere", "dryrun/update-without-where", "bytebase/statement.where.require"],
@@ -215,9 +223,13 @@ fn help(change: &DataChange, ast: &Ast, relation: Option<&Relation>, in_function
         batch.push_str("\nreplace (...) with the condition of the statement");
     }
     match change.kind {
+        DataChangeKind::Delete if is_cascade(change) => format!(
+            "first delete these rows of `{}` in batches, {how}: ON DELETE CASCADE deletes all of them at once",
+            change.relation.name
+        ),
         _ if is_cascade(change) => format!(
-            "first delete or change these rows of `{}` in batches, {how}: a foreign key with ON DELETE \
-             CASCADE, SET NULL or SET DEFAULT changes all of them at once",
+            "first update these rows of `{}` in batches, {how}: ON DELETE SET NULL and SET DEFAULT update all of them \
+             at once",
             change.relation.name
         ),
         _ if matches!(ast, Ast::Merge(_)) => format!(

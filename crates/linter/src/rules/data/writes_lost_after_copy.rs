@@ -17,9 +17,10 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The copy holds the rows that existed when its statement began. What others insert, update or delete between then
-    /// and the swap changes only the old table. Nobody gets an error, and after the swap these writes are gone. A
-    /// transaction around the copy and the swap does not help, because reading a table does not block writes to it.
+    /// The copy holds the rows that existed when the statement that copied them began. What other sessions insert,
+    /// update or delete between then and the swap changes only the old table. Nobody gets an error, and after the swap
+    /// these writes are gone. A transaction around the copy and the swap does not help, because reading a table does
+    /// not block writes to it.
     ///
     /// ## Example
     ///
@@ -37,9 +38,8 @@ declare_rule! {
     ///
     /// Use instead:
     ///
-    /// Create a trigger on the old table that copies every later write, copy the rows in batches, then swap the names in a
-    /// short transaction. For
-    /// a small table, a lock that blocks writes is enough:
+    /// Create a trigger on the old table that applies every later write to the copy as well, copy the rows in batches,
+    /// then swap the names in a short transaction. For a small table, a lock that blocks writes is enough:
     ///
     /// ```sql,clean
     /// -- history:
@@ -56,16 +56,16 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - the transaction of the swap held a lock that blocks writes before it copied all rows
+    /// - a swap whose transaction took a lock that blocks writes before it copied the rows
     /// - tables that the same migration created
     ///
     /// The confidence is `possible`, and the finding is shown only with `--confidence possible`, if
     ///
     /// - the copy does not get the name of the table: the rows are moved elsewhere before the table is dropped or emptied
-    /// - a trigger of the table mentions the copy
-    /// - the last copy ran under a lock, but read only a part of the rows
-    /// - an earlier deployment made the copy, so that code may write to both tables since
-    /// - the rows of the table are those that migrations write
+    /// - a trigger on the table mentions the copy
+    /// - a lock blocked writes during the last copy, but that copy read only a part of the rows
+    /// - an earlier deployment created the copy: since then, code may write to both tables
+    /// - only migrations insert rows into the table
     "writes-lost-after-copy", Data, Error,
     {}
     statement = check,
@@ -155,8 +155,8 @@ fn report(
          nothing blocks them"
     );
     let help = format!(
-        "let a trigger on `{name}` copy every later write to `{new}` before the rows are copied; or, if the table is small, \
-         block writes in the same transaction before the copy:\n    LOCK TABLE {} IN SHARE ROW EXCLUSIVE MODE;",
+        "before you copy the rows, create a trigger on `{name}` that applies every write to `{new}` as well; or, if the \
+         table is small, block writes in the same transaction before the copy:\n    LOCK TABLE {} IN SHARE ROW EXCLUSIVE MODE;",
         sql_name(context, table)
     );
     let finding = reporter.report(range, message).relation(table);

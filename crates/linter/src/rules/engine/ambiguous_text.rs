@@ -13,13 +13,13 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// Where a string ends depends on settings. With `standard_conforming_strings` off, a backslash escapes the quote
-    /// after it. In some client encodings, a backslash or quote can be part of another character. If such a setting is
-    /// not known, a statement that looks like part of a string may run unchecked.
+    /// after it. In some client encodings, a backslash or quote can be part of another character. If pgvet does not
+    /// know such a setting, it may treat a statement as part of a string, and does not check it.
     ///
     /// Reported are:
     ///
     /// - a string whose end depends on `standard_conforming_strings`, if a function, a DO block or a conditional
-    ///   command may have changed the setting, or if earlier statements set another value;
+    ///   command may have changed the setting, or if an earlier file changed it;
     /// - characters beyond ASCII after `client_encoding` was set to an encoding such as GBK, Big5 or Shift JIS;
     /// - a template tag (`{# ... #}`, `$name$_`) that PostgreSQL reads as SQL if no template engine replaces it;
     /// - data of `COPY ... FROM stdin` that psql reads as statements if it does not run the COPY;
@@ -59,8 +59,8 @@ fn check_statement(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     {
         let value = if on { "on" } else { "off" };
         let message = format!(
-            "`standard_conforming_strings` is {value} here, so PostgreSQL ends this string at another quote than \
-             pgvet, and may run statements that pgvet did not check"
+            "`standard_conforming_strings` is {value} here, so for PostgreSQL this string ends at a different \
+             quote than for pgvet, and PostgreSQL may run statements that pgvet did not check"
         );
         let place = setting.place;
         help(reporter.report(quoting.string, message).label_in(place.file, place.range, "set here")).emit();

@@ -23,7 +23,7 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - earlier migrations, which are replayed but not checked
+    /// - earlier migrations, which pgvet reads only to know the schema
     "internal-error", Engine, Error,
     {}
 }

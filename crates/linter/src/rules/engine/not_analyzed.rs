@@ -43,11 +43,12 @@ declare_rule! {
     ///   time
     /// - functions and `DO` blocks in languages other than SQL and PL/pgSQL
     /// - code that cannot be parsed
-    /// - calls that nest more than 8 deep, more than 500 calls and, with dynamic SQL, more than 1000 iterations of loops in one
-    ///   statement
-    /// - loops over queries of system catalogs whose conditions would be compared with more than 100,000 rows
-    /// - the code that one statement runs, beyond its first 200 statements: only the combined effects of the later
-    ///   statements are checked
+    /// - calls that are nested more than 8 levels deep
+    /// - more than 500 calls in one statement
+    /// - with dynamic SQL, more than 1000 iterations of loops in one statement
+    /// - loops over a query of the system catalogs for which pgvet would have to test more than 100,000 rows
+    /// - of the code that one statement runs, everything after the first 200 statements: only the combined effects of
+    ///   the later statements are checked
     /// - SQL that `dblink`, `pg_cron` and Citus run on other connections
     /// - `DROP OWNED`: the objects that a role owns are not known
     /// - programs that `COPY ... PROGRAM` runs on the server
@@ -60,15 +61,17 @@ declare_rule! {
     ///
     /// ## Severity
     ///
-    /// The finding is a warning if the code runs in the migration and could change data or definitions. It has severity
-    /// `info` if a function is only defined, or the code can only read. The same applies to the script of an extension and
-    /// to `IMPORT FOREIGN SCHEMA`, which usually create only objects of their own, and to `LOAD`.
+    /// The finding is a warning if the code runs in the migration and could change data or definitions. The severity is
+    /// `info` if a function is only defined, or if the code can only read. It is also `info` for `LOAD`, `IMPORT
+    /// FOREIGN SCHEMA` and the script of an extension: these usually only create new objects or change only the
+    /// session.
     ///
     /// ## When it is not reported
     ///
     /// - The text of `EXECUTE` is constant except for values and for names of new objects.
-    /// - A loop over constants or a variable with a constant value gives the text.
-    /// - An earlier statement of the migration fires the same trigger, whose finding names the later statements.
+    /// - The text of `EXECUTE` comes from a variable with a constant value, or from a loop over constants.
+    /// - An earlier statement of the migration fires the same trigger: the finding there also covers the later
+    ///   statements.
     /// - A trigger runs the code, and the text of `EXECUTE` can only be a query.
     /// - `dynamic-ddl-on-unknown-object` reports the same `EXECUTE`.
     "not-analyzed", Engine, Warning,
@@ -81,8 +84,8 @@ declare_rule! {
 }
 
 /// Help that always applies.
-const READ_IT: &str = "read the code yourself or run the migration on a copy (pgvet trace), and add a comment: \
-                       -- pgvet: ignore[not-analyzed] reason";
+const READ_IT: &str = "review the code, or run the migration on a copy with `pgvet trace`. Then suppress this finding with a \
+                       comment: -- pgvet: ignore[not-analyzed] reason";
 
 /// The next step for code that the migration runs.
 fn help(reason: &UnknownReason) -> String {
@@ -96,7 +99,7 @@ fn help(reason: &UnknownReason) -> String {
         }
         _ => return READ_IT.to_owned(),
     };
-    format!("{first}; otherwise {READ_IT}")
+    format!("{first}. If you cannot, {READ_IT}")
 }
 
 fn check_statement(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
@@ -111,8 +114,9 @@ fn check_statement(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             && !["sql", "plpgsql", "internal"].contains(&function.language.as_str())
         {
             let (language, name) = (&function.language, context.text(change.range));
-            let message =
-                format!("pgvet does not analyze functions in {language}: the effects of `{name}` are unknown");
+            let message = format!(
+                "pgvet does not analyze code in {language}, so the effects of function `{name}()` are not checked"
+            );
             reporter.report(change.range, message).severity(Severity::Info).emit();
         }
     }
@@ -181,8 +185,8 @@ fn message(context: &RuleContext<'_>, reason: &UnknownReason) -> String {
         }
         UnknownReason::Limit(Limit::Statements(limit)) => {
             return format!(
-                "this statement runs more than {limit} statements, and those after the first {limit} are not checked \
-                 one by one"
+                "this statement runs more than {limit} others, and only the first {limit} are checked individually; of the \
+                 rest, only the combined effects are known"
             );
         }
         UnknownReason::Owned => "this drops the objects of a role, which no migration lists".to_owned(),
@@ -237,4 +241,4 @@ fn check_definition(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
     gap(context.routine.unread_dynamic(), "this executes SQL that is only known at run time");
 }
 
-const DEFINITION_HELP: &str = "read the code yourself, or run it on a copy with `pgvet trace`";
+const DEFINITION_HELP: &str = "review the code, or run the migration on a copy with `pgvet trace`";

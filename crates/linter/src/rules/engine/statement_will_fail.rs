@@ -10,11 +10,11 @@ use pgvet_syntax::ast::{AlterTableAction, Ast, QueryBody};
 use smol_str::SmolStr;
 
 declare_rule! {
-    /// A statement that PostgreSQL would refuse after the migrations before it.
+    /// A statement that PostgreSQL would refuse, given the schema that earlier migrations leave.
     ///
     /// ## Why it matters
     ///
-    /// The migration fails here. Outside a transaction, its earlier statements are already committed.
+    /// The migration fails at this statement. Outside a transaction, its earlier statements are already committed.
     ///
     /// ## Example
     ///
@@ -34,38 +34,39 @@ declare_rule! {
     ///
     /// - The object may exist although no migration shows it.
     /// - Whether the statement fails depends only on the data.
-    /// - Only an older PostgreSQL version that is not configured with `pg-version` refuses it.
-    /// - No operator or cast seems to exist, but a migration creates casts, operators, aggregates or types, or installs
-    ///   an extension whose objects pgvet does not know.
-    /// - Names such as `@name` and `sqlc.arg(name)` are parameters that a tool replaces.
+    /// - Only PostgreSQL versions outside the configured `pg-version` refuse it.
+    /// - The statement seems to lack an operator or a cast, but a migration creates operators, casts, aggregates or
+    ///   types, or installs an extension whose objects pgvet does not know.
+    /// - The unknown names are parameters that a tool replaces, such as `@name` and `sqlc.arg(name)`.
     /// - `concurrently-in-transaction` or `enum-value-used-in-same-transaction` reports the statement.
-    /// - The refusal depends on another file whose order is not known: one of several scripts without numbers, or a
-    ///   migration in a programming language.
-    /// - An earlier migration already lacked the table or column: pgvet then assumes that it exists.
+    /// - The refusal depends on another file, and pgvet does not know which of the two runs first: one of several
+    ///   scripts without numbers, or a migration in a programming language.
+    /// - An earlier migration already used the missing table or column: pgvet then assumes that it exists.
     ///
-    /// Refusals by the migration tool itself are reported as well, such as a text that goose cannot split, or a
-    /// statement that Flyway runs without a transaction beside others. The confidence is `likely` if only comments in
-    /// the file suggest the tool, and `certain` if the configuration or a manifest of the project names it.
+    /// Files that the migration tool itself refuses are reported as well: for example a file that goose cannot split
+    /// into statements, or one for Flyway that mixes statements that can and cannot run in a transaction. The
+    /// confidence is `likely` if only comments in the file suggest the tool, and `certain` if the configuration or a
+    /// manifest of the project names it.
     ///
-    /// A migration that has already run cannot fail. If many old files have findings, pgvet probably replays them in
-    /// the wrong order, or they belong to several databases. `pgvet config` shows the order. Exclude duplicates with
-    /// `exclude`, and list the folder of each database in `paths`.
+    /// Migrations that already ran in production did not fail. If many old files have findings, pgvet probably applies
+    /// them in the wrong order, or they belong to several databases. `pgvet config` shows the order. Exclude duplicates
+    /// with `exclude`, and list the folder of each database in `paths`.
     ///
     /// ## Confidence
     ///
     /// The confidence is `certain`. It is only `likely`:
     ///
     /// - after code that was not analyzed and may have changed something
-    /// - if a name without a schema may mean another schema, because no statement sets `search_path`
-    /// - if migrations of later deployments exist: this one has probably run, for a reason that the migrations do not
-    ///   show
+    /// - if a name without a schema may refer to another schema, because no statement sets `search_path`
+    /// - if migrations of later deployments exist: this migration has then probably run successfully, for a reason that
+    ///   the migrations do not show
     ///
     /// It is `possible`, and the finding is shown only with `--confidence possible`:
     ///
     /// - if only an earlier use shows that a relation exists
-    /// - after another statement of the migration that PostgreSQL refuses
-    /// - if an exception handler hides the refusal, unless such handlers are the usual way to make the statement
-    ///   repeatable
+    /// - if PostgreSQL already refuses an earlier statement of the migration
+    /// - if an exception handler hides the error. Nothing is reported if such a handler is the usual way to make the
+    ///   statement repeatable.
     "statement-will-fail", Engine, Error,
     {}
     statement = check,
@@ -86,7 +87,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     }
     let range = if failure.range.is_empty() { context.statement.range } else { failure.range };
     let message = if is_caught {
-        format!("PostgreSQL always refuses this, and the EXCEPTION block hides the error: {}", failure.reason)
+        format!("PostgreSQL refuses this each time, and the EXCEPTION block hides the error: {}", failure.reason)
     } else {
         format!("PostgreSQL refuses this: {}", failure.reason)
     };
@@ -194,9 +195,9 @@ fn guessed(context: &RuleContext<'_>, failure: &Failure) -> Option<SmolStr> {
 fn help(failure: &Failure) -> Option<&'static str> {
     match failure.sqlstate {
         _ if failure.subject == FailureSubject::Operator => Some("cast one side to the type of the other: value::type"),
-        "42P01" | "42703" | "42704" | "42883" | "3F000" => {
-            Some("if it exists, let pgvet read the earlier migration or the schema dump that creates it")
-        }
+        "42P01" | "42703" | "42704" | "42883" | "3F000" => Some(
+            "if it exists in your database, let pgvet read the earlier migration or the schema dump that creates it",
+        ),
         "42P07" | "42701" | "42710" | "42723" | "42P06" => {
             Some("an earlier migration has created it: drop or rename one of the two")
         }

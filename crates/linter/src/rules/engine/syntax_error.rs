@@ -24,7 +24,9 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - commands of psql, data of `COPY ... FROM stdin` and placeholders of templates, which are not SQL
-    /// The grammar is that of PostgreSQL 18; syntax that an older configured version lacks is `statement-will-fail`.
+    ///
+    /// The grammar is that of PostgreSQL 18. If the configured version is older and does not know the syntax,
+    /// `statement-will-fail` reports the statement.
     "syntax-error", Engine, Error,
     {}
 }

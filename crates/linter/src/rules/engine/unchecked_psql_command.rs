@@ -12,8 +12,8 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// `\i` runs another file, `\gexec` runs the rows of a result as statements, `\!` runs a program, and a variable
-    /// whose value holds SQL can be any statement. None of that is in the file, so it is not checked, and pgvet's model
-    /// of the schema does not include its changes.
+    /// can contain any SQL. None of these statements is in the file, so pgvet neither checks them nor knows what they
+    /// change in the schema.
     ///
     /// ## Example
     ///
@@ -49,8 +49,8 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
 fn described(kind: DoubtKind) -> Option<(&'static str, &'static str)> {
     Some(match kind {
         DoubtKind::IncludedFile => (
-            "psql runs the statements of another file here, which are not checked at this point",
-            "check the other file as a separate migration, or write its statements here",
+            "psql runs another file here, and its statements are not checked as a part of this migration",
+            "make the other file a migration of its own, or write its statements here",
         ),
         DoubtKind::QueryResult => (
             "psql runs each row of the result as a statement, and none of them is checked",

@@ -23,7 +23,7 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - earlier migrations, which are replayed but not checked
+    /// - earlier migrations, which pgvet reads only to know the schema
     /// - a byte order mark
     ///
     /// If only some bytes are wrong, the rest of the file is still checked.

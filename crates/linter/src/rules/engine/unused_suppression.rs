@@ -25,7 +25,7 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - rules that are disabled in this run
-/// - earlier migrations, which are replayed but not checked
+/// - earlier migrations, which pgvet reads only to know the schema
     ///
     /// ## Fix safety
     ///

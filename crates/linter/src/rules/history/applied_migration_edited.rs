@@ -12,8 +12,8 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// A migration runs once on each database. Databases that have applied it never get the edit, and new databases,
-    /// such as those of tests, never had the old text. The two then have different schemas, and no error shows it.
+    /// A migration runs once on each database. Databases that have applied it never get the edit. New databases, such
+    /// as test databases, run only the edited text. Their schemas then differ, and no error shows it.
     ///
     /// Some tools store a checksum of the file and refuse to run any migration after an edit, even an edit of a
     /// comment:
@@ -42,7 +42,7 @@ declare_rule! {
     /// - Without `--since`, `--staged` or `--changed`, because nothing shows what has been applied.
     /// - If only comments, white space, the case of words, guards such as `IF NOT EXISTS` or the rollback part have changed,
     ///   and the tool ignores edits.
-    /// - For files without a version in their names, repeatable migrations of Flyway, and changelogs of Liquibase.
+    /// - For files without a version in their names, Flyway's repeatable migrations, and Liquibase's changelogs.
     ///
     /// The confidence is `possible`, and the finding is shown only with `--confidence possible`:
     ///

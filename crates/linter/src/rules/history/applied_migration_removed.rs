@@ -20,8 +20,8 @@ declare_rule! {
     /// - goose, dbmate, Diesel, pop, Drizzle and Postgrator ignore it.
     ///
     /// All of these tools treat a migration with another version as a new one: its statements run again on the same
-    /// database, and most fail because the objects exist. Another name with the same version matters to Flyway,
-    /// refinery, sql-migrate, node-pg-migrate, Prisma and Sqitch.
+    /// database, and most fail because the objects exist. Flyway, refinery, sql-migrate, node-pg-migrate, Prisma and
+    /// Sqitch also compare names: for them, renaming a migration and keeping its version is a change as well.
     ///
     /// ## Example
     ///
@@ -31,7 +31,7 @@ declare_rule! {
     ///
     /// Use instead:
     ///
-    /// Leave the file as it is, and undo what it did in a new migration.
+    /// Keep the file, and undo its changes in a new migration.
     ///
     /// ## When it is not reported
     ///
@@ -44,7 +44,8 @@ declare_rule! {
     ///
     /// - with `--staged` and `--changed`, because the migration may be committed only on this branch, and not yet
     ///   applied
-    /// - if the tool ignores it, and the same change adds or edits other migrations, which may do what it did
+    /// - if the tool ignores missing files, and other migrations are added or edited at the same time: they may contain
+    ///   the statements of the removed one
     "applied-migration-removed", History, Error,
     {}
     migration = check,

@@ -15,10 +15,11 @@ declare_rule! {
     ///
     /// - goose, golang-migrate, Flyway, refinery and Postgrator refuse to run anything, on every database.
     /// - sqlx and Supabase fail, because the version is already recorded.
-    /// - dbmate fails after it has run the second one. If the first is already applied, it never runs the second one, and
-    ///   reports no error. pop and Diesel never run one of the two.
+    /// - dbmate fails after it has run the second migration. If the first one is already applied, dbmate never runs the
+    ///   second one, and reports no error.
+    /// - pop and Diesel never run one of the two.
     ///
-    /// It happens when two branches each add the next version, and both are merged.
+    /// This happens when two branches each add the next version, and both are merged.
     ///
     /// ## Example
     ///

@@ -16,9 +16,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The value of a constant default is stored in the catalog, so the column is added at once. Other columns need a
-    /// value that is computed for each row. For these PostgreSQL rewrites the whole table and all of its indexes, under
-    /// an ACCESS EXCLUSIVE lock that blocks every query:
+    /// The value of a constant default is stored in the catalog, so the column is added at once. Some columns need a
+    /// value that is computed for each row. For these, PostgreSQL rewrites the whole table and all of its indexes under
+    /// an ACCESS EXCLUSIVE lock, which blocks every query:
     ///
     /// - a volatile default, such as `gen_random_uuid()`, `clock_timestamp()` or `nextval(...)`
     /// - a serial or identity column
@@ -43,11 +43,11 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - constant and stable defaults, including `now()`
-    /// - a volatile function in a column whose default is `NULL`
+    /// - a column without a default, or with `DEFAULT NULL`
     /// - VIRTUAL generated columns
     /// - a table that the same transaction created, or that the same migration created and left empty
     ///
-    /// A function that the migrations define has the volatility that it declares, which is `VOLATILE` by default.
+    /// For a function that the migrations define, the declared volatility is used, or `VOLATILE` if none is declared.
     "column-default-rewrites-table", Locking, Error,
     {
         sources: &[

@@ -47,8 +47,8 @@ declare_rule! {
     ///
     /// ## Fix safety
     ///
-    /// If each statement of the file runs in its own transaction, the fix replaces the statement with the steps. The
-    /// resulting schema is the same, but duplicate values now leave an invalid index. The fix is unsafe.
+    /// If each statement of the file runs in its own transaction, the fix replaces the statement with the steps shown
+    /// above. The resulting schema is the same. The fix is unsafe, because duplicate values now leave an invalid index.
     "constraint-builds-index", Locking, Error,
     {
         fixable: true,

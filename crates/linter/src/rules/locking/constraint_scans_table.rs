@@ -45,9 +45,10 @@ declare_rule! {
     ///
     /// ## Fix safety
     ///
-    /// If each statement of the file runs in its own transaction, the fix replaces the statement with the steps. The
-    /// resulting schema is the same, but if a row violates the constraint, the constraint now remains, marked NOT
-    /// VALID. The other fix only adds NOT VALID; a later migration has to validate the constraint. Both are unsafe.
+    /// If each statement of the file runs in its own transaction, one fix replaces the statement with the steps shown
+    /// above. The resulting schema is the same. The fix is unsafe, because if a row violates the constraint, the
+    /// constraint now remains, marked NOT VALID. The other fix only adds NOT VALID. It is unsafe, because a later
+    /// migration has to validate the constraint.
     "constraint-scans-table", Locking, Error,
     {
         fixable: true,

@@ -42,9 +42,9 @@ declare_rule! {
     ///
     /// ## Fix safety
     ///
-    /// The fix adds `CONCURRENTLY`. It is unsafe: the file can no longer run in a transaction, and if the statement is
-    /// cancelled, the detach stays pending. It is not offered inside a transaction, for a table with a DEFAULT
-    /// partition, or before PostgreSQL 14: PostgreSQL would refuse it.
+    /// The fix adds `CONCURRENTLY`. It is unsafe, because the file can no longer run in a transaction, and the detach
+    /// stays pending if the statement is cancelled. It is not offered where PostgreSQL would refuse the statement:
+    /// inside a transaction, for a table with a DEFAULT partition, and before PostgreSQL 14.
     "detach-partition-without-concurrently", Locking, Warning,
     {
         fixable: true,

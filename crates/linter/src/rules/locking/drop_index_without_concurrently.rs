@@ -40,13 +40,14 @@ declare_rule! {
     ///
     /// - an index of a table that the same transaction created, or that the same migration created and left empty
     /// - an index of a table that the same migration drops later
-    /// - an earlier statement of the transaction holds ACCESS EXCLUSIVE on the table already
-    /// - `IF EXISTS` of an index that no migration creates
+    /// - an index of a table on which the transaction already holds ACCESS EXCLUSIVE
+    /// - `DROP INDEX IF EXISTS` of an index that no migration creates
     ///
     /// ## Fix safety
     ///
-    /// The fix adds `CONCURRENTLY`. It is unsafe: the file can no longer run in a transaction. It is not offered inside
-    /// a transaction, for several indexes, with `CASCADE`, and for indexes of partitioned tables.
+    /// The fix adds `CONCURRENTLY`. It is unsafe, because the file can no longer run in a transaction. It is not
+    /// offered where PostgreSQL would refuse the statement: inside a transaction, for several indexes, with `CASCADE`,
+    /// and for indexes of partitioned tables.
     "drop-index-without-concurrently", Locking, Warning,
     {
         fixable: true,

@@ -34,8 +34,8 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - a mode that blocks neither reads nor writes
-    /// - a statement that names a mode, while a `lock_timeout` is in effect
+    /// - a lock mode that blocks neither reads nor writes
+    /// - a statement with a lock mode, while a `lock_timeout` is in effect
     /// - a table that the same transaction created, or that the same migration created and left empty
     "explicit-table-lock", Locking, Warning,
     {}

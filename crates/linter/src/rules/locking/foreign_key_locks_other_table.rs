@@ -51,14 +51,14 @@ declare_rule! {
     ///
     /// - statements that name the other table
     /// - another table that the same migration drops
-    /// - another table on which the transaction already holds a lock at least as strong
+    /// - another table on which the transaction already holds the same or a stronger lock
     /// - another table that the same transaction created, or that the same migration created and left empty
-    /// - reading the table while the foreign key is added, which `foreign-key-without-not-valid` reports
+    /// - a foreign key that is added without `NOT VALID`, which `foreign-key-without-not-valid` reports
     ///
-    /// If nothing shows whether the migration runs in a transaction, and an earlier statement would hold the locks in one,
-    /// the confidence is `possible`.
+    /// The confidence is `possible` if nothing shows whether the migration runs in a transaction, and in a transaction
+    /// an earlier statement would already hold these locks.
     ///
-    /// The short lock of a foreign key that is added to a new table, or with `NOT VALID`, has only severity `info`.
+    /// The severity is `info` if the foreign key is added to a new table or with `NOT VALID`: the lock is then short.
     "foreign-key-locks-other-table", Locking, Warning,
     {}
     statement = check,

@@ -41,15 +41,15 @@ declare_rule! {
     ///
     /// - `NOT VALID` and `NOT ENFORCED`
     /// - `ADD COLUMN ... REFERENCES` without a default: all values are null, so PostgreSQL reads nothing
-    /// - a referencing table that is new and empty; a new table that was filled is reported, because the referenced
-    ///   table is locked while it is read
+    /// - a referencing table that is new and empty. If the new table already has rows, the statement is reported: the
+    ///   referenced table is locked while PostgreSQL checks these rows.
     ///
     /// ## Fix safety
     ///
-    /// If each statement of the file runs in its own transaction, the fix replaces the statement with the steps. The
-    /// resulting schema is the same, but if a row violates the foreign key, the foreign key now remains, marked NOT
-    /// VALID. The other fix only adds NOT VALID; a later migration has to validate the foreign key. Both are unsafe,
-    /// and neither is offered for partitioned tables before PostgreSQL 18.
+    /// If each statement of the file runs in its own transaction, one fix replaces the statement with the steps shown
+    /// above. The resulting schema is the same. The fix is unsafe, because if a row violates the foreign key, the
+    /// foreign key now remains, marked NOT VALID. The other fix only adds NOT VALID. It is unsafe, because a later
+    /// migration has to validate the foreign key. Neither is offered for partitioned tables before PostgreSQL 18.
     "foreign-key-without-not-valid", Locking, Error,
     {
         fixable: true,

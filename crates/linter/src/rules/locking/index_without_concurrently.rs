@@ -19,9 +19,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The build holds a SHARE lock: nobody can insert, update or delete until the index is complete. On a large table
-    /// that takes minutes or hours. On a partitioned table the indexes of all partitions are built one after the other,
-    /// and all partitions stay locked until the last one is done.
+    /// The build takes a SHARE lock: nobody can insert, update or delete until the transaction ends, at the earliest
+    /// when the index is complete. On a large table that takes minutes or hours. On a partitioned table the indexes of
+    /// all partitions are built one after the other, and all partitions stay locked until the last one is done.
     ///
     /// ## Example
     ///
@@ -36,8 +36,8 @@ declare_rule! {
     /// ```
     ///
     /// `CONCURRENTLY` cannot run in a transaction block. If it fails, it leaves an invalid index behind: drop it before
-    /// the next attempt. PostgreSQL refuses it for a partitioned table: create the index `ON ONLY` the parent, and
-    /// concurrently on each partition.
+    /// the next attempt. PostgreSQL refuses it for a partitioned table. There, create the index `ON ONLY` the parent,
+    /// create one `CONCURRENTLY` on each partition, and attach each with `ALTER INDEX ... ATTACH PARTITION`.
     ///
     /// ## When it is not reported
     ///
@@ -46,14 +46,15 @@ declare_rule! {
     /// - a temporary table
     /// - a materialized view that the same migration creates
     ///
-    /// For an older materialized view, for which only REFRESH has to wait, the severity is warning.
+    /// On a materialized view that an earlier migration created, the build blocks REFRESH but no queries, so the
+    /// severity is only warning.
     ///
     /// ## Fix safety
     ///
-    /// The fix adds `CONCURRENTLY`. It is unsafe: the file can no longer run in a transaction, and a failed build
-    /// leaves an invalid index, which `IF NOT EXISTS` treats as a valid one. In the transaction of a migration tool the
-    /// fix also adds the tool's comment that disables the transaction, if the statement is the only one. It is not
-    /// offered in other transactions, for partitioned tables, and in function bodies.
+    /// The fix adds `CONCURRENTLY`. It is unsafe, because the file can no longer run in a transaction, and a failed
+    /// build leaves an invalid index, which `IF NOT EXISTS` treats as a valid one. If a migration tool runs the file in
+    /// a transaction and this is its only statement, the fix also adds the comment that tells the tool not to open one.
+    /// It is not offered if the transaction contains other statements, for partitioned tables, and in function bodies.
     "index-without-concurrently", Locking, Error,
     {
         fixable: true,

@@ -40,19 +40,19 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - a second time in the same transaction
-    /// - for `LOCK TABLE`, which `explicit-table-lock` reports
-    /// - if the migration sets a timeout that has no effect, which `timeout-not-in-effect` reports
-    /// - for statements such as `CREATE INDEX CONCURRENTLY`, which a timeout would harm
-    /// - for a table that the same transaction created, or that the same deployment created and left empty
+    /// - all but the first such lock of a transaction
+    /// - `LOCK TABLE`, which `explicit-table-lock` reports
+    /// - a migration that sets a timeout without effect, which `timeout-not-in-effect` reports
+    /// - statements such as `CREATE INDEX CONCURRENTLY`: a timeout could make them leave an invalid index
+    /// - a table that the same transaction created, or that the same deployment created and left empty
     ///
     /// ## Fix safety
     ///
-    /// In a transaction the fix writes `SET LOCAL lock_timeout` before the statement, and is safe: a migration that
-    /// gives up is undone as a whole. Elsewhere it writes `SET lock_timeout` at the start of the file, and is unsafe:
-    /// the statements before the one that gives up are already committed, and the setting remains for the session. It
-    /// is not offered in files with CONCURRENTLY, which must be able to wait, and for an index that can be built or
-    /// dropped concurrently.
+    /// In a transaction, the fix writes `SET LOCAL lock_timeout` before the statement. It is safe: if the timeout
+    /// expires, the whole migration is rolled back. Outside a transaction, the fix writes `SET lock_timeout` at the
+    /// start of the file. It is unsafe: if the timeout expires, earlier statements are already committed, and the
+    /// setting remains for the session. It is not offered in files with CONCURRENTLY, which must be able to wait, and
+    /// for an index that can be built or dropped concurrently.
     "missing-lock-timeout", Locking, Warning,
     {
         fixable: true,

@@ -35,8 +35,8 @@ declare_rule! {
     /// ALTER TABLE events ATTACH PARTITION events_2026 FOR VALUES FROM ('2026-01-01') TO ('2027-01-01');
     /// ```
     ///
-    /// The example excludes identity columns because PostgreSQL 17 and later give the partition the identity of its
-    /// parent.
+    /// The example needs `EXCLUDING IDENTITY` because PostgreSQL 17 and later give the partition the identity columns
+    /// of its parent when it is attached.
     ///
     /// ## When it is not reported
     ///

@@ -37,8 +37,8 @@ declare_rule! {
     ///
     /// ## Fix safety
     ///
-    /// The fix adds `CONCURRENTLY` if the view has the unique index that this needs. It is unsafe: the refresh takes
-    /// longer and writes more.
+    /// The fix adds `CONCURRENTLY` if the view has the unique index that this needs. It is unsafe, because the refresh
+    /// can take longer and write more if many rows have changed.
     "refresh-blocks-readers", Locking, Warning,
     {
         fixable: true,

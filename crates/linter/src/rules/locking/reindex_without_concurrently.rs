@@ -31,9 +31,9 @@ declare_rule! {
     /// REINDEX TABLE CONCURRENTLY orders;
     /// ```
     ///
-    /// `CONCURRENTLY` needs PostgreSQL 12 and cannot run in a transaction block. It skips invalid indexes, except with
-    /// `REINDEX INDEX CONCURRENTLY`, and the indexes of exclusion constraints. A failed rebuild leaves an invalid index
-    /// whose name ends in `_ccnew`.
+    /// `CONCURRENTLY` needs PostgreSQL 12 and cannot run in a transaction block. It skips the indexes of exclusion
+    /// constraints. It also skips invalid indexes, unless `REINDEX INDEX CONCURRENTLY` names them. A failed rebuild
+    /// leaves an invalid index whose name ends in `_ccnew`.
     ///
     /// ## When it is not reported
     ///
@@ -41,9 +41,9 @@ declare_rule! {
     ///
     /// ## Fix safety
     ///
-    /// The fix adds `CONCURRENTLY`. It is unsafe: the file can no longer run in a transaction, and a rebuild that fails
-    /// leaves an invalid index. It is not offered inside a transaction, for `REINDEX SYSTEM` and for exclusion
-    /// constraints, where PostgreSQL refuses it.
+    /// The fix adds `CONCURRENTLY`. It is unsafe, because the file can no longer run in a transaction, and a rebuild
+    /// that fails leaves an invalid index. It is not offered where PostgreSQL would refuse the statement: inside a
+    /// transaction, for `REINDEX SYSTEM`, and for the index of an exclusion constraint.
     "reindex-without-concurrently", Locking, Error,
     {
         fixable: true,

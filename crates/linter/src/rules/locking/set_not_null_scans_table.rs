@@ -42,7 +42,8 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - a column that a valid CHECK proves by PostgreSQL's own rules: `note IS NOT NULL`, alone or joined with AND
+    /// - a column for which a valid CHECK proves to PostgreSQL that it has no nulls: `note IS NOT NULL`, alone or
+    ///   joined with AND
     /// - a column that is NOT NULL already
     /// - `ADD COLUMN ... NOT NULL` without a default, and `SET NOT NULL` of a column that the same migration adds,
     ///   which `required-column-without-default` reports
@@ -51,9 +52,9 @@ declare_rule! {
     ///
     /// ## Fix safety
     ///
-    /// If each statement of the file runs in its own transaction, the fix replaces the statement with the steps. The
-    /// resulting schema is the same, but if a row has a null, the helper constraint now remains. The fix is unsafe, and
-    /// needs PostgreSQL 12.
+    /// If each statement of the file runs in its own transaction, the fix replaces the statement with the steps shown
+    /// above. The resulting schema is the same. The fix is unsafe, because the helper constraint now remains if a row
+    /// has a null. It needs PostgreSQL 12.
     "set-not-null-scans-table", Locking, Error,
     {
         fixable: true,

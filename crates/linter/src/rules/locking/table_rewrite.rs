@@ -34,7 +34,7 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - nothing is rewritten: the table already has that persistence, access method or tablespace
+    /// - a table that already has the persistence, access method or tablespace: PostgreSQL then rewrites nothing
     /// - rewrites that new columns and type changes cause, which `column-default-rewrites-table` and
     ///   `type-change-rewrites-table` report
     /// - a table that the same transaction created, or that the same migration created and left empty
@@ -77,10 +77,9 @@ fn report(context: &RuleContext<'_>, range: TextRange, rewrites: &[&Rewrite], re
     let [first, more @ ..] = rewrites else { return };
     let Some(action) = action(&first.cause) else { return };
     let relation = &first.relation;
-    let index = relation.kind.is_index();
-    let what = match (index, more.len()) {
-        (true, 0) => format!("index `{}`: every query on its table waits", relation.name),
-        (true, more) => format!("index `{}` and {more} more: every query on their tables waits", relation.name),
+    let what = match (relation.kind.is_index(), more.len()) {
+        (true, 0) => format!("index `{}` and blocks all queries on its table", relation.name),
+        (true, more) => format!("index `{}` and {more} more and blocks all queries on their tables", relation.name),
         (false, 0) => format!("`{}` and blocks all reads and writes of the table", relation.name),
         (false, more) => {
             let tables = if more == 1 { "table" } else { "tables" };

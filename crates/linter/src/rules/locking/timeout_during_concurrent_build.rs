@@ -35,12 +35,13 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - timeouts that the file does not set: those of the role, the database or the program are not known
-    /// - inside a transaction block, where PostgreSQL refuses the statement anyway
+    /// - timeouts that the file does not set: pgvet does not know those of the role, the database or the program
+    /// - statements inside a transaction block, which PostgreSQL refuses anyway
     ///
     /// ## Fix safety
     ///
-    /// The fix writes `SET ... = 0` before the statement. It is unsafe: the setting also holds for later statements.
+    /// The fix writes `SET ... = 0` before the statement. It is unsafe, because the setting also applies to later
+    /// statements.
     "timeout-during-concurrent-build", Locking, Warning,
     { fixable: true }
     statement = check,

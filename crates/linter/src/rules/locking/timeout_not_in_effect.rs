@@ -37,14 +37,14 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - no later statement takes a lock that blocks reads or writes of a table in use (`SET LOCAL` outside a
-    ///   transaction is always reported)
+    /// - a timeout after which no statement takes a lock that blocks reads or writes of a table in use. `SET LOCAL`
+    ///   outside a transaction is always reported.
     /// - `lock_timeout = 0` before `CREATE INDEX CONCURRENTLY`, which must be able to wait
     ///
     /// ## Fix safety
     ///
-    /// The fix removes `LOCAL`, or sets `lock_timeout` again before the statement. It is unsafe: a statement that
-    /// waited now gives up, and the statements before it are already committed.
+    /// The fix removes `LOCAL`, or sets `lock_timeout` again before the statement. It is unsafe, because a statement
+    /// that would have waited now fails when the timeout expires, and earlier statements are already committed.
     "timeout-not-in-effect", Locking, Warning,
     { fixable: true }
     statement = check,

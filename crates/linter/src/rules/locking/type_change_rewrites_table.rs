@@ -14,15 +14,15 @@ use pgvet_syntax::ast::AlterTableAction;
 use pgvet_syntax::source::TextRange;
 
 declare_rule! {
-    /// A change of a column's type that rewrites the table, rebuilds an index or checks all rows again.
+    /// A change of a column's type that rewrites the table, rebuilds an index or rechecks a constraint for all rows.
     ///
     /// ## Why it matters
     ///
     /// ALTER TABLE holds an ACCESS EXCLUSIVE lock: nobody can read or write the table until the last row is written and
-    /// the last index is built. It also needs twice the space of the table.
+    /// the last index is built. It also needs disk space for a second copy of the table and its indexes.
     ///
-    /// A change that does not rewrite the rows can be expensive, too. PostgreSQL builds indexes with an expression or a
-    /// predicate over the column again, and checks a CHECK that uses the column again for every row.
+    /// A change that does not rewrite the rows can be expensive, too. PostgreSQL rebuilds indexes that use the column
+    /// in an expression or a predicate, and rechecks every row for each CHECK that uses the column.
     ///
     /// ## Example
     ///
@@ -36,8 +36,8 @@ declare_rule! {
     /// ALTER TABLE orders ADD COLUMN id_new bigint;
     /// ```
     ///
-    /// Then copy every write to the new column with a trigger, fill existing rows in batches, and swap the column names
-    /// in one short transaction.
+    /// Then create a trigger that keeps the new column up to date, fill existing rows in batches, and swap the column
+    /// names in one short transaction.
     ///
     /// ## When it is not reported
     ///
@@ -125,7 +125,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             }
             _ => None,
         },
-        "add a column of the new type, fill it in batches, and switch the names",
+        "add a column of the new type, fill it in batches, and swap the names",
     );
 }
 

@@ -37,9 +37,9 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - the other subcommands need no stronger lock than VALIDATE, such as SET STATISTICS, storage parameters or
-    ///   another VALIDATE
-    /// - the constraint is valid already
+    /// - a statement whose other subcommands need no stronger lock than VALIDATE, such as SET STATISTICS, storage
+    ///   parameters or another VALIDATE
+    /// - a constraint that is already valid
     /// - two statements in one transaction, which `validate-in-same-transaction` reports
     /// - a table that the same transaction created, or that the same migration created and left empty
     "validate-with-stronger-subcommand", Locking, Error,
@@ -77,7 +77,8 @@ fn report(
     };
     let mode_name = mode.sql();
     let message = format!(
-        "this VALIDATE reads all of {subject} under {mode_name}, which the same ALTER TABLE takes: {effect} meanwhile"
+        "this VALIDATE reads all of {subject} under {mode_name}, because another subcommand of the ALTER TABLE needs that \
+         lock: {effect} meanwhile"
     );
     let mut finding = reporter.report(range, message).relation(altered.table);
     let stronger = altered.statement.commands.iter().find(|command| command_lock_level(&command.action) == mode);
@@ -88,7 +89,7 @@ fn report(
     let validate = altered.command(range).and_then(|command| one_line(context, command.range));
     let help: String = match validate {
         Some(validate) => {
-            let after = if adds_constraint(altered) { ", after the constraint was committed" } else { "" };
+            let after = if adds_constraint(altered) { ", after the constraint has been committed" } else { "" };
             let sentence = format!("validate the constraint in a statement and a transaction of its own{after}:");
             Advice::new(sentence).sql(format!("ALTER TABLE {table} {validate}")).into()
         }

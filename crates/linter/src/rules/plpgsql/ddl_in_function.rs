@@ -44,7 +44,7 @@ declare_rule! {
     /// - `DO` blocks, which are part of the migration, and functions that a migration itself calls
     /// - temporary tables, and objects that the function creates
     /// - `CREATE TABLE`
-    /// - statements without a strong lock, such as `REFRESH MATERIALIZED VIEW CONCURRENTLY`
+    /// - statements whose lock does not block queries, such as `REFRESH MATERIALIZED VIEW CONCURRENTLY`
     /// - all but the first such statement of a function
     /// - tables whose names are known only at run time, which `dynamic-ddl-on-unknown-object` reports
     "ddl-in-function", Plpgsql, Warning,

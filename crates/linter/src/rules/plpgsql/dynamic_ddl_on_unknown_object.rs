@@ -35,10 +35,10 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - names with a constant part
-    /// - names from a list in the code
+    /// - names with a constant part, such as `'log_' || year`
+    /// - names from a list of constants in the code
     /// - `ALTER` in a function, whose callers choose the table
-    /// - a change of an owner, an option or a trigger state
+    /// - statements that only change an owner or an option, or enable or disable a trigger
     "dynamic-ddl-on-unknown-object", Plpgsql, Warning,
     {}
     routine = check,

@@ -15,8 +15,8 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// Every role that may call the function can run any SQL with the privileges of the function: those of its owner,
-    /// if it is `SECURITY DEFINER`. Even for honest callers the function fails if a name is in mixed case or a text
-    /// contains a quote.
+    /// if it is `SECURITY DEFINER`. Even for honest callers, the function fails if a name contains capital letters or a
+    /// value contains a quote.
     ///
     /// ## Example
     ///
@@ -43,13 +43,13 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - values that cannot be SQL: numbers, dates, `regclass`
-    /// - text that `replace` only searches for
-    /// - parameters that an `IF` compares with allowed values before it raises an error
-    /// - values that `USING` passes
+    /// - text that `replace()` searches for but does not insert
+    /// - parameters for which an `IF` raises an error unless they have one of the allowed values
+    /// - values that are passed with `USING`
     /// - functions that a migration itself calls
-    /// - parameters to which all calling functions pass constant text of their own
+    /// - parameters for which every calling function passes a constant
     /// - `DO` blocks, which have no caller
-    /// - a function that executes its whole parameter, unless it is `SECURITY DEFINER`
+    /// - a function that executes a whole parameter as SQL, unless it is `SECURITY DEFINER`
     ///
     /// Each parameter is reported once, at its first use.
     "dynamic-sql-injection", Plpgsql, Warning,

@@ -40,9 +40,9 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - the handler names the errors that it expects, or does something with the error: a message, a row in a log, a
-    ///   result of its own
-    /// - the block only evaluates expressions, as functions do that try to convert a value
+    /// - a handler that names the errors that it expects, or that uses the error: for a message, a row in a log, or a
+    ///   different result
+    /// - a block that only evaluates expressions, such as one that tries to convert a value
     /// - a `DO` block that only runs statements such as `DROP FUNCTION` and `DROP TRIGGER`, to clean up if possible
     /// - blocks that `exception-driven-upsert` reports
     "swallowed-exception", Plpgsql, Warning,

@@ -19,9 +19,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// PostgreSQL does not look into the body of a PL/pgSQL function before it runs, and a change of the table does not
-    /// change the function. The first call that reaches the statement fails, and so does the statement that called the
-    /// function: for a trigger function, every write to the table of the trigger.
+    /// PostgreSQL does not look up the names in the body of a PL/pgSQL function before it runs, and a change of the
+    /// table does not change the function. The first call that reaches the statement fails, and so does the statement
+    /// that called the function: for a trigger function, every write to the table of the trigger.
     ///
     /// ## Example
     ///
@@ -47,14 +47,18 @@ declare_rule! {
     ///
     /// - The migrations do not show the whole table.
     /// - No migration has ever created the table: it may be created elsewhere.
-    /// - The code is a `DO` block, which `statement-will-fail` runs.
+    /// - The code is a `DO` block, which `statement-will-fail` checks.
     ///
-    /// The schema after the last migration is used, and each function has one finding. If code of the project may
-    /// create the table, if a condition comes before a column of `NEW` or `OLD` and only some of the function's tables
-    /// lack it or the code asks for the table, if the function sets `search_path`, or if the order of the files is not known, the confidence
-    /// is `possible`, and the finding is shown only with `--confidence possible`. The severity is `info` if nothing
-    /// seems to run the function: a trigger function whose triggers were dropped with its table, or a function that a
-    /// later migration created again with other parameters.
+    /// pgvet compares each function with the schema after the last migration, and reports it once. The confidence is
+    /// `possible`, and the finding is shown only with `--confidence possible`, in these cases:
+    ///
+    /// - Other code of the project may create the table.
+    /// - A condition comes before a column of `NEW` or `OLD`, and only some of the function's tables lack the column or
+    ///   the condition depends on the table.
+    /// - The function sets `search_path`, or the order of the files is not known.
+    ///
+    /// The severity is `info` if nothing seems to run the function: a trigger function whose triggers were dropped with
+    /// its table, or a function that a later migration created again with other parameters.
     "unknown-column-or-table", Plpgsql, Error,
     { sources: &["plpgsql_check/plpgsql_check_function"] }
     routine = check,
@@ -355,8 +359,8 @@ impl<'f> Finder<'f> {
             // The name alone would mean both.
             let name = self.context.name();
             format!(
-                "{name} was created again later with other parameters; if nothing calls this version any more, \
-                    drop it"
+                "a later migration created {name} with other parameters, so both versions exist; if nothing calls this one \
+                 any more, drop it"
             )
         } else {
             return None;

@@ -32,7 +32,7 @@ declare_rule! {
     ///
     /// - a column that a later migration changes or drops: only its type after the last migration counts
     /// - `char(1)` to `char(3)`, which are used for flags and codes of that length
-    /// - a `CHECK` that excludes shorter values: `char_length(code) = 10`, or `code ~ '^[A-Z]{10}$'`
+    /// - a column with a `CHECK` that excludes shorter values: `char_length(code) = 10`, or `code ~ '^[A-Z]{10}$'`
     ///
     /// ## Other linters
     ///

@@ -16,8 +16,8 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// The object gets a shorter name than the one in the statement, with a notice that is easily missed. Two names
-    /// with the same beginning become one, so that the second definition fails or, with `IF NOT EXISTS`, is silently
-    /// skipped. Tools that look for the full name in the catalog do not find it.
+    /// whose first 63 bytes are equal become one: the second definition fails or, with `IF NOT EXISTS`, is skipped with
+    /// only a notice. Tools that look for the full name in the catalog do not find it.
     ///
     /// ## Example
     ///
@@ -33,9 +33,9 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - a name that is only used: PostgreSQL truncates it in the same way
+    /// - a name that refers to an existing object: PostgreSQL truncates it in the same way
     ///
-    /// Names of indexes, constraints and statistics, which no query uses, have only severity `info`.
+    /// For names of indexes, constraints and statistics, which queries hardly ever use, the severity is `info`.
     ///
     /// ## Other linters
     ///

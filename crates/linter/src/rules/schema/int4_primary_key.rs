@@ -10,7 +10,7 @@ use pgvet_model::catalog::SqlType;
 use pgvet_model::effect::RelationName;
 
 declare_rule! {
-    /// A sequence-generated key is an `integer`, or its sequence still has the limit of one.
+    /// A key with a sequence is an `integer`, or is a `bigint` whose sequence still ends at the largest `integer`.
     ///
     /// ## Why it matters
     ///

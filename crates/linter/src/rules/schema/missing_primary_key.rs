@@ -30,8 +30,8 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - a later migration adds the key or drops the table
-    /// - a unique index over columns that are all `NOT NULL`
+    /// - a table that gets a primary key, or is dropped, in a later migration
+    /// - a table with a unique index over columns that are all `NOT NULL`
     /// - temporary and foreign tables, partitions and inheritance children
     /// - tables whose constraints allow at most one row
     ///

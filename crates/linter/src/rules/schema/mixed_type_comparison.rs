@@ -16,8 +16,8 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// PostgreSQL accepts an `integer` column that refers to a `bigint` column. The narrower column cannot hold all
-    /// keys of the other: once the keys exceed the range of that column, every new reference fails. In every join,
-    /// values of different types are compared, and a conversion may prevent the use of an index.
+    /// keys of the wider one: rows cannot refer to keys beyond its range. In every join, values of different types are
+    /// compared, and a conversion may prevent the use of an index.
     ///
     /// ## Example
     ///
@@ -35,9 +35,9 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - the types are the same after the last migration; `varchar` and `text` are treated as the same type, and
-    ///   lengths and precisions are ignored
-    /// - one of the types is not known
+    /// - columns that have the same type after the last migration. `varchar` and `text` are treated as the same type,
+    ///   and lengths and precisions are ignored.
+    /// - a column whose type is not known
     ///
     /// ## Other linters
     ///

@@ -12,8 +12,8 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// The meaning of a value depends on `lc_monetary` of the session. In a database with another setting the same rows
-    /// are read as another currency, with another number of decimal places. The type has no fractions of a cent and no
-    /// second currency.
+    /// are read as another currency, with another number of decimal places. The type cannot hold fractions of a cent,
+    /// and a column of it cannot hold several currencies.
     ///
     /// ## Example
     ///

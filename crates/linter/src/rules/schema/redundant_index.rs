@@ -9,7 +9,7 @@ use pgvet_model::effect::RelationName;
 use pgvet_syntax::ast::IndexElement;
 
 declare_rule! {
-    /// An index has the same first columns as another index of its table, so that the other can replace it.
+    /// An index whose columns are the first columns of another index of its table, so that the other can replace it.
     ///
     /// ## Why it matters
     ///
@@ -38,9 +38,9 @@ declare_rule! {
     /// - a shorter index that includes a column (`INCLUDE`) which the longer one lacks
     /// - indexes of constraints, and indexes of partitions, whose parent is reported
     /// - a shorter index that is unique, unless the other is unique on the same columns
-    /// - a later migration drops one of the two
+    /// - a pair of which a later migration drops one
     ///
-    /// The finding is at the statement that creates the later of the two, and its message names the index to drop.
+    /// The statement that creates the later of the two is reported. The message names the index to drop.
     ///
     /// ## Other linters
     ///

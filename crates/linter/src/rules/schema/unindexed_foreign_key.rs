@@ -37,8 +37,9 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - after the last migration, an index begins with the columns, in any order. The index of a primary key or unique
-    ///   constraint is accepted. A partial one is not, unless its condition is that the columns are not null.
+    /// - a foreign key for which an index begins with its columns, in any order, after the last migration. The index
+    ///   may belong to a primary key or a unique constraint. A partial index is accepted only if its condition is that
+    ///   the columns are not null.
     /// - temporary tables
     /// - foreign keys that a later migration drops
     ///

@@ -30,7 +30,7 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - the table is logged, or dropped, after the last migration
+    /// - a table that is logged, or no longer exists, after the last migration
     ///
     /// ## Other linters
     ///

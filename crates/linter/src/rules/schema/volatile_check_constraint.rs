@@ -13,9 +13,10 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// PostgreSQL checks a row when it is written, and never again. If the constraint depends on the time, a setting or
-    /// the rows of another table, rows that passed can later violate it unnoticed. Restoring a dump then fails, because
-    /// of these rows or because the other table is still empty.
+    /// PostgreSQL checks a row only when it is inserted or updated. If the constraint depends on the time, a setting or
+    /// the rows of another table, a row that passed can later violate it, and nobody notices. Any later UPDATE of such
+    /// a row fails, even of another column. Restoring a dump fails because of these rows, or because the other table is
+    /// still empty.
     ///
     /// ## Example
     ///
@@ -58,7 +59,8 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
     });
     let Some((name, why)) = found else { return };
     let message = format!(
-        "this CHECK on `{}` uses {name}, {why}: a row that passed can later violate it, and PostgreSQL does not check again",
+        "this CHECK on `{}` uses {name}, {why}: a row that passed can later violate it, and then an UPDATE of the row or \
+         restoring a dump fails",
         context.relation.name
     );
     let help = "use only columns of the row and immutable functions, or check in a trigger when the row is written";

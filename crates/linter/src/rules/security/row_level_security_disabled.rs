@@ -14,8 +14,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// `PostgREST`, which Supabase uses, lets every visitor query each table that its roles may use. Without row-level
-    /// security visitors can read every row and, with the default privileges of Supabase, change and delete it.
+    /// `PostgREST`, which Supabase uses, lets every visitor query each table on which its roles (such as `anon`) have
+    /// privileges. Without row-level security visitors can read every row and, with the default privileges of Supabase,
+    /// change and delete it.
     ///
     /// ## Example
     ///
@@ -35,7 +36,7 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - a later migration enables row-level security, or drops the table
+    /// - a table for which a later migration enables row-level security, or that it drops
     /// - partitions, because queries use their parent
     /// - `DISABLE ROW LEVEL SECURITY`, which `trigger-left-disabled` reports
     ///
@@ -64,11 +65,11 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
     let who = if !roles.is_empty() {
         format!("{} can reach every row", enumerate(roles.iter().map(|role| role.as_str())))
     } else if table.schema == "public" && is_exposed_schema(context.catalog, &table.schema) {
-        "other tables of `public` do: the roles of the HTTP interface can reach every row".to_owned()
+        "other tables of `public` have it: the roles of the HTTP interface can reach every row".to_owned()
     } else {
         return;
     };
-    let message = format!("`{}` has no row-level security, and {who}", table.name);
+    let message = format!("`{}` has no row-level security, but {who}", table.name);
     let name = qualified(&table.schema, &table.name);
     let help = format!(
         "enable row-level security in the same migration, with policies for the rows that users may see:\n    \

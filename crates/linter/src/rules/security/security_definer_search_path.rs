@@ -42,12 +42,13 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - a later `ALTER FUNCTION ... SET search_path` sets it: pgvet looks at the function after the last migration
-    /// - code that qualifies every table and function that it uses; if it uses unqualified operators or functions of
-    ///   PostgreSQL, the severity is `info`
+    /// - a function that sets it later, with `ALTER FUNCTION ... SET search_path`: pgvet looks at the function after
+    ///   the last migration
+    /// - code that qualifies every name that it uses. If only operators and functions of PostgreSQL are unqualified,
+    ///   the severity is `info`.
     /// - functions in C and other languages that pgvet does not read
     ///
-    /// A `search_path` without `pg_temp` has only severity `info`.
+    /// For a `search_path` without `pg_temp`, the severity is `info`.
     ///
     /// ## Other linters
     ///
@@ -70,8 +71,8 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
             function.display_name()
         );
         let help = format!(
-            "set search_path on the function, either to the schemas that it needs or to '' if all names in it are \
-             qualified:\n    ALTER ROUTINE {signature} SET search_path = {};",
+            "set search_path on the function, either to the schemas that it needs, with pg_temp last, or to '' if all \
+             names in it are qualified:\n    ALTER ROUTINE {signature} SET search_path = {};",
             with_temporary_last(&search_path_value(&[&function.schema]))
         );
         let severity = match exposed {

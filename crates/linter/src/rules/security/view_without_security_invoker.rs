@@ -44,8 +44,8 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - no table under the view has row-level security, as far as the migrations show
-    /// - the migration sets the option later
+    /// - a view whose tables have no row-level security, as far as the migrations show
+    /// - a view for which a later migration sets the option
     /// - before PostgreSQL 15, which does not have the option
     /// - `CREATE OR REPLACE` that loses it, which `replace-loses-attributes` reports
     ///

@@ -48,7 +48,7 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - the statements of an exception handler: the subtransaction of the block has ended by then
+    /// - `COMMIT` and `ROLLBACK` in an exception handler: the subtransaction of the block has ended by then
     "commit-in-subtransaction", Transaction, Error,
     {}
     statement = check,
@@ -81,7 +81,10 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
                 procedure.language == "plpgsql" && !endings(context.source(), &procedure.body, false).is_empty()
             });
             if ends {
-                let message = format!("`{name}` ends the transaction, which PostgreSQL refuses in a transaction block");
+                let message = format!(
+                    "the procedure `{name}()` ends the transaction (COMMIT or ROLLBACK), which PostgreSQL refuses if the \
+                     procedure is called in a transaction block"
+                );
                 let help = "call the procedure from a migration that runs without a transaction";
                 reporter.report(call.call.name_range, message).help(help).emit();
             }

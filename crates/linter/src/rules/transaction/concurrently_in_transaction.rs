@@ -39,12 +39,13 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - files that run without a transaction
-    /// - a file with one statement that is sent as one string
+    /// - a file that is sent as one string but contains only one statement
     ///
     /// ## Confidence
     ///
     /// The confidence is `certain`. If no migration tool is recognized and the configuration has no `transaction`,
-    /// pgvet assumes that the program opens a transaction for each file with a version:
+    /// pgvet assumes that the program which runs the files opens a transaction for each file with a version in its
+    /// name:
     ///
     /// - the confidence is `likely` if other statements of the file can run in a transaction
     /// - the confidence is `possible`, and the finding is shown only with `--confidence possible`, if the file contains
@@ -54,8 +55,8 @@ declare_rule! {
     /// ## Fix safety
     ///
     /// If the statement is the only one of its migration, and the migration tool has a comment that disables its
-    /// transaction, the fix adds that comment. It is unsafe: if a later statement fails, the earlier ones are already
-    /// committed.
+    /// transaction, the fix adds that comment. The fix is unsafe, because the file then runs without a transaction: if
+    /// it gets more statements and one of them fails, the earlier ones are already committed.
     "concurrently-in-transaction", Transaction, Error,
     {
         fixable: true,
@@ -86,7 +87,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             UNKNOWN_RUNNER_HELP
         }
         TransactionMode::Transaction => {
-            "put the statement into a separate migration, and have the migration tool run that without a transaction"
+            "put the statement into a separate migration, and have the migration tool run it without a transaction"
         }
         _ if block.explicit => "move the statement after COMMIT, or before BEGIN",
         TransactionMode::Autocommit => {
@@ -117,7 +118,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     finding.emit();
 }
 
-const UNKNOWN_RUNNER_HELP: &str = "move the statement to a separate migration, and run that without a transaction; \
+const UNKNOWN_RUNNER_HELP: &str = "move the statement to a separate migration, and run it without a transaction; \
                                    if the program that runs the migrations opens none, set `transaction = \
                                    \"autocommit\"` under [migrations] in pgvet.toml";
 

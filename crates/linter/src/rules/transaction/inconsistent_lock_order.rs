@@ -18,8 +18,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 declare_rule! {
-    /// A migration locks two tables in the opposite order from a function that writes both, or changes rows of a table
-    /// before it locks the table.
+    /// A migration that locks two tables in the opposite order to a function that writes to both, or that changes rows
+    /// of a table and later takes a stronger lock on the same table.
     ///
     /// ## Why it matters
     ///
@@ -68,12 +68,12 @@ declare_rule! {
     ///
     /// - tables in separate transactions
     /// - tables that the migration created
-    /// - locks that allow writes
-    /// - all rows of a table are changed before it is altered, which `mixed-ddl-and-bulk-dml` reports
+    /// - locks that do not block writes
+    /// - a change of all rows of a table before the table is altered, which `mixed-ddl-and-bulk-dml` reports
     /// - a trigger function on a table that the migration has already locked: no other session can be running it
     ///
-    /// The statements of a function are compared in the order of its text. Two migrations are not compared, because
-    /// tools run one at a time.
+    /// The statements of a function are compared in the order of its text. Two migrations are not compared with each
+    /// other, because migration tools run one migration at a time.
     ///
     /// ## Other linters
     ///

@@ -43,16 +43,16 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - an earlier statement of the migration drops an index of that name with `IF EXISTS`
-    /// - the index is known to exist, because an earlier migration creates it
+    /// - a statement after one that drops an index of that name with `IF EXISTS`
+    /// - an index that an earlier migration creates
     ///
     /// If the same deployment creates the table and leaves it empty, the confidence is `possible`, and the finding is
     /// shown only with `--confidence possible`.
     ///
     /// ## Fix safety
     ///
-    /// The fix writes `DROP INDEX CONCURRENTLY IF EXISTS` before the statement. It is unsafe: it also drops a valid index
-    /// that somebody has built by hand.
+    /// The fix writes `DROP INDEX CONCURRENTLY IF EXISTS` before the statement. It is unsafe, because it also drops a
+    /// valid index of that name, for example one that somebody has built by hand.
     "invalid-index-kept", Transaction, Warning,
     { fixable: true }
     statement = check,

@@ -18,8 +18,8 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// Each lock waits for the queries on its table, while the earlier locks already block all queries on their tables.
-    /// With every table the wait grows, and so does the risk of a deadlock with a transaction that uses the tables in
-    /// another order.
+    /// With every table, the total wait grows, and so does the risk of a deadlock with a transaction that locks the
+    /// tables in another order.
     ///
     /// ## Example
     ///
@@ -43,13 +43,14 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - tables that the same transaction created or drops later; partitions are counted with their parent
+    /// - tables that the same transaction created or drops later
+    /// - partitions, which are counted together with their parent
     /// - up to 3 tables under ACCESS EXCLUSIVE, or as many as `max-locked-tables` allows
     /// - statements after the one that exceeds the limit
-    /// - a second foreign key that reads its table, which `foreign-key-without-not-valid` reports
+    /// - a second foreign key that is added without `NOT VALID`, which `foreign-key-without-not-valid` reports
     ///
-    /// If the statements up to that one change only the catalog, so that the locks are held for a moment, the
-    /// confidence is `possible`, and the finding is shown only with `--confidence possible`.
+    /// If the statements up to the reported one change only the catalog, the locks are held only for a moment. The
+    /// confidence is then `possible`, and the finding is shown only with `--confidence possible`.
     "many-tables-locked", Transaction, Warning,
     {
         sources: &["pgls/multipleAlterTable", "gitlab/multiple_tables_locked"],

@@ -15,9 +15,9 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// After it has changed the rows, the transaction needs a stronger lock on the table. It waits for every other
-    /// transaction that has used the table meanwhile. If one of those waits for a changed row, the two deadlock, and
-    /// hours of work can be lost. With a deferred foreign key, PostgreSQL refuses `ALTER TABLE`: the table has pending
-    /// trigger events.
+    /// transaction that has used the table meanwhile. If one of those waits for a changed row, the two deadlock.
+    /// PostgreSQL then cancels one of them, and hours of work can be lost. If a deferred foreign key still has to be
+    /// checked, PostgreSQL refuses `ALTER TABLE`: the table has pending trigger events.
     ///
     /// ## Example
     ///
@@ -38,7 +38,7 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - changes that a WHERE clause limits
-    /// - tables that the same transaction created, unless a deferred foreign key is to be checked
+    /// - tables that the same transaction created, unless a deferred foreign key check is pending
     /// - tables that are altered first, which `work-after-strong-lock` reports
     "mixed-ddl-and-bulk-dml", Transaction, Warning,
     {
@@ -79,8 +79,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         let bulk = |change: &&Change| !change.rows.is_few() && !change.rows.are_referring();
         if let Some(change) = block.changes.of(lock.relation.oid).find(bulk).filter(|_| is_upgrade(context, lock)) {
             let message = format!(
-                "the transaction has changed the rows of `{name}` and now waits for {} on the table: a deadlock would \
-                 undo the change",
+                "the transaction has changed rows of `{name}` and now needs {} on the table: this can deadlock with \
+                 sessions that use the table, and a deadlock can roll back all changes",
                 lock.mode.sql()
             );
             let finding = reporter.report(first_words(context), message).relation(&lock.relation);

@@ -37,7 +37,7 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - the migration tool opens no transaction, and every `BEGIN` has its `COMMIT`
+    /// - a file in which every `BEGIN` has its `COMMIT`, if the migration tool opens no transaction
     /// - savepoints, which are not transactions
     /// - a `COMMIT` after a statement that does not parse, which may have been the `BEGIN`
     "nested-transaction", Transaction, Warning,

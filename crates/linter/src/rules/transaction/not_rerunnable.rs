@@ -12,8 +12,8 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// If a later statement of the file fails, this one is already committed. The next run fails here, and somebody has
-    /// to clean up by hand.
+    /// If a later statement of the file fails, this one is already committed. The next run of the migration fails at
+    /// this statement, and somebody has to clean up by hand.
     ///
     /// ## Example
     ///
@@ -31,11 +31,11 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - statements in a transaction, which is rolled back as a whole
+    /// - statements in a transaction: it is rolled back as a whole
     /// - the last statement of the file, unless it is `CREATE INDEX CONCURRENTLY`, which leaves an invalid index behind
     ///   when it fails
-    /// - if `IF NOT EXISTS` would keep that invalid index: `invalid-index-kept` reports the statement
-    /// - if a later statement is likely to fail: `retry-blocked` reports that statement
+    /// - a statement with `IF NOT EXISTS` that would keep an invalid index, which `invalid-index-kept` reports
+    /// - a statement before one that may well fail, which `retry-blocked` reports
     "not-rerunnable", Transaction, Info,
     {
         recommended: false,

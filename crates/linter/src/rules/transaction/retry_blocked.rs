@@ -18,7 +18,7 @@ use pgvet_syntax::statement::Statement;
 use std::collections::HashSet;
 
 declare_rule! {
-    /// A statement outside a transaction that may well fail, after statements that cannot run a second time.
+    /// A statement that may well fail, outside a transaction, after statements that cannot run a second time.
     ///
     /// ## Why it matters
     ///
@@ -47,10 +47,10 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - a transaction that nothing precedes, because it is rolled back as a whole
-    /// - all earlier statements can run again: `IF NOT EXISTS`, `IF EXISTS`, `OR REPLACE`. pgvet runs them a second time on
-    ///   its model of the schema to find out.
-    /// - the tool continues with the statement that failed, as Atlas does
+    /// - a transaction at the start of the migration: it is rolled back as a whole
+    /// - a statement before which all statements can run again, thanks to `IF NOT EXISTS`, `IF EXISTS` or `OR REPLACE`.
+    ///   To find out, pgvet applies them a second time to the schema that it has computed from the migrations.
+    /// - a migration tool that continues with the statement that failed, as Atlas does
     ///
     /// If nothing shows which program runs the file, and no statement of it has to run outside a transaction, the
     /// confidence is `possible`, and the finding is shown only with `--confidence possible`.

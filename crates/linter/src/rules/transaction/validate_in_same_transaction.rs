@@ -34,7 +34,7 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - a table that the same transaction created
-    /// - both in one statement, which `validate-with-stronger-subcommand` reports
+    /// - adding and validating a constraint in one statement, which `validate-with-stronger-subcommand` reports
     "validate-in-same-transaction", Transaction, Error,
     {
         sources: &["squawk/constraint-missing-not-valid", "strong_migrations/validate_constraint"],

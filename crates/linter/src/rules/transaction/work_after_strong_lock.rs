@@ -23,8 +23,8 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Locks are held until the end of the transaction. A lock that would otherwise be held for milliseconds now
-    /// blocks the application for as long as the slow statement runs, although that statement itself blocks nobody.
+    /// Locks are held until the end of the transaction. A lock that would otherwise be held for milliseconds now blocks
+    /// the application for as long as the slow statement runs, even if that statement alone would block nobody.
     ///
     /// ## Example
     ///
@@ -44,23 +44,25 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - changes of bounded rows: constants, or the rows of a bounded query, for all columns of a unique index; a range
-    ///   of a numeric key with both ends; LIMIT.
+    /// - changes of a limited number of rows: all columns of a unique index are compared with constants or with the
+    ///   rows of a query that is itself limited, a numeric key has a lower and an upper limit, or the statement has
+    ///   LIMIT
     /// - queries that find their rows with an index, or that need only the first row or the last entry of an index
-    /// - work on tables that are new and empty, that can have only one row, or that the same transaction created and
-    ///   fills with a few rows, written out or from the system catalogs
+    /// - work on tables that are new and empty, or that can have only one row
+    /// - work on tables that the same transaction created and fills with a few rows: constants, or rows of the system
+    ///   catalogs
     /// - locks on tables that the same deployment created
     /// - slow statements that block writes to their table themselves, such as a plain `CREATE INDEX` or `SET NOT NULL`,
-    ///   while no other table is under ACCESS EXCLUSIVE: the rule about that statement says how to run it outside the
-    ///   transaction
+    ///   while no other table is under ACCESS EXCLUSIVE: the rule that reports such a statement says how to run it
+    ///   outside the transaction
     ///
     /// The message names the locks that block most. Reports show the slow statements of one transaction as one finding
     /// with several places.
     ///
     /// ## Confidence
     ///
-    /// The confidence is `likely`. It is only `possible` if the statement changes rows that an index selects by
-    /// constants, or by values that are known only at run time.
+    /// The confidence is `likely`. It is only `possible` if the statement finds its rows by an index, with constants or
+    /// with values that are known only at run time.
     "work-after-strong-lock", Transaction, Error,
     {
         sources: &["eugene/E4", "pgls/runningStatementWhileHoldingAccessExclusive", "gitlab/with_lock_retries"],
@@ -106,7 +108,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             format!("{mode} on `{table}` and {least}{more} other tables: nobody can {access} them")
         }
     };
-    let message = format!("{} while the transaction holds {held} until it ends", work.what);
+    let message = format!("{} while the transaction holds {held} until the transaction ends", work.what);
     let cause = Cause::Transaction(context.transaction());
     let mut finding = reporter.report(work.range, message).relation(work.relation).grows().caused_by(cause);
     if work.index_unknown {

@@ -23,7 +23,11 @@ impl Executor<'_> {
         // `EnumTypeUncommitted`); 11 runs ADD VALUE in a transaction only for such a type.
         let not_in_use = created_here && (before_12 || self.target.at_least(17));
         if before_12 && in_block && !created_here {
-            return fail("25001", "ALTER TYPE ... ADD cannot run inside a transaction block", range);
+            return fail(
+                "25001",
+                "before PostgreSQL 12, ALTER TYPE ... ADD VALUE cannot run inside a transaction block",
+                range,
+            );
         }
         if found.is_none() {
             self.missing_type(&alter.name)?;

@@ -85,7 +85,7 @@ pub(super) fn judge(sequence: &Sequence, run: &Run, version: PgVersion) -> Verdi
         let stops = finding.what == "error";
         verdict.findings.push(finding);
         if stops {
-            // What follows runs on another schema than the model thinks.
+            // Later statements run on a schema that differs from the model's.
             return verdict;
         }
     }
