@@ -82,7 +82,8 @@ pub(crate) fn report(
         statement_found: Vec::new(),
         statement_rules: (u32::MAX, Rc::from([])),
         done: Vec::new(),
-        doubts: None,
+        doubts: OfText::default(),
+        comments_of_text: OfText::default(),
         done_moves: Vec::new(),
     };
     replay.run_down = settings.lint_down;
@@ -120,10 +121,28 @@ struct Checker<'s> {
     /// The statements that the current migration has run so far, in code too, with the beginning of the statement of
     /// the file.
     done: Vec<Earlier>,
-    /// What is in doubt in the last text that was looked at. A file has one text for all of its sections.
-    doubts: Option<(&'s SourceFile, Rc<[Doubt]>)>,
+    doubts: OfText<'s, Doubt>,
+    comments_of_text: OfText<'s, suppression::Comment>,
     /// Those of them that give something another name or schema, as positions.
     done_moves: Vec<usize>,
+}
+
+/// What is known about the last text that was looked at. A file has one text for all of its sections.
+struct OfText<'s, T>(Option<(&'s SourceFile, Rc<[T]>)>);
+
+impl<T> Default for OfText<'_, T> {
+    fn default() -> Self {
+        Self(None)
+    }
+}
+
+impl<'s, T> OfText<'s, T> {
+    fn get(&mut self, source: &'s SourceFile, read: impl FnOnce() -> Vec<T>) -> Rc<[T]> {
+        match &self.0 {
+            Some((last, known)) if std::ptr::eq(*last, source) => Rc::clone(known),
+            _ => Rc::clone(&self.0.insert((source, read().into())).1),
+        }
+    }
 }
 
 impl Checker<'_> {
@@ -132,14 +151,7 @@ impl Checker<'_> {
         let Some(source) = self.migrations.get(file as usize).map(|migration| migration.file) else {
             return Rc::new([]);
         };
-        if let Some((known, doubts)) = &self.doubts
-            && std::ptr::eq(*known, source)
-        {
-            return Rc::clone(doubts);
-        }
-        let doubts: Rc<[Doubt]> = statement::doubts(&source.text).into();
-        self.doubts = Some((source, Rc::clone(&doubts)));
-        doubts
+        self.doubts.get(source, || statement::doubts(&source.text))
     }
 
     fn statement_rules(&mut self, file: u32) -> Rc<[(&'static Rule, Severity)]> {
@@ -284,8 +296,9 @@ impl Visitor for Checker<'_> {
     fn migration_start(&mut self, file: u32, migration: &Migration<'_>) {
         self.done.clear();
         self.done_moves.clear();
-        if migration.report {
-            suppression::find_comments(file, migration, &mut self.comments);
+        if let Some(migration) = self.migrations.get(file as usize).filter(|_| migration.report) {
+            let comments = self.comments_of_text.get(migration.file, || suppression::comments(migration));
+            self.comments.extend(comments.iter().map(|&comment| FoundComment { file, comment }));
         }
     }
 

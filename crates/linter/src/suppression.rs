@@ -52,7 +52,7 @@ pub(crate) fn apply(
     suppressed: &mut Vec<Suppressed>,
 ) {
     let mut findings = Findings::new(std::mem::take(found));
-    for FoundComment { file, comment, scope } in comments {
+    for FoundComment { file, comment: (comment, scope) } in comments {
         let (file, migration, comment) = (*file, &migrations[*file as usize], *comment);
         let Some(directive) = directive::read(&migration.file.text, comment) else { continue };
         let suppression = Suppression { file, migration, comment, scope: *scope };
@@ -129,27 +129,23 @@ impl Findings {
     }
 }
 
-/// A comment that may suppress something.
+/// A comment of a migration that may suppress something.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FoundComment {
     /// Index of its migration.
-    file: u32,
-    comment: TextRange,
-    /// The statement that it belongs to.
-    scope: Option<TextRange>,
+    pub(crate) file: u32,
+    pub(crate) comment: Comment,
 }
 
-/// Finds the comments of a migration that may suppress something.
-pub(crate) fn find_comments(file: u32, migration: &Migration<'_>, found: &mut Vec<FoundComment>) {
-    if has_mark(&migration.file.text) {
-        let all = comments(migration).into_iter();
-        found.extend(all.map(|(comment, scope)| FoundComment { file, comment, scope }));
-    }
-}
+/// A comment that may suppress something, with the statement that it belongs to.
+pub(crate) type Comment = (TextRange, Option<TextRange>);
 
-/// The comments that may concern a migration, with the statement of each.
-fn comments(migration: &Migration<'_>) -> Vec<(TextRange, Option<TextRange>)> {
+/// Finds the comments in the text of a migration that may suppress something, in all of its sections.
+pub(crate) fn comments(migration: &Migration<'_>) -> Vec<Comment> {
     let text = &migration.file.text;
+    if !has_mark(text) {
+        return Vec::new();
+    }
     let mut comments = Vec::new();
     for statement in migration.parsed {
         comments.extend(statement.comments.iter().map(|comment| (*comment, Some(statement.range))));

@@ -1,48 +1,77 @@
-//! Which relations may use a function or a type: what a DROP would otherwise look for in every relation.
+//! Which objects may use a function or a type: what a DROP would otherwise look for in the whole catalog.
 
-use super::{Catalog, ConstraintKind, HashMap, Oid, Relation};
+use super::{Catalog, ConstraintKind, Function, HashMap, Oid, Relation, TypeDef, TypeKind};
 use imbl::OrdSet;
 use pgvet_syntax::ast::{Expr, ExprKind};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use smol_str::SmolStr;
 use std::sync::Arc;
 
-/// Something that the definition of a relation names.
+/// Something that the definition of a relation, type or function names.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Mention {
     /// A function that an expression calls, whichever of that name it is.
     Call(SmolStr),
-    /// A type of a column, the function of a trigger, what a view uses, the type of a table OF it.
+    /// A type of a column, the function of a trigger, what a view uses, the type of a table OF it; the type under a
+    /// domain or range; a type of a parameter or result.
     Object(Oid),
 }
 
-/// The relations by what they name, or once named: callers look at the relation itself.
+/// The objects by what they name, or once named: callers look at the object itself.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Mentions {
-    relations: HashMap<Mention, OrdSet<Oid>>,
-    /// Relations that were added or handed out to be changed since the others were read.
+    objects: HashMap<Mention, OrdSet<Oid>>,
+    /// Objects that were added or handed out to be changed since the others were read.
     changed: OrdSet<Oid>,
     /// Nothing was read yet.
     unread: bool,
 }
 
 impl Mentions {
-    pub(super) fn note_change(&mut self, relation: Oid) {
-        if !self.changed.contains(&relation) {
-            self.changed.insert(relation);
+    pub(super) fn note_change(&mut self, object: Oid) {
+        if !self.changed.contains(&object) {
+            self.changed.insert(object);
         }
     }
 
-    fn read(&mut self, relation: &Relation) {
+    fn note(&mut self, object: Oid, mention: Mention) {
+        self.objects.entry(mention).or_default().insert(object);
+    }
+
+    fn read_relation(&mut self, relation: &Relation) {
         let mut found = Vec::new();
         for_each_mention(relation, |mention| {
             if !found.contains(&mention) {
                 found.push(mention);
             }
         });
-        for mention in found {
-            self.relations.entry(mention).or_default().insert(relation.oid);
+        found.into_iter().for_each(|mention| self.note(relation.oid, mention));
+    }
+
+    fn read_type(&mut self, definition: &TypeDef) {
+        let named = type_named_by(&definition.kind).filter(|oid| is_of_project(*oid));
+        named.into_iter().for_each(|oid| self.note(definition.oid, Mention::Object(oid)));
+    }
+
+    fn read_function(&mut self, function: &Function) {
+        let types = function.parameters.iter().map(|parameter| parameter.sql_type).chain([function.returns]);
+        for sql_type in types.filter(|sql_type| is_of_project(sql_type.oid)) {
+            self.note(function.oid, Mention::Object(sql_type.oid));
         }
+    }
+}
+
+fn is_of_project(oid: Oid) -> bool {
+    oid.is_valid() && !oid.is_builtin()
+}
+
+/// The type that a domain, range or multirange is made of.
+pub(super) fn type_named_by(kind: &TypeKind) -> Option<Oid> {
+    match kind {
+        TypeKind::Domain(domain) => Some(domain.base.oid),
+        TypeKind::Range { subtype } => Some(subtype.oid),
+        TypeKind::Multirange { range } => Some(*range),
+        _ => None,
     }
 }
 
@@ -61,36 +90,56 @@ impl<'de> Deserialize<'de> for Mentions {
 }
 
 impl Catalog {
-    /// Reads the relations that have changed, so that [`Catalog::relations_mentioning`] need not look at them again.
+    /// Reads the objects that have changed, so that [`Catalog::relations_mentioning`] and its siblings need not look at
+    /// them again.
     pub fn read_mentions(&mut self) {
         let mut mentions = std::mem::take(&mut self.mentions);
-        if mentions.unread {
-            self.relations.values().for_each(|relation| mentions.read(relation));
+        let changed = std::mem::take(&mut mentions.changed);
+        if std::mem::take(&mut mentions.unread) {
+            self.relations.values().for_each(|relation| mentions.read_relation(relation));
+            self.types.values().for_each(|definition| mentions.read_type(definition));
+            self.functions.values().for_each(|function| mentions.read_function(function));
         } else {
-            let changed = mentions.changed.clone();
-            changed.iter().filter_map(|oid| self.relations.get(oid)).for_each(|relation| mentions.read(relation));
+            for oid in &changed {
+                self.relations.get(oid).into_iter().for_each(|relation| mentions.read_relation(relation));
+                self.types.get(oid).into_iter().for_each(|definition| mentions.read_type(definition));
+                self.functions.get(oid).into_iter().for_each(|function| mentions.read_function(function));
+            }
         }
-        mentions.unread = false;
-        mentions.changed = OrdSet::new();
         self.mentions = mentions;
     }
 
     /// The relations that may name one of these, in the order of their creation: all that do, and some that do not.
     pub fn relations_mentioning(&self, sought: &[Mention]) -> Vec<&Arc<Relation>> {
-        if self.mentions.unread {
-            return self.relations_in_order();
-        }
-        let read = sought.iter().filter_map(|mention| self.mentions.relations.get(mention)).flatten();
-        let mut oids: Vec<Oid> = read.chain(&self.mentions.changed).copied().collect();
+        self.mentioning(sought, &self.relations)
+    }
+
+    /// The types that may name one of these, as [`Catalog::relations_mentioning`].
+    pub fn types_mentioning(&self, sought: &[Mention]) -> Vec<&Arc<TypeDef>> {
+        self.mentioning(sought, &self.types)
+    }
+
+    /// The functions that may name one of these, as [`Catalog::relations_mentioning`].
+    pub fn functions_mentioning(&self, sought: &[Mention]) -> Vec<&Arc<Function>> {
+        self.mentioning(sought, &self.functions)
+    }
+
+    fn mentioning<'a, T>(&self, sought: &[Mention], objects: &'a HashMap<Oid, Arc<T>>) -> Vec<&'a Arc<T>> {
+        let mut oids: Vec<Oid> = if self.mentions.unread {
+            objects.keys().copied().collect()
+        } else {
+            let read = sought.iter().filter_map(|mention| self.mentions.objects.get(mention)).flatten();
+            read.chain(&self.mentions.changed).copied().collect()
+        };
         oids.sort_unstable();
         oids.dedup();
-        oids.iter().filter_map(|oid| self.relations.get(oid)).collect()
+        oids.iter().filter_map(|oid| objects.get(oid)).collect()
     }
 }
 
 fn for_each_mention(relation: &Relation, mut visit: impl FnMut(Mention)) {
     relation.of_type.into_iter().for_each(|oid| visit(Mention::Object(oid)));
-    for column in relation.columns.iter().filter(|column| !column.sql_type.oid.is_builtin()) {
+    for column in relation.columns.iter().filter(|column| is_of_project(column.sql_type.oid)) {
         visit(Mention::Object(column.sql_type.oid));
     }
     for trigger in &relation.triggers {

@@ -396,6 +396,7 @@ impl Catalog {
     }
 
     pub fn type_mut(&mut self, oid: Oid) -> Option<&mut TypeDef> {
+        self.mentions.note_change(oid);
         self.types.get_mut(&oid).map(Arc::make_mut)
     }
 
@@ -423,6 +424,9 @@ impl Catalog {
             catalog.types.insert(oid, Arc::new(definition));
         };
         self.note_domain_constraints(schema, &kind);
+        if mentions::type_named_by(&kind).is_some() {
+            self.mentions.note_change(oid);
+        }
         insert(self, oid, name.clone(), array, kind);
         insert(self, array, array_name, Oid::INVALID, TypeKind::Array { element: oid });
         oid
@@ -484,6 +488,7 @@ impl Catalog {
             Some(oids) => oids.push(function.oid),
             None => self.function_names.insert(&function.schema, &function.name, vec![function.oid]),
         }
+        self.mentions.note_change(function.oid);
         self.functions.insert(function.oid, Arc::new(function));
     }
 

@@ -37,8 +37,8 @@ impl Catalog {
 
     /// The unique indexes that all rows are in.
     pub(super) fn unique_indexes<'a>(&'a self, table: &'a Relation) -> impl Iterator<Item = &'a Arc<Index>> {
-        let indexes = table.indexes.iter().filter_map(|oid| self.relation(*oid).index());
-        indexes.filter(|index| index.unique && index.valid && index.predicate.is_none())
+        let indexes = table.unique_indexes.iter().filter_map(|oid| self.relation(*oid).index());
+        indexes.filter(|index| index.valid && index.predicate.is_none())
     }
 }
 

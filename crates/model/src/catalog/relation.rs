@@ -36,6 +36,8 @@ pub struct Relation {
     pub constraints: Named<Constraint>,
     /// Oids of the indexes on this table, in creation order.
     pub indexes: Vec<Oid>,
+    /// Those of them that are unique, in the same order.
+    pub unique_indexes: Vec<Oid>,
     pub triggers: Named<Trigger>,
     /// DISABLE TRIGGER ALL: those that check foreign keys are off, too.
     pub all_triggers_off: bool,
@@ -369,6 +371,7 @@ impl Relation {
             columns: Vec::new(),
             constraints: Named::new(),
             indexes: Vec::new(),
+            unique_indexes: Vec::new(),
             triggers: Named::new(),
             all_triggers_off: false,
             rules: Vec::new(),

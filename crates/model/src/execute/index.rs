@@ -204,7 +204,11 @@ impl Executor<'_> {
             clustered: false,
         }));
         self.catalog.add_relation(index);
-        self.catalog.relation_mut(table).indexes.push(oid);
+        let owner = self.catalog.relation_mut(table);
+        owner.indexes.push(oid);
+        if definition.unique {
+            owner.unique_indexes.push(oid);
+        }
         self.created(oid);
         if partitioned {
             if !definition.only {

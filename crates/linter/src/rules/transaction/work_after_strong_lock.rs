@@ -231,8 +231,7 @@ fn blocks_by_itself(context: &RuleContext<'_>, relation: &RelationName) -> bool 
 
 /// The strongest lock that the statement takes on a relation.
 fn own_lock(context: &RuleContext<'_>, relation: Oid) -> LockMode {
-    let locks = context.effects.locks.iter().filter(|lock| lock.relation.oid == relation);
-    locks.map(|lock| lock.mode).max().unwrap_or(LockMode::AccessShare)
+    context.effects.locks.strongest(relation).unwrap_or(LockMode::AccessShare)
 }
 
 /// `validate-in-same-transaction` reports that more precisely.

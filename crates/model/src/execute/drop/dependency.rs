@@ -333,20 +333,12 @@ impl Executor<'_> {
             TypeKind::Multirange { range } if *range == oid => Some(Auto),
             _ => None,
         };
-        let mut types: Vec<_> =
-            self.catalog.types().filter_map(|other| Some((other.oid, dependency(&other.kind)?))).collect();
-        types.sort_unstable_by_key(|(other, _)| *other);
-        found.extend(types.into_iter().map(|(other, dependency)| (Object::Type(other), dependency)));
-        let mut functions: Vec<_> = self
-            .catalog
-            .functions()
-            .filter(|function| {
-                is_it(function.returns) || function.parameters.iter().any(|parameter| is_it(parameter.sql_type))
-            })
-            .map(|function| function.oid)
-            .collect();
-        functions.sort_unstable();
-        found.extend(functions.into_iter().map(|function| (Object::Function(function), Normal)));
+        let types = self.catalog.types_mentioning(&sought).into_iter();
+        found.extend(types.filter_map(|other| Some((Object::Type(other.oid), dependency(&other.kind)?))));
+        let functions = self.catalog.functions_mentioning(&sought).into_iter().filter(|function| {
+            is_it(function.returns) || function.parameters.iter().any(|parameter| is_it(parameter.sql_type))
+        });
+        found.extend(functions.map(|function| (Object::Function(function.oid), Normal)));
         found
     }
 

@@ -74,7 +74,9 @@ impl Executor<'_> {
                 _ => LockCause::Dependent,
             };
             self.lock(index.table, deletion.mode, cause, range);
-            self.catalog.relation_mut(index.table).indexes.retain(|other| *other != oid);
+            let owner = self.catalog.relation_mut(index.table);
+            owner.indexes.retain(|other| *other != oid);
+            owner.unique_indexes.retain(|other| *other != oid);
             if let RelationDetail::Index(index) = &relation.detail
                 && index.unique
                 && index.valid

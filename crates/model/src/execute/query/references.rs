@@ -9,6 +9,7 @@ use crate::expression::parameter_at;
 use pgvet_syntax::ast::{
     Ast, Expr, ExprKind, FromItem, IndirectionStep, InsertSource, Query, QueryBody, QueryStatement, RelationRef, Select,
 };
+use rustc_hash::FxHashMap;
 use smol_str::SmolStr;
 
 /// A system column: it stands for "no column" where an empty list would mean that the columns are not known.
@@ -142,18 +143,17 @@ impl Executor<'_> {
             FromItem::Relation(relation) => Some(relation),
             _ => None,
         });
-        let mut named: Vec<(&SmolStr, Option<Oid>)> = Vec::new();
+        let mut named: FxHashMap<&SmolStr, Vec<Option<Oid>>> = FxHashMap::default();
         for relation in target.into_iter().chain(others) {
             let (name, oid) = match &relation.alias {
                 Some(alias) => (&alias.name, None),
                 None => (&relation.name.name.text, self.find(&relation.name)),
             };
-            let conflicts =
-                |(other, of): &(&SmolStr, Option<Oid>)| *other == name && (oid.is_none() || of.is_none() || *of == oid);
-            if named.iter().any(conflicts) {
+            let same_name = named.entry(name).or_default();
+            if same_name.iter().any(|of| oid.is_none() || of.is_none() || *of == oid) {
                 return fail("42712", format!("table name \"{name}\" specified more than once"), relation.name.range());
             }
-            named.push((name, oid));
+            same_name.push(oid);
         }
         Ok(())
     }

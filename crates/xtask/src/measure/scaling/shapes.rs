@@ -59,8 +59,18 @@ pub(super) const SHAPES: &[Shape] = &[
         one(block(format!("LOCK TABLE {};\n", listed(count, |at| format!("t{at}")))))
     }),
     shape("tables in one DROP", 20_000, |count| one(format!("DROP TABLE {};\n", listed(count, |at| format!("t{at}"))))),
+    shape("DROP of many tables", 8_000, |count| {
+        one(each(count, table) + &each(count, |at| format!("DROP TABLE t{at};\n")))
+    }),
     shape("views of a table", 8_000, |count| {
         one(TABLE.to_owned() + &each(count, |at| format!("CREATE VIEW v{at} AS SELECT id FROM t;\n")))
+    }),
+    shape("views upon views", 8_000, |count| {
+        one("CREATE TABLE v0 (id bigint);\n".to_owned()
+            + &each(count, |at| format!("CREATE VIEW v{} AS SELECT id FROM v{at};\n", at + 1)))
+    }),
+    shape("tables in one FROM", 8_000, |count| {
+        one(format!("SELECT 1 FROM {};\n", listed(count, |at| format!("t{at}"))))
     }),
     shape("CREATE OR REPLACE of a view", 8_000, |count| {
         one(TABLE.to_owned() + &"CREATE OR REPLACE VIEW v AS SELECT id FROM t;\n".repeat(count))
@@ -119,6 +129,9 @@ pub(super) const SHAPES: &[Shape] = &[
     shape("goose blocks of two statements", 20_000, |count| {
         let block = "-- +goose StatementBegin\nSELECT 1;\nSELECT 2;\n-- +goose StatementEnd\n";
         vec![("001_a.sql".to_owned(), "-- +goose Up\n".to_owned() + &block.repeat(count))]
+    }),
+    shape("sections of a file", 8_000, |count| {
+        one("-- +goose Up\nSELECT '$a';\n-- +goose Down\nSELECT 1;\n".repeat(count))
     }),
     shape("savepoints", 20_000, |count| one(block(each(count, |at| format!("SAVEPOINT s{at};\n"))))),
     shape("settings", 20_000, |count| one(each(count, |at| format!("SET app.s{at} = '1';\n")))),

@@ -1,12 +1,13 @@
 //! Members that nothing bounds: whether every row takes part, or what selects a part of them.
 
-use super::{Condition, Joined, Owner, Source};
+use super::{Comparison, Condition, Joined, Owner, Source};
 use crate::builtin::oid;
 use crate::catalog::{Constraint, ForeignKeyConstraint, Oid, Relation};
 use crate::effect::{Extent, Rows, RowsReason};
 use crate::expression::yields_one_row;
 use pgvet_syntax::ast::{Expr, ExprKind, OperatorForm, Query, QueryBody, SubqueryKind};
 use smol_str::SmolStr;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 impl<'a> Joined<'a> {
     /// How many rows of a member take part that nothing bounds.
@@ -16,28 +17,42 @@ impl<'a> Joined<'a> {
             Source::Query { rows, .. } | Source::Other(rows) => rows.clone(),
         };
         let mut left = own;
-        let mut conditions: Vec<&Condition<'a>> =
-            self.conditions.iter().filter(|condition| !is_of_missing_side(at, condition)).collect();
-        conditions.retain(|condition| match self.left_by(at, &condition.expression) {
-            Some(rows) => {
-                left = prefer(std::mem::replace(&mut left, Rows::all(RowsReason::NoCondition)), rows);
-                false
+        let mut selects = Vec::with_capacity(self.conditions.len());
+        for condition in &self.conditions {
+            let is_of_other = is_of_missing_side(at, condition);
+            let rows = if is_of_other { None } else { self.left_by(at, &condition.expression) };
+            selects.push(!is_of_other && rows.is_none());
+            if let Some(rows) = rows {
+                left = prefer(left, rows);
             }
-            None => true,
-        });
-        let others = (0..self.members.len()).filter(|other| *other != at && !self.is_missing_for(at, *other));
-        let mut others: Vec<usize> = others.collect();
-        let mut reached = vec![at];
-        while let Some(position) = others.iter().position(|next| self.joins_every_row(&reached, *next, &mut conditions))
-        {
-            reached.push(others.swap_remove(position));
+        }
+        let reached = self.joined_to_every_row(at, &mut selects);
+        if reached.len() > 1 {
             left = prefer(left, Rows::all(RowsReason::EveryRowJoined));
         }
+        let conditions = self.conditions.iter().zip(&selects).filter(|(_, selects)| **selects);
+        let conditions: Vec<&Condition<'a>> = conditions.map(|(condition, _)| condition).collect();
         if conditions.iter().any(|condition| self.concerns(&reached, &condition.expression)) {
             let part = self.part(at, &conditions);
             return if left.extent == Extent::UnknownPart { left } else { part };
         }
         left
+    }
+
+    /// The members that have a row for each row of `at`. The conditions that say so then select nothing.
+    fn joined_to_every_row(&self, at: usize, selects: &mut [bool]) -> BTreeSet<usize> {
+        let mut reached = BTreeSet::from([at]);
+        let mut queue = VecDeque::from([at]);
+        while let Some(from) = queue.pop_front() {
+            for (&next, comparisons) in &self.compared[from] {
+                let is_open = !reached.contains(&next) && !self.is_missing_for(at, next);
+                if is_open && self.joins_every_row(at, from, next, comparisons, selects) {
+                    reached.insert(next);
+                    queue.push_back(next);
+                }
+            }
+        }
+        reached
     }
 
     /// Whether all conditions compare members with each other, so that the result is as large as the tables are.
@@ -50,7 +65,7 @@ impl<'a> Joined<'a> {
     }
 
     /// Whether a condition may exclude rows of these members: it names one, or something that cannot be resolved.
-    fn concerns(&self, reached: &[usize], condition: &Expr) -> bool {
+    fn concerns(&self, reached: &BTreeSet<usize>, condition: &Expr) -> bool {
         let (mut found, mut names_any) = (false, false);
         condition.walk(&mut |part| match &part.kind {
             ExprKind::Column(path) => {
@@ -76,8 +91,8 @@ impl<'a> Joined<'a> {
     fn part(&self, at: usize, conditions: &[&Condition<'a>]) -> Rows {
         let picked = conditions.iter().find_map(|condition| self.picked_by(&condition.expression));
         let few = || {
-            let mut bounded = (0..self.members.len()).filter(|other| self.bounds[*other].is_some());
-            let other = bounded.find(|other| conditions.iter().any(|one| self.equates(&one.expression, at, *other)))?;
+            let equated = conditions.iter().filter_map(|condition| self.equated_with(&condition.expression, at));
+            let other = equated.filter(|other| self.bounds[*other].is_some()).min()?;
             Some(RowsReason::JoinedToFew { table: self.members[other].name.clone() })
         };
         let join = || {
@@ -180,41 +195,56 @@ impl<'a> Joined<'a> {
         column.is_some_and(|column| column.sql_type.oid.0 == oid::BOOL)
     }
 
-    /// Whether a condition is an equality between these two members.
-    fn equates(&self, condition: &Expr, one: usize, other: usize) -> bool {
-        let members = self.members_of(condition);
-        is_equality(condition)
-            && members.is_some_and(|members| members.len() == 2 && members.contains(&one) && members.contains(&other))
+    /// The member that an equality compares with `at`.
+    fn equated_with(&self, condition: &Expr, at: usize) -> Option<usize> {
+        if !is_equality(condition) {
+            return None;
+        }
+        match self.members_of(condition)?.as_slice() {
+            [one, other] | [other, one] if *one == at => Some(*other),
+            _ => None,
+        }
     }
 
-    /// Whether there is a row of `next` for each row of the members that were reached. The conditions that say so are then
-    /// done with.
-    fn joins_every_row(&self, reached: &[usize], next: usize, conditions: &mut Vec<&Condition<'a>>) -> bool {
-        let own = reached[0];
+    /// Whether there is a row of `next` for each row of `from`, which has one for each row of `own`.
+    fn joins_every_row(
+        &self,
+        own: usize,
+        from: usize,
+        next: usize,
+        comparisons: &[Comparison],
+        selects: &mut [bool],
+    ) -> bool {
         match &self.members[next].source {
             Source::Query { query: Some(query), .. } => {
-                self.table(own).is_some_and(|table| self.yields_all_rows(query, table))
-                    && self.joins_itself(own, next, query, conditions)
+                from == own
+                    && self.table(own).is_some_and(|table| self.yields_all_rows(query, table))
+                    && self.joins_itself(own, query, comparisons, selects)
             }
-            Source::Table { oid, .. } => reached.iter().any(|from| self.joins_by_key(*from, next, *oid, conditions)),
+            Source::Table { oid, .. } => self.joins_by_key(from, *oid, comparisons, selects),
             _ => false,
         }
     }
 
     /// A foreign key says that there is exactly one row.
-    fn joins_by_key(&self, from: usize, next: usize, table: Oid, conditions: &mut Vec<&Condition<'a>>) -> bool {
+    fn joins_by_key(&self, from: usize, table: Oid, comparisons: &[Comparison], selects: &mut [bool]) -> bool {
         let Some(relation) = self.table(from).map(|oid| self.executor.catalog.relation(oid)) else { return false };
         let keys = relation.constraints.iter().filter_map(|one| always_finds(one, relation));
         for key in keys.filter(|key| key.referenced == table) {
             let pairs = || key.columns.iter().zip(&key.referenced_columns);
-            let compares = |condition: &Condition<'_>, (own, other): (&SmolStr, &SmolStr)| {
-                self.sides_of(&condition.expression).is_some_and(|(left, right)| {
-                    let is = |side: Side<'_>, member, column| side.0 == member && side.1 == column;
-                    is(left, from, own) && is(right, next, other) || is(right, from, own) && is(left, next, other)
-                })
-            };
-            if pairs().all(|pair| conditions.iter().any(|condition| compares(condition, pair))) {
-                conditions.retain(|condition| !pairs().any(|pair| compares(condition, pair)));
+            let is_of = |one: &Comparison, (own, other): (&SmolStr, &SmolStr)| one.own == *own && one.other == *other;
+            let mut found = Vec::new();
+            for pair in pairs() {
+                let before = found.len();
+                let of_pair = comparisons.iter().filter(|one| selects[one.condition] && is_of(one, pair));
+                found.extend(of_pair.map(|one| one.condition));
+                if found.len() == before {
+                    found.clear();
+                    break;
+                }
+            }
+            if !found.is_empty() {
+                found.into_iter().for_each(|condition| selects[condition] = false);
                 return true;
             }
         }
@@ -222,7 +252,7 @@ impl<'a> Joined<'a> {
     }
 
     /// A condition finds the row itself in a query of the whole table.
-    fn joins_itself(&self, own: usize, next: usize, query: &Query, conditions: &mut Vec<&Condition<'a>>) -> bool {
+    fn joins_itself(&self, own: usize, query: &Query, comparisons: &[Comparison], selects: &mut [bool]) -> bool {
         let QueryBody::Select(select) = &query.body else { return false };
         let Some(relation) = self.table(own).map(|oid| self.executor.catalog.relation(oid)) else { return false };
         let is_shown = |column: &SmolStr| {
@@ -230,14 +260,11 @@ impl<'a> Joined<'a> {
             let named = |alias: &Option<SmolStr>| alias.as_ref().is_none_or(|alias| alias == column);
             select.targets.iter().any(|target| is_it(&target.value) && named(&target.alias))
         };
-        let finds = |condition: &Condition<'_>| {
-            self.sides_of(&condition.expression).is_some_and(|((one, left), (other, right))| {
-                let members = one == own && other == next || one == next && other == own;
-                members && left == right && is_filled(relation, left) && is_shown(left)
-            })
-        };
-        let is_found = conditions.iter().any(|condition| finds(condition));
-        conditions.retain(|condition| !finds(condition));
+        let finds = |one: &&Comparison| one.own == one.other && is_filled(relation, &one.own) && is_shown(&one.own);
+        let mut is_found = false;
+        for one in comparisons.iter().filter(finds) {
+            is_found |= std::mem::replace(&mut selects[one.condition], false);
+        }
         is_found
     }
 
@@ -253,6 +280,19 @@ impl<'a> Joined<'a> {
             && !self.env.is_cte(&only.name)
             && self.executor.find(&only.name) == Some(table)
             && rows().extent == Extent::All
+    }
+
+    /// Finds which members conditions compare with each other by `=`.
+    pub(super) fn find_comparisons(&mut self) {
+        let mut compared = vec![BTreeMap::new(); self.members.len()];
+        for (condition, it) in self.conditions.iter().enumerate() {
+            let Some((left, right)) = self.sides_of(&it.expression) else { continue };
+            for ((from, own), (next, other)) in [(left, right), (right, left)] {
+                let comparison = Comparison { condition, own: own.clone(), other: other.clone() };
+                compared[from].entry(next).or_insert_with(Vec::new).push(comparison);
+            }
+        }
+        self.compared = compared;
     }
 
     /// The columns of `one.column = other.column`.

@@ -1,12 +1,13 @@
 //! Members of which a limited number of rows takes part: constants, or values of other bounded members, for all columns
 //! of a unique index.
 
-use super::{Bound, Condition, Joined, Member, Source};
+use super::{Bound, Condition, Joined, Member, Owner, Source};
 use crate::builtin::oid;
 use crate::catalog::{Index, Relation, RelationKind};
 use crate::effect::{Rows, RowsReason};
 use pgvet_syntax::ast::{Expr, ExprKind, Literal, OperatorForm, SubqueryKind};
 use smol_str::SmolStr;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Maximum number of branches of OR that are examined.
@@ -24,16 +25,42 @@ impl<'a> Joined<'a> {
     pub(super) fn find_bounds(&mut self) {
         let members = self.members.iter().enumerate();
         self.bounds = members.map(|(at, member)| self.own_bound(member).or_else(|| self.no_rows(at))).collect();
-        let mut next = Some(0);
-        // Each round bounds one more member.
-        while next.take().is_some() {
-            for at in 0..self.members.len() {
+        let members_of: Vec<BTreeSet<usize>> =
+            self.conditions.iter().map(|condition| self.members_named(&condition.expression)).collect();
+        let mut conditions_of = vec![Vec::new(); self.members.len()];
+        for (condition, members) in members_of.iter().enumerate() {
+            members.iter().for_each(|member| conditions_of[*member].push(condition));
+        }
+        // Each round looks at the members that a condition connects with one that was bounded since.
+        let mut round: BTreeSet<usize> = (0..self.members.len()).collect();
+        while !round.is_empty() {
+            let mut next = BTreeSet::new();
+            while let Some(at) = round.pop_first() {
                 if self.bounds[at].is_none() && self.table(at).is_some() {
                     self.bounds[at] = self.bound_by_key(at, &self.conditions, true);
-                    next = next.or(self.bounds[at].as_ref().map(|_| at));
+                    if self.bounds[at].is_some() {
+                        let connected = conditions_of[at].iter().flat_map(|condition| &members_of[*condition]);
+                        let (later, earlier): (Vec<usize>, Vec<usize>) = connected.partition(|other| **other > at);
+                        round.extend(later);
+                        next.extend(earlier);
+                    }
                 }
             }
+            round = next;
         }
+    }
+
+    /// The members whose columns a condition names.
+    fn members_named(&self, condition: &Expr) -> BTreeSet<usize> {
+        let mut members = BTreeSet::new();
+        condition.walk(&mut |part| {
+            if let ExprKind::Column(path) = &part.kind
+                && let Owner::Member(at) = self.owner(path)
+            {
+                members.insert(at);
+            }
+        });
+        members
     }
 
     /// Returns the bound of a member that does not depend on conditions.
@@ -100,10 +127,10 @@ impl<'a> Joined<'a> {
             // Indexes of a parent do not see the rows of tables that inherit from it.
             only || relation.kind == RelationKind::PartitionedTable || relation.children.is_empty()
         });
-        let indexes = table.into_iter().flat_map(|table| &table.indexes);
+        let indexes = table.into_iter().flat_map(|table| &table.unique_indexes);
         indexes.filter_map(|oid| {
             let relation: &Relation = self.executor.catalog.relation(*oid);
-            let index = relation.index().filter(|index| index.unique && index.valid)?;
+            let index = relation.index().filter(|index| index.valid)?;
             Some((index.clone(), &relation.name))
         })
     }

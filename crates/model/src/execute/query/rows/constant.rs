@@ -21,8 +21,8 @@ impl Joined<'_> {
     pub(super) fn owner(&self, path: &[SmolStr]) -> Owner {
         let Some((column, qualifier)) = path.split_last() else { return Owner::Elsewhere };
         if let Some(qualifier) = qualifier.last() {
-            return match self.members.iter().position(|member| member.name == *qualifier) {
-                Some(at) => Owner::Member(at),
+            return match self.named.get(qualifier) {
+                Some(at) => Owner::Member(*at),
                 None if self.env.is_named_outside(qualifier) => Owner::Elsewhere,
                 None => Owner::Nobody,
             };

@@ -60,10 +60,15 @@ impl Joined<'_> {
 
     /// Whether constants pick the rows of a member, without the help of others.
     fn is_picked(&self, at: usize) -> bool {
-        self.conditions.iter().any(|condition| {
-            self.picked_by(&condition.expression).is_some()
-                && self.members_of(&condition.expression).is_some_and(|members| members == [at])
-        })
+        self.picked.get_or_init(|| {
+            let mut picked = vec![false; self.members.len()];
+            for condition in &self.conditions {
+                if let Some([only]) = self.members_of(&condition.expression).as_deref() {
+                    picked[*only] = picked[*only] || self.picked_by(&condition.expression).is_some();
+                }
+            }
+            picked
+        })[at]
     }
 
     /// An index of the member that begins with this expression, or that has a predicate or an expression about its columns.

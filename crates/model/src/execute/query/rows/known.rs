@@ -89,11 +89,10 @@ impl Executor<'_> {
 
     fn is_unique_column(&self, table: Oid, column: &SmolStr) -> bool {
         let relation: &Relation = self.catalog.relation(table);
-        let mut indexes = relation.indexes.iter().filter_map(|oid| self.catalog.relation(*oid).index());
+        let mut indexes = relation.unique_indexes.iter().filter_map(|oid| self.catalog.relation(*oid).index());
         relation.column(column).is_some_and(|column| column.not_null)
             && indexes.any(|index| {
-                index.unique
-                    && index.valid
+                index.valid
                     && index.predicate.is_none()
                     && index.plain_columns().as_deref() == Some(std::slice::from_ref(column))
             })

@@ -8,8 +8,10 @@ use crate::execute::Executor;
 use crate::execute::query::{Env, is_always_true};
 use pgvet_syntax::ast::{Alias, Expr, ExprKind, FromItem, JoinKind, OperatorForm, RelationRef};
 use pgvet_syntax::source::TextRange;
+use rustc_hash::FxHashMap;
 use smol_str::SmolStr;
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::ops::Range;
 
 impl<'a> Joined<'a> {
@@ -21,7 +23,16 @@ impl<'a> Joined<'a> {
         from: &'a [FromItem],
         filters: impl IntoIterator<Item = &'a Expr>,
     ) -> Self {
-        let mut joined = Self { executor, env, members: Vec::new(), conditions: Vec::new(), bounds: Vec::new() };
+        let mut joined = Self {
+            executor,
+            env,
+            members: Vec::new(),
+            named: FxHashMap::default(),
+            conditions: Vec::new(),
+            bounds: Vec::new(),
+            compared: Vec::new(),
+            picked: OnceCell::new(),
+        };
         if let Some((oid, reference)) = target {
             joined.add(reference.called(), Source::Table { oid, only: reference.only }, reference.alias.as_ref(), None);
         }
@@ -32,11 +43,13 @@ impl<'a> Joined<'a> {
             joined.add_condition(filter, None);
         }
         joined.find_bounds();
+        joined.find_comparisons();
         joined
     }
 
     fn add(&mut self, name: &SmolStr, source: Source<'a>, alias: Option<&'a Alias>, range: Option<TextRange>) {
         let columns = alias.map_or(&[][..], |alias| &alias.columns);
+        self.named.entry(name.clone()).or_insert(self.members.len());
         self.members.push(Member { name: name.clone(), source, columns, optional: false, range });
     }
 

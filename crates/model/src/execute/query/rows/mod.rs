@@ -21,8 +21,11 @@ use crate::effect::{Rows, RowsReason};
 use crate::execute::Executor;
 use pgvet_syntax::ast::Expr;
 use pgvet_syntax::source::TextRange;
+use rustc_hash::FxHashMap;
 use smol_str::SmolStr;
 use std::borrow::Cow;
+use std::cell::OnceCell;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use constant::Owner;
@@ -36,9 +39,15 @@ pub(super) struct Joined<'a> {
     executor: &'a Executor<'a>,
     env: &'a Env<'a>,
     members: Vec<Member<'a>>,
+    /// The first member of each name.
+    named: FxHashMap<SmolStr, usize>,
     conditions: Vec<Condition<'a>>,
     /// In the order of the members.
     bounds: Vec<Option<Bound>>,
+    /// For each member the others that conditions compare it with.
+    compared: Vec<BTreeMap<usize, Vec<Comparison>>>,
+    /// Which members constants pick, without the help of others.
+    picked: OnceCell<Vec<bool>>,
 }
 
 /// An item of a FROM clause.
@@ -73,6 +82,15 @@ struct Condition<'a> {
     expression: Cow<'a, Expr>,
     /// In the ON of an outer join: the members on the side that may be missing.
     limits: Option<Range<usize>>,
+}
+
+/// `one.column = other.column`, as one of the two members sees it.
+#[derive(Clone)]
+struct Comparison {
+    /// Its number among the conditions.
+    condition: usize,
+    own: SmolStr,
+    other: SmolStr,
 }
 
 /// How many rows of a member take part, at most.

@@ -52,12 +52,11 @@ impl Joined<'_> {
 
     fn read(&self, at: usize, wanted: Wanted) -> Rows {
         // The planner does not know how few rows a new table holds, and may read the other side whole.
-        let is_new = |bound: &super::Bound| bound.reason == RowsReason::FilledHere;
-        let by_new = (0..self.bounds.len()).any(|other| other != at && self.bounds[other].as_ref().is_some_and(is_new));
-        if let (Some(RowsReason::UniqueIndex { index }), true) =
-            (self.bounds[at].as_ref().map(|bound| &bound.reason), by_new)
-        {
-            return Rows::unknown_part(RowsReason::Index { index: index.clone() });
+        if let Some(RowsReason::UniqueIndex { index }) = self.bounds[at].as_ref().map(|bound| &bound.reason) {
+            let is_new = |bound: &super::Bound| bound.reason == RowsReason::FilledHere;
+            if self.bounds.iter().enumerate().any(|(other, bound)| other != at && bound.as_ref().is_some_and(is_new)) {
+                return Rows::unknown_part(RowsReason::Index { index: index.clone() });
+            }
         }
         if let Some(bound) = &self.bounds[at] {
             return Rows::at_most(bound.rows, bound.reason.clone());
