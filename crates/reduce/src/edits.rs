@@ -53,6 +53,11 @@ pub(crate) fn slots(tree: &Tree) -> Vec<Slot> {
     slots
 }
 
+/// The places where an expression stands.
+pub(crate) fn expressions(tree: &Tree) -> impl Iterator<Item = Path> {
+    slots(tree).into_iter().filter(|slot| slot.kind == SlotKind::Replace(Role::Expression)).map(|slot| slot.path)
+}
+
 fn step(path: &[usize], index: usize) -> Path {
     path.iter().copied().chain([index]).collect()
 }
@@ -115,8 +120,12 @@ pub(crate) fn replacements(tree: &Tree, slot: &Slot, parts: &Parts) -> Vec<Value
             let mut found = of_role(value, Role::Expression, parts);
             if !found.is_empty() {
                 found.extend(typed_nulls(tree, parts));
+                found.extend(parts.constants.iter().filter(|constant| *constant != value).cloned());
             }
             found
+        }
+        SlotKind::Replace(Role::Statement) => {
+            of_role(value, Role::Statement, parts).into_iter().chain(queries_for_parts(value, parts)).collect()
         }
         SlotKind::Replace(role) => of_role(value, role, parts),
     }
@@ -164,6 +173,28 @@ fn of_role(value: &Value, role: Role, parts: &Parts) -> Vec<Value> {
     found
 }
 
+/// Queries for each expression of a statement that is in no other expression: without a source, and with what the
+/// statement reads or changes.
+fn queries_for_parts(statement: &Value, parts: &Parts) -> Vec<Value> {
+    let Some(node) = statement.message() else { return Vec::new() };
+    let relation = node.get("relation").and_then(Value::message).filter(|relation| relation.name == "RangeVar");
+    let source = relation.filter(|relation| is_used(relation)).and_then(|relation| parts.source(relation));
+    let sources: Vec<Value> = source.into_iter().chain(node.list("from_clause").iter().cloned()).collect();
+    let mut found = Vec::new();
+    let mut queue: VecDeque<&Value> = children(statement).collect();
+    while let Some(value) = queue.pop_front() {
+        if !value.message().is_some_and(grammar::is_expression) {
+            queue.extend(children(value));
+            continue;
+        }
+        found.push(parts.query_for(value, Vec::new()));
+        if !sources.is_empty() {
+            found.push(parts.query_for(value, sources.clone()));
+        }
+    }
+    found
+}
+
 /// How many types of a statement are tried.
 const MOST_TYPES: usize = 4;
 
@@ -190,7 +221,7 @@ fn is_used(node: &Message) -> bool {
 }
 
 /// Visits everything inside of a value, level by level.
-fn inside<'v>(value: &'v Value, visit: &mut impl FnMut(&'v Value)) {
+pub(crate) fn inside<'v>(value: &'v Value, visit: &mut impl FnMut(&'v Value)) {
     let mut queue: VecDeque<&Value> = children(value).collect();
     while let Some(value) = queue.pop_front() {
         visit(value);
@@ -198,7 +229,7 @@ fn inside<'v>(value: &'v Value, visit: &mut impl FnMut(&'v Value)) {
     }
 }
 
-fn children(value: &Value) -> Box<dyn Iterator<Item = &Value> + '_> {
+pub(crate) fn children(value: &Value) -> Box<dyn Iterator<Item = &Value> + '_> {
     match value {
         Value::List(list) => Box::new(list.iter()),
         Value::Message(node) | Value::Node(_, node) => Box::new(node.fields.iter().map(|(_, value)| value)),
@@ -242,8 +273,10 @@ fn together(value: &Value, node: &Message) -> Vec<Value> {
             let unnamed = named.iter().map(|at| with(&|select| remove_name(select, *at)));
             joins_apart(value, node).into_iter().chain(unnamed).collect()
         }
-        "InsertStmt" => {
-            (0..node.list("cols").len()).rev().map(|at| with(&|insert| remove_column(insert, at))).collect()
+        "InsertStmt" if !node.list("cols").is_empty() => {
+            let without_names = with(&|insert| insert.set("cols", Value::List(Vec::new())));
+            let without = (0..node.list("cols").len()).rev().map(|at| with(&|insert| remove_column(insert, at)));
+            std::iter::once(without_names).chain(without).collect()
         }
         "Constraint" => (0..node.list("pk_attrs").len().min(node.list("fk_attrs").len()))
             .filter(|_| node.list("fk_attrs").len() > 1)
@@ -254,7 +287,7 @@ fn together(value: &Value, node: &Message) -> Vec<Value> {
     }
 }
 
-fn remove(node: &mut Message, field: &str, at: usize) {
+pub(crate) fn remove(node: &mut Message, field: &str, at: usize) {
     if let Some(Value::List(list)) = node.get_mut(field)
         && at < list.len()
     {
@@ -274,6 +307,11 @@ fn remove_name(select: &mut Message, at: usize) {
 /// Takes a column out of INSERT, with its values.
 fn remove_column(insert: &mut Message, at: usize) {
     remove(insert, "cols", at);
+    remove_value(insert, at);
+}
+
+/// Takes the values of a column out of INSERT.
+pub(crate) fn remove_value(insert: &mut Message, at: usize) {
     let Some(select) = insert.get_mut("select_stmt").and_then(Value::message_mut) else { return };
     remove(select, "target_list", at);
     if let Some(Value::List(rows)) = select.get_mut("values_lists") {

@@ -19,4 +19,13 @@ pub trait Oracle {
     /// # Errors
     /// If that cannot be known, because the server is gone, for example. The reduction ends with what it has.
     fn holds(&mut self, document: &Document) -> Result<bool, Error>;
+
+    /// Whether the result of a search holds without anything that only makes tries fast. If not, the oracle does without
+    /// that from now on, and the search begins again.
+    ///
+    /// # Errors
+    /// See [`Self::holds`].
+    fn confirms(&mut self, _: &Document) -> Result<bool, Error> {
+        Ok(true)
+    }
 }

@@ -42,11 +42,12 @@ pub(crate) fn run(args: &ReduceArgs, out: &mut dyn Write) -> Result<ExitStatus, 
         (_, _, Some(error)) => {
             let server = server(args, &project)?;
             let mut oracle = RefusalOracle::new(project, error.clone(), server);
-            let reduction = search.on_server(document, &mut oracle);
+            let reduction = search.reduce(document, &mut oracle);
+            let observed = oracle.last().map(|refused| format!("{} (SQLSTATE {})", refused.message, refused.sqlstate));
             for reason in oracle.not_run() {
                 Failure::new(inert::line(reason)).write_note(&mut io::stderr().lock())?;
             }
-            reduction?
+            reduction.map_err(|none| search.nothing(none, observed.as_deref().unwrap_or("no statement fails")))?
         }
         (None, None, None) => return Err(Failure::new("nothing was named that is to be kept")),
     };
@@ -137,19 +138,6 @@ impl Search<'_> {
         };
         let control = Control { deadline: self.deadline, interrupted: &self.interrupted, progress: &mut progress };
         reduce(document, oracle, control)
-    }
-
-    /// The same on a server, where one transaction stands for a new database as far as possible.
-    fn on_server(&self, document: Document, oracle: &mut RefusalOracle) -> Result<Reduction, Failure> {
-        let reduced = self.reduce(document.clone(), oracle);
-        let observed = oracle.last().map(|refused| format!("{} (SQLSTATE {})", refused.message, refused.sqlstate));
-        let observed = observed.unwrap_or_else(|| "no statement fails".to_owned());
-        let reduction = reduced.map_err(|none| self.nothing(none, &observed))?;
-        if !oracle.uses_one_transaction() || oracle.holds_in_new_database(&reduction.document)? {
-            return Ok(reduction);
-        }
-        oracle.use_new_databases();
-        self.run(document, oracle, &observed)
     }
 
     /// Why nothing was reduced.
