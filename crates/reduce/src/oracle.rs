@@ -1,10 +1,12 @@
 //! What must still hold of a smaller document.
 
+mod difference;
 mod finding;
 mod lock;
 mod project;
 mod refusal;
 
+pub use difference::DifferenceOracle;
 pub use finding::FindingOracle;
 pub use lock::{LockOracle, WantedLock};
 pub use refusal::{RefusalOracle, WantedError};

@@ -7,6 +7,7 @@ use crate::roles::Roles;
 use crate::runtime;
 use crate::script::{Script, Step, StepKind, Variables};
 use crate::steps::{Conditions, RefusedStep};
+use futures_util::future::try_join3;
 use pgvet_model::migration::{Direction, Migration};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -25,7 +26,7 @@ pub struct Refusals {
     runtime: Runtime,
     tasks: LocalSet,
     scratch: Scratch,
-    /// An empty database: each run in a transaction is rolled back.
+    /// An empty database, and a session with a transaction that has begun: each run is rolled back.
     empty: Option<(ThinClone, Connection)>,
     variables: Variables,
     timeout: Duration,
@@ -48,6 +49,7 @@ impl Refusals {
             let clone = scratch.create().await?;
             let roles = Roles::of(&clone).await?;
             let connection = Connection::open(&clone.database, "reduce").await?;
+            connection.run("BEGIN").await?;
             Ok::<_, Error>((server, Some((clone, connection)), roles))
         })?;
         let not_run = BTreeSet::new();
@@ -111,10 +113,10 @@ impl Refusals {
                 _ => {
                     let clone = scratch.create().await?;
                     let connection = Connection::open(&clone.database, "reduce").await?;
+                    connection.run("BEGIN").await?;
                     (clone, connection)
                 }
             };
-            connection.run("BEGIN").await?;
             let is_run = |step: &&Step<'_>| !matches!(step.kind, StepKind::Begin | StepKind::End { .. });
             let steps = scripts.iter().flat_map(|script| &script.steps).filter(is_run);
             let refused = match conditions.run(&connection, steps, not_run).await? {
@@ -122,8 +124,9 @@ impl Refusals {
                 None => None,
             };
             if !connection.client.is_closed() {
-                connection.run("ROLLBACK").await?;
-                connection.run("DISCARD ALL").await?;
+                // They are sent in this order, and all before the first answer.
+                let [end, forget, begin] = ["ROLLBACK", "DISCARD ALL", "BEGIN"].map(|sql| connection.run(sql));
+                try_join3(end, forget, begin).await?;
                 *empty = Some((clone, connection));
             }
             Ok(refused)

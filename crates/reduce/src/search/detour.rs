@@ -1,5 +1,6 @@
 //! Steps that make a statement larger at first, so that other statements are no longer needed: a column is replaced by
-//! NULL of its type, or by a constant that a row may have there.
+//! NULL of its type or by a constant that a row may have there, a table by another one, a query by two rows, and INSERT by
+//! a query for the value.
 
 use super::{End, Search};
 use crate::edits::{self, inside};
@@ -61,8 +62,34 @@ impl Search<'_> {
             found.push(with(tree, &[(path.clone(), null.clone())]));
             found.extend(constants.iter().map(|constant| with(tree, &[(path.clone(), constant.clone())])));
         }
+        found.extend(self.with_rows(tree));
+        found.extend(with_other_tables(tree, &others));
+        found.extend(self.values_alone(tree, &types));
         found.retain(|changed| changed != tree);
         found
+    }
+
+    /// The statement with two rows in place of each of its inner queries.
+    fn with_rows(&self, tree: &Tree) -> Vec<Tree> {
+        let rows = |path: Path| {
+            let value = match tree.statement.at(&path)? {
+                Value::Node(kind, _) => Value::Node(*kind, self.parts.rows.clone()),
+                Value::Message(_) => Value::Message(self.parts.rows.clone()),
+                _ => return None,
+            };
+            Some(with(tree, &[(path, value)]))
+        };
+        edits::queries(tree).filter_map(rows).collect()
+    }
+
+    /// A query for each constant of INSERT, in the types of columns.
+    fn values_alone(&self, tree: &Tree, types: &BTreeMap<String, Value>) -> Vec<Tree> {
+        let constants = constants(std::slice::from_ref(tree));
+        let of_type = |constant: &Value| {
+            let cast = |of_type| self.parts.query_for(&self.parts.cast_of(constant.clone(), of_type), Vec::new());
+            types.values().map(cast).map(|statement| Tree { statement }).collect::<Vec<_>>()
+        };
+        constants.iter().flat_map(of_type).collect()
     }
 }
 
@@ -75,6 +102,31 @@ fn with(tree: &Tree, values: &[(Path, Value)]) -> Tree {
         }
     }
     changed
+}
+
+/// A statement that reads a table that others create in place of another one, under the name of that.
+fn with_other_tables(tree: &Tree, others: &[Tree]) -> Vec<Tree> {
+    let created = |tree: &Tree| {
+        let create = tree.statement.message().filter(|node| node.name == "CreateStmt")?;
+        create.get("relation")?.message()?.get("relname").cloned()
+    };
+    let tables: Vec<Value> = others.iter().filter_map(created).collect();
+    let mut found = Vec::new();
+    for path in edits::sources(tree) {
+        let Some(source) = tree.statement.at(&path) else { continue };
+        let Some(name) = source.message().filter(|node| node.name == "RangeVar").and_then(|node| node.get("relname"))
+        else {
+            continue;
+        };
+        for table in tables.iter().filter(|table| *table != name) {
+            let mut changed = source.clone();
+            if let Some(node) = changed.message_mut() {
+                node.set("relname", table.clone());
+                found.push(with(tree, &[(path.clone(), changed)]));
+            }
+        }
+    }
+    found
 }
 
 /// The name of a column.

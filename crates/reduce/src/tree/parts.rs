@@ -13,6 +13,8 @@ pub(crate) struct Parts {
     pub(crate) select: u32,
     /// Constants that mean little: a number, a text, a condition.
     pub(crate) constants: Vec<Value>,
+    /// A query of two rows, in the form in which the sides of UNION are.
+    pub(crate) rows: Message,
     /// `NULL::int`.
     cast: Value,
     /// `SELECT NULL::int FROM t`.
@@ -29,7 +31,9 @@ impl Parts {
         let part = |field| cast.message().and_then(|cast| cast.get(field)).cloned().expect("a cast has both");
         let constants = self::query("SELECT 0, 1, '', false, true");
         let constants = constants.message().into_iter().flat_map(values).cloned().collect();
+        let Value::Node(_, rows) = self::query("VALUES (0), (1)") else { unreachable!("a statement is a node") };
         Self {
+            rows,
             null: part("arg"),
             int: part("type_name"),
             select,
@@ -41,8 +45,14 @@ impl Parts {
 
     /// NULL of a type.
     pub(crate) fn null_of(&self, of_type: &Value) -> Value {
+        self.cast_of(self.null.clone(), of_type)
+    }
+
+    /// An expression as a value of a type.
+    pub(crate) fn cast_of(&self, expression: Value, of_type: &Value) -> Value {
         let mut cast = self.cast.clone();
         if let Some(cast) = cast.message_mut() {
+            cast.set("arg", expression);
             cast.set("type_name", of_type.clone());
         }
         cast

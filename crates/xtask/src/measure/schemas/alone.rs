@@ -1,7 +1,7 @@
 //! Histories and scripts, each on a server of its own and in limited time.
 
 use super::histories::History;
-use super::laboratory::{Left, predicted_failures, roles};
+use super::laboratory::{Left, predicted_failures};
 use pgvet_model::version::PgVersion;
 use pgvet_syntax::lexer::quote_identifier;
 use pgvet_trace::provider::ScratchOptions;
@@ -25,31 +25,39 @@ impl Alone {
             return Err(history.unusable().to_owned());
         }
         let failures = predicted_failures(&migrations, self.version);
-        let texts: Vec<String> = migrations.iter().map(|one| one.file.text.to_lowercase()).collect();
-        let is_created = |role: &String| {
-            let create = ["role", "user"].map(|kind| format!("create {kind} {}", role.to_lowercase()));
-            texts.iter().any(|text| create.iter().any(|create| text.contains(create)))
-        };
-        let missing: BTreeSet<String> = roles(history).into_iter().filter(|role| !is_created(role)).collect();
-        let setup = missing.iter().map(|role| format!("CREATE ROLE {}", quote_identifier(role))).collect();
-        let settings = Settings { setup, ..self.settings() };
-        let left = replayed(&migrations, self.options(), &settings, &mut |_| {});
-        match left.map_err(|error| error.to_string())? {
-            Replayed::Refused(refused) => Err(format!("PostgreSQL refuses {}: {}", refused.place(), refused.message)),
-            Replayed::Schema(_) if !failures.is_empty() => {
-                Err(format!("{} statements fail in the model, and none on the server", failures.len()))
+        let mut missing: BTreeSet<String> = BTreeSet::new();
+        loop {
+            let setup = missing.iter().map(|role| format!("CREATE ROLE {}", quote_identifier(role))).collect();
+            let settings = Settings { setup, ..self.settings() };
+            let left = replayed(&migrations, self.options(), &settings, &mut |_| {});
+            match left.map_err(|error| error.to_string())? {
+                Replayed::Refused(refused) => match missing_role(&refused.message) {
+                    Some(role) if missing.insert(role.to_owned()) => {}
+                    _ => return Err(format!("PostgreSQL refuses {}: {}", refused.place(), refused.message)),
+                },
+                Replayed::Schema(_) if !failures.is_empty() => {
+                    return Err(format!("{} statements fail in the model, and none on the server", failures.len()));
+                }
+                Replayed::Schema(schema) => return Ok(*schema),
             }
-            Replayed::Schema(schema) => Ok(*schema),
         }
     }
 
     /// Runs a script.
     pub(super) fn apply(self, script: &str) -> Left {
-        let settings = Settings { setup: vec![script.to_owned()], ..self.settings() };
-        let left = replayed(&[], self.options(), &settings, &mut |_| {});
-        match left.map_err(|error| error.to_string())? {
-            Replayed::Schema(schema) => Ok(*schema),
-            Replayed::Refused(refused) => Err(refused.message),
+        let mut missing: BTreeSet<String> = BTreeSet::new();
+        loop {
+            let roles = missing.iter().map(|role| format!("CREATE ROLE {}", quote_identifier(role)));
+            let setup = roles.chain([script.to_owned()]).collect();
+            let settings = Settings { setup, ..self.settings() };
+            match replayed(&[], self.options(), &settings, &mut |_| {}) {
+                Ok(Replayed::Schema(schema)) => return Ok(*schema),
+                Ok(Replayed::Refused(refused)) => return Err(refused.message),
+                Err(error) => match missing_role(&error.message) {
+                    Some(role) if missing.insert(role.to_owned()) => {}
+                    _ => return Err(error.to_string()),
+                },
+            }
         }
     }
 
@@ -61,4 +69,9 @@ impl Alone {
         let limits = Limits { time: Some(self.limit), ..Limits::default() };
         Settings { statement_timeout: Some(self.limit), limits, ..Settings::default() }
     }
+}
+
+/// The role that a server lacks, whose creation is no part of most histories.
+fn missing_role(message: &str) -> Option<&str> {
+    message.strip_prefix("role \"")?.split_once("\" does not exist").map(|(role, _)| role)
 }

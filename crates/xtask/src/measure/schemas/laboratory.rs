@@ -133,7 +133,7 @@ pub(super) fn predicted_failures(own: &[Migration<'_>], version: PgVersion) -> B
 }
 
 /// The roles that statements name.
-pub(super) fn roles(history: &History) -> Vec<String> {
+fn roles(history: &History) -> Vec<String> {
     let mut found = Vec::new();
     for migration in history.migrations(1) {
         for statement in migration.statements() {
