@@ -5,7 +5,12 @@ use pgvet_trace::server::testing::binaries;
 use xtask::measure::reduce::measure;
 
 /// What is known to stay larger, with the reason.
-const LARGE: [&str; 0] = [];
+const LARGE: [&str; 2] = [
+    // Two tables with the same column: to read one of them twice needs another name.
+    "an ambiguous column",
+    // The value of `->>` is in no statement.
+    "a column of JSON as a number",
+];
 
 #[test]
 fn results_are_about_as_small_as_by_hand() {

@@ -10,11 +10,13 @@ pub struct Lasting {
     /// The roles of the new server.
     roles: Option<Roles>,
     clones: Vec<ThinClone>,
+    /// The last clone of this run, which may be gone: the server is asked for its roles beside it.
+    last: Option<ThinClone>,
 }
 
 impl Lasting {
     pub fn new(scratch: Scratch) -> Self {
-        Self { scratch, server: None, roles: None, clones: Vec::new() }
+        Self { scratch, server: None, roles: None, clones: Vec::new(), last: None }
     }
 }
 
@@ -40,6 +42,7 @@ impl CloneProvider for Lasting {
                 self.roles = Some(Roles::of(&clone).await?);
             }
             self.clones.push(clone.clone());
+            self.last = Some(clone.clone());
             Ok(clone)
         })
     }
@@ -56,12 +59,10 @@ impl CloneProvider for Lasting {
     /// Removes what the run has left; the server goes on.
     fn destroy(&mut self) -> Answer<'_, ()> {
         Box::pin(async {
-            let mut last = None;
             for clone in std::mem::take(&mut self.clones) {
-                self.scratch.discard(clone.clone()).await?;
-                last = Some(clone);
+                self.scratch.discard(clone).await?;
             }
-            match (&self.roles, last) {
+            match (&self.roles, self.last.take()) {
                 (Some(roles), Some(clone)) => roles.restore(&clone).await,
                 _ => Ok(()),
             }
