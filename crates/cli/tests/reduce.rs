@@ -113,6 +113,12 @@ fn servers_keep_their_error() {
         let other = run(&["m", "--error", "42P01"]);
         assert_eq!((other.status, other.stdout.as_str()), (2, ""));
         assert!(other.stderr.contains("duplicate key"), "it says the error: {}", other.stderr);
+        let roles = Folder::new(&[("q.sql", b"CREATE ROLE app;\nSELECT missing;")]);
+        let roles = self::run(&roles, &["reduce", "--pg-bin", binaries, "q.sql", "--error", "42703"]);
+        assert_eq!((roles.status, roles.stdout.as_str()), (0, "SELECT missing;\n"), "{}", roles.stderr);
+        let same = run(&["m/001_tables.sql", "--difference"]);
+        assert_eq!((same.status, same.stdout.as_str()), (2, ""));
+        assert!(same.stderr.contains("the server does what pgvet predicts"), "{}", same.stderr);
         let sql = b"CREATE SUBSCRIPTION s CONNECTION 'host=/nonexistent' PUBLICATION p; SELECT missing;";
         let publisher =
             self::run(&Folder::new(&[("q.sql", sql)]), &["reduce", "--pg-bin", binaries, "q.sql", "--error", "42703"]);

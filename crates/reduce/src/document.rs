@@ -64,6 +64,11 @@ impl Document {
         self.files.iter().map(|file| (file.path.as_str(), file.text()))
     }
 
+    /// The text of each statement, without its semicolon.
+    pub fn sql(&self) -> impl Iterator<Item = &str> {
+        self.statements().map(|statement| statement.sql.as_str())
+    }
+
     pub(crate) fn statements(&self) -> impl Iterator<Item = &Statement> {
         self.files.iter().flat_map(File::statements)
     }

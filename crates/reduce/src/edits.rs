@@ -1,5 +1,9 @@
 //! The places where a statement can become smaller, and the replacements to try there.
 
+mod together;
+
+pub(crate) use together::{remove, remove_value};
+
 use crate::grammar::{self, Shrink};
 use crate::tree::{Message, Parts, Path, Tree, Value};
 use std::collections::VecDeque;
@@ -51,6 +55,25 @@ pub(crate) fn slots(tree: &Tree) -> Vec<Slot> {
         }
     }
     slots
+}
+
+/// The places where an expression stands.
+pub(crate) fn expressions(tree: &Tree) -> impl Iterator<Item = Path> {
+    of_kind(tree, Role::Expression)
+}
+
+/// The places where a query stands.
+pub(crate) fn queries(tree: &Tree) -> impl Iterator<Item = Path> {
+    of_kind(tree, Role::Query)
+}
+
+/// The places where a source of a query stands.
+pub(crate) fn sources(tree: &Tree) -> impl Iterator<Item = Path> {
+    of_kind(tree, Role::Source)
+}
+
+fn of_kind(tree: &Tree, role: Role) -> impl Iterator<Item = Path> {
+    slots(tree).into_iter().filter(move |slot| slot.kind == SlotKind::Replace(role)).map(|slot| slot.path)
 }
 
 fn step(path: &[usize], index: usize) -> Path {
@@ -108,15 +131,19 @@ pub(crate) fn replacements(tree: &Tree, slot: &Slot, parts: &Parts) -> Vec<Value
     let Some(value) = tree.statement.at(&slot.path) else { return Vec::new() };
     match slot.kind {
         SlotKind::Elements(_) => Vec::new(),
-        SlotKind::Together => value.message().map(|node| together(value, node)).unwrap_or_default(),
+        SlotKind::Together => value.message().map(|node| together::together(value, node)).unwrap_or_default(),
         SlotKind::Default(shrink) => default(value, shrink).filter(|default| default != value).into_iter().collect(),
         SlotKind::Replace(Role::Type) => vec![parts.int.clone()],
         SlotKind::Replace(Role::Expression) => {
             let mut found = of_role(value, Role::Expression, parts);
             if !found.is_empty() {
                 found.extend(typed_nulls(tree, parts));
+                found.extend(parts.constants.iter().filter(|constant| *constant != value).cloned());
             }
             found
+        }
+        SlotKind::Replace(Role::Statement) => {
+            of_role(value, Role::Statement, parts).into_iter().chain(queries_for_parts(value, parts)).collect()
         }
         SlotKind::Replace(role) => of_role(value, role, parts),
     }
@@ -164,6 +191,28 @@ fn of_role(value: &Value, role: Role, parts: &Parts) -> Vec<Value> {
     found
 }
 
+/// Queries for each expression of a statement that is in no other expression: without a source, and with what the
+/// statement reads or changes.
+fn queries_for_parts(statement: &Value, parts: &Parts) -> Vec<Value> {
+    let Some(node) = statement.message() else { return Vec::new() };
+    let relation = node.get("relation").and_then(Value::message).filter(|relation| relation.name == "RangeVar");
+    let source = relation.filter(|relation| is_used(relation)).and_then(|relation| parts.source(relation));
+    let sources: Vec<Value> = source.into_iter().chain(node.list("from_clause").iter().cloned()).collect();
+    let mut found = Vec::new();
+    let mut queue: VecDeque<&Value> = children(statement).collect();
+    while let Some(value) = queue.pop_front() {
+        if !value.message().is_some_and(grammar::is_expression) {
+            queue.extend(children(value));
+            continue;
+        }
+        found.push(parts.query_for(value, Vec::new()));
+        if !sources.is_empty() {
+            found.push(parts.query_for(value, sources.clone()));
+        }
+    }
+    found
+}
+
 /// How many types of a statement are tried.
 const MOST_TYPES: usize = 4;
 
@@ -190,7 +239,7 @@ fn is_used(node: &Message) -> bool {
 }
 
 /// Visits everything inside of a value, level by level.
-fn inside<'v>(value: &'v Value, visit: &mut impl FnMut(&'v Value)) {
+pub(crate) fn inside<'v>(value: &'v Value, visit: &mut impl FnMut(&'v Value)) {
     let mut queue: VecDeque<&Value> = children(value).collect();
     while let Some(value) = queue.pop_front() {
         visit(value);
@@ -198,110 +247,12 @@ fn inside<'v>(value: &'v Value, visit: &mut impl FnMut(&'v Value)) {
     }
 }
 
-fn children(value: &Value) -> Box<dyn Iterator<Item = &Value> + '_> {
+pub(crate) fn children(value: &Value) -> Box<dyn Iterator<Item = &Value> + '_> {
     match value {
         Value::List(list) => Box::new(list.iter()),
         Value::Message(node) | Value::Node(_, node) => Box::new(node.fields.iter().map(|(_, value)| value)),
         _ => Box::new(std::iter::empty()),
     }
-}
-
-/// `FRAMEOPTION_DEFAULTS` (`parsenodes.h`).
-const DEFAULT_FRAME: i64 = 0x2 | 0x20 | 0x400;
-/// `JOIN_INNER` in the numbers of Protocol Buffers.
-const INNER: i64 = 1;
-
-/// Changes of a node that only work in several fields at once.
-fn together(value: &Value, node: &Message) -> Vec<Value> {
-    let with = |change: &dyn Fn(&mut Message)| {
-        let mut changed = value.clone();
-        if let Some(node) = changed.message_mut() {
-            change(node);
-        }
-        changed
-    };
-    match node.name {
-        "WindowDef" if node.number("frame_options").is_some_and(|options| options & 1 == 1) => {
-            vec![with(&|window| {
-                window.set("frame_options", Value::Number(DEFAULT_FRAME));
-                window.set("start_offset", Value::Absent);
-                window.set("end_offset", Value::Absent);
-            })]
-        }
-        "JoinExpr" => vec![with(&|join| {
-            join.set("jointype", Value::Number(INNER));
-            join.set("is_natural", Value::Number(0));
-            join.set("using_clause", Value::List(Vec::new()));
-            join.set("join_using_alias", Value::Absent);
-            join.set("quals", Value::Absent);
-        })],
-        "SelectStmt" => {
-            let named = |target: &Value| matches!(target.message().and_then(|target| target.get("name")), Some(name) if !name.is_empty());
-            let named: Vec<usize> =
-                (0..node.list("target_list").len()).filter(|at| named(&node.list("target_list")[*at])).collect();
-            let unnamed = named.iter().map(|at| with(&|select| remove_name(select, *at)));
-            joins_apart(value, node).into_iter().chain(unnamed).collect()
-        }
-        "InsertStmt" => {
-            (0..node.list("cols").len()).rev().map(|at| with(&|insert| remove_column(insert, at))).collect()
-        }
-        "Constraint" => (0..node.list("pk_attrs").len().min(node.list("fk_attrs").len()))
-            .filter(|_| node.list("fk_attrs").len() > 1)
-            .rev()
-            .map(|at| with(&|key| ["fk_attrs", "pk_attrs"].iter().for_each(|field| remove(key, field, at))))
-            .collect(),
-        _ => Vec::new(),
-    }
-}
-
-fn remove(node: &mut Message, field: &str, at: usize) {
-    if let Some(Value::List(list)) = node.get_mut(field)
-        && at < list.len()
-    {
-        list.remove(at);
-    }
-}
-
-/// Takes `AS name` from a column of a query.
-fn remove_name(select: &mut Message, at: usize) {
-    if let Some(Value::List(targets)) = select.get_mut("target_list")
-        && let Some(target) = targets.get_mut(at).and_then(Value::message_mut)
-    {
-        target.set("name", Value::Text(String::new()));
-    }
-}
-
-/// Takes a column out of INSERT, with its values.
-fn remove_column(insert: &mut Message, at: usize) {
-    remove(insert, "cols", at);
-    let Some(select) = insert.get_mut("select_stmt").and_then(Value::message_mut) else { return };
-    remove(select, "target_list", at);
-    if let Some(Value::List(rows)) = select.get_mut("values_lists") {
-        // A row without values has no text.
-        for row in rows.iter_mut().filter_map(Value::message_mut).filter(|row| row.list("items").len() > 1) {
-            remove(row, "items", at);
-        }
-    }
-}
-
-/// `FROM a JOIN b ON ...` as `FROM a, b`.
-fn joins_apart(value: &Value, select: &Message) -> Vec<Value> {
-    let apart = |source: &Value| match source.message() {
-        Some(join) if join.name == "JoinExpr" => {
-            ["larg", "rarg"].iter().filter_map(|side| join.get(side).cloned()).collect()
-        }
-        _ => vec![source.clone()],
-    };
-    let sources = select.list("from_clause");
-    let flat: Vec<Value> = sources.iter().flat_map(apart).collect();
-    if flat.len() == sources.len() {
-        return Vec::new();
-    }
-    let mut changed = value.clone();
-    if let Some(select) = changed.message_mut() {
-        select.set("from_clause", Value::List(flat));
-    }
-    vec![changed]
 }
 
 #[cfg(test)]

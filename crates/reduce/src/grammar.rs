@@ -129,6 +129,7 @@ fn of_select(select: &Message, field: &str) -> Shrink {
         "distinct_clause" | "window_clause" | "sort_clause" | "locking_clause" => Shrink::Elements(0),
         "group_clause" => Shrink::Expressions(0),
         "group_distinct" => Shrink::Clear,
+        "all" if is_set_operation => Shrink::Clear,
         "values_lists" if is_values => Shrink::Elements(1),
         "with_clause" => Shrink::Clear,
         "larg" | "rarg" if is_set_operation => Shrink::Query,
@@ -214,6 +215,8 @@ fn of_table(field: &str, node: &Message) -> Shrink {
         ("Constraint", "fk_matchtype") => Shrink::Text("s"),
         ("Constraint", "fk_del_set_cols") => Shrink::Elements(0),
         ("TypeName", "setof") => Shrink::Clear,
+        // `json` is `pg_catalog.json` in the tree, and written so.
+        ("TypeName", "names") if node.list("typmods").is_empty() => Shrink::Qualifier,
         ("TypeName", "array_bounds") => Shrink::Elements(0),
         // An interval keeps its fields in its modifiers.
         ("TypeName", "typmods") => Shrink::Clear,

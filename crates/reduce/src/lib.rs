@@ -13,6 +13,6 @@ mod size;
 mod tree;
 
 pub use document::Document;
-pub use oracle::{FindingOracle, LockOracle, Oracle, RefusalOracle, WantedError, WantedLock};
+pub use oracle::{DifferenceOracle, FindingOracle, LockOracle, Oracle, RefusalOracle, WantedError, WantedLock};
 pub use search::{Control, End, NoReduction, Progress, Reduction, reduce};
 pub use size::Size;

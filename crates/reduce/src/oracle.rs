@@ -1,10 +1,12 @@
 //! What must still hold of a smaller document.
 
+mod difference;
 mod finding;
 mod lock;
 mod project;
 mod refusal;
 
+pub use difference::DifferenceOracle;
 pub use finding::FindingOracle;
 pub use lock::{LockOracle, WantedLock};
 pub use refusal::{RefusalOracle, WantedError};
@@ -19,4 +21,13 @@ pub trait Oracle {
     /// # Errors
     /// If that cannot be known, because the server is gone, for example. The reduction ends with what it has.
     fn holds(&mut self, document: &Document) -> Result<bool, Error>;
+
+    /// Whether the result of a search holds without anything that only makes tries fast. If not, the oracle does without
+    /// that from now on, and the search begins again.
+    ///
+    /// # Errors
+    /// See [`Self::holds`].
+    fn confirms(&mut self, _: &Document) -> Result<bool, Error> {
+        Ok(true)
+    }
 }

@@ -4,6 +4,8 @@
 //! then what is not SQL, and all of it again until nothing more can be removed. The same document and the same answers
 //! lead to the same result. Source: Misherghi and Su, "HDD: Hierarchical Delta Debugging", ICSE 2006.
 
+mod columns;
+mod detour;
 mod statement;
 
 use crate::document::Document;
@@ -97,13 +99,25 @@ pub fn reduce<'s>(
         held => return Err(NoReduction::Flaky { held, tries: FIRST_TRIES }),
     }
     let progress = Progress { tries: FIRST_TRIES, accepted: 0, size: before };
+    let original = document.clone();
     let mut search = Search { document, oracle, control, progress, refused: BTreeSet::new(), parts: Parts::new() };
-    let end = match search.run() {
-        Ok(()) => End::Complete,
-        Err(end) => end,
-    };
-    let Search { document, progress, .. } = search;
-    Ok(Reduction { document, before, progress, end })
+    loop {
+        let end = match search.run() {
+            Ok(()) => End::Complete,
+            Err(end) => end,
+        };
+        let confirmed = search.oracle.confirms(&search.document);
+        let end = match confirmed {
+            Ok(true) => end,
+            Err(error) => End::Failed(error),
+            Ok(false) => {
+                search.begin_again(original.clone());
+                continue;
+            }
+        };
+        let Search { document, progress, .. } = search;
+        return Ok(Reduction { document, before, progress, end });
+    }
 }
 
 struct Search<'s> {
@@ -118,6 +132,12 @@ struct Search<'s> {
 }
 
 impl Search<'_> {
+    fn begin_again(&mut self, original: Document) {
+        self.progress.size = original.size();
+        self.document = original;
+        self.refused.clear();
+    }
+
     fn run(&mut self) -> Result<(), End> {
         loop {
             let accepted = self.progress.accepted;
@@ -128,8 +148,9 @@ impl Search<'_> {
             for id in ids.into_iter().rev() {
                 self.statement(id)?;
             }
+            self.columns()?;
             self.others()?;
-            if self.progress.accepted == accepted {
+            if self.progress.accepted == accepted && !self.detours()? {
                 return Ok(());
             }
         }
@@ -234,10 +255,10 @@ mod tests {
     #[test]
     fn files_statements_and_their_parts_are_removed() {
         let reduction = reduced(&FILES, |text| Ok(text.contains("needle")), None).unwrap();
-        assert_eq!(text(&reduction), "VALUES ('needle');\n");
+        assert_eq!(text(&reduction), "SELECT 'needle';\n");
         assert_eq!(
             (reduction.end.clone(), reduction.progress.size),
-            (End::Complete, Size { files: 1, statements: 1, tokens: 4 })
+            (End::Complete, Size { files: 1, statements: 1, tokens: 2 })
         );
         assert_eq!(reduction, reduced(&FILES, |text| Ok(text.contains("needle")), None).unwrap(), "the same again");
     }
@@ -265,6 +286,27 @@ mod tests {
         };
         assert_eq!(reduced(&FILES, flaky, None), Err(NoReduction::Flaky { held: 2, tries: 3 }));
         assert_eq!(tries, 3);
+    }
+
+    #[test]
+    fn a_result_that_is_not_confirmed_is_searched_for_again() {
+        /// Before it is asked to confirm, it accepts too much.
+        struct Hasty {
+            is_exact: bool,
+        }
+        impl Oracle for Hasty {
+            fn holds(&mut self, document: &Document) -> Result<bool, Error> {
+                let text = document.texts().map(|(_, text)| text).collect::<String>();
+                Ok(text.contains("needle") && (!self.is_exact || text.contains("CREATE TABLE a")))
+            }
+            fn confirms(&mut self, document: &Document) -> Result<bool, Error> {
+                self.is_exact = true;
+                self.holds(document)
+            }
+        }
+        let control = Control { deadline: None, interrupted: &AtomicBool::new(false), progress: &mut |_| {} };
+        let reduction = reduce(Document::new(FILES), &mut Hasty { is_exact: false }, control).unwrap();
+        assert_eq!(text(&reduction), "CREATE TABLE a ();\nSELECT 'needle';\n");
     }
 
     #[test]

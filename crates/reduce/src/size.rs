@@ -15,7 +15,8 @@ pub struct Size {
 
 /// The cost of a statement: every step makes it less, so that a reduction ends.
 ///
-/// A name or a constant costs more than NULL, which stands for nothing in particular.
+/// A name costs more than a constant, because something must have that name, and a constant costs more than NULL, which
+/// stands for nothing in particular.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Cost {
     tokens: usize,
@@ -25,11 +26,14 @@ pub(crate) struct Cost {
 
 pub(crate) fn cost(sql: &str) -> Cost {
     let tokens = tokens(sql);
-    let is_value = |kind: TokenKind, text: &str| match kind {
-        TokenKind::Punctuation(_) | TokenKind::Operator | TokenKind::Compound => false,
-        _ => !text.eq_ignore_ascii_case("null"),
+    let value = |kind: TokenKind, text: &str| match kind {
+        TokenKind::Punctuation(_) | TokenKind::Operator | TokenKind::Compound => 0,
+        TokenKind::Word if text.eq_ignore_ascii_case("null") => 0,
+        TokenKind::Word if text.eq_ignore_ascii_case("true") || text.eq_ignore_ascii_case("false") => 1,
+        TokenKind::Word | TokenKind::QuotedIdentifier => 2,
+        _ => 1,
     };
-    let values = tokens.iter().filter(|token| is_value(token.kind, token.text(sql))).count();
+    let values = tokens.iter().map(|token| value(token.kind, token.text(sql))).sum();
     Cost { tokens: tokens.len(), values, bytes: sql.len() }
 }
 

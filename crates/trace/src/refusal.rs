@@ -2,10 +2,12 @@
 
 use crate::connection::Connection;
 use crate::provider::{CloneProvider, Scratch, ServerInfo, ThinClone};
+use crate::roles::Roles;
 use crate::runtime;
 use crate::script::{Script, Step, StepKind, Variables};
-use crate::send::send;
-use crate::{Error, Limits, publisher};
+use crate::steps::{Conditions, RefusedStep};
+use crate::{Error, Limits};
+use futures_util::future::try_join3;
 use pgvet_model::migration::{Direction, Migration};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -24,13 +26,15 @@ pub struct Refusals {
     runtime: Runtime,
     tasks: LocalSet,
     scratch: Scratch,
-    /// The database of runs in one transaction, which all of them roll back.
-    common: Option<(ThinClone, Connection)>,
+    /// An empty database, and a session with a transaction that has begun: each run is rolled back.
+    empty: Option<(ThinClone, Connection)>,
     variables: Variables,
-    statement_timeout: Duration,
+    timeout: Duration,
     /// Those of all runs together.
     limits: Limits,
     server: ServerInfo,
+    /// The roles of the new server.
+    roles: Roles,
     /// What was not run in any of the runs, and why.
     not_run: BTreeSet<String>,
 }
@@ -43,14 +47,21 @@ impl Refusals {
     pub fn start(
         mut scratch: Scratch,
         variables: Variables,
-        statement_timeout: Duration,
+        timeout: Duration,
         limits: Limits,
     ) -> Result<Self, Error> {
         let (runtime, tasks) = (runtime::runtime()?, LocalSet::new());
-        let server = tasks.block_on(&runtime, scratch.prepare())?;
+        let (server, empty, roles) = tasks.block_on(&runtime, async {
+            let server = scratch.prepare().await?;
+            let clone = scratch.create().await?;
+            let roles = Roles::of(&clone).await?;
+            let connection = Connection::open(&clone.database, "reduce").await?;
+            connection.run("BEGIN").await?;
+            Ok::<_, Error>((server, Some((clone, connection)), roles))
+        })?;
         let limits = Limits { since: limits.since.or_else(|| Some(Instant::now())), ..limits };
         let not_run = BTreeSet::new();
-        Ok(Self { runtime, tasks, scratch, common: None, variables, statement_timeout, limits, server, not_run })
+        Ok(Self { runtime, tasks, scratch, empty, variables, timeout, limits, server, roles, not_run })
     }
 
     /// Effects that migrations can have beyond their database; see [`ServerInfo::announcements`].
@@ -75,20 +86,27 @@ impl Refusals {
     /// If the server is gone, a limit is reached, or a placeholder has no value.
     pub fn in_new_database(&mut self, migrations: &[Migration<'_>]) -> Result<Option<Refused>, Error> {
         let scripts = self.scripts(migrations)?;
-        let Self { runtime, tasks, scratch, statement_timeout, limits, server, not_run, .. } = self;
+        let Self { runtime, tasks, scratch, timeout, limits, empty, server, roles, not_run, .. } = self;
+        let conditions = Conditions { server, timeout: Some(*timeout), keep_going: false };
         let work = async {
-            let clone = scratch.create().await?;
+            // A transaction that was rolled back has left nothing in its database.
+            let clone = match empty.take() {
+                Some((clone, connection)) => {
+                    connection.close().await;
+                    clone
+                }
+                None => scratch.create().await?,
+            };
             let mut refused = None;
             for script in &scripts {
                 let connection = Connection::open(&clone.database, "reduce").await?;
-                let steps = script.steps.iter();
-                let limit = *statement_timeout;
-                refused = run(&connection, steps, limit, &clone, server, not_run).await?;
-                if refused.is_some() {
+                if let Some(stop) = conditions.run(&connection, &script.steps, not_run).await? {
+                    refused = Refused::of(stop, &clone).await?;
                     break;
                 }
             }
-            scratch.discard(clone).await?;
+            scratch.discard(clone.clone()).await?;
+            roles.restore(&clone).await?;
             Ok(refused)
         };
         tasks.block_on(runtime, limits.hold(work))
@@ -101,24 +119,29 @@ impl Refusals {
     /// See [`Self::in_new_database`].
     pub fn in_one_transaction(&mut self, migrations: &[Migration<'_>]) -> Result<Option<Refused>, Error> {
         let scripts = self.scripts(migrations)?;
-        let Self { runtime, tasks, scratch, statement_timeout, limits, common, server, not_run, .. } = self;
+        let Self { runtime, tasks, scratch, timeout, limits, empty, server, not_run, .. } = self;
+        let conditions = Conditions { server, timeout: Some(*timeout), keep_going: false };
         let work = async {
-            let (clone, connection) = match common.take() {
+            let (clone, connection) = match empty.take() {
                 Some((clone, connection)) if !connection.client.is_closed() => (clone, connection),
                 _ => {
                     let clone = scratch.create().await?;
                     let connection = Connection::open(&clone.database, "reduce").await?;
+                    connection.run("BEGIN").await?;
                     (clone, connection)
                 }
             };
-            connection.run("BEGIN").await?;
             let is_run = |step: &&Step<'_>| !matches!(step.kind, StepKind::Begin | StepKind::End { .. });
             let steps = scripts.iter().flat_map(|script| &script.steps).filter(is_run);
-            let refused = run(&connection, steps, *statement_timeout, &clone, server, not_run).await?;
+            let refused = match conditions.run(&connection, steps, not_run).await? {
+                Some(stop) => Refused::of(stop, &clone).await?,
+                None => None,
+            };
             if !connection.client.is_closed() {
-                connection.run("ROLLBACK").await?;
-                connection.run("DISCARD ALL").await?;
-                *common = Some((clone, connection));
+                // They are sent in this order, and all before the first answer.
+                let [end, forget, begin] = ["ROLLBACK", "DISCARD ALL", "BEGIN"].map(|sql| connection.run(sql));
+                try_join3(end, forget, begin).await?;
+                *empty = Some((clone, connection));
             }
             Ok(refused)
         };
@@ -131,31 +154,20 @@ impl Refusals {
     }
 }
 
-/// Runs commands until one is refused or takes too long.
-async fn run<'s, 'm: 's>(
-    connection: &Connection,
-    steps: impl Iterator<Item = &'s Step<'m>>,
-    limit: Duration,
-    clone: &ThinClone,
-    server: &ServerInfo,
-    not_run: &mut BTreeSet<String>,
-) -> Result<Option<Refused>, Error> {
-    for step in steps {
-        if let Some(reason) = publisher::refusal(step, connection, server).await? {
-            not_run.insert(reason);
-            continue;
-        }
-        let sent = send(connection, &step.sql, step.copy_data, Some(limit)).await;
-        if sent.timed_out {
+impl Refused {
+    /// What a server said; `None` if it was made to end the statement.
+    async fn of(refused: RefusedStep<'_, '_>, clone: &ThinClone) -> Result<Option<Self>, Error> {
+        if refused.timed_out {
             return Ok(None);
         }
-        let Err(error) = sent.result else { continue };
-        let Some(said) = error.as_db_error() else {
-            // One session may have crashed, and the server with it.
-            Connection::open(&clone.observer, "reduce").await?;
-            return Ok(Some(Refused { sqlstate: "08006".to_owned(), message: "the connection was lost".to_owned() }));
+        let (sqlstate, message) = match refused.error.as_db_error() {
+            Some(said) => (said.code().code(), said.message()),
+            None => {
+                // One session may have crashed, and the server with it.
+                Connection::open(&clone.observer, "reduce").await?;
+                ("08006", "the connection was lost")
+            }
         };
-        return Ok(Some(Refused { sqlstate: said.code().code().to_owned(), message: said.message().to_owned() }));
+        Ok(Some(Self { sqlstate: sqlstate.to_owned(), message: message.to_owned() }))
     }
-    Ok(None)
 }

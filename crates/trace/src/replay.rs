@@ -1,12 +1,12 @@
 //! Runs migrations as their tool would, and measures nothing.
 
+use crate::Error;
 use crate::address::Address;
 use crate::connection::{Connection, text};
 use crate::provider::ServerInfo;
-use crate::script::{Script, Step, StepKind};
-use crate::send::send;
+use crate::script::{Script, StepKind};
 use crate::settings::Settings;
-use crate::{Error, publisher};
+use crate::steps::{Conditions, RefusedStep};
 use pgvet_model::migration::Migration;
 use pgvet_model::runner::SessionScope;
 use pgvet_syntax::deparse::string;
@@ -58,7 +58,7 @@ impl RefusedStatement {
         }
     }
 
-    fn new(migration: &Migration<'_>, step: &Step<'_>, error: &tokio_postgres::Error) -> Self {
+    fn new(migration: &Migration<'_>, RefusedStep { step, error, .. }: &RefusedStep<'_, '_>) -> Self {
         let said = Error::from_postgres(error);
         let position = step.statement.map(|statement| migration.file.position(statement.range.start));
         Self {
@@ -116,16 +116,10 @@ impl<'a> Replay<'a> {
         let script = Script::new(migration, &self.settings.variables)?;
         let scope = migration.runner.session;
         let connection = self.connection(scope).await?;
-        for step in &script.steps {
-            if let Some(refusal) = publisher::refusal(step, &connection, self.server).await? {
-                self.not_run.push(refusal);
-                continue;
-            }
-            let sent = send(&connection, &step.sql, step.copy_data, self.settings.statement_timeout).await;
-            let Err(error) = sent.result else { continue };
-            if !(self.settings.keep_going && step.kind == StepKind::Alone) {
-                return Err(Stop::Refused(RefusedStatement::new(migration, step, &error)));
-            }
+        let Settings { statement_timeout: timeout, keep_going, .. } = *self.settings;
+        let conditions = Conditions { server: self.server, timeout, keep_going };
+        if let Some(refused) = conditions.run(&connection, &script.steps, &mut self.not_run).await? {
+            return Err(Stop::Refused(RefusedStatement::new(migration, &refused)));
         }
         self.session = Some((scope, connection));
         Ok(())

@@ -2,14 +2,15 @@
 
 use crate::connection::Connection;
 use crate::contents::{Contents, Table, TableContents, contents};
-use crate::provider::{CloneProvider, Scratch, ScratchOptions, ServerInfo, ThinClone};
-use crate::replay::{RefusedStatement, Replay, Stop};
-use crate::roles::{self, Roles};
+use crate::provider::{CloneProvider, Scratch, ScratchOptions};
+use crate::replay::{RefusedStatement, Stop};
+use crate::replayed::Database;
+use crate::roles::Roles;
 use crate::runtime::{block_on, unless_interrupted};
 use crate::settings::Settings;
 use crate::trace::finish;
 use crate::{Error, Event};
-use pgvet_model::migration::{Direction, Migration};
+use pgvet_model::migration::Migration;
 use pgvet_schema::{Comparison, Name, compare};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -85,19 +86,19 @@ async fn check(
     tell: &mut dyn FnMut(Event<'_>),
 ) -> Result<Squashed, Error> {
     let mut seen = Squashed::default();
-    let expected = Side::start(first, settings, &[]).await?;
-    let without = expected.roles().await?;
+    let expected = Database::new(first, settings, &[]).await?;
+    let without = Roles::of(&expected.clone).await?;
     for text in &expected.server.announcements {
         tell(Event::Announcement { text });
     }
     seen.not_run = expected.run(history, settings, tell).await?;
-    let made = expected.roles().await?.besides(&without);
-    let mut observed = Side::start(second, settings, &[]).await?;
+    let made = Roles::of(&expected.clone).await?.besides(&without);
+    let mut observed = Database::new(second, settings, &[]).await?;
     let mut ran = observed.run(file, settings, tell).await;
     if matches!(ran, Err(Stop::Refused(_))) && !made.is_empty() {
         // A dump has no roles.
         second.discard(observed.clone).await?;
-        observed = Side::start(second, settings, &made).await?;
+        observed = Database::new(second, settings, &made).await?;
         ran = observed.run(file, settings, tell).await;
         seen.roles.clone_from(&made);
     }
@@ -107,61 +108,21 @@ async fn check(
         Err(Stop::Broken(error)) => return Err(error),
     }
     seen.schema = compare(&expected.clone.schema().await?, &observed.clone.schema().await?);
-    let (before, after) = (expected.contents().await?, observed.contents().await?);
+    let (before, after) = (contents_of(&expected).await?, contents_of(&observed).await?);
     seen.tables_compared = before.keys().filter(|table| after.contains_key(table)).count();
     let differs = |(table, before): &(&Name, &TableContents)| after.get(table).is_some_and(|after| after != *before);
     if before.iter().any(|pair| differs(&pair)) {
-        let again = Side::start(third, settings, &[]).await?;
+        let again = Database::new(third, settings, &[]).await?;
         again.run(history, settings, tell).await?;
-        let volatile = volatile(&before, &again.contents().await?);
+        let volatile = volatile(&before, &contents_of(&again).await?);
         seen.volatile = volatile.iter().map(|(table, column)| format!("{table}.{column}")).collect();
         seen.tables = differences(&expected, &observed, (&before, &after), &volatile).await?;
     }
     Ok(seen)
 }
 
-/// A database on a server of its own.
-struct Side {
-    server: ServerInfo,
-    clone: ThinClone,
-}
-
-impl Side {
-    async fn start(scratch: &mut Scratch, settings: &Settings, roles: &[String]) -> Result<Self, Error> {
-        let server = scratch.prepare().await?;
-        let clone = scratch.create().await?;
-        let connection = Connection::open(&clone.database, "setup").await?;
-        for sql in &settings.setup {
-            connection.run(sql).await?;
-        }
-        let existing = Roles::of(&clone).await?;
-        let missing: Vec<String> = roles.iter().filter(|name| !existing.has(name)).cloned().collect();
-        roles::create(&connection, &missing).await?;
-        Ok(Self { server, clone })
-    }
-
-    async fn roles(&self) -> Result<Roles, Error> {
-        Roles::of(&self.clone).await
-    }
-
-    /// Returns what was not run, and why.
-    async fn run(
-        &self,
-        migrations: &[Migration<'_>],
-        settings: &Settings,
-        tell: &mut dyn FnMut(Event<'_>),
-    ) -> Result<Vec<String>, Stop> {
-        let mut replay = Replay::new(&self.clone.database, &self.server, settings);
-        for migration in migrations.iter().filter(|migration| migration.direction == Direction::Up) {
-            tell(Event::History { path: &migration.file.path });
-            replay.run(migration).await?;
-        }
-        Ok(std::mem::take(&mut replay.not_run))
-    }
-
-    async fn contents(&self) -> Result<Contents, Error> {
-        contents(&Connection::open(&self.clone.database, "rows").await?).await
-    }
+async fn contents_of(database: &Database) -> Result<Contents, Error> {
+    contents(&Connection::open(&database.clone.database, "rows").await?).await
 }
 
 /// The columns whose values differ between two runs of the same migrations.
@@ -175,8 +136,8 @@ fn volatile(one: &Contents, other: &Contents) -> BTreeSet<(Name, String)> {
 }
 
 async fn differences(
-    expected: &Side,
-    observed: &Side,
+    expected: &Database,
+    observed: &Database,
     (before, after): (&Contents, &Contents),
     volatile: &BTreeSet<(Name, String)>,
 ) -> Result<Vec<TableDifference>, Error> {

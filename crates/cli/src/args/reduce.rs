@@ -8,6 +8,10 @@ use pgvet_workspace::config::parse_duration;
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// Values of --difference.
+const DIFFERENCES: [&str; 9] =
+    ["any", "lock", "rewrite", "scan", "index build", "truncate", "drop", "catalog rows", "error"];
+
 /// Shrinks migrations or a query as far as possible while they still show a finding, a lock or an error.
 ///
 /// Files, statements and parts of statements are removed, and expressions are replaced by simpler ones. The reduced SQL
@@ -16,7 +20,7 @@ use std::time::Duration;
 #[derive(Debug, Args)]
 #[command(after_help = "Exit status: 0 reduced, 1 ended early (the smallest SQL so far was written), \
     2 there is nothing to reduce, or something could not be read or run.")]
-#[group(id = "shown", required = true, multiple = false, args = ["finding", "error", "lock"])]
+#[group(id = "shown", required = true, multiple = false, args = ["finding", "error", "lock", "difference"])]
 pub(crate) struct ReduceArgs {
     #[command(flatten)]
     pub(crate) input: InputArgs,
@@ -29,13 +33,18 @@ pub(crate) struct ReduceArgs {
     /// Keep a lock, such as 'ACCESS EXCLUSIVE on t' or 'SHARE on app.t'.
     #[arg(long, value_name = "LOCK", value_parser = WantedLock::parse)]
     pub(crate) lock: Option<WantedLock>,
+    /// Keep a statement that does something other than pgvet predicts, as a private server shows it: any, or one in `lock`,
+    /// `rewrite`, `scan`, `index build`, `truncate`, `drop`, `catalog rows` or `error`.
+    #[arg(long, value_name = "WHAT", num_args = 0..=1, require_equals = true, default_missing_value = "any",
+        value_parser = DIFFERENCES)]
+    pub(crate) difference: Option<String>,
     /// End the search after this time, such as `30s`, with the smallest SQL so far.
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "1h")]
     pub(crate) time_limit: Duration,
-    /// With --error: the folder with `initdb` and `postgres` [default: searched for].
-    #[arg(long, value_name = "DIR", requires = "error")]
+    /// With --error and --difference: the folder with `initdb` and `postgres` [default: searched for].
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["finding", "lock"])]
     pub(crate) pg_bin: Option<PathBuf>,
-    /// With --error: a statement that takes longer is cancelled, and does not show the error.
+    /// With --error and --difference: a statement that takes longer is cancelled, and does not show the error.
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "10s")]
     pub(crate) statement_timeout: Duration,
     /// Write the SQL to this file.

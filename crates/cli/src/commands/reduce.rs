@@ -11,11 +11,11 @@ use pgvet_linter::settings::Settings;
 use pgvet_linter::severity::Severity;
 use pgvet_model::migration::TransactionMode;
 use pgvet_reduce::{
-    Control, Document, End, FindingOracle, LockOracle, NoReduction, Oracle, Progress, Reduction, RefusalOracle, Size,
-    reduce,
+    Control, DifferenceOracle, Document, End, FindingOracle, LockOracle, NoReduction, Oracle, Progress, Reduction,
+    RefusalOracle, Size, reduce,
 };
-use pgvet_trace::provider::{Scratch, ScratchOptions};
-use pgvet_trace::{Limits, Refusals};
+use pgvet_trace::provider::{Lasting, Scratch, ScratchOptions};
+use pgvet_trace::{Limits, ModelDifference, Refusals};
 use pgvet_workspace::config::Config;
 use pgvet_workspace::{Project, create_report};
 use std::collections::BTreeMap;
@@ -28,33 +28,25 @@ pub(crate) fn run(args: &ReduceArgs, out: &mut dyn Write) -> Result<ExitStatus, 
     let started = Instant::now();
     let deadline = started.checked_add(args.time_limit);
     let rule = args.finding.as_deref().map(one_rule).transpose()?;
-    let project = load(&args.input)?;
-    if !project.problems.is_empty() {
-        return Ok(ExitStatus::NotChecked);
-    }
-    let document = document(&project);
-    let headers = headers(&project);
-    let settings = |config: &Config| settings(args, config, rule);
-    let search = Search { args, deadline, interrupted: pgvet_trace::interruption()? };
-    let reduction = match (rule, &args.lock, &args.error) {
-        (Some(rule), _, _) => search.run(document, &mut FindingOracle::new(project, rule, &settings), "")?,
-        (_, Some(lock), _) => search.run(document, &mut LockOracle::new(project, lock.clone(), &settings), "")?,
-        (_, _, Some(error)) => {
-            let server = server(args, &project, started)?;
-            for text in server.announcements() {
-                Failure::new(inert::line(text)).write_note(&mut io::stderr().lock())?;
-            }
-            let mut oracle = RefusalOracle::new(project, error.clone(), server);
-            let reduction = search.on_server(document, &mut oracle);
-            for reason in oracle.not_run() {
-                Failure::new(inert::line(reason)).write_note(&mut io::stderr().lock())?;
-            }
-            reduction?
+    // A server starts while the files are read.
+    std::thread::scope(|scope| {
+        let needs_server = args.error.is_some() || args.difference.is_some();
+        let server = needs_server.then(|| scope.spawn(|| Scratch::running_server(server_options(args))));
+        let project = load(&args.input)?;
+        if !project.problems.is_empty() {
+            return Ok(ExitStatus::NotChecked);
         }
-        (None, None, None) => return Err(Failure::new("nothing was named that is to be kept")),
-    };
-    write(args, &reduction.document, &headers, out)?;
-    tell(args, &reduction, started.elapsed())
+        let server = server.map(|server| server.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        let document = document(&project);
+        let headers = headers(&project);
+        let search = Search { args, started, deadline, interrupted: pgvet_trace::interruption()? };
+        let reduction = match server {
+            None => search.without_server(document, project, rule)?,
+            Some(server) => search.on_server(document, one_database(project)?, server?)?,
+        };
+        write(args, &reduction.document, &headers, out)?;
+        tell(args, &reduction, started.elapsed())
+    })
 }
 
 /// The one rule of that name.
@@ -82,16 +74,18 @@ fn settings(args: &ReduceArgs, config: &Config, rule: Option<&'static str>) -> S
     settings
 }
 
-fn server(args: &ReduceArgs, project: &Project, started: Instant) -> Result<Refusals, Failure> {
+fn server_options(args: &ReduceArgs) -> ScratchOptions {
+    let major = args.input.pg_version.map(|versions| versions.to.0);
+    ScratchOptions { binaries: args.pg_bin.clone(), major, ..ScratchOptions::default() }
+}
+
+/// A project whose migrations one server can run.
+fn one_database(project: Project) -> Result<Project, Failure> {
     if project.databases.len() > 1 {
         let help = "name the migrations of one of them";
         return Err(Failure::new("these are migrations of several databases").help(help));
     }
-    let major = args.input.pg_version.map(|versions| versions.to.0);
-    let options = ScratchOptions { binaries: args.pg_bin.clone(), major, ..ScratchOptions::default() };
-    let disk = Some(std::env::temp_dir());
-    let limits = Limits { time: Some(args.time_limit), since: Some(started), disk, ..Limits::default() };
-    Ok(Refusals::start(Scratch::new(options), BTreeMap::default(), args.statement_timeout, limits)?)
+    Ok(project)
 }
 
 /// The files of a project, in their order.
@@ -115,14 +109,55 @@ fn headers(project: &Project) -> Vec<Option<String>> {
 /// A search, with a line that shows how far it has come.
 struct Search<'a> {
     args: &'a ReduceArgs,
+    started: Instant,
     deadline: Option<Instant>,
     interrupted: Arc<AtomicBool>,
 }
 
 impl Search<'_> {
-    /// `observed` is what was seen where the original does not show what is to be kept.
-    fn run(&self, document: Document, oracle: &mut dyn Oracle, observed: &str) -> Result<Reduction, Failure> {
-        self.reduce(document, oracle).map_err(|none| self.nothing(none, observed))
+    fn without_server(
+        &self,
+        document: Document,
+        project: Project,
+        rule: Option<&'static str>,
+    ) -> Result<Reduction, Failure> {
+        let settings = |config: &Config| settings(self.args, config, rule);
+        let reduction = match (rule, &self.args.lock) {
+            (Some(rule), _) => self.reduce(document, &mut FindingOracle::new(project, rule, &settings)),
+            (None, Some(lock)) => self.reduce(document, &mut LockOracle::new(project, lock.clone(), &settings)),
+            (None, None) => return Err(Failure::new("nothing was named that is to be kept")),
+        };
+        reduction.map_err(|none| self.nothing(none, ""))
+    }
+
+    fn on_server(&self, document: Document, project: Project, server: Scratch) -> Result<Reduction, Failure> {
+        let timeout = self.args.statement_timeout;
+        let Some(error) = &self.args.error else {
+            let wanted = self.args.difference.clone().filter(|wanted| wanted != "any");
+            let settings = |config: &Config| settings(self.args, config, None);
+            let mut oracle = DifferenceOracle::new(project, wanted, Lasting::new(server), timeout, &settings);
+            let reduction = self.reduce(document, &mut oracle).map_err(|none| self.nothing(none, ""))?;
+            if let Some(ModelDifference { what, relation, predicted, observed, .. }) = oracle.difference() {
+                let of = if relation.is_empty() { String::new() } else { format!(" of {relation}") };
+                let text = format!("{what}{of}: predicted {predicted}, observed {observed}");
+                Failure::new(inert::line(&text)).write_note(&mut io::stderr().lock())?;
+            }
+            return Ok(reduction);
+        };
+        let disk = Some(std::env::temp_dir());
+        let limits =
+            Limits { time: Some(self.args.time_limit), since: Some(self.started), disk, ..Limits::default() };
+        let server = Refusals::start(server, BTreeMap::default(), timeout, limits)?;
+        for text in server.announcements() {
+            Failure::new(inert::line(text)).write_note(&mut io::stderr().lock())?;
+        }
+        let mut oracle = RefusalOracle::new(project, error.clone(), server);
+        let reduction = self.reduce(document, &mut oracle);
+        let observed = oracle.last().map(|refused| format!("{} (SQLSTATE {})", refused.message, refused.sqlstate));
+        for reason in oracle.not_run() {
+            Failure::new(inert::line(reason)).write_note(&mut io::stderr().lock())?;
+        }
+        reduction.map_err(|none| self.nothing(none, observed.as_deref().unwrap_or("no statement fails")))
     }
 
     fn reduce(&self, document: Document, oracle: &mut dyn Oracle) -> Result<Reduction, NoReduction> {
@@ -144,19 +179,6 @@ impl Search<'_> {
         reduce(document, oracle, control)
     }
 
-    /// The same on a server, where one transaction stands for a new database as far as possible.
-    fn on_server(&self, document: Document, oracle: &mut RefusalOracle) -> Result<Reduction, Failure> {
-        let reduced = self.reduce(document.clone(), oracle);
-        let observed = oracle.last().map(|refused| format!("{} (SQLSTATE {})", refused.message, refused.sqlstate));
-        let observed = observed.unwrap_or_else(|| "no statement fails".to_owned());
-        let reduction = reduced.map_err(|none| self.nothing(none, &observed))?;
-        if !oracle.uses_one_transaction() || oracle.holds_in_new_database(&reduction.document)? {
-            return Ok(reduction);
-        }
-        oracle.use_new_databases();
-        self.run(document, oracle, &observed)
-    }
-
     /// Why nothing was reduced.
     fn nothing(&self, none: NoReduction, observed: &str) -> Failure {
         let args = self.args;
@@ -166,6 +188,10 @@ impl Search<'_> {
                 "the original shows it in {held} of {tries} tries, so nothing can be removed reliably"
             ))
             .help("make it happen every time first, for example by fixing the time or the random values"),
+            NoReduction::DoesNotHold if args.difference.is_some() => {
+                Failure::new("the server does what pgvet predicts, so there is nothing to reduce")
+                    .help("`pgvet trace` shows differences; those that pgvet warned of are not reduced")
+            }
             NoReduction::DoesNotHold => match (&args.finding, &args.lock) {
                 (Some(rule), _) => Failure::new(format!("`{rule}` has no finding here, so there is nothing to reduce"))
                     .help("`pgvet check` shows which rules have findings"),

@@ -34,7 +34,7 @@ impl WantedError {
 /// Whether the first statement that a server refuses is refused with the error of the original.
 ///
 /// A new database takes tens of milliseconds. So the statements run in one transaction that is rolled back, as long as the
-/// original shows the error there, too. [`Self::holds_in_new_database`] tells at the end whether that was right.
+/// original shows the error there, too. A new database tells at the end whether that was right.
 pub struct RefusalOracle {
     candidate: Candidate,
     wanted: WantedError,
@@ -63,21 +63,12 @@ impl RefusalOracle {
         self.server.not_run()
     }
 
-    /// Does without transactions from now on.
-    pub fn use_new_databases(&mut self) {
-        self.in_one_transaction = Some(false);
+    /// The server, for another search.
+    pub fn into_server(self) -> Refusals {
+        self.server
     }
 
-    /// Whether documents run in one transaction.
-    pub fn uses_one_transaction(&self) -> bool {
-        self.in_one_transaction == Some(true)
-    }
-
-    /// Like [`Oracle::holds`], in a new database.
-    ///
-    /// # Errors
-    /// If the server is gone.
-    pub fn holds_in_new_database(&mut self, document: &Document) -> Result<bool, Error> {
+    fn holds_in_new_database(&mut self, document: &Document) -> Result<bool, Error> {
         self.candidate.show(document);
         let refused = self.server.in_new_database(&self.candidate.project.migrations())?;
         Ok(self.is_wanted(refused))
@@ -108,6 +99,14 @@ impl Oracle for RefusalOracle {
         self.candidate.show(document);
         let refused = self.server.in_one_transaction(&self.candidate.project.migrations())?;
         Ok(self.is_wanted(refused))
+    }
+
+    fn confirms(&mut self, document: &Document) -> Result<bool, Error> {
+        if self.in_one_transaction != Some(true) || self.holds_in_new_database(document)? {
+            return Ok(true);
+        }
+        self.in_one_transaction = Some(false);
+        Ok(false)
     }
 }
 

@@ -4,7 +4,10 @@
 //! through serde, and written as the message of Protocol Buffers that `pg_query::deparse` takes.
 
 mod encode;
+mod parts;
 mod read;
+
+pub(crate) use parts::Parts;
 
 use pg_query::protobuf;
 use prost::Message as _;
@@ -150,40 +153,6 @@ fn without_default_method(sql: String) -> String {
     let shorter = sql.replacen(METHOD, " ", 1);
     // It may stand in a string.
     if Tree::parse(&shorter).is_some_and(|tree| Tree::parse(&sql) == Some(tree)) { shorter } else { sql }
-}
-
-/// Parts that replace others, as the parser makes them.
-#[derive(Debug, Clone)]
-pub(crate) struct Parts {
-    /// The expression `NULL`.
-    pub(crate) null: Value,
-    /// The type `int`.
-    pub(crate) int: Value,
-    /// The number of the kind `SelectStmt`.
-    pub(crate) select: u32,
-    /// `NULL::int`.
-    cast: Value,
-}
-
-impl Parts {
-    /// Takes them out of `SELECT NULL::int`.
-    pub(crate) fn new() -> Self {
-        let tree = Tree::parse("SELECT NULL::int").expect("it is a statement");
-        let Value::Node(select, statement) = &tree.statement else { unreachable!("a statement is a node") };
-        let target = statement.list("target_list").first().and_then(Value::message);
-        let cast = target.and_then(|target| target.get("val")).expect("a target has a value");
-        let part = |field| cast.message().and_then(|cast| cast.get(field)).cloned().expect("a cast has both");
-        Self { null: part("arg"), int: part("type_name"), select: *select, cast: cast.clone() }
-    }
-
-    /// NULL of a type.
-    pub(crate) fn null_of(&self, of_type: &Value) -> Value {
-        let mut cast = self.cast.clone();
-        if let Some(cast) = cast.message_mut() {
-            cast.set("type_name", of_type.clone());
-        }
-        cast
-    }
 }
 
 #[cfg(test)]

@@ -98,6 +98,14 @@ impl Reader<'_> {
         text.map_or_else(|| Known::unknown("a type that no statement creates"), Known::Value)
     }
 
+    /// The type of a parameter or a result. PostgreSQL does not keep the length of `varchar(20)` there.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/commands/functioncmds.c`, `interpret_function_parameter_list` and
+    /// `compute_return_type`.
+    fn routine_type(&self, sql_type: catalog::SqlType) -> Known<String> {
+        self.sql_type(without_modifier(sql_type))
+    }
+
     fn extensions(&self) -> Vec<Extension> {
         let extension = |(name, schema): (&SmolStr, &SmolStr)| (name.to_string(), schema.to_string());
         self.catalog.extensions().map(extension).map(|(name, schema)| Extension { name, schema }).collect()
@@ -206,7 +214,7 @@ impl Reader<'_> {
         settings.sort();
         Function {
             name: name(&function.schema, &function.name),
-            inputs: function.input_types().map(|sql_type| self.analyzer.format_type(sql_type)).collect(),
+            inputs: function.input_types().map(|one| self.analyzer.format_type(without_modifier(one))).collect(),
             kind: kind.to_owned(),
             parameters: self.parameters(function),
             returns: self.returned(function),
@@ -236,7 +244,7 @@ impl Reader<'_> {
         let mut columns = Vec::new();
         for one in function.parameters.iter().filter(|one| one.mode == ParameterMode::Table) {
             let name = one.name.as_deref().map(quote_identifier).unwrap_or_default();
-            match self.sql_type(one.sql_type) {
+            match self.routine_type(one.sql_type) {
                 Known::Value(sql_type) => columns.push(format!("{name} {sql_type}")),
                 unknown @ Known::Unknown { .. } => return unknown,
             }
@@ -244,7 +252,7 @@ impl Reader<'_> {
         if !columns.is_empty() {
             return Known::Value(format!("TABLE({})", columns.join(", ")));
         }
-        match self.sql_type(function.returns) {
+        match self.routine_type(function.returns) {
             Known::Value(returned) if function.returns_set => Known::Value(format!("SETOF {returned}")),
             returned => returned,
         }
@@ -269,7 +277,7 @@ impl Reader<'_> {
                     unknown @ Known::Unknown { .. } => return unknown,
                 },
             };
-            match self.sql_type(one.sql_type) {
+            match self.routine_type(one.sql_type) {
                 Known::Value(sql_type) => written.push(format!("{mode}{name}{sql_type}{default}")),
                 unknown @ Known::Unknown { .. } => return unknown,
             }
@@ -294,4 +302,8 @@ impl Reader<'_> {
         };
         self.catalog.publications().map(|publication| read(publication)).collect()
     }
+}
+
+fn without_modifier(sql_type: catalog::SqlType) -> catalog::SqlType {
+    catalog::SqlType { typmod: -1, ..sql_type }
 }

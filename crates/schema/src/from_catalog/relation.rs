@@ -206,7 +206,7 @@ fn key(method: &str, element: &IndexElement) -> Key {
     };
     Key {
         expression: code::expression(&element.key),
-        collation: element.collation.as_ref().map(SmolStr::to_string),
+        collation: element.collation.as_ref().filter(|name| *name != "default").map(SmolStr::to_string),
         operator_class: element.operator_class.as_ref().filter(|name| !is_default(name)).map(SmolStr::to_string),
         descending: element.descending,
         nulls_first: element.nulls_first.unwrap_or(element.descending),

@@ -54,6 +54,16 @@ impl Scratch {
         Self { options, server: None, created: 0 }
     }
 
+    /// With a server that runs already. It can be started on another thread.
+    ///
+    /// # Errors
+    /// If there are no programs of a server, or it does not start.
+    pub fn running_server(options: ScratchOptions) -> Result<Self, Error> {
+        let mut scratch = Self::new(options);
+        scratch.running()?;
+        Ok(scratch)
+    }
+
     fn start(&self) -> Result<Server, Error> {
         let binaries = match &self.options.binaries {
             Some(folder) => Binaries::in_folder(folder)?,

@@ -9,6 +9,7 @@
 //! ```
 
 mod binaries;
+mod cluster;
 mod copier;
 mod copy;
 mod folder;

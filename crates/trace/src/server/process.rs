@@ -1,17 +1,19 @@
 //! A private server as a child process.
 
+use super::cluster::{self, SUPERUSER, cannot_run};
 use super::folder::{Folder, SERVER};
 use super::network::Isolation;
 use super::{Binaries, CopiedData};
 use crate::Error;
 use crate::address::Address;
+use pgvet_workspace::Cache;
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Child;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tokio_postgres::{Config, NoTls, SimpleQueryMessage};
@@ -45,9 +47,6 @@ pub struct Options {
     pub settings: Vec<(String, String)>,
 }
 
-/// The superuser of a private server.
-pub(crate) const SUPERUSER: &str = "postgres";
-
 const PORT: u16 = 5432;
 
 /// Defaults of libpq that it refuses before it connects. A connection string has to set both to get around them.
@@ -78,7 +77,8 @@ impl Server {
 
     pub fn start_with(binaries: &Binaries, options: &Options) -> Result<Self, Error> {
         let folder = Folder::create()?;
-        initialize(binaries, &folder)?;
+        let kept_in = Cache::of_user().map(|cache| cache.folder_of("servers"));
+        cluster::create(binaries, &folder, &data(&folder), kept_in.as_deref())?;
         Self::launch(binaries, folder, None, SUPERUSER, options)
     }
 
@@ -256,18 +256,6 @@ fn log(folder: &Folder) -> std::path::PathBuf {
     folder.path().join("log")
 }
 
-fn initialize(binaries: &Binaries, folder: &Folder) -> Result<(), Error> {
-    let mut initdb = folder.command(&binaries.program("initdb"));
-    initdb.args(["--no-sync", "-A", "trust", "-E", "UTF8", "--locale=C", "-U", SUPERUSER, "-D"]);
-    initdb.arg(data(folder)).stdin(Stdio::null());
-    let output = initdb.output().map_err(|error| cannot_run(&initdb, folder, &error))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let said = [output.stdout, output.stderr].concat();
-    Err(Error::new(format!("`initdb` failed: {}", String::from_utf8_lossy(&said).trim())))
-}
-
 fn spawn(binaries: &Binaries, folder: &Folder, options: &Options, isolation: Isolation) -> Result<(Child, Pid), Error> {
     let log = File::create(log(folder)).map_err(|error| Error::new(format!("cannot write a log: {error}")))?;
     let errors = log.try_clone().map_err(|error| Error::new(format!("cannot write a log: {error}")))?;
@@ -303,15 +291,6 @@ fn lock(folder: &Folder) -> std::io::Result<(File, File)> {
 
 fn write_pid(mut file: File, pid: Pid) -> std::io::Result<()> {
     file.write_all(pid.as_raw_nonzero().to_string().as_bytes())
-}
-
-fn cannot_run(command: &Command, folder: &Folder, error: &std::io::Error) -> Error {
-    let program = command.get_program().to_string_lossy();
-    let error = Error::new(format!("cannot run `{program}`: {error}"));
-    if !folder.runs_as_other_user() {
-        return error;
-    }
-    error.help("a server is not run as root but as `nobody` or `postgres`, who must be able to read that folder")
 }
 
 /// The last line of `postmaster.pid` says `ready` once connections are accepted.

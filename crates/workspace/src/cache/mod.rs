@@ -54,6 +54,11 @@ impl Cache {
         Self { folder }
     }
 
+    /// A folder beside the entries, for what has a form of its own.
+    pub fn folder_of(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
     pub(crate) fn has(&self, key: Key) -> bool {
         self.path(key).exists()
     }

@@ -16,6 +16,7 @@ mod offers;
 pub mod outcome;
 pub mod plans;
 mod random;
+pub mod reduce;
 mod scaling;
 pub mod schemas;
 pub mod scripts;
@@ -74,6 +75,8 @@ enum Measurement {
     Schemas(schemas::Arguments),
     /// Check that queries that are written as SQL again parse to the same tree.
     Deparse(deparse::Arguments),
+    /// Compare reduced statements with the smallest ones that a person has found.
+    Reduce(reduce::Arguments),
     /// Compare the model with what real migration tools do.
     Tools(tools::Arguments),
     /// Capture the migrations of real frameworks, and compare what was recorded with the log of the server.
@@ -102,6 +105,7 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
         Measurement::Scripts(arguments) => scripts::run(arguments),
         Measurement::Schemas(arguments) => schemas::run(arguments),
         Measurement::Deparse(arguments) => deparse::run(arguments),
+        Measurement::Reduce(arguments) => reduce::run(arguments),
         Measurement::Tools(arguments) => tools::run(arguments),
         Measurement::Capture(arguments) => capture::run(arguments),
     }?;

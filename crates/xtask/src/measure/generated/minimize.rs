@@ -1,47 +1,64 @@
-//! Takes statements away from a sequence as long as the same sort of difference stays.
+//! The smallest sequence with the same sort of difference, as `pgvet reduce` finds it.
 
 use super::judge::{Finding, judge};
 use super::laboratory::Laboratory;
 use super::sequence::Sequence;
 use pgvet_model::version::PgVersion;
+use pgvet_reduce::{Control, Document, Oracle, reduce};
+use pgvet_syntax::statement::PARSE_STACK_BYTES;
+use pgvet_trace::Error;
+use std::sync::atomic::AtomicBool;
 
-/// The shortest sequence that was found, and the difference in it.
+/// The smallest sequence that was found, and the difference in it.
 pub(super) fn minimize(
     laboratory: &mut Laboratory,
     sequence: &Sequence,
     finding: &Finding,
     version: PgVersion,
 ) -> Result<(Sequence, Finding), String> {
-    let mut best = (sequence.clone(), finding.clone());
+    let mut begin = sequence.clone();
     if let Some(last) = finding.statement {
-        best.0.statements.truncate(last + 1);
+        begin.statements.truncate(last + 1);
     }
-    // From the end, because later statements stand on earlier ones.
-    let mut size = (best.0.statements.len() / 2).max(1);
-    loop {
-        let mut end = best.0.statements.len();
-        while end > 0 {
-            let start = end.saturating_sub(size);
-            let candidate = best.0.without(start..end);
-            if let Some(found) = same(laboratory, &candidate, &best.1, version)? {
-                best = (candidate, found);
-            }
-            end = start;
-        }
-        if size == 1 {
-            return Ok(best);
-        }
-        size = (size / 2).max(1);
+    let search = || {
+        let mut same = Same { laboratory, wanted: finding, found: finding.clone(), version };
+        let control = Control { deadline: None, interrupted: &AtomicBool::new(false), progress: &mut |_| {} };
+        // A difference that is there only sometimes is shown as it was found.
+        let reduced = reduce(Document::new([("generated.sql", begin.text().as_str())]), &mut same, control);
+        let smallest = reduced.map(|reduction| sequence_of(&reduction.document)).unwrap_or(begin);
+        // The last one that was accepted is the one that was found.
+        (smallest, same.found)
+    };
+    // Syntax trees may be deep.
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(PARSE_STACK_BYTES).spawn_scoped(scope, search);
+        let thread = thread.map_err(|error| error.to_string())?;
+        Ok(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    })
+}
+
+/// Whether a sequence has the same sort of difference.
+struct Same<'a> {
+    laboratory: &'a mut Laboratory,
+    wanted: &'a Finding,
+    /// The difference in the last sequence that has it.
+    found: Finding,
+    version: PgVersion,
+}
+
+impl Oracle for Same<'_> {
+    fn holds(&mut self, document: &Document) -> Result<bool, Error> {
+        let sequence = sequence_of(document);
+        let runs = self.laboratory.run(std::slice::from_ref(&sequence)).map_err(Error::new)?;
+        let found = runs.first().map(|run| judge(&sequence, run, self.version).findings).unwrap_or_default();
+        let is_same = |found: &Finding| found.sort() == self.wanted.sort() && found.explained == self.wanted.explained;
+        let same = found.into_iter().find(is_same);
+        let holds = same.is_some();
+        self.found = same.unwrap_or_else(|| self.found.clone());
+        Ok(holds)
     }
 }
 
-fn same(
-    laboratory: &mut Laboratory,
-    candidate: &Sequence,
-    wanted: &Finding,
-    version: PgVersion,
-) -> Result<Option<Finding>, String> {
-    let runs = laboratory.run(std::slice::from_ref(candidate))?;
-    let found = runs.first().map(|run| judge(candidate, run, version).findings).unwrap_or_default();
-    Ok(found.into_iter().find(|found| found.sort() == wanted.sort() && found.explained == wanted.explained))
+fn sequence_of(document: &Document) -> Sequence {
+    Sequence { statements: document.sql().map(str::to_owned).collect() }
 }

@@ -8,6 +8,7 @@ use pgvet_syntax::source::SourceFile;
 use pgvet_syntax::statement::{ParsedFile, parse_file};
 use pgvet_workspace::config::ConfigSource;
 use pgvet_workspace::{Project, Request};
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tempfile::TempDir;
@@ -22,7 +23,7 @@ enum Origin {
     /// The sections of a fixture, each statement of which runs by itself.
     Fixture(Vec<ParsedFile>),
     /// One that cannot be run as it is, and why.
-    Unusable(&'static str),
+    Unusable(String),
     /// A database of a project, whose migrations its tool would run.
     Project {
         project: Arc<Project>,
@@ -43,9 +44,14 @@ impl Origin {
 }
 
 impl History {
+    /// Of a project that cannot be read.
+    pub(super) fn unreadable(project: &str, why: String) -> Self {
+        Self { name: project.to_owned(), source: Origin::Unusable(why) }
+    }
+
     /// Why nothing of it is run.
-    pub(super) fn unusable(&self) -> &'static str {
-        match self.source {
+    pub(super) fn unusable(&self) -> &str {
+        match &self.source {
             Origin::Unusable(why) => why,
             _ => "it has no migrations",
         }
@@ -83,11 +89,11 @@ pub(super) fn histories() -> Result<Vec<History>, String> {
             let files: Vec<ParsedFile> = sections(&text).into_iter().map(parsed).collect();
             let is_template = files.iter().any(|file| file.statements.iter().any(|one| !one.placeholders.is_empty()));
             let source = if is_copy {
-                Origin::Unusable("a client sends rows of it")
+                Origin::Unusable("a client sends rows of it".to_owned())
             } else if name.contains("/system-catalog-write/") {
-                Origin::Unusable("it breaks the catalogs")
+                Origin::Unusable("it breaks the catalogs".to_owned())
             } else if is_template {
-                Origin::Unusable("it has placeholders without values")
+                Origin::Unusable("it has placeholders without values".to_owned())
             } else {
                 Origin::Fixture(files)
             };
@@ -108,18 +114,26 @@ pub(super) fn histories() -> Result<Vec<History>, String> {
     Ok(found)
 }
 
-/// The histories of the projects in the folders of a folder, one for each database.
-pub(super) fn checkouts(folder: &Path) -> Result<Vec<History>, String> {
-    let mut found = Vec::new();
-    for root in sorted(folder)?.into_iter().filter(|path| path.is_dir()) {
-        let name = root.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let project = Arc::new(load(root)?);
-        for database in 1..=project.databases.len() as u32 {
-            let name = format!("{name}/{database}");
-            found.push(History { name, source: origin(&project, database, None) });
-        }
-    }
-    Ok(found)
+/// The folders of a folder, each of which is a project.
+pub(super) fn projects(folder: &Path) -> Result<Vec<PathBuf>, String> {
+    let is_project = |path: &PathBuf| path.is_dir() && !path.file_name().is_some_and(is_hidden);
+    Ok(sorted(folder)?.into_iter().filter(is_project).collect())
+}
+
+fn is_hidden(name: &OsStr) -> bool {
+    name.as_encoded_bytes().starts_with(b".")
+}
+
+/// The name of a project and its histories, one for each database.
+pub(super) fn checkout(root: &Path) -> (String, Result<Vec<History>, String>) {
+    let name = root.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let histories = load(root.to_owned()).map(|project| {
+        let project = Arc::new(project);
+        let of_database =
+            |database| History { name: format!("{name}/{database}"), source: origin(&project, database, None) };
+        (1..=project.databases.len() as u32).map(of_database).collect()
+    });
+    (name, histories)
 }
 
 fn load(root: PathBuf) -> Result<Project, String> {
@@ -138,7 +152,7 @@ fn origin(project: &Arc<Project>, database: u32, folder: Option<TempDir>) -> Ori
     } else {
         return whole;
     };
-    Origin::Unusable(why)
+    Origin::Unusable(why.to_owned())
 }
 
 /// The texts behind `-- history:`, `-- migration:` and `-- baseline:`, or the whole text.

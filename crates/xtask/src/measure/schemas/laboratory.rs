@@ -49,7 +49,8 @@ impl Laboratory {
         let roles: BTreeSet<String> = histories.iter().flat_map(roles).collect();
         let setup = roles.iter().map(|role| format!("CREATE ROLE {}", quote_identifier(role))).collect();
         let options = ScratchOptions { major: Some(version.0), setup, ..ScratchOptions::default() };
-        Self { version, scratch: Scratch::new(options), scripts: Vec::new(), left: Vec::new(), clone: None, uses: 0 }
+        let scratch = Scratch::new(options);
+        Self { version, scratch, scripts: Vec::new(), left: Vec::new(), clone: None, uses: 0 }
     }
 
     /// Runs histories, each in a database of its own. What a failure in a transaction leaves is not compared.
@@ -74,14 +75,7 @@ impl Laboratory {
                 runs.push(Err(history.unusable().to_owned()));
                 continue;
             };
-            let mut predicted = BTreeSet::new();
-            for (migration, effects) in own.iter().zip(effects(own, version, &Functions::default())) {
-                let failing = migration.statements().zip(effects).filter(|(_, one)| one.effects.fails.is_some());
-                let failing = failing.map(|(statement, _)| (migration.file.text.clone(), statement.range.start));
-                predicted.extend(failing);
-                let unread = migration.statements().filter(|statement| statement.parsed.is_err());
-                predicted.extend(unread.map(|statement| (migration.file.text.clone(), statement.range.start)));
-            }
+            let predicted = predicted_failures(own, version);
             let failed = failures.remove(&number).unwrap_or_default();
             let is_in_block = own.iter().any(|one| one.transaction != TransactionMode::Autocommit);
             runs.push(if failed != predicted {
@@ -124,6 +118,18 @@ impl Laboratory {
         let trace = pgvet_trace::run(migrations, self, &settings, &mut tell);
         Ok(trace.map_err(|error| format!("{error}, after {last}"))?.migrations)
     }
+}
+
+/// The statements that fail in the model, each by the text of its file and its first byte.
+pub(super) fn predicted_failures(own: &[Migration<'_>], version: PgVersion) -> BTreeSet<(String, u32)> {
+    let mut predicted = BTreeSet::new();
+    for (migration, effects) in own.iter().zip(effects(own, version, &Functions::default())) {
+        let failing = migration.statements().zip(effects).filter(|(_, one)| one.effects.fails.is_some());
+        let failing = failing.map(|(statement, _)| statement);
+        let unread = migration.statements().filter(|statement| statement.parsed.is_err());
+        predicted.extend(failing.chain(unread).map(|one| (migration.file.text.clone(), one.range.start)));
+    }
+    predicted
 }
 
 /// The roles that statements name.

@@ -1,18 +1,22 @@
 //! `cargo xtask measure schemas`: histories run on servers, and their schemas compared in two ways: that of the model
 //! with that of the server, and that of the server with what the SQL of the model makes in an empty database.
 
+mod alone;
 mod histories;
 mod laboratory;
 
-use histories::{History, checkouts, histories};
-use laboratory::Laboratory;
+use alone::Alone;
+use histories::{History, checkout, histories, projects};
+use laboratory::{Laboratory, Left};
 use pgvet_model::checkpoint::Checkpoint;
 use pgvet_model::migration::Migration;
 use pgvet_model::version::{PgVersion, VersionRange};
 use pgvet_schema::{Change, Comparison, NotCompared, Schema, compare, script};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
@@ -28,6 +32,9 @@ pub(super) struct Arguments {
     /// Also list what is not compared, and the SQL of each history that differs.
     #[arg(long)]
     all: bool,
+    /// Seconds after which a history of a checkout is given up.
+    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    time_limit: u64,
 }
 
 /// The result on one major.
@@ -55,11 +62,11 @@ pub struct Report {
 pub(super) fn run(arguments: &Arguments) -> Result<String, String> {
     let mut text = String::new();
     for major in &arguments.pg_version {
-        let all = match &arguments.checkouts {
-            Some(folder) => checkouts(folder)?,
-            None => histories()?,
+        let version = PgVersion(*major);
+        let report = match &arguments.checkouts {
+            Some(folder) => measure_checkouts(version, folder, arguments)?,
+            None => measure(version, &arguments.only)?,
         };
-        let report = measure_histories(PgVersion(*major), all, &arguments.only)?;
         report.write(&mut text, arguments.all);
     }
     Ok(text)
@@ -70,27 +77,44 @@ pub(super) fn run(arguments: &Arguments) -> Result<String, String> {
 /// # Errors
 /// Says what could not be read or run.
 pub fn measure(version: PgVersion, only: &str) -> Result<Report, String> {
-    measure_histories(version, histories()?, only)
+    let all: Vec<History> = histories()?.into_iter().filter(|history| history.name.contains(only)).collect();
+    let runs = Laboratory::new(version, &all).run(&all)?;
+    compared(version, &all, &runs, &|scripts| Laboratory::new(version, &all).apply(scripts))
 }
 
-fn measure_histories(version: PgVersion, all: Vec<History>, only: &str) -> Result<Report, String> {
-    let all: Vec<History> = all.into_iter().filter(|history| history.name.contains(only)).collect();
-    let mut report = Report {
-        version,
-        histories: all.len(),
-        compared: 0,
-        skipped: Vec::new(),
-        objects: 0,
-        model: BTreeMap::new(),
-        scripts: BTreeMap::new(),
-        omitted: BTreeMap::new(),
-        not_compared: BTreeMap::new(),
-        applied: 0,
-    };
-    let runs = Laboratory::new(version, &all).run(&all)?;
+/// Runs the histories of the projects in a folder, each on a server of its own and in limited time, and says how each
+/// ended. What cannot be run is skipped with the reason.
+fn measure_checkouts(version: PgVersion, folder: &Path, arguments: &Arguments) -> Result<Report, String> {
+    let alone = Alone { version, limit: Duration::from_secs(arguments.time_limit) };
+    let mut report = Report::new(version);
+    for project in projects(folder)? {
+        let (project, loaded) = checkout(&project);
+        for history in loaded.unwrap_or_else(|why| vec![History::unreadable(&project, why)]) {
+            if !history.name.contains(&arguments.only) {
+                continue;
+            }
+            let started = Instant::now();
+            let apply = |scripts: &[String]| Ok(scripts.iter().map(|script| alone.apply(script)).collect());
+            let name = history.name.clone();
+            let left = alone.run(&history);
+            let one = compared(version, &[history], &[left], &apply)?;
+            let _ = writeln!(io::stderr(), "{version} {:.0?} {}", started.elapsed(), one.line(&name));
+            report.add(one);
+        }
+    }
+    Ok(report)
+}
+
+/// Compares what histories have left with the model, and with what `apply` says that the model's SQL makes.
+fn compared(
+    version: PgVersion,
+    all: &[History],
+    runs: &[Left],
+    apply: &dyn Fn(&[String]) -> Result<Vec<Left>, String>,
+) -> Result<Report, String> {
+    let mut report = Report { histories: all.len(), ..Report::new(version) };
     let mut scripts = Vec::new();
-    for (history, run) in all.iter().zip(&runs) {
-        let model = schema_of(history, version);
+    for (history, run) in all.iter().zip(runs) {
         let observed = match run {
             Ok(observed) => observed,
             Err(why) => {
@@ -98,6 +122,7 @@ fn measure_histories(version: PgVersion, all: Vec<History>, only: &str) -> Resul
                 continue;
             }
         };
+        let model = schema_of(history, version);
         if model.relations.iter().any(|relation| !relation.created_by_migrations) {
             report.skipped.push(format!("{}: no statement creates some of its tables", history.name));
             continue;
@@ -123,8 +148,7 @@ fn measure_histories(version: PgVersion, all: Vec<History>, only: &str) -> Resul
         }
     }
     let texts: Vec<String> = scripts.iter().map(|(_, script, _)| script.text.clone()).collect();
-    let made = Laboratory::new(version, &all).apply(&texts)?;
-    for ((history, script, observed), made) in scripts.iter().zip(made) {
+    for ((history, script, observed), made) in scripts.iter().zip(apply(&texts)?) {
         match made {
             Ok(made) => {
                 report.applied += 1;
@@ -182,6 +206,46 @@ fn schema_of(history: &History, version: PgVersion) -> Schema {
 }
 
 impl Report {
+    fn new(version: PgVersion) -> Self {
+        Self {
+            version,
+            histories: 0,
+            compared: 0,
+            skipped: Vec::new(),
+            objects: 0,
+            model: BTreeMap::new(),
+            scripts: BTreeMap::new(),
+            omitted: BTreeMap::new(),
+            not_compared: BTreeMap::new(),
+            applied: 0,
+        }
+    }
+
+    /// Adds what other histories have shown.
+    fn add(&mut self, other: Self) {
+        self.histories += other.histories;
+        self.compared += other.compared;
+        self.skipped.extend(other.skipped);
+        self.objects += other.objects;
+        self.applied += other.applied;
+        for (mine, its) in [(&mut self.model, other.model), (&mut self.scripts, other.scripts)] {
+            its.into_iter().for_each(|(sort, examples)| mine.entry(sort).or_default().extend(examples));
+        }
+        for (mine, its) in [(&mut self.omitted, other.omitted), (&mut self.not_compared, other.not_compared)] {
+            its.into_iter().for_each(|(why, count)| *mine.entry(why).or_default() += count);
+        }
+    }
+
+    /// How a single history ended.
+    fn line(&self, name: &str) -> String {
+        if let Some(skipped) = self.skipped.first() {
+            return format!("skipped {skipped}");
+        }
+        let count = |differences: &BTreeMap<String, Vec<String>>| differences.values().map(Vec::len).sum::<usize>();
+        let (model, scripts) = (count(&self.model), count(&self.scripts));
+        format!("{name}: {} objects, differences: {model} of the model, {scripts} of its SQL", self.objects)
+    }
+
     /// What was compared, in one line.
     pub fn summary(&self) -> String {
         let Self { version, histories, compared, objects, applied, .. } = self;
