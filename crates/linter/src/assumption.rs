@@ -82,6 +82,8 @@ pub enum Assumption {
     TransactionOfFile,
     /// It does, although another migration could not run in a transaction.
     TransactionOfFileThoughNotOfOthers,
+    /// It does, although it also replaces comments of the migration by names.
+    TransactionOfFileThoughReplaced,
     /// It does, although the migration has no statement that can run in a transaction.
     TransactionOfFileThoughUnfit,
     /// The program that runs the migration sends all of it as one string.
@@ -223,6 +225,7 @@ impl Assumption {
             self,
             Self::TransactionOfFile
                 | Self::TransactionOfFileThoughNotOfOthers
+                | Self::TransactionOfFileThoughReplaced
                 | Self::TransactionOfFileThoughUnfit
                 | Self::SentAsString
         )
@@ -247,6 +250,7 @@ impl Assumption {
                 _ => Self::TransactionOfFile,
             }),
             KnownTransaction::Doubtful => Some(Self::TransactionOfFileThoughNotOfOthers),
+            KnownTransaction::Replaced => Some(Self::TransactionOfFileThoughReplaced),
             KnownTransaction::Unlikely => Some(Self::TransactionOfFileThoughUnfit),
         }
     }
@@ -309,6 +313,7 @@ impl Assumption {
             | Self::HoldsLargeObjects { .. }
             | Self::ExistsAsUsed { .. }
             | Self::TransactionOfFileThoughNotOfOthers
+            | Self::TransactionOfFileThoughReplaced
             | Self::TransactionOfFileThoughUnfit
             | Self::MayStopThoughEmpty { .. }
             | Self::NoTransactionAround

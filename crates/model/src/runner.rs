@@ -46,6 +46,8 @@ pub enum KnownTransaction {
     Assumed,
     /// Nothing, and another migration could not run in one.
     Doubtful,
+    /// The tool that the file is written for, but comments in place of names show that another program sends the file.
+    Replaced,
     /// Nothing, and the migration has no statement that could run in one.
     Unlikely,
 }

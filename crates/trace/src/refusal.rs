@@ -44,12 +44,7 @@ impl Refusals {
     ///
     /// # Errors
     /// If there are no programs of a server, or it does not start.
-    pub fn start(
-        mut scratch: Scratch,
-        variables: Variables,
-        timeout: Duration,
-        limits: Limits,
-    ) -> Result<Self, Error> {
+    pub fn start(mut scratch: Scratch, variables: Variables, timeout: Duration, limits: Limits) -> Result<Self, Error> {
         let (runtime, tasks) = (runtime::runtime()?, LocalSet::new());
         let (server, empty, roles) = tasks.block_on(&runtime, async {
             let server = scratch.prepare().await?;

@@ -145,8 +145,7 @@ impl Search<'_> {
             return Ok(reduction);
         };
         let disk = Some(std::env::temp_dir());
-        let limits =
-            Limits { time: Some(self.args.time_limit), since: Some(self.started), disk, ..Limits::default() };
+        let limits = Limits { time: Some(self.args.time_limit), since: Some(self.started), disk, ..Limits::default() };
         let server = Refusals::start(server, BTreeMap::default(), timeout, limits)?;
         for text in server.announcements() {
             Failure::new(inert::line(text)).write_note(&mut io::stderr().lock())?;

@@ -141,6 +141,10 @@ impl fmt::Display for Assumption {
                 "assumes that the program that runs this file opens a transaction for it, although another migration \
                  cannot run in one",
             ),
+            Self::TransactionOfFileThoughReplaced => f.write_str(
+                "assumes that the program that runs this file opens a transaction for it, although that is a program \
+                 of its own, which replaces comments by names",
+            ),
             Self::TransactionOfFileThoughUnfit => f.write_str(
                 "assumes that the program that runs this file opens a transaction for it, although no statement of \
                  the file can run in one",

@@ -21,7 +21,7 @@ mod tests;
 pub use again::{Unchanged, parse_again};
 pub use doubt::{Doubt, DoubtKind};
 pub use file::{ParsedFile, parse_file, parse_file_again};
-pub use placeholder::{Placeholder, PlaceholderKind, fill_text, is_template};
+pub use placeholder::{Placeholder, PlaceholderKind, fill_text, has_comment_for_name, is_template};
 pub use reading::boolean;
 
 use crate::ast::{Ast, SyntaxError};

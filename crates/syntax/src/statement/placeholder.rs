@@ -276,6 +276,17 @@ fn has_colon_name(text: &str) -> bool {
     text.match_indices(':').any(|(at, _)| !text[..at].ends_with(':') && names(&text[at + 1..]))
 }
 
+/// Whether a comment stands in place of a name, so that a program must replace it: `ON /* SCHEMA */."users"`.
+pub fn has_comment_for_name(text: &str) -> bool {
+    if !text.contains("*/.") {
+        return false;
+    }
+    let tokens: Vec<_> = Lexer::new(text, TextRange::new(0, text.len() as u32)).collect();
+    tokens
+        .windows(2)
+        .any(|pair| pair[1].is_punctuation(b'.') && comment_for_name(text, Some(pair[0]), pair[1]).is_some())
+}
+
 /// The text of `range` with `holes` filled.
 pub(super) fn filled(text: &str, range: TextRange, holes: &[Hole]) -> String {
     let mut bytes = text.as_bytes()[range.as_usize()].to_vec();

@@ -60,6 +60,7 @@ pub(crate) use model::Order;
 use pgvet_model::migration::{Direction, TransactionMode};
 use pgvet_model::runner::{KnownTransaction, Refusal, Runner};
 use pgvet_syntax::source::TextRange;
+use pgvet_syntax::statement::has_comment_for_name;
 pub(crate) use reaction::Reactions;
 use runner_code::RunnerCode;
 use schemars::JsonSchema;
@@ -254,6 +255,8 @@ pub(crate) fn detect(path: &Path, text: &str, folders: &Folders, config: &Config
     layout.release = around.release(path);
     if layout.tool == Tool::Plain && layout.sign == Sign::None && config.migrations.transaction.is_none() {
         guess_transaction(&mut layout, path, text, folders);
+    } else if has_comment_for_name(text) {
+        layout.known_transaction = KnownTransaction::Replaced;
     }
     if let Some(transaction) = config.migrations.transaction {
         let usual = transaction::usual(layout.tool);
@@ -602,5 +605,8 @@ mod tests {
         write("migrate.go", "//go:embed code/*.sql\nfiles.ReadFile(name); pool.Begin(ctx) // not for CONCURRENTLY");
         assert_eq!(guessed("code/2_b.sql", INDEX), (Autocommit, Unlikely));
         assert_eq!(guessed("code/3_c.sql", &both), (Transaction, Recognized));
+        let replaced = "CREATE INDEX CONCURRENTLY i ON /* SCHEMA */.t (a);";
+        assert_eq!(guessed("d/20240101000000_a/migration.sql", replaced).1, KnownTransaction::Replaced);
+        assert_eq!(guessed("d/20240101000000_a/migration.sql", INDEX).1, Known);
     }
 }
