@@ -296,8 +296,9 @@ impl Visitor for Checker<'_> {
     fn migration_start(&mut self, file: u32, migration: &Migration<'_>) {
         self.done.clear();
         self.done_moves.clear();
-        if let Some(migration) = self.migrations.get(file as usize).filter(|_| migration.report) {
-            let comments = self.comments_of_text.get(migration.file, || suppression::comments(migration));
+        if let Some(known) = self.migrations.get(file as usize).filter(|_| migration.report) {
+            // Only `migration` still has its statements.
+            let comments = self.comments_of_text.get(known.file, || suppression::comments(migration));
             self.comments.extend(comments.iter().map(|&comment| FoundComment { file, comment }));
         }
     }

@@ -59,7 +59,7 @@ pub(crate) fn names_path(above: &Path, relative: &str) -> bool {
 }
 
 /// Whether a text has a path. One name alone is a path where quotes, slashes or the like are around it.
-fn has_path(text: &str, relative: &str) -> bool {
+pub(crate) fn has_path(text: &str, relative: &str) -> bool {
     let is_one = !relative.contains('/');
     let is_word = |one: char| one.is_alphanumeric() || matches!(one, '_' | '-' | '.');
     text.match_indices(relative).any(|(at, _)| {

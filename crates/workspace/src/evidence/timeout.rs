@@ -77,7 +77,7 @@ fn find(folder: &Path, top: &Path) -> Option<CodeTimeout> {
 
 /// The setting of a text that runs the migrations of a folder, or that gives every connection options, and its line.
 fn timeout(text: &str, folder: &str) -> Option<(&'static str, usize)> {
-    let runs = text.contains(folder);
+    let runs = nearby::has_path(text, folder) || text.contains(&format!(" {folder}/"));
     let is_comment =
         |line: &str| ["//", "*", "#", "--", ";", "<!--"].iter().any(|mark| line.trim_start().starts_with(mark));
     let lines = || text.lines().zip(1..).filter(|(line, _)| !is_comment(line));
@@ -100,7 +100,7 @@ fn sets(line: &str, setting: &str) -> bool {
     line.match_indices(setting).any(|(at, _)| {
         let before = &line[..at];
         let is_reset = ["show", "reset"].iter().any(|word| before.trim_end().to_ascii_lowercase().ends_with(word));
-        let mut rest = line[at + setting.len()..].trim_start_matches(['"', '\'', '`', ']', ')', ' ']);
+        let mut rest = line[at + setting.len()..].trim_start_matches(['"', '\'', ']', ')', ' ']);
         // A URL writes an equals sign as %3D.
         let marks: [&str; 7] = ["=>", ":=", "=", "%3D", "%3d", ":", ","];
         let Some(value) = marks.iter().find_map(|mark| rest.strip_prefix(mark)).or_else(|| {
@@ -147,6 +147,7 @@ mod tests {
             "my_lock_timeout = 5",
             "if lock_timeout == 5",
             "// hits lock_timeout",
+            "Who sets `lock_timeout`: each migration, or the role",
         ] {
             assert!(!sets(line, "lock_timeout"), "{line}");
         }
@@ -160,6 +161,9 @@ mod tests {
             Some(("lock_timeout", 3))
         );
         assert_eq!(timeout(&format!("run(\"{set}\")"), "migrations"), None);
+        assert_eq!(timeout(&format!("// after the migrations\nrun(\"{set}\")"), "migrations"), None);
+        let embedded = format!("//go:embed migrations/*.sql\nrun(\"{set}\")");
+        assert_eq!(timeout(&embedded, "migrations"), Some(("lock_timeout", 2)));
         assert_eq!(timeout("PGOPTIONS: -c statement_timeout=60s", "migrations"), Some(("statement_timeout", 1)));
     }
 }
