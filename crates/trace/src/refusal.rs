@@ -49,7 +49,7 @@ impl Refusals {
         let (server, empty, roles) = tasks.block_on(&runtime, async {
             let server = scratch.prepare().await?;
             let clone = scratch.create().await?;
-            let roles = Roles::of(&clone).await?;
+            let roles = Roles::of(&clone.observer).await?;
             let connection = Connection::open(&clone.database, "reduce").await?;
             connection.run("BEGIN").await?;
             Ok::<_, Error>((server, Some((clone, connection)), roles))
@@ -101,7 +101,7 @@ impl Refusals {
                 }
             }
             scratch.discard(clone.clone()).await?;
-            roles.restore(&clone).await?;
+            roles.restore(&clone.observer).await?;
             Ok(refused)
         };
         tasks.block_on(runtime, limits.hold(work))

@@ -59,7 +59,7 @@ impl Database {
         for sql in &settings.setup {
             connection.run(sql).await?;
         }
-        let existing = Roles::of(&clone).await?;
+        let existing = Roles::of(&clone.observer).await?;
         let missing: Vec<String> = roles.iter().filter(|name| !existing.has(name)).cloned().collect();
         roles::create(&connection, &missing).await?;
         Ok(Self { server, clone })

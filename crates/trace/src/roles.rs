@@ -1,8 +1,8 @@
 //! Roles belong to the whole server, so that a copy of a database does not keep them apart.
 
 use crate::Error;
+use crate::address::Address;
 use crate::connection::{Connection, text};
-use crate::provider::ThinClone;
 use pgvet_syntax::lexer::quote_identifier;
 use std::collections::BTreeSet;
 
@@ -11,8 +11,8 @@ use std::collections::BTreeSet;
 pub(crate) struct Roles(BTreeSet<String>);
 
 impl Roles {
-    pub(crate) async fn of(clone: &ThinClone) -> Result<Self, Error> {
-        let connection = Connection::open(&clone.observer, "roles").await?;
+    pub(crate) async fn of(server: &Address) -> Result<Self, Error> {
+        let connection = Connection::open(server, "roles").await?;
         let rows = connection.rows("SELECT rolname FROM pg_catalog.pg_roles WHERE rolname !~ '^pg_'").await?;
         Ok(Self(rows.iter().map(|row| text(row, 0)).collect()))
     }
@@ -27,9 +27,9 @@ impl Roles {
     }
 
     /// Gives the server these roles again, once the database that has used them otherwise is gone.
-    pub(crate) async fn restore(&self, clone: &ThinClone) -> Result<(), Error> {
-        let now = Self::of(clone).await?;
-        let connection = Connection::open(&clone.observer, "roles").await?;
+    pub(crate) async fn restore(&self, server: &Address) -> Result<(), Error> {
+        let now = Self::of(server).await?;
+        let connection = Connection::open(server, "roles").await?;
         for name in now.besides(self) {
             connection.run(&format!("DROP ROLE {}", quote_identifier(&name))).await?;
         }

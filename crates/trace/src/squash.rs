@@ -87,12 +87,12 @@ async fn check(
 ) -> Result<Squashed, Error> {
     let mut seen = Squashed::default();
     let expected = Database::new(first, settings, &[]).await?;
-    let without = Roles::of(&expected.clone).await?;
+    let without = Roles::of(&expected.clone.observer).await?;
     for text in &expected.server.announcements {
         tell(Event::Announcement { text });
     }
     seen.not_run = expected.run(history, settings, tell).await?;
-    let made = Roles::of(&expected.clone).await?.besides(&without);
+    let made = Roles::of(&expected.clone.observer).await?.besides(&without);
     let mut observed = Database::new(second, settings, &[]).await?;
     let mut ran = observed.run(file, settings, tell).await;
     if matches!(ran, Err(Stop::Refused(_))) && !made.is_empty() {

@@ -39,7 +39,7 @@ impl CloneProvider for Lasting {
         Box::pin(async {
             let clone = self.scratch.create().await?;
             if self.roles.is_none() {
-                self.roles = Some(Roles::of(&clone).await?);
+                self.roles = Some(Roles::of(&clone.observer).await?);
             }
             self.clones.push(clone.clone());
             self.last = Some(clone.clone());
@@ -63,7 +63,7 @@ impl CloneProvider for Lasting {
                 self.scratch.discard(clone).await?;
             }
             match (&self.roles, self.last.take()) {
-                (Some(roles), Some(clone)) => roles.restore(&clone).await,
+                (Some(roles), Some(clone)) => roles.restore(&clone.observer).await,
                 _ => Ok(()),
             }
         })

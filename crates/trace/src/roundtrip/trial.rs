@@ -73,11 +73,11 @@ impl Trier<'_> {
         scratch: &mut Scratch,
         tell: &mut dyn FnMut(Event<'_>),
     ) -> Result<Trial, Error> {
-        let roles = Roles::of(self.base).await?;
+        let roles = Roles::of(&self.base.observer).await?;
         let copy = scratch.copy(self.base).await?;
         let trial = self.up_down_up(reversal, rows, &copy, tell).await?;
         scratch.discard(copy).await?;
-        roles.restore(self.base).await?;
+        roles.restore(&self.base.observer).await?;
         Ok(trial)
     }
 
