@@ -12,7 +12,6 @@ mod check;
 pub mod config;
 mod dialect;
 mod discovery;
-mod evidence;
 mod fingerprint;
 mod fizz;
 pub mod framework;

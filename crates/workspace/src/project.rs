@@ -1,5 +1,7 @@
 //! The files of a run, read, split into statements and in the order in which they are replayed.
 
+mod evidence;
+
 use crate::cache::Warm;
 use crate::config::{Config, ConfigError, ConfigSource, Patterns, absolute};
 use crate::git::ChangeSelection;
@@ -15,7 +17,7 @@ use crate::read::{EncodingError, MAX_SQL};
 use crate::roots::{self, Repositories};
 use crate::skipped::{SkipReason, Skipped};
 use crate::texts::Texts;
-use crate::{evidence, fizz, order, parallel};
+use crate::{fizz, order, parallel};
 use pgvet_linter::repository::RepositoryEvidence;
 use pgvet_linter::settings::Settings;
 use pgvet_model::incident::Incident;
