@@ -7,10 +7,12 @@ use rustc_hash::FxHashMap;
 use std::path::{Path, PathBuf};
 
 /// Returns for each file below a folder of migrations the folder of its own database, if there are several: a folder that
-/// its tool reads alone is a history of its own, and so are folders beside each other with the same versions.
+/// its tool reads alone is a history of its own, and so are folders beside each other with the same versions. Scripts that
+/// fill a new database run before any other file.
 pub(crate) fn databases(root: &Path, files: &[&Path], folders: &Folders, config: &Config) -> Vec<Option<PathBuf>> {
     let alone = read_alone(files, folders, config);
-    let own = files.iter().map(|file| Some(order::sequence(file)).filter(|folder| alone.contains(folder)));
+    let is_own = |file: &Path, folder: &PathBuf| alone.contains(folder) || folders.fills_new_database(file);
+    let own = files.iter().map(|file| Some(order::sequence(file)).filter(|folder| is_own(file, folder)));
     own.zip(roots::databases_below(root, files)).map(|(alone, below)| alone.or(below)).collect()
 }
 
@@ -47,6 +49,12 @@ mod tests {
         let own = databases(&folder.path().join("m"), &files, &Folders::default(), &Config::default());
         let shown = |own: PathBuf| display(own.strip_prefix(folder.path()).unwrap());
         own.into_iter().map(|own| own.map(shown)).collect()
+    }
+
+    #[test]
+    fn scripts_that_fill_a_new_database_are_no_history_of_others() {
+        let own = apart("SELECT 1;\n", &["m/1_a.sql", "m/docker-entrypoint-initdb.d/2_b.sql", "m/c/3_c.sql"]);
+        assert_eq!(own, [None, Some("m/docker-entrypoint-initdb.d".to_owned()), None]);
     }
 
     #[test]

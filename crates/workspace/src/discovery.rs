@@ -108,7 +108,8 @@ fn judged(root: &Path, files: Vec<PathBuf>) -> Vec<Found> {
     let mut names = skipped::Names::default();
     let mut found: Vec<Found> = files.into_iter().map(|path| Found { skip: names.skip(root, &path), path }).collect();
     let kept = found.iter().filter(|found| found.skip.is_none()).map(|found| found.path.as_path());
-    let variants = skipped::variants(kept);
+    let mut variants = skipped::variants(kept.clone());
+    variants.extend(skipped::generic_beside_own(kept));
     for found in found.iter_mut().filter(|found| variants.contains(&found.path)) {
         found.skip = Some(Skip { reason: SkipReason::OtherDatabase, folder: None, is_fallback: false });
     }

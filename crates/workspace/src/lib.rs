@@ -20,6 +20,7 @@ mod history;
 mod identity;
 mod ignored;
 pub mod inert;
+mod init_scripts;
 mod known_order;
 mod layout;
 mod manifest;

@@ -31,6 +31,15 @@ pub(crate) fn code_and_configuration(folder: &Path) -> Vec<PathBuf> {
     files(folder, |path| has_extension(path, &CODE) || has_extension(path, &CONFIGURATION) || is_named(path))
 }
 
+/// Returns the Dockerfiles and Compose files that lie directly in a folder, by name.
+pub(crate) fn of_containers(folder: &Path) -> Vec<PathBuf> {
+    files(folder, |path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+        let is_yaml = has_extension(path, &["yml", "yaml"]);
+        name.starts_with("dockerfile") || name.ends_with(".dockerfile") || (is_yaml && name.contains("compose"))
+    })
+}
+
 fn files(folder: &Path, is_wanted: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
     let is_test = |path: &Path| {

@@ -296,6 +296,27 @@ pub(crate) fn variants<'f>(files: impl Iterator<Item = &'f Path> + Clone) -> FxH
     files.filter(is_of_another).map(Path::to_owned).collect()
 }
 
+/// Returns the files such as `1_x.up.sql` beside `1_x.postgres.up.sql`: of one version and direction, pop runs the file
+/// for its database, and the one for all only where there is none.
+///
+/// Source: pop, `migration_info.go`, `SortAndFilter`; ory/x, `popx/migration_info.go`, `sortAndFilter`.
+pub(crate) fn generic_beside_own<'f>(files: impl Iterator<Item = &'f Path> + Clone) -> FxHashSet<PathBuf> {
+    let step = |file: &'f Path| {
+        let stem = file.file_name()?.to_str()?.strip_suffix(".sql")?;
+        let (name, direction) = stem.rsplit_once('.').filter(|(_, end)| matches!(*end, "up" | "down"))?;
+        let (version, name) =
+            name.split_once('_').filter(|(version, _)| version.bytes().all(|one| one.is_ascii_digit()))?;
+        let database = name.split('.').skip(1).find(|part| *part != "autocommit");
+        Some(((file.parent(), version, direction), database))
+    };
+    let is_own = |database: Option<&str>| database.is_some_and(|database| OWN_NAMES.contains(&database));
+    let own: FxHashSet<_> =
+        files.clone().filter_map(step).filter(|(_, database)| is_own(*database)).map(|(step, _)| step).collect();
+    let is_replaced =
+        |file: &&'f Path| step(file).is_some_and(|(step, database)| database.is_none() && own.contains(&step));
+    files.filter(is_replaced).map(Path::to_owned).collect()
+}
+
 pub(crate) fn is_sql(name: &str) -> bool {
     let extension = name.len().checked_sub(4).filter(|at| name.is_char_boundary(*at)).map(|at| &name[at..]);
     extension.is_some_and(|extension| extension.eq_ignore_ascii_case(".sql"))
@@ -470,6 +491,20 @@ mod tests {
         let mut expected = kept;
         expected.sort_unstable();
         assert_eq!(found(&[kept.as_slice(), &skipped].concat()), expected);
+    }
+
+    #[test]
+    fn of_one_step_of_pop_the_file_for_postgresql_is_checked() {
+        let kept = [
+            "m/1_a.down.sql",
+            "m/1_a.postgres.up.sql",
+            "m/2_b.postgres.autocommit.up.sql",
+            "m/3_c.up.sql",
+            "m/4_d.up.sql",
+            "n/1_a.up.sql",
+        ];
+        let skipped = ["m/1_a.up.sql", "m/2_renamed.autocommit.up.sql", "m/3_c.cockroach.up.sql", "m/4_d.mysql.up.sql"];
+        assert_eq!(found(&[kept.as_slice(), &skipped].concat()), kept);
     }
 
     #[test]

@@ -379,8 +379,10 @@ impl Piece {
 
 /// Whether this is an annotation of a migration tool that ends any statement before it.
 fn is_boundary(comment: TextRange, text: &str) -> bool {
+    let before = &text[..comment.start as usize];
     let Some(text) = text[comment.as_usize()].strip_prefix("--") else { return false };
-    if text.starts_with("> statement-breakpoint") {
+    // bun reads whole lines, and Drizzle splits anywhere.
+    if text.starts_with("> statement-breakpoint") || is_bun_split(before, text) {
         return true;
     }
     let mut words = text.split_ascii_whitespace();
@@ -401,4 +403,9 @@ fn is_boundary(comment: TextRange, text: &str) -> bool {
         }
         None => false,
     }
+}
+
+/// Whether a comment is the line `--bun:split`, given the text before it and what follows the dashes.
+fn is_bun_split(before: &str, behind_dashes: &str) -> bool {
+    behind_dashes.trim_end_matches('\r') == "bun:split" && (before.is_empty() || before.ends_with('\n'))
 }

@@ -283,6 +283,11 @@ fn annotations_of_migration_tools_end_a_statement() {
         "SELECT 1\n--> statement-breakpoint\nSELECT 2;--> statement-breakpoint\nSELECT 3",
         &["SELECT 1", "SELECT 2", "SELECT 3"],
     );
+    check("SELECT 1\n\n--bun:split\n\nSELECT 2\r\n--bun:split\r\nSELECT 3", &["SELECT 1", "SELECT 2", "SELECT 3"]);
+    for other in [" --bun:split", "-- bun:split", "--bun:splits"] {
+        let text = format!("SELECT 1\n{other}\n+ 2");
+        check(&text, &[&text]);
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@ use super::unknown::UnknownRunner;
 use super::{Tool, project};
 use crate::config::absolute;
 use crate::dialect::Dialect;
+use crate::init_scripts::InitScripts;
 use crate::order::{self, FlywayName};
 use crate::roots::{self, Repositories};
 use crate::{fizz, manifest, read};
@@ -27,6 +28,7 @@ struct Known {
     repositories: Repositories,
     /// Whether migrations of a folder that a tool runs lack marks of a kind.
     lacking_marks: FxHashMap<(PathBuf, (&'static str, Option<&'static str>)), bool>,
+    init_scripts: FxHashMap<PathBuf, Arc<InitScripts>>,
     /// How the files of folders are run that no tool claims.
     unknown_runners: FxHashMap<PathBuf, Arc<UnknownRunner>>,
 }
@@ -145,6 +147,19 @@ impl Folders {
         runner
     }
 
+    /// Whether the image of PostgreSQL runs a file to fill a new database, as far as the repository shows.
+    pub(crate) fn fills_new_database(&self, path: &Path) -> bool {
+        let parent = path.parent().unwrap_or(Path::new(""));
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(scripts) = known.init_scripts.get(parent) {
+            return scripts.hold(path);
+        }
+        let folder = absolute(parent);
+        let scripts = Arc::new(InitScripts::of(&folder, known.repositories.top(&folder).as_deref()));
+        known.init_scripts.insert(parent.to_owned(), Arc::clone(&scripts));
+        scripts.hold(path)
+    }
+
     pub(crate) fn around(&self, path: &Path) -> Facts {
         let parent = path.parent().unwrap_or(Path::new(""));
         // A thread that panicked while holding the lock left a map of complete entries.
@@ -245,6 +260,8 @@ fn tool(parent: &Path, order: Option<&ExplicitOrder>) -> Option<Tool> {
         Some(Tool::Supabase)
     } else if is_graphile(parent) {
         Some(Tool::GraphileMigrate)
+    } else if holds_migrations_of_prisma(parent) {
+        Some(Tool::Prisma)
     } else {
         order.map(|order| order.tool).or_else(|| project::tool(parent))
     }
@@ -281,6 +298,15 @@ fn is_graphile(parent: &Path) -> bool {
     };
     let inside = parent.ends_with("committed") || parent.ends_with("current");
     has_both(parent) || (inside && parent.parent().is_some_and(has_both))
+}
+
+/// Whether Prisma keeps its migrations in folders below this one: its lock is here, or the usual name and a migration.
+fn holds_migrations_of_prisma(folder: &Path) -> bool {
+    let has_migration = || {
+        let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
+        entries.map(|entry| entry.path()).any(|migration| migration.join("migration.sql").is_file())
+    };
+    folder.join("migration_lock.toml").is_file() || (folder.ends_with("prisma/migrations") && has_migration())
 }
 
 /// Pop, if the go.mod of the project requires it. `known` says of folders whether their go.mod does, if they have one.

@@ -9,6 +9,7 @@
 //! | sql-migrate | one per file | `-- +migrate Up notransaction`, then statement by statement |
 //! | dbmate | one per file | `transaction:false`, then one string |
 //! | golang-migrate | none, but one string | |
+//! | bun, by names of golang-migrate | none, but one string for each part | `.tx.` in the name: one per file |
 //! | pop | one per file | `.autocommit.` in the name (ory/x alone), then one string |
 //! | sqlx | one per file | `-- no-transaction` at the start, then one string |
 //! | refinery | one per file | |
@@ -25,6 +26,7 @@
 //! and what follows a COMMIT are in `model.rs`.
 
 mod annotations;
+mod bun;
 pub mod captured;
 mod drizzle;
 pub(crate) mod explicit_order;
@@ -269,6 +271,11 @@ pub(crate) fn detect(path: &Path, text: &str, folders: &Folders, config: &Config
 /// Most programs that run files with versions open a transaction for each. A script that begins its own is for psql, and
 /// a file in which nothing can run in a transaction is for a program that opens none.
 fn guess_transaction(layout: &mut Layout, path: &Path, text: &str, folders: &Folders) {
+    if folders.fills_new_database(path) {
+        layout.sign = Sign::RunnerCode;
+        layout.sections.iter_mut().for_each(|section| section.transaction = TransactionMode::Autocommit);
+        return;
+    }
     let is_usual = |section: &Section| section.transaction == TransactionMode::Autocommit;
     if !order::is_versioned(path) || !layout.sections.iter().all(is_usual) || unknown::is_script_of_psql(text) {
         return;
@@ -319,9 +326,11 @@ fn whole(
         Some(known) if tool == Tool::Plain && known.skips(path) && !is_callback(&name) => (known, Sign::Folder, true),
         _ => (tool, sign, around.is_unlisted(path)),
     };
+    // Its names are those of golang-migrate.
+    let bun = if tool == Tool::GolangMigrate { bun::sent(path, text) } else { None };
     let transaction = match transaction::mode(tool, path, text) {
         _ if around.is_autocommit(path) => TransactionMode::Autocommit,
-        transaction => transaction,
+        transaction => bun.as_ref().map_or(transaction, |(transaction, _)| *transaction),
     };
     let direction = if unlisted { Direction::Down } else { direction(tool, path, &name, around) };
     Layout {
@@ -331,7 +340,7 @@ fn whole(
         strings: match tool {
             Tool::Supabase => supabase::sent(text).1,
             Tool::Drizzle => drizzle::sent(text),
-            _ => Vec::new(),
+            _ => bun.map(|(_, parts)| parts).unwrap_or_default(),
         },
         refusals: match tool {
             Tool::Flyway => flyway::refusals(path, text, transaction::flyway_opt_out(path)),

@@ -82,8 +82,8 @@ impl Tool {
             Self::Sqlx => (NUMBER, number_and_name, STRING),
             Self::Refinery => (NUMBER, refinery, STRING),
             Self::Diesel => (VersionText, any, Runner { misses_its_transaction: true, ..STRING }),
-            // Its session was not seen.
-            Self::Prisma => (VersionText, any, Runner { session: SessionScope::Migration, retry: RESOLVE, ..STRING }),
+            // Its session was not seen. Each of its migrations is a folder.
+            Self::Prisma => (VersionText, none, Runner { session: SessionScope::Migration, retry: RESOLVE, ..STRING }),
             Self::Drizzle => (List, any, Runner { one_transaction: true, ..STRING }),
             Self::Atlas => (Name, any, Runner { retry: Retry::Continues, ..SPLIT }),
             // RESET ALL before each file.
@@ -136,6 +136,11 @@ impl Tool {
 
 fn any(_: &str) -> bool {
     true
+}
+
+/// Prisma reads folders alone. Source: Prisma, `schema-engine`, `migrations_directory.rs`, `list_migrations`.
+fn none(_: &str) -> bool {
+    false
 }
 
 /// The rest of the name after the digits with which it begins, if it does.
@@ -194,6 +199,7 @@ mod tests {
             (Tool::Flyway, "R__x.sql", "x.sql"),
             (Tool::Refinery, "U4__u.sql", "R__x.sql"),
             (Tool::Postgrator, "5.do.up.sql", "5.DO.up.sql"),
+            (Tool::Prisma, "1_a/migration.sql", "1_a.sql"),
         ] {
             let is_skipped = |name: &str| tool.skips(&Path::new("m").join(name));
             assert_eq!((is_skipped(runs), is_skipped(skips)), (false, true), "{}", tool.as_str());
