@@ -13,6 +13,10 @@ pub enum Cause {
     Transaction(TransactionId),
     /// The statements of a transaction that work on one relation.
     Work { relation: Oid, transaction: TransactionId },
+    /// A statement that reads the rows of one relation once, whatever it checks in them.
+    Pass { relation: Oid, statement: TextRange },
+    /// What the migration takes from one table or type, with the same consequence each time.
+    Object(Oid),
     /// The message, which says no more about one place than about another.
     Message,
 }

@@ -1,3 +1,4 @@
 //! Whole runs.
 
+mod cause;
 mod runner;

@@ -5,7 +5,7 @@ use crate::fix::Step;
 use crate::rule::RuleContext;
 use crate::rules::text::{identifier, sql_name};
 use pgvet_model::effect::RelationName;
-use pgvet_syntax::ast::{ColumnDef, Constraint, ConstraintKind, Expr, Name, TypeName};
+use pgvet_syntax::ast::{ColumnDef, Constraint, ConstraintKind, Expr, Name};
 use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
 
@@ -25,18 +25,18 @@ fn batch(context: &RuleContext<'_>, table: &RelationName, assignment: &str, miss
     }
 }
 
-/// A second column of the new type that takes the place of the first.
+/// A second column of the new type that takes the place of the first. `type_range`: the type, and its COLLATE clause.
 pub(crate) fn replace(
     context: &RuleContext<'_>,
     table: &RelationName,
     column: &Name,
-    type_name: &TypeName,
+    type_range: TextRange,
     using: Option<&Expr>,
 ) -> Advice {
     let sql_table = sql_name(context, table);
     let (old, new) = (identifier(&column.text), identifier(&format!("{}_new", column.text)));
     let kept = identifier(&format!("{}_old", column.text));
-    let type_text = one_line(context, type_name.range);
+    let type_text = one_line(context, type_range);
     let value = using.map_or_else(|| Some(old.clone()), |using| one_line(context, using.range));
     let (Some(type_text), Some(value)) = (type_text, value) else {
         return Advice::new(

@@ -134,14 +134,19 @@ fn can_be_replaced(context: &RuleContext<'_>, statement: &AlterTable) -> bool {
         && !(statement.only && has_children)
 }
 
-/// The table that the statement is about, where it is not known what kind of table it is.
-fn unseen_target(context: &RuleContext<'_>) -> Option<SmolStr> {
+/// The table that the statement alters or indexes.
+fn target<'c>(context: &RuleContext<'c>) -> Option<&'c RelationName> {
     let range = match context.ast {
         Ast::AlterTable(statement) => statement.name.range(),
         Ast::CreateIndex(statement) => statement.table.range(),
         _ => return None,
     };
-    let target = &context.effects.locks.iter().find(|lock| lock.range == range)?.relation;
+    Some(&context.effects.locks.iter().find(|lock| lock.range == range)?.relation)
+}
+
+/// The same, where it is not known what kind of table it is.
+fn unseen_target(context: &RuleContext<'_>) -> Option<SmolStr> {
+    let target = target(context)?;
     before(context, target).is_none_or(|relation| !relation.known).then(|| target.name.clone())
 }
 
@@ -164,8 +169,11 @@ pub(crate) fn outside_transaction(context: &RuleContext<'_>) -> String {
         return "in a statement of its own, outside of functions, DO blocks and transactions".to_owned();
     }
     let Some(block) = &context.session.block else { return "outside a transaction".to_owned() };
-    if block.explicit && context.code.is_none() {
-        return "before BEGIN or after COMMIT".to_owned();
+    let is_single_string = context.migration.transaction == TransactionMode::SingleString;
+    if block.explicit && context.code.is_none() && !is_single_string {
+        // What the transaction has changed in the table, such as a new column, is not there before it.
+        let is_changed = target(context).is_some_and(|target| block.locks.blocks_writes(target.oid));
+        return if is_changed { "after COMMIT" } else { "before BEGIN or after COMMIT" }.to_owned();
     }
     let opt_out = context.settings.opt_outs.get(&context.file).map(|edit| edit.text.trim());
     match (context.migration.transaction, opt_out.filter(|text| !text.is_empty())) {

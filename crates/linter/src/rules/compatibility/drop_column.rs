@@ -1,6 +1,7 @@
 //! DROP COLUMN of a column that deployed code may use.
 
 use super::name_reuse::report_other_type;
+use crate::cause::Cause;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::deployment::dropped_column::{Replacement, is_emptied, place, replacement, taken};
@@ -45,6 +46,9 @@ declare_rule! {
     /// ALTER TABLE users ADD COLUMN name text GENERATED ALWAYS AS (first_name || ' ' || last_name) STORED;
     /// COMMIT;
     /// ```
+    ///
+    /// Reports show the columns of one table as one finding with several places, unless a column takes other objects along
+    /// or functions use it.
     ///
     /// ## When it is not reported
     ///
@@ -101,7 +105,8 @@ fn report(
     } else {
         format!("dropping `{}.{column}` breaks deployed code that still uses it", table.name)
     };
-    if let Some(along) = listed(along) {
+    let along = listed(along);
+    if let Some(along) = &along {
         message = format!("{message}, and also drops {along}");
     }
     let relation = context.before.get_relation(table.oid);
@@ -128,5 +133,7 @@ fn report(
                          afterwards"
         );
     }
-    finding.help(help).emit();
+    // What a finding says of its column alone must not be hidden behind another column.
+    let cause = (along.is_none() && users == 0).then_some(Cause::Object(table.oid));
+    finding.caused_by(cause).help(help).emit();
 }

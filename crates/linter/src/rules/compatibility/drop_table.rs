@@ -5,13 +5,14 @@ use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::deployment::dropped_relation::{Loss, Written, lost};
 use crate::rules::deployment::dropped_together::{cascaded, described, listed, publications};
-use crate::rules::deployment::other_statements::is_relation_named_here;
+use crate::rules::deployment::other_statements::{is_relation_named_here, lacking};
 use crate::rules::deployment::users;
 use crate::rules::text::enumerate;
 use pgvet_model::catalog::RelationKind;
 use pgvet_model::effect::RelationName;
 use pgvet_syntax::source::TextRange;
 use rustc_hash::FxHashMap;
+use smol_str::SmolStr;
 use std::fmt::Write;
 
 declare_rule! {
@@ -124,8 +125,13 @@ fn report(
             let data = if has_rows { "deletes its data and " } else { "" };
             format!("dropping {kind} `{name}` {data}breaks deployed code that still uses it")
         }
-        Loss::Lacks(column) => {
-            format!("the relation that replaces {kind} `{name}` has no column `{column}`, which deployed code may use")
+        Loss::Lacks { columns, emptied } => {
+            let lacks = lacking(columns);
+            if *emptied {
+                format!("dropping {kind} `{name}` and creating it again loses its rows, and the new {kind} {lacks}")
+            } else {
+                format!("the relation that replaces {kind} `{name}` {lacks}")
+            }
         }
         Loss::Emptied => format!("dropping {kind} `{name}` and creating it again loses its rows"),
         Loss::Missing => format!(
@@ -151,7 +157,12 @@ fn report(
             };
             format!("{first}, then drop it with the next release")
         }
-        Loss::Lacks(column) => format!("keep `{column}` until no deployed code uses it"),
+        Loss::Lacks { columns, emptied } => {
+            let rows = if *emptied { ", and copy the rows before you drop the table" } else { "" };
+            let names = enumerate(columns.iter().map(SmolStr::as_str));
+            let them = if columns.len() == 1 { "it" } else { "them" };
+            format!("keep {names} until no deployed code uses {them}{rows}")
+        }
         Loss::Missing => {
             "create the new view under another name, then swap the names in one short transaction".to_owned()
         }

@@ -1,5 +1,6 @@
 //! Labels of an enum that deployed code may still write.
 
+use crate::cause::Cause;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::deployment::other_statements::{earlier, is_named};
@@ -122,7 +123,7 @@ fn renamed(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     }
     let message =
         format!("renaming the value `{old}` of enum `{name}` breaks deployed code that still writes or compares it");
-    let finding = reporter.report(range, message);
+    let finding = reporter.report(range, message).caused_by(known.map(Cause::Object));
     let (finding, _) = users::label(finding, context, &[name], &[]);
     finding
         .help(format!(

@@ -6,13 +6,14 @@ use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::{together, view_in_place};
 use crate::rules::deployment::dropped_together::publications;
 use crate::rules::deployment::other_statements::{
-    Successor, Until, ahead, ahead_of_maker, is_new_and_empty, is_relation_name_freed, successor,
+    Successor, Until, ahead, ahead_of_maker, is_new_and_empty, is_relation_name_freed, lacking, rest_until, successor,
 };
 use crate::rules::deployment::users;
-use crate::rules::text::{identifier, sql_name};
+use crate::rules::text::{enumerate, identifier, sql_name};
 use pgvet_model::catalog::Catalog;
 use pgvet_model::effect::{RelationName, RenamedObject, Visibility};
-use pgvet_syntax::ast::Ast;
+use pgvet_syntax::ast::{Ast, ObjectKind};
+use smol_str::SmolStr;
 use std::iter;
 
 declare_rule! {
@@ -104,12 +105,13 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
                 format!("renaming `{}` breaks deployed code that still uses the old name", table.name),
                 help(context, table, name),
             ),
-            Successor::Lacks(column) => (
+            Successor::Lacks { columns, .. } => (
+                format!("the relation that replaces `{}` {}", table.name, lacking(&columns)),
                 format!(
-                    "the relation that replaces `{}` has no column `{column}`, which deployed code may use",
-                    table.name
+                    "keep {} in the new relation until no deployed code uses {}",
+                    enumerate(columns.iter().map(SmolStr::as_str)),
+                    if columns.len() == 1 { "it" } else { "them" }
                 ),
-                format!("keep `{column}` in the new relation until no deployed code uses it"),
             ),
         };
         let range = match context.ast {
@@ -138,6 +140,44 @@ fn is_filled_later(context: &RuleContext<'_>, table: &RelationName) -> bool {
     found.is_some_and(|new| !is_new_and_empty(context, &end, new))
 }
 
+/// What a view under the old name selects so that it has the old columns when the transaction commits: the rest of the
+/// transaction may rename some, which come first, by their old and new names. `None` where it drops one.
+fn columns_in_place(
+    context: &RuleContext<'_>,
+    table: &RelationName,
+    new: &str,
+) -> Option<(Vec<(String, String)>, String)> {
+    let (end, all) = (ahead(context, new, Until::Commit), || Some((Vec::new(), "*".to_owned())));
+    let Some((before, after)) = context.before.get_relation(table.oid).zip(end.get_relation(table.oid)) else {
+        return all();
+    };
+    if before.columns.iter().all(|column| after.column(&column.name).is_some()) {
+        return all();
+    }
+    let rest = rest_until(context, Until::Commit);
+    let renamed = |old: &str| {
+        let renames = rest.iter().filter_map(|ast| match &**ast {
+            Ast::Rename(rename) if rename.kind == ObjectKind::Column && rename.object.name.text == new => Some(rename),
+            _ => None,
+        });
+        let mut names = renames.filter(|rename| rename.sub_name.as_ref().is_some_and(|name| name.text == old));
+        names.next().map(|rename| &rename.new_name.text).filter(|name| after.column(name).is_some())
+    };
+    let mut renames = Vec::new();
+    let mut selected = Vec::new();
+    for column in &before.columns {
+        let old = identifier(&column.name);
+        if after.column(&column.name).is_some() {
+            selected.push(old);
+        } else {
+            let new = identifier(renamed(&column.name)?);
+            selected.push(format!("{new} AS {old}"));
+            renames.push((old, new));
+        }
+    }
+    Some((renames, selected.join(", ")))
+}
+
 fn help(context: &RuleContext<'_>, table: &RelationName, new: &str) -> String {
     let old = sql_name(context, table);
     let moved = sql_name(context, &RelationName { name: new.into(), ..table.clone() });
@@ -147,15 +187,22 @@ fn help(context: &RuleContext<'_>, table: &RelationName, new: &str) -> String {
     } else {
         "\nthe table is published: rename it on every subscriber at the same moment"
     };
-    let Some(view) = view_in_place(context, table, "*", &moved) else {
+    let Some((renames, columns)) = columns_in_place(context, table, new) else {
+        return format!(
+            "create a view with the old name and the old columns in the same transaction, and keep it until no deployed \
+             code uses it{subscribers}"
+        );
+    };
+    let Some(view) = view_in_place(context, table, &columns, &moved) else {
         return format!(
             "keep the old name: `{}` has row-level security, which a view with that name bypasses before PostgreSQL \
              15{subscribers}",
             table.name
         );
     };
-    let statements: Vec<String> =
-        iter::once(format!("ALTER TABLE {old} RENAME TO {}", identifier(new))).chain(view).collect();
+    let renames = renames.into_iter().map(|(old, new)| format!("ALTER TABLE {moved} RENAME COLUMN {old} TO {new}"));
+    let renamed = iter::once(format!("ALTER TABLE {old} RENAME TO {}", identifier(new)));
+    let statements: Vec<String> = renamed.chain(renames).chain(view).collect();
     format!(
         "create a view with the old name in the same transaction, and keep it until no deployed code uses it (ON \
          CONFLICT ON CONSTRAINT does not work through a view):\n    {};{subscribers}",

@@ -15,6 +15,7 @@ use pgvet_model::routine::{Sql, SqlRole, Trial};
 use pgvet_syntax::ast::{Ast, Expr, ExprKind, InsertSource, Part, QueryBody};
 use pgvet_syntax::plpgsql::HOLE;
 use pgvet_syntax::source::TextRange;
+use std::fmt::Write;
 
 declare_rule! {
     /// `UPDATE`, `DELETE` or `MERGE` of all rows, or of an unlimited number of rows, of a table that is in use.
@@ -218,9 +219,13 @@ fn help(change: &DataChange, ast: &Ast, relation: Option<&Relation>, in_function
     } else {
         ""
     };
-    let mut batch = batch(change, relation, is_conditional(ast));
+    let mut batch = batch(change, relation, ast);
     if is_conditional(ast) {
-        batch.push_str("\nreplace (...) with the condition of the statement");
+        let joined = match joining(ast) {
+            "" => String::new(),
+            clause => format!(", and {clause} ... with its {clause} clause"),
+        };
+        let _ = write!(batch, "\nreplace (...) with the condition of the statement{joined}");
     }
     match change.kind {
         DataChangeKind::Delete if is_cascade(change) => format!(
@@ -266,14 +271,23 @@ fn is_conditional(ast: &Ast) -> bool {
     }
 }
 
+/// The word before the tables that the statement joins to choose the rows.
+fn joining(ast: &Ast) -> &'static str {
+    match ast {
+        Ast::Delete(delete) if !delete.using.is_empty() => "USING",
+        Ast::Update(update) if !update.from.is_empty() => "FROM",
+        _ => "",
+    }
+}
+
 /// One batch: along the primary key if it is one column, which any type with an order can be, or else by addresses.
-fn batch(change: &DataChange, relation: Option<&Relation>, is_conditional: bool) -> String {
+fn batch(change: &DataChange, relation: Option<&Relation>, ast: &Ast) -> String {
     let (schema, name) = (&change.relation.schema, &change.relation.name);
     let table = match schema.as_str() {
         "public" => identifier(name),
         _ => format!("{}.{}", identifier(schema), identifier(name)),
     };
-    let condition = if is_conditional { " AND (...)" } else { "" };
+    let condition = if is_conditional(ast) { " AND (...)" } else { "" };
     let verb = match change.kind {
         DataChangeKind::Delete => format!("DELETE FROM {table}"),
         _ => format!("UPDATE {table} SET ..."),
@@ -282,8 +296,16 @@ fn batch(change: &DataChange, relation: Option<&Relation>, is_conditional: bool)
     match key.map(|key| key.columns()) {
         Some([column]) => {
             let key = identifier(column);
-            format!("{verb} WHERE {key} > ... AND {key} <= ...{condition};")
+            match joining(ast) {
+                "" => format!("{verb} WHERE {key} > ... AND {key} <= ...{condition};"),
+                clause => format!("{verb} {clause} ... WHERE {table}.{key} > ... AND {table}.{key} <= ...{condition};"),
+            }
         }
+        _ if !joining(ast).is_empty() => format!(
+            "{verb} {} ... WHERE {table}.ctid = ANY (ARRAY(SELECT {table}.ctid FROM {table}, ... WHERE (...) LIMIT \
+             5000)) AND (...);",
+            joining(ast)
+        ),
         _ => format!("{verb} WHERE ctid = ANY (ARRAY(SELECT ctid FROM {table} WHERE (...) LIMIT 5000));"),
     }
 }

@@ -5,18 +5,19 @@ use crate::rules::deployment::dropped_together::is_queried;
 use crate::rules::deployment::other_statements::{
     Successor, Until, ahead_of_maker, is_new_and_empty, means, successor,
 };
-use pgvet_model::catalog::RelationKind;
+use pgvet_model::catalog::{Catalog, RelationKind};
 use pgvet_model::effect::{Evidence, RelationName, Removal, RemovalReason, RemovedObject, Visibility};
 use pgvet_syntax::ast::{Ast, ObjectName};
 use pgvet_syntax::source::TextRange;
 use rustc_hash::FxHashMap;
+use smol_str::SmolStr;
 
 /// What becomes of a table that is dropped.
 pub(crate) enum Loss {
     /// Nothing has its name.
     Gone,
-    /// What has its name lacks a column.
-    Lacks(String),
+    /// What has its name lacks columns. If it is a new table without rows, those of the table are lost as well.
+    Lacks { columns: Vec<SmolStr>, emptied: bool },
     /// A new table has its name, and no rows.
     Emptied,
     /// A materialized view that a later transaction creates again.
@@ -48,6 +49,10 @@ pub(crate) fn lost<'c>(context: &RuleContext<'c>, removal: &'c Removal) -> Optio
     if end.relation_named(&relation.schema, &relation.name) == Some(relation.oid) {
         return Some((relation, Loss::Gone));
     }
+    let lacks = |catalog: &Catalog, new, columns| {
+        let emptied = is_table && is_new_and_empty(context, catalog, new);
+        Some((relation, Loss::Lacks { columns, emptied }))
+    };
     match successor(&end, before, relation) {
         Successor::Nothing if is_table => {
             // Created again after the end of the transaction: the gap is short, but the rows do not come back.
@@ -55,12 +60,12 @@ pub(crate) fn lost<'c>(context: &RuleContext<'c>, removal: &'c Removal) -> Optio
             match successor(&later, before, relation) {
                 Successor::Compatible(new) if !is_new_and_empty(context, &later, new) => None,
                 Successor::Compatible(_) => Some((relation, Loss::Emptied)),
-                Successor::Lacks(column) => Some((relation, Loss::Lacks(column))),
+                Successor::Lacks { new, columns } => lacks(&later, new, columns),
                 Successor::Nothing => Some((relation, Loss::Gone)),
             }
         }
         Successor::Nothing => Some((relation, Loss::Gone)),
-        Successor::Lacks(column) => Some((relation, Loss::Lacks(column))),
+        Successor::Lacks { new, columns } => lacks(&end, new, columns),
         Successor::Compatible(_) if is_missing_meanwhile(context, relation) => Some((relation, Loss::Missing)),
         Successor::Compatible(new) if is_table && is_new_and_empty(context, &end, new) => {
             Some((relation, Loss::Emptied))

@@ -2,6 +2,7 @@
 
 use crate::rule::RuleContext;
 use crate::rules::deployment::names::{Names, may_name};
+use crate::rules::text::enumerate;
 use pgvet_model::catalog::{Catalog, Oid, Relation, RelationKind, TEMPORARY_SCHEMA};
 use pgvet_model::effect::{RelationName, RemovedObject, RenamedObject};
 use pgvet_model::routine::{Ending, Outline, Trial, may_make};
@@ -9,6 +10,7 @@ use pgvet_syntax::ast::{
     AlterTable, AlterTableAction, Ast, ColumnDef, Drop, Expr, ExprKind, ObjectKind, ObjectName, Part, TableElement,
 };
 use pgvet_syntax::statement::Statement;
+use smol_str::SmolStr;
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -336,8 +338,17 @@ pub(crate) enum Successor {
     Nothing,
     /// All of its columns are there.
     Compatible(Oid),
-    /// It lacks this column.
-    Lacks(String),
+    /// It lacks these columns.
+    Lacks {
+        new: Oid,
+        columns: Vec<SmolStr>,
+    },
+}
+
+/// `` has no column `note`, which deployed code may use ``.
+pub(crate) fn lacking(columns: &[SmolStr]) -> String {
+    let word = if columns.len() == 1 { "column" } else { "columns" };
+    format!("has no {word} {}, which deployed code may use", enumerate(columns.iter().map(SmolStr::as_str)))
 }
 
 /// What `catalog` has under the old name of a relation.
@@ -347,10 +358,9 @@ pub(crate) fn successor(catalog: &Catalog, old: &Relation, name: &RelationName) 
     if !new.known || !old.known {
         return Successor::Compatible(oid);
     }
-    match old.columns.iter().find(|column| new.column(&column.name).is_none()) {
-        Some(missing) => Successor::Lacks(missing.name.to_string()),
-        None => Successor::Compatible(oid),
-    }
+    let missing = old.columns.iter().map(|column| &column.name).filter(|name| new.column(name).is_none());
+    let columns: Vec<SmolStr> = missing.cloned().collect();
+    if columns.is_empty() { Successor::Compatible(oid) } else { Successor::Lacks { new: oid, columns } }
 }
 
 /// Whether a table of this deployment holds no rows: no statement has put any into it or its partitions.

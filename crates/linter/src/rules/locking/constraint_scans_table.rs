@@ -1,5 +1,6 @@
 //! A CHECK or NOT NULL constraint that is checked for all rows when it is added.
 
+use crate::cause::Cause;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::constraint::{self, without_check};
@@ -120,10 +121,9 @@ fn report(
     let message = format!(
         "checking this constraint reads all of {subject} under ACCESS EXCLUSIVE and blocks all reads and writes meanwhile"
     );
-    let finding = reporter
-        .report(place, message)
-        .relation(altered.map_or(&first.relation, |altered| altered.table))
-        .work(Work::Scan);
+    let table = altered.map_or(&first.relation, |altered| altered.table);
+    let cause = Cause::Pass { relation: table.oid, statement: context.in_file(context.statement.range) };
+    let finding = reporter.report(place, message).relation(table).work(Work::Scan).caused_by(cause);
     let finding = match (written, name) {
         (Some((altered, written)), Some(name)) => {
             offer(context, finding, constraint::not_valid(context, altered, written, &name))

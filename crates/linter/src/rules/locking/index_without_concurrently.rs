@@ -7,11 +7,12 @@ use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::index;
 use crate::rules::advice::offer::{leave_transaction, offer};
 use crate::rules::statement::altered::by_range;
+use crate::rules::statement::locks::{lock_on_reads, show_lock};
 use crate::severity::Severity;
 use pgvet_model::catalog::RelationKind;
 use pgvet_model::effect::{IndexBuild, IndexBuildCause, Visibility};
 use pgvet_model::throughput::Work;
-use pgvet_syntax::ast::{Ast, CreateIndex};
+use pgvet_syntax::ast::{Ast, CreateIndex, LockMode};
 use pgvet_syntax::source::TextRange;
 
 declare_rule! {
@@ -118,7 +119,13 @@ fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRan
         context.effects.locks.iter().find(|lock| lock.range == statement.table.range()).map(|lock| &lock.relation)
     });
     let table = named.unwrap_or(&first.table);
+    let locked = lock_on_reads(context.session, table.oid).filter(|_| context.is_surely_in_block());
     let message = match (table.kind, builds.len()) {
+        _ if locked.is_some() => format!(
+            "nobody can read or write `{}` while this index is built: the transaction already holds {} on it",
+            table.name,
+            LockMode::AccessExclusive.sql()
+        ),
         (RelationKind::PartitionedTable, 2..) => format!(
             "building this index blocks all writes to `{}` and its {} partitions until the index of the last \
              partition is built",
@@ -131,7 +138,9 @@ fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRan
         _ => format!("building this index blocks all writes to `{}` until it is done", table.name),
     };
     let mut finding = reporter.report(range, message).relation(table).work(Work::IndexBuild);
-    if table.kind == RelationKind::MaterializedView {
+    if let Some(lock) = locked {
+        finding = show_lock(finding, lock);
+    } else if table.kind == RelationKind::MaterializedView {
         finding = finding.severity(Severity::Warning);
     }
     let finding = match statement {

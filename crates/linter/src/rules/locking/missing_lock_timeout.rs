@@ -6,7 +6,7 @@ use crate::meta::GroupedBy;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::offer::{leave_transaction, line_before};
-use crate::rules::statement::timeouts::{first_strong_lock, lock_timeout_in_effect, lost, waited_before};
+use crate::rules::statement::timeouts::{awaited_lock, lock_timeout_in_effect, lost, waited_before};
 use crate::settings::LockTimeout;
 use pgvet_syntax::ast::{Ast, ObjectKind};
 use pgvet_syntax::source::TextRange;
@@ -38,9 +38,12 @@ declare_rule! {
     ///
     /// In a transaction `SET LOCAL lock_timeout = '2s'` limits the setting to that transaction.
     ///
+    /// A statement that waits for several such locks is reported once. The message names the lock that blocks most, and of
+    /// several equal ones that on the oldest table.
+    ///
     /// ## When it is not reported
     ///
-    /// - all but the first such lock of a transaction
+    /// - all but the first such statement of a transaction
     /// - `LOCK TABLE`, which `explicit-table-lock` reports
     /// - a migration that sets a timeout without effect, which `timeout-not-in-effect` reports
     /// - statements such as `CREATE INDEX CONCURRENTLY`: a timeout could make them leave an invalid index
@@ -74,7 +77,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     if settled || matches!(context.ast, Ast::LockTable(_)) || waited_before(context) {
         return;
     }
-    let Some(lock) = first_strong_lock(context) else { return };
+    let Some(lock) = awaited_lock(context) else { return };
     if lost(context).is_some() {
         return;
     }

@@ -1,5 +1,6 @@
 //! SET NOT NULL that has to look at every row.
 
+use crate::cause::Cause;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::not_null;
@@ -39,6 +40,8 @@ declare_rule! {
     ///
     /// The first two statements must not share a transaction. From PostgreSQL 18 on, `ADD CONSTRAINT ... NOT NULL note
     /// NOT VALID` and `VALIDATE CONSTRAINT` are enough.
+    ///
+    /// Several columns in one `ALTER TABLE` are checked in one scan. Reports show them as one finding with several places.
     ///
     /// ## When it is not reported
     ///
@@ -150,5 +153,7 @@ fn report(
         "SET NOT NULL on {names} reads all of {subject} under ACCESS EXCLUSIVE and blocks all reads and writes meanwhile"
     );
     let advice = not_null::advice(context, table, &columns);
-    offer(context, reporter.report(range, message).relation(table).work(Work::Scan), advice).emit();
+    let cause = Cause::Pass { relation: table.oid, statement: context.in_file(context.statement.range) };
+    let finding = reporter.report(range, message).relation(table).work(Work::Scan).caused_by(cause);
+    offer(context, finding, advice).emit();
 }

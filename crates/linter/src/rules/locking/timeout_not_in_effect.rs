@@ -4,9 +4,7 @@ use crate::fix::{Applicability, Edit, Fix};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::offer::line_before;
-use crate::rules::statement::timeouts::{
-    Lost, TIMEOUTS, first_strong_lock, lock_timeout_in_effect, lost, waited_before,
-};
+use crate::rules::statement::timeouts::{Lost, TIMEOUTS, awaited_lock, lock_timeout_in_effect, lost, waited_before};
 use crate::settings::LockTimeout;
 use pgvet_model::effect::{ChangedObject, ObjectChange};
 use pgvet_syntax::ast::{Literal, Setting};
@@ -88,7 +86,7 @@ fn without_local<'c>(context: &RuleContext<'c>) -> &'c str {
 
 /// A strong lock after the timeout was switched off or lost.
 fn check_lost(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
-    let Some(lock) = first_strong_lock(context) else { return };
+    let Some(lock) = awaited_lock(context) else { return };
     let Some((why, place)) = lost(context) else { return };
     let by_runner = context.settings.lock_timeout == LockTimeout::Runner && why != Lost::Zero;
     let label = match why {

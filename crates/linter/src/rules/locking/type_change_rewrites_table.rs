@@ -201,14 +201,16 @@ impl Work<'_> {
 
     fn advice(&self, context: &RuleContext<'_>, altered: Option<Altered<'_>>, range: TextRange) -> Option<Advice> {
         let altered = altered?;
-        let AlterTableAction::AlterColumnType { column, type_name, using, .. } = &altered.command(range)?.action else {
+        let AlterTableAction::AlterColumnType { column, type_name, collation, using } = &altered.command(range)?.action
+        else {
             return None;
         };
+        let type_range = collation.iter().fold(type_name.range, |range, collation| range.cover(collation.range()));
         let table = sql_name(context, altered.table);
         if !self.rewritten.is_empty() {
             return Some(match (self.new_length, using) {
                 (Some(length), None) => column::limit_length(context, altered.table, column, length),
-                _ => column::replace(context, altered.table, column, type_name, using.as_ref()),
+                _ => column::replace(context, altered.table, column, type_range, using.as_ref()),
             });
         }
         if !self.rebuilt.is_empty() {
@@ -222,7 +224,7 @@ impl Work<'_> {
                 table.is_some_and(|table| table.constraints.iter().any(of_constraint))
             });
             if partitioned || belongs {
-                return Some(column::replace(context, altered.table, column, type_name, using.as_ref()));
+                return Some(column::replace(context, altered.table, column, type_range, using.as_ref()));
             }
             let command = crate::rules::advice::one_line(context, altered.command(range)?.range)?;
             return Some(

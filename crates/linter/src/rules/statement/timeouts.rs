@@ -9,6 +9,7 @@ use pgvet_model::session::HeldLock;
 use pgvet_syntax::ast::{Ast, Discard, Literal, Setting, Transaction};
 use pgvet_syntax::source::TextRange;
 use pgvet_syntax::statement::Statement;
+use std::cmp::Reverse;
 
 /// The settings that end a statement or transaction that takes too long.
 pub(crate) const TIMEOUTS: [&str; 3] = ["lock_timeout", "statement_timeout", "transaction_timeout"];
@@ -191,9 +192,10 @@ pub(crate) fn lock_timeout_in_effect(context: &RuleContext<'_>) -> bool {
         || (context.settings.lock_timeout == LockTimeout::Runner && settings.get("lock_timeout").is_none())
 }
 
-/// The first lock for which the statement may have to wait while others queue behind it: strong enough to stop reads
-/// or writes, on a table or view that others see, and not held by the transaction already.
-pub(crate) fn first_strong_lock<'c>(context: &RuleContext<'c>) -> Option<&'c Lock> {
+/// The lock for which the statement may have to wait while others queue behind it: strong enough to stop reads or
+/// writes, on a table or view that others see, and not held by the transaction already. Of several it is the one that
+/// blocks most, on the oldest table; that of a table of this deployment only if there is no other.
+pub(crate) fn awaited_lock<'c>(context: &RuleContext<'c>) -> Option<&'c Lock> {
     let fails = context.effects.fails.is_some();
     let nowait = matches!(context.ast, Ast::LockTable(lock) if lock.nowait);
     if fails || nowait || context.effects.waits_for_transactions {
@@ -203,11 +205,16 @@ pub(crate) fn first_strong_lock<'c>(context: &RuleContext<'c>) -> Option<&'c Loc
         let block = context.session.block.as_ref();
         block.is_some_and(|block| block.locks.holds(lock.relation.oid, lock.mode))
     };
-    context.effects.locks.iter().find(|lock| {
+    let waits = context.effects.locks.iter().filter(|lock| {
         lock.mode.blocks_writes()
             && stops_queries(lock.relation.kind)
             && lock.relation.visibility.is_exposed()
             && !held(lock)
+    });
+    waits.min_by_key(|lock| {
+        let birth = context.before.get_relation(lock.relation.oid).map(|relation| &relation.birth);
+        let is_new = birth.is_some_and(|birth| birth.is_of(context.deployment()));
+        (is_new, Reverse(lock.mode), birth.and_then(|birth| birth.deployment))
     })
 }
 

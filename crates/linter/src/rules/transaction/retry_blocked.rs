@@ -6,7 +6,7 @@ use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::deployment::lasting::Lasting;
-use crate::rules::statement::timeouts::{first_strong_lock, lock_timeout_in_effect};
+use crate::rules::statement::timeouts::{awaited_lock, lock_timeout_in_effect};
 use crate::rules::text::sql_name;
 use pgvet_model::catalog::Catalog;
 use pgvet_model::effect::{Effects, Failure, IndexBuild, IndexBuildCause, ScanCause};
@@ -105,7 +105,7 @@ fn may_stop(context: &RuleContext<'_>) -> bool {
         || scans.iter().any(|scan| may_refuse(&scan.cause) && scan.relation.visibility.may_have_rows())
         || index_builds.iter().any(|build| is_unique(context, build) && build.table.visibility.may_have_rows())
         || data_changes.iter().any(|change| change.relation.visibility.may_have_rows() && change.rows.is_whole())
-        || (lock_timeout_in_effect(context) && first_strong_lock(context).is_some())
+        || (lock_timeout_in_effect(context) && awaited_lock(context).is_some())
 }
 
 /// Whether rows can refuse the index.

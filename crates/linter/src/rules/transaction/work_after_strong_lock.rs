@@ -5,7 +5,7 @@ use crate::assumption::Assumption;
 use crate::cause::Cause;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
-use crate::rules::statement::locks::{stops_queries, strong_locks};
+use crate::rules::statement::locks::{show_lock, stops_queries, strong_locks};
 use pgvet_model::catalog::Oid;
 use pgvet_model::effect::{
     DataChange, DataChangeKind, Effects, Extent, PartitionWorkKind, Read, RelationName, Rows, RowsReason, Scan,
@@ -118,10 +118,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         finding = finding.assuming(Assumption::many(&work.relation.name, rows));
     }
     let finding = finding.assuming(assumed_transaction(context, lock.place));
-    let finding = locks.iter().fold(finding, |finding, lock| {
-        let label = format!("`{}` is locked here, until the end of the transaction", lock.unqualified_name());
-        finding.label_in(lock.place.file, lock.place.range, label)
-    });
+    let finding = locks.iter().fold(finding, show_lock);
     finding.help(split_help(context, "the slow statement")).emit();
 }
 
@@ -246,14 +243,18 @@ const LOOKED_AT: usize = 100;
 /// The locks of earlier statements that block more than the working statement does itself, one of each table: those that
 /// block most, with that on the table of the work first.
 fn blocking_locks(context: &RuleContext<'_>, work: &Work<'_>) -> Vec<HeldLock> {
+    let blocks_by_itself = blocks_by_itself(context, work.relation);
     let is_in_the_way = |lock: &&HeldLock| {
-        let blocks_others = lock.mode.blocks_reads() && lock.relation != work.relation.oid;
         lock.mode > own_lock(context, lock.relation)
             && !is_of_deployment(context, lock.relation)
-            && (blocks_others || !blocks_by_itself(context, work.relation))
+            && (lock.mode.blocks_reads() || !blocks_by_itself)
     };
     let held = strong_locks(context.session).take(LOOKED_AT);
     let mut locks: Vec<HeldLock> = held.filter(is_in_the_way).cloned().collect();
+    // The rule that reports the work also says what the lock on its own table blocks.
+    if blocks_by_itself && locks.iter().all(|lock| lock.relation == work.relation.oid) {
+        locks.clear();
+    }
     if locks.is_empty() {
         locks.extend(locks_in_code(context, work));
     }
