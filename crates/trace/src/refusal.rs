@@ -155,13 +155,12 @@ impl Refused {
         if refused.timed_out {
             return Ok(None);
         }
-        let (sqlstate, message) = match refused.error.as_db_error() {
-            Some(said) => (said.code().code(), said.message()),
-            None => {
-                // One session may have crashed, and the server with it.
-                Connection::open(&clone.observer, "reduce").await?;
-                ("08006", "the connection was lost")
-            }
+        let (sqlstate, message) = if let Some(said) = refused.error.as_db_error() {
+            (said.code().code(), said.message())
+        } else {
+            // One session may have crashed, and the server with it.
+            Connection::open(&clone.observer, "reduce").await?;
+            ("08006", "the connection was lost")
         };
         Ok(Some(Self { sqlstate: sqlstate.to_owned(), message: message.to_owned() }))
     }

@@ -105,12 +105,15 @@ fn measure_checkouts(version: PgVersion, folder: &Path, arguments: &Arguments) -
     Ok(report)
 }
 
+/// Runs scripts, each in an empty database, and returns what each leaves.
+type Apply<'a> = dyn Fn(&[String]) -> Result<Vec<Left>, String> + 'a;
+
 /// Compares what histories have left with the model, and with what `apply` says that the model's SQL makes.
 fn compared(
     version: PgVersion,
     all: &[History],
     runs: &[Left],
-    apply: &dyn Fn(&[String]) -> Result<Vec<Left>, String>,
+    apply: &Apply<'_>,
 ) -> Result<Report, String> {
     let mut report = Report { histories: all.len(), ..Report::new(version) };
     let mut scripts = Vec::new();
