@@ -13,7 +13,7 @@ use crate::place::Place;
 use crate::runner::SessionScope;
 use crate::session::{Change, HeldLock, Left, Session, SettingsInEffect};
 use crate::version::{PgVersion, Target, VersionRange};
-use pgvet_syntax::ast::{Ast, Persistence, SyntaxError, Transaction};
+use pgvet_syntax::ast::{Ast, SyntaxError, Transaction};
 use pgvet_syntax::source::TextRange;
 use pgvet_syntax::statement::Statement;
 use smol_str::SmolStr;
@@ -110,19 +110,6 @@ impl Outcome {
             _ => Self::Usual,
         }
     }
-}
-
-/// The schema and name of the table that a statement creates for other sessions, too.
-fn created_table(ast: &Ast) -> Option<(Option<SmolStr>, SmolStr)> {
-    let Ast::CreateTable(create) = ast else { return None };
-    let name = Some(&create.name).filter(|_| create.persistence != Persistence::Temporary)?;
-    Some((name.schema.as_ref().map(|schema| schema.text.clone()), name.name.text.clone()))
-}
-
-/// The same of the table that a refused statement, or one that its code runs, would create.
-fn refused_table(ast: &Ast, code: &CodeRun) -> Option<(Option<SmolStr>, SmolStr)> {
-    let mut refused = code.executed.iter().filter(|run| run.effects.fails.is_some());
-    created_table(ast).or_else(|| refused.find_map(|run| created_table(run.statement.ast()?)))
 }
 
 /// A run of migrations.
@@ -325,7 +312,7 @@ impl Replay {
         match &statement.parsed {
             Ok(ast) => self.statement(file, migration, statement, ast, visitor),
             Err(error) => {
-                self.add_own_table(file, migration, unparsed::created_table(statement, &migration.file.text));
+                self.add_unparsed_table(file, migration, statement);
                 self.doubt(statement, &migration.file.text);
                 visitor.syntax_error(file, migration, statement, error);
                 Outcome::Usual
@@ -354,9 +341,9 @@ impl Replay {
         }
     }
 
-    /// A table that an unreadable or refused statement would create belongs to this migration, whatever its columns are.
-    fn add_own_table(&mut self, file: u32, migration: &Migration<'_>, name: Option<(Option<SmolStr>, SmolStr)>) {
-        let Some((schema, name)) = name else { return };
+    /// A table that an unreadable statement would create belongs to this migration, whatever its columns are.
+    fn add_unparsed_table(&mut self, file: u32, migration: &Migration<'_>, statement: &Statement) {
+        let Some((schema, name)) = unparsed::created_table(statement, &migration.file.text) else { return };
         let path = self.session.settings.search_path();
         let schema = schema.or_else(|| path.first().cloned()).unwrap_or_else(|| SmolStr::new_static("public"));
         let (deployment, transaction) = (migration.deployment(file), self.state.transaction);
@@ -421,9 +408,7 @@ impl Replay {
                 version = next;
             } else {
                 let outcome = Outcome::of(&ran.effects);
-                let created = ran.effects.fails.as_ref().and_then(|_| refused_table(ast, &ran.code));
                 self.accept(ran, observed, place);
-                self.add_own_table(file, migration, created);
                 break outcome;
             }
         };

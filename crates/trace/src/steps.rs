@@ -13,7 +13,7 @@ pub(crate) struct Conditions<'a> {
     pub(crate) server: &'a ServerInfo,
     /// Longer commands are cancelled.
     pub(crate) timeout: Option<Duration>,
-    /// Go on after a command outside of a transaction that is refused, as psql does.
+    /// Go on after a command outside a transaction that is refused, as psql does.
     pub(crate) keep_going: bool,
 }
 

@@ -143,7 +143,7 @@ fn prisma_runs_no_loose_file() {
 }
 
 #[test]
-fn scripts_for_a_new_database_are_no_migrations_of_another() {
+fn scripts_for_a_new_database_are_not_migrations_of_another() {
     let index = "CREATE TYPE state AS ENUM ('new');\nCREATE TABLE notes (id bigint);\n\
                  CREATE INDEX CONCURRENTLY i ON notes (id);\n";
     let init = ("notes/init/01_all.sql", index);

@@ -87,7 +87,7 @@ fn is_kept(context: &RuleContext<'_>, table: &RelationName, column: &str) -> boo
     !copies.is_empty() && rest(context).iter().any(|ast| assigned_in_all_rows(context, ast, table).any(is_back))
 }
 
-/// What an UPDATE of the table assigns, unless it leaves out rows that have a value.
+/// What an UPDATE of the table assigns, unless it skips rows that have a value.
 fn assigned_in_all_rows<'a>(
     context: &RuleContext<'_>,
     ast: &'a Ast,

@@ -94,7 +94,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let works = works(context);
     let under_locks = works.iter().map(|work| (work, blocking_locks(context, work)));
     let under_locks = under_locks.filter(|(_, locks)| !locks.is_empty());
-    // The first of those that nothing speaks against.
+    // The first of those without evidence that they take no time.
     let Some((work, locks)) = under_locks.min_by_key(|(work, _)| work.is_doubtful()) else { return };
     let (lock, others) = (&locks[0], &locks[1..]);
     let access = if lock.mode.blocks_reads() { "read or write" } else { "write to" };

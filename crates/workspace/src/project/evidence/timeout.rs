@@ -40,7 +40,7 @@ const FILES: usize = 300;
 /// What limits how long a statement waits for a lock.
 const SETTINGS: [&str; 2] = ["lock_timeout", "statement_timeout"];
 
-/// The timeouts of folders of migrations, each looked for once.
+/// The timeouts of folders of migrations, each searched for once.
 #[derive(Debug, Default)]
 pub(super) struct Timeouts {
     repositories: Repositories,
@@ -87,7 +87,7 @@ fn timeout(text: &str, folder: &str) -> Option<(&'static str, usize)> {
     })
 }
 
-/// Whether a line configures connections, whoever opens them: `PGOPTIONS`, the options of a URL, Flyway's `initSql`.
+/// Whether a line configures all connections: `PGOPTIONS`, the options of a URL, Flyway's `initSql`.
 fn is_of_connections(line: &str) -> bool {
     let line = line.to_ascii_lowercase();
     ["pgoptions", "?options=", "&options=", "initsql", "init-sql", "init_sql"].iter().any(|word| line.contains(word))

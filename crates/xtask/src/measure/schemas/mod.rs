@@ -109,12 +109,7 @@ fn measure_checkouts(version: PgVersion, folder: &Path, arguments: &Arguments) -
 type Apply<'a> = dyn Fn(&[String]) -> Result<Vec<Left>, String> + 'a;
 
 /// Compares what histories have left with the model, and with what `apply` says that the model's SQL makes.
-fn compared(
-    version: PgVersion,
-    all: &[History],
-    runs: &[Left],
-    apply: &Apply<'_>,
-) -> Result<Report, String> {
+fn compared(version: PgVersion, all: &[History], runs: &[Left], apply: &Apply<'_>) -> Result<Report, String> {
     let mut report = Report { histories: all.len(), ..Report::new(version) };
     let mut scripts = Vec::new();
     for (history, run) in all.iter().zip(runs) {
