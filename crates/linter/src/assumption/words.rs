@@ -142,8 +142,8 @@ impl fmt::Display for Assumption {
                  cannot run in one",
             ),
             Self::TransactionOfFileThoughReplaced => f.write_str(
-                "assumes that the program that runs this file opens a transaction for it, although that is a program \
-                 of its own, which replaces comments by names",
+                "assumes that this file runs in a transaction, as the migration tool runs it, although comments in place \
+                 of names show that another program does",
             ),
             Self::TransactionOfFileThoughUnfit => f.write_str(
                 "assumes that the program that runs this file opens a transaction for it, although no statement of \

@@ -21,6 +21,8 @@ pub enum Mention {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Mentions {
     objects: HashMap<Mention, OrdSet<Oid>>,
+    /// The names of functions among them.
+    called: OrdSet<SmolStr>,
     /// Objects that were added or handed out to be changed since the others were read.
     changed: OrdSet<Oid>,
     /// Nothing was read yet.
@@ -35,6 +37,11 @@ impl Mentions {
     }
 
     fn note(&mut self, object: Oid, mention: Mention) {
+        if let Mention::Call(name) = &mention
+            && !self.called.contains(name)
+        {
+            self.called.insert(name.clone());
+        }
         self.objects.entry(mention).or_default().insert(object);
     }
 
@@ -112,6 +119,24 @@ impl Catalog {
     /// The relations that may name one of these, in the order of their creation: all that do, and some that do not.
     pub fn relations_mentioning(&self, sought: &[Mention]) -> Vec<&Arc<Relation>> {
         self.mentioning(sought, &self.relations)
+    }
+
+    /// The names of functions that definitions of relations may call, or have called.
+    pub fn names_called_by_relations(&self) -> OrdSet<SmolStr> {
+        let mut names = self.mentions.called.clone();
+        let mut read = |relation: &Relation| {
+            for_each_mention(relation, |mention| {
+                if let Mention::Call(name) = mention {
+                    names.insert(name);
+                }
+            });
+        };
+        if self.mentions.unread {
+            self.relations.values().for_each(|relation| read(relation));
+        } else {
+            self.mentions.changed.iter().filter_map(|oid| self.relations.get(oid)).for_each(|relation| read(relation));
+        }
+        names
     }
 
     /// The types that may name one of these, as [`Catalog::relations_mentioning`].
@@ -195,7 +220,10 @@ mod tests {
         let call = [Mention::Call("f".into())];
         let mood = [Mention::Object(catalog.type_named("public", "mood").unwrap())];
         assert!(names(&catalog, &call).len() >= 5, "nothing was read yet");
+        let called = |catalog: &Catalog| catalog.names_called_by_relations().iter().cloned().collect::<Vec<_>>();
+        assert_eq!(called(&catalog), ["f", "g"]);
         catalog.read_mentions();
+        assert_eq!(called(&catalog), ["f", "g"]);
         assert_eq!(
             (names(&catalog, &call), names(&catalog, &mood)),
             (vec!["b".into(), "c_f".into()], vec!["a".into()])
@@ -204,6 +232,7 @@ mod tests {
         let kept = postcard::to_stdvec(&catalog).unwrap();
         let mut kept: Catalog = postcard::from_bytes(&kept).unwrap();
         assert!(names(&kept, &call).len() >= 5, "what was kept is read when it is asked");
+        assert_eq!(called(&kept), ["f", "g"]);
         kept.read_mentions();
         assert_eq!(names(&kept, &call), ["b", "c_f"]);
 

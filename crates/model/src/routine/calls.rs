@@ -155,6 +155,36 @@ impl<'a> Routines<'a> {
         self.callers.get_or_init(|| self.find_callers()).get(&function).map_or(&[], Vec::as_slice)
     }
 
+    /// Whether the code of a function calls another one, itself or in the functions that it calls.
+    pub fn reaches(&self, from: Oid, sought: Oid) -> bool {
+        let mut seen = FxHashSet::from_iter([from]);
+        let mut open = vec![from];
+        while let Some(next) = open.pop() {
+            for callee in self.callees(next) {
+                if callee == sought {
+                    return true;
+                }
+                if seen.insert(callee) {
+                    open.push(callee);
+                }
+            }
+        }
+        false
+    }
+
+    fn callees(&self, function: Oid) -> Vec<Oid> {
+        let Some(routine) = self.function(function) else { return Vec::new() };
+        let mut callees = Vec::new();
+        for sql in routine.steps().iter().flat_map(|step| &step.sql) {
+            sql.ast.visit(&mut |part| {
+                if let Part::Expr(Expr { kind: ExprKind::Call(call), .. }) = part {
+                    callees.extend(self.catalog.functions_called(call, &routine.search_path));
+                }
+            });
+        }
+        callees
+    }
+
     fn find_callers(&self) -> FxHashMap<Oid, Vec<CallSite>> {
         let mut found = Callers { routines: self, sites: FxHashMap::default() };
         let names: FxHashSet<SmolStr> = self.catalog.functions().map(|function| function.name.clone()).collect();

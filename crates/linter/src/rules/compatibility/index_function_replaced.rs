@@ -8,8 +8,8 @@ use crate::rules::deployment::other_statements::{means, rest};
 use crate::rules::text::sql_name;
 use pgvet_model::catalog::{Catalog, ConstraintKind, Function, Mention, Relation, RelationKind};
 use pgvet_model::effect::{ChangedObject, RelationName};
-use pgvet_model::routine::{Routine, Routines};
-use pgvet_syntax::ast::{Ast, Expr, ExprKind, FunctionBody, ObjectKind, Part, ReindexTarget};
+use pgvet_model::routine::Routines;
+use pgvet_syntax::ast::{Ast, Expr, ExprKind, FunctionBody, ObjectKind, ReindexTarget};
 use std::sync::Arc;
 
 declare_rule! {
@@ -99,43 +99,18 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     finding.help(help(context, &uses, tables.first())).emit();
 }
 
-/// The function, and those whose code calls it, directly or through others.
+/// The function, and those that relations may call and whose code calls it, directly or through others.
 fn reaching(context: &RuleContext<'_>, function: &Arc<Function>) -> Vec<Arc<Function>> {
     let catalog = context.before;
     let routines = Routines::new(context.migrations, catalog, &context.settings.functions, context.reader);
-    let mut reaching = vec![Arc::clone(function)];
-    let mut at = 0;
-    while let Some(callee) = reaching.get(at).map(Arc::clone) {
-        let mut callers: Vec<&Arc<Function>> = catalog.functions().filter(|caller| may_call(caller, &callee)).collect();
-        callers.retain(|caller| reaching.iter().all(|known| known.oid != caller.oid));
-        callers.retain(|caller| routines.function(caller.oid).is_some_and(|code| code_calls(catalog, &code, &callee)));
-        callers.sort_unstable_by_key(|caller| caller.oid);
-        reaching.extend(callers.into_iter().cloned());
-        at += 1;
-    }
+    let names = catalog.names_called_by_relations();
+    let called = names.iter().flat_map(|name| catalog.schemas().map(move |schema| (schema, name)));
+    let called = called.flat_map(|(schema, name)| catalog.functions_named(schema, name));
+    let mut reaching: Vec<Arc<Function>> =
+        called.filter(|one| one.oid != function.oid && routines.reaches(one.oid, function.oid)).cloned().collect();
+    reaching.sort_unstable_by_key(|caller| caller.oid);
+    reaching.insert(0, Arc::clone(function));
     reaching
-}
-
-/// Whether the body has the name of the function. Saves reading most bodies.
-fn may_call(caller: &Function, callee: &Function) -> bool {
-    match &*caller.body {
-        FunctionBody::Source { text, .. } => text.contains(callee.name.as_str()),
-        _ => true,
-    }
-}
-
-fn code_calls(catalog: &Catalog, code: &Routine, callee: &Function) -> bool {
-    let mut found = false;
-    for sql in code.steps().iter().flat_map(|step| &step.sql) {
-        sql.ast.visit(&mut |part| {
-            if let Part::Expr(Expr { kind: ExprKind::Call(call), .. }) = part
-                && call.name == callee.name
-            {
-                found |= catalog.functions_called(call, &code.search_path).contains(&callee.oid);
-            }
-        });
-    }
-    found
 }
 
 /// A CHECK calls the new code at once, but PostgreSQL does not check the existing rows again, not even with VALIDATE

@@ -88,6 +88,10 @@ pub(super) const SHAPES: &[Shape] = &[
     }),
     shape("functions", 10_000, |count| one(each(count, function))),
     shape("CREATE OR REPLACE of a function", 8_000, |count| one(each(count, |_| function(0)))),
+    shape("replaced functions", 4_000, |count| {
+        let replaced = |at| function(at).replace("BEGIN RETURN", "BEGIN RETURN 1 +");
+        one(each(count, function) + "CREATE TABLE t (a int CHECK (f0() > 0));\n" + &each(count, replaced))
+    }),
     shape("overloads of a function", 4_000, |count| {
         let overload = |at| {
             format!("CREATE DOMAIN d{at} AS int;\nCREATE FUNCTION f(d{at}) RETURNS int LANGUAGE sql AS 'SELECT 1';\n")
