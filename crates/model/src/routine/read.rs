@@ -42,6 +42,13 @@ pub struct Routine {
     pub(super) variable_names: OnceCell<Vec<SmolStr>>,
 }
 
+/// Where the code of a routine is defined.
+struct Definition {
+    file: u32,
+    statement: TextRange,
+    name: TextRange,
+}
+
 /// The code, by language. Other languages are not read.
 #[derive(Debug)]
 pub enum Code {
@@ -75,18 +82,25 @@ impl Routine {
             }
             FunctionBody::Source { .. } | FunctionBody::Library | FunctionBody::Missing => return None,
         };
-        Some(Self {
-            function: Some(Arc::clone(function)),
-            file: 0,
-            statement: TextRange::default(),
-            name_range: TextRange::default(),
+        let nowhere = TextRange::default();
+        let place = Definition { file: 0, statement: nowhere, name: nowhere };
+        Some(Self::new(Some(Arc::clone(function)), place, function.search_path(), (code, found)))
+    }
+
+    fn new(function: Option<Arc<Function>>, at: Definition, search_path: SearchPath, read: (Code, Found)) -> Self {
+        let (code, found) = read;
+        Self {
+            function,
+            file: at.file,
+            statement: at.statement,
+            name_range: at.name,
             code,
-            search_path: function.search_path(),
+            search_path,
             unread: found.unread,
             parsed: found.parsed,
             dynamic: found.dynamic,
             variable_names: OnceCell::new(),
-        })
+        }
     }
 
     pub fn oid(&self) -> Option<Oid> {
@@ -183,18 +197,8 @@ impl RoutineReader {
             }
             FunctionBody::Library | FunctionBody::Missing => return None,
         };
-        Some(Routine {
-            function: Some(Arc::clone(function)),
-            file: definition.file,
-            statement: definition.statement,
-            name_range: definition.name,
-            code,
-            search_path: function.search_path(),
-            unread: found.unread,
-            parsed: found.parsed,
-            dynamic: found.dynamic,
-            variable_names: OnceCell::new(),
-        })
+        let place = Definition { file: definition.file, statement: definition.statement, name: definition.name };
+        Some(Routine::new(Some(Arc::clone(function)), place, function.search_path(), (code, found)))
     }
 
     /// A DO block.
@@ -215,19 +219,9 @@ impl RoutineReader {
         let FunctionBody::Source { range, .. } = &block.body else { return None };
         let mut parsers = self.parsers.borrow_mut();
         let parser = parsers.entry(file).or_insert_with(|| SqlParser::new(text));
-        let (code, found) = read_source(parser, &block.language, *range)?;
-        let routine = Rc::new(Routine {
-            function: None,
-            file,
-            statement,
-            name_range: block.keyword,
-            code,
-            search_path,
-            unread: found.unread,
-            parsed: found.parsed,
-            dynamic: found.dynamic,
-            variable_names: OnceCell::new(),
-        });
+        let read = read_source(parser, &block.language, *range)?;
+        let place = Definition { file, statement, name: block.keyword };
+        let routine = Rc::new(Routine::new(None, place, search_path, read));
         self.blocks.borrow_mut().insert(key, Rc::clone(&routine));
         Some(routine)
     }
