@@ -5,7 +5,7 @@ use super::sequence::Sequence;
 use pgvet_model::migration::Migration;
 use pgvet_model::version::PgVersion;
 use pgvet_syntax::statement::ParsedFile;
-use pgvet_trace::provider::{Answer, CloneProvider, Scratch, ScratchOptions, ServerInfo, ThinClone};
+use pgvet_trace::provider::{Answer, CloneProvider, Lasting, Scratch, ScratchOptions, ServerInfo, ThinClone};
 use pgvet_trace::{Error, MigrationTrace, Settings};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -31,8 +31,7 @@ pub(super) struct Run {
 
 /// A server and a database on it.
 pub(super) struct Laboratory {
-    scratch: Scratch,
-    server: Option<ServerInfo>,
+    server: Lasting,
     clone: Option<ThinClone>,
     uses: u32,
     catalogs: Vec<BTreeSet<String>>,
@@ -41,7 +40,7 @@ pub(super) struct Laboratory {
 impl Laboratory {
     pub(super) fn new(version: PgVersion) -> Self {
         let options = ScratchOptions { major: Some(version.0), ..ScratchOptions::default() };
-        Self { scratch: Scratch::new(options), server: None, clone: None, uses: 0, catalogs: Vec::new() }
+        Self { server: Lasting::new(Scratch::new(options)), clone: None, uses: 0, catalogs: Vec::new() }
     }
 
     /// Runs the sequences, each in a database of its own.
@@ -65,14 +64,14 @@ impl Laboratory {
         if self.uses.is_multiple_of(USES)
             && let Some(old) = self.clone.take()
         {
-            self.scratch.discard(old).await?;
+            self.server.discard(old).await?;
         }
         self.uses += 1;
         if let Some(clone) = &self.clone {
             clone.query(CLEAN).await?;
             return Ok(clone.clone());
         }
-        let clone = self.scratch.create().await?;
+        let clone = self.server.create().await?;
         Ok(self.clone.insert(clone).clone())
     }
 }
@@ -83,13 +82,7 @@ impl CloneProvider for Laboratory {
     }
 
     fn prepare(&mut self) -> Answer<'_, ServerInfo> {
-        Box::pin(async {
-            let server = match self.server.take() {
-                Some(server) => server,
-                None => self.scratch.prepare().await?,
-            };
-            Ok(self.server.insert(server).clone())
-        })
+        self.server.prepare()
     }
 
     fn create(&mut self) -> Answer<'_, ThinClone> {
@@ -97,7 +90,7 @@ impl CloneProvider for Laboratory {
     }
 
     fn trouble(&mut self) -> Option<String> {
-        self.scratch.trouble()
+        self.server.trouble()
     }
 
     fn discard(&mut self, clone: ThinClone) -> Answer<'_, ()> {
