@@ -1,5 +1,6 @@
 //! Small files of code and configuration in the folders around migrations.
 
+use crate::boundary::Boundary;
 use crate::read;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -41,7 +42,9 @@ pub(crate) fn of_containers(folder: &Path) -> Vec<PathBuf> {
 }
 
 fn files(folder: &Path, is_wanted: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
+    // A link to a folder may lead out of the checkout.
+    let is_inside = folder.is_dir() && Boundary::around(&folder.join("x")).refusal(folder).is_none();
+    let entries = is_inside.then(|| fs::read_dir(folder)).into_iter().flatten().flatten().filter_map(Result::ok);
     let is_test = |path: &Path| {
         let stem = stem(path);
         [".test", ".tests", ".spec", "_test"].iter().any(|end| stem.ends_with(end)) || stem.starts_with("test_")
@@ -91,6 +94,20 @@ pub(crate) fn has_path(text: &str, relative: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn folders_outside_of_the_checkout_are_not_searched() {
+        let (root, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        fs::create_dir_all(root.path().join(".git")).unwrap();
+        fs::create_dir_all(root.path().join("src")).unwrap();
+        for folder in [&root.path().join("src"), outside.path()] {
+            fs::write(folder.join("migrate.ts"), "").unwrap();
+        }
+        std::os::unix::fs::symlink(outside.path(), root.path().join("lib")).unwrap();
+        assert_eq!(code(&root.path().join("src")).len(), 1);
+        assert_eq!(code(&root.path().join("lib")), [] as [PathBuf; 0]);
+    }
 
     #[test]
     fn a_path_is_named_as_a_whole() {
