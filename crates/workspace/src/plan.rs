@@ -1,5 +1,7 @@
 //! Which files a run reads, in which order, and which of them it reports.
 
+mod start_after;
+
 use crate::config::{Config, ConfigError, Configs, absolute};
 use crate::discovery::{self, files_at};
 use crate::git::{self, Change, Changes};
@@ -14,6 +16,7 @@ use crate::skipped::{self, Skip, SkipReason, Skipped};
 use crate::texts::Texts;
 use crate::{apart, fizz, framework, order, parallel, read, roots};
 use rustc_hash::{FxHashMap, FxHashSet};
+use start_after::StartAfter;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -576,37 +579,4 @@ fn only_staged(
         }
     }
     Ok(found)
-}
-
-/// Looks for the migrations after which findings count.
-#[derive(Default)]
-struct StartAfter {
-    found: BTreeSet<String>,
-    /// Names that were searched for in vain in some folder.
-    missed: BTreeSet<String>,
-}
-
-impl StartAfter {
-    /// Turns everything up to the last of the wanted migrations into history.
-    fn apply(&mut self, wanted: &[String], sources: &mut [Source], is_complete: bool) {
-        for name in wanted {
-            match sources.iter().rposition(|source| order::is_called(&source.path, name)) {
-                Some(at) => {
-                    self.found.insert(name.clone());
-                    sources[..=at].iter_mut().for_each(|source| source.role = Role::History);
-                }
-                None if is_complete => drop(self.missed.insert(name.clone())),
-                None => {}
-            }
-        }
-    }
-
-    /// Where several folders were read, each name is that of a migration in one of them.
-    fn problems(self, request: &Request) -> impl Iterator<Item = Problem> {
-        let origin = if request.start_after.is_empty() { "start-after in pgvet.toml" } else { "--start-after" };
-        let help = "write the file name, the path or the version of a migration, as in `0041_add_users.sql` or `0041`";
-        let missed: Vec<String> = self.missed.difference(&self.found).cloned().collect();
-        let message = format!("({origin}) matches no migration");
-        missed.into_iter().map(move |name| Problem::new(Path::new(&name), message.clone(), Some(help)))
-    }
 }

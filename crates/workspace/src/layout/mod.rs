@@ -30,6 +30,7 @@ mod bun;
 pub mod captured;
 mod drizzle;
 pub(crate) mod explicit_order;
+mod file_name;
 mod flyway;
 mod flyway_project;
 mod folder;
@@ -52,10 +53,10 @@ mod unknown;
 mod version;
 
 use crate::config::Config;
-use crate::fizz;
-use crate::order::{self, FlywayName, PostgratorName};
+use crate::order::{self, FlywayName};
 use crate::rollback_name;
 pub(crate) use annotations::play_escapes;
+use file_name::tool_by_name;
 use folder::Facts;
 pub(crate) use folder::Folders;
 pub(crate) use model::Order;
@@ -68,7 +69,6 @@ use runner_code::RunnerCode;
 use schemars::JsonSchema;
 pub use sequence::{Sequence, WrittenFile, newer, sequence};
 use serde::{Deserialize, Serialize};
-use std::ffi::OsStr;
 use std::path::Path;
 use stray::Marks;
 pub(crate) use transaction::opt_out;
@@ -374,40 +374,6 @@ fn is_skipped(tool: Tool, sign: Sign, path: &Path, around: &Facts) -> bool {
 /// Flyway runs such files before and after others. Source: Flyway documentation, "Callbacks".
 fn is_callback(name: &str) -> bool {
     name.starts_with("before") || name.starts_with("after")
-}
-
-pub(super) fn tool_by_name(path: &Path, name: &str, around: &Facts) -> Option<Tool> {
-    if FlywayName::parse(name).is_some() {
-        return Some(around.rust_runner.filter(|tool| *tool == Tool::Refinery).unwrap_or(Tool::Flyway));
-    }
-    if PostgratorName::parse(name).is_some() {
-        return Some(Tool::Postgrator);
-    }
-    if fizz::is_fizz(path) {
-        return Some(Tool::Pop);
-    }
-    match name {
-        "up.sql" | "down.sql" if around.has_down_files => return Some(Tool::Diesel),
-        "up.sql" => return None,
-        "migration.sql" if path.with_file_name("snapshot.json").exists() => return Some(Tool::Drizzle),
-        "migration.sql" if is_of_prisma(path) => return Some(Tool::Prisma),
-        _ => {}
-    }
-    let stem = name.strip_suffix(".up.sql").or_else(|| name.strip_suffix(".down.sql"))?;
-    if stem.split('.').skip(1).any(|part| matches!(part, "postgres" | "postgresql" | "autocommit")) {
-        return Some(Tool::Pop);
-    }
-    let runner = around.rust_runner.filter(|tool| *tool == Tool::Sqlx).or(around.go_runner);
-    // golang-migrate skips `001-a.up.sql`, which ragtime runs.
-    let is_hyphenated = model::behind_number(stem).is_some_and(|rest| rest.starts_with('-'));
-    runner.or_else(|| (!is_hyphenated).then_some(Tool::GolangMigrate))
-}
-
-/// Whether a `migration.sql` is where Prisma keeps one: in a folder with a version, or beside `migration_lock.toml`.
-fn is_of_prisma(path: &Path) -> bool {
-    let Some(folder) = path.parent() else { return false };
-    let begins_with_digit = |name: &OsStr| name.as_encoded_bytes().first().is_some_and(u8::is_ascii_digit);
-    folder.file_name().is_some_and(begins_with_digit) || folder.with_file_name("migration_lock.toml").is_file()
 }
 
 /// Down: rollback migrations by name ([`rollback_name::is_rollback_migration`]), Flyway's `U1__x.sql` and `B1__x.sql`, and files that the
