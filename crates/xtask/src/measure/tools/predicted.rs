@@ -107,7 +107,7 @@ impl Replayed {
             }
             for created in one.effects.creates.iter().filter(|created| created.name.starts_with("t_")) {
                 let kind = match created.kind {
-                    RelationKind::Table => "table",
+                    RelationKind::Table | RelationKind::PartitionedTable => "table",
                     RelationKind::Index => "index",
                     _ => continue,
                 };
