@@ -50,9 +50,10 @@ impl SessionSettings {
     }
 }
 
-fn statement(name: &str, value: &str) -> String {
+/// The statement that makes a setting.
+pub(crate) fn statement(name: &str, value: &str) -> String {
     let value = match name {
-        "search_path" => {
+        "search_path" if !value.is_empty() => {
             let schemas = value.split(',').map(|schema| schema.trim().trim_matches('"'));
             schemas.map(quote_identifier).collect::<Vec<_>>().join(", ")
         }

@@ -2,10 +2,10 @@
 
 use crate::question::is_question;
 use crate::recording::Parameter;
+use crate::settings;
 use crate::tools::{MigrationTable, Naming, Tables};
 use pgvet_syntax::ast::{
-    Assignment, Ast, Discard, Expr, ExprKind, FunctionCall, Insert, InsertSource, Literal, QueryBody, Setting,
-    Transaction,
+    Assignment, Ast, Discard, Expr, ExprKind, Insert, InsertSource, Literal, Query, QueryBody, Setting, Transaction,
 };
 use smol_str::SmolStr;
 
@@ -84,25 +84,38 @@ pub(crate) fn role(ast: &Ast, text: &str, parameters: &[Parameter], tables: &Tab
             changed_row(&update.table.name.name.text, &update.assignments, parameters, tables)
         }
         _ if concerns_only_own(ast, tables) => Role::Bookkeeping,
-        Ast::Select(query) => match client_setting(query) {
-            true => Role::ClientSetting,
-            false if is_question(ast, tables) => Role::Question,
-            false => Role::Work,
+        Ast::Select(query) => match session_setting(query, parameters) {
+            Some((name, _)) if is_of_client(&name) => Role::ClientSetting,
+            Some((name, Some(value))) => {
+                let sql = settings::statement(&name, &value);
+                Role::Setting { name, sql: Some(sql) }
+            }
+            _ if is_question(ast, tables) => Role::Question,
+            _ => Role::Work,
         },
         Ast::Other(node) if &**node == "VariableShowStmt" => Role::Question,
         _ => Role::Work,
     }
 }
 
-/// `SELECT set_config('TimeZone', 'UTC', false)`.
-fn client_setting(query: &pgvet_syntax::ast::Query) -> bool {
-    let QueryBody::Select(select) = &query.body else { return false };
-    let [target] = &*select.targets else { return false };
-    let ExprKind::Call(call) = &target.value.kind else { return false };
-    let FunctionCall { name, arguments, .. } = &**call;
-    let is_harmless =
-        |value: &Expr| matches!(&value.kind, ExprKind::Literal(Literal::String(name)) if is_of_client(name));
-    select.from.is_empty() && name == "set_config" && arguments.first().is_some_and(|one| is_harmless(&one.value))
+/// `SELECT set_config('search_path', 'app', false)`: the name of the setting, and its value if it is known and lasts for
+/// the session.
+fn session_setting(query: &Query, parameters: &[Parameter]) -> Option<(SmolStr, Option<String>)> {
+    let QueryBody::Select(select) = &query.body else { return None };
+    let [target] = &*select.targets else { return None };
+    let ExprKind::Call(call) = &target.value.kind else { return None };
+    let [name, value, is_local] = &*call.arguments else { return None };
+    let ExprKind::Literal(Literal::String(name)) = &name.value.kind else { return None };
+    let lasts = matches!(is_local.value.kind, ExprKind::Literal(Literal::Boolean(false)));
+    let value = constant(&value.value, parameters).filter(|_| lasts);
+    (select.from.is_empty() && call.name == "set_config").then(|| (name.to_ascii_lowercase().into(), value))
+}
+
+/// Whether a query sets a parameter of PostgreSQL itself. A name with a dot belongs to an extension or to the project,
+/// which can keep secrets in it.
+pub(crate) fn is_own_setting(ast: &Ast) -> bool {
+    let Ast::Select(query) = ast else { return false };
+    session_setting(query, &[]).is_some_and(|(name, _)| !name.contains('.'))
 }
 
 /// The rows that an INSERT writes to the table of a tool.
@@ -136,12 +149,18 @@ fn changed_row(name: &str, assignments: &[Assignment], parameters: &[Parameter],
 }
 
 fn named(table: &MigrationTable, value: impl Fn(&SmolStr) -> Option<String>) -> Option<Row> {
-    let parts: Option<Vec<String>> = table.columns.iter().map(value).collect();
-    let name = parts?.join(".");
+    let parts: Option<Vec<String>> = table.columns.iter().map(&value).collect();
+    let name = parts?.join(table.naming.separator());
     // goose and tern note that their table exists, Atlas an identifier of it, and golang-migrate that nothing has run.
     let is_mark = table.naming == Naming::Version && (name == "0" || name.starts_with(['.', '-']));
-    let is_migration = !name.is_empty() && !is_mark;
+    let has_failed = table.success().and_then(|column| value(&column)).is_some_and(|value| is_false(&value));
+    let is_migration = !name.is_empty() && !is_mark && !has_failed;
     is_migration.then(|| Row { tool: table.tool.clone(), name, naming: table.naming, order: table.row })
+}
+
+/// Whether a boolean reads as false, in SQL or as a parameter.
+fn is_false(value: &str) -> bool {
+    ["f", "false", "0"].iter().any(|word| value.eq_ignore_ascii_case(word))
 }
 
 /// A value that was written or sent.
@@ -149,6 +168,7 @@ fn constant(value: &Expr, parameters: &[Parameter]) -> Option<String> {
     match &value.kind {
         ExprKind::Literal(Literal::String(text) | Literal::Numeric(text)) => Some(text.to_string()),
         ExprKind::Literal(Literal::Integer(number)) => Some(number.to_string()),
+        ExprKind::Literal(Literal::Boolean(value)) => Some(value.to_string()),
         ExprKind::Cast { operand, .. } => constant(operand, parameters),
         ExprKind::Parameter(number) => parameters.get((*number as usize).checked_sub(1)?)?.value.clone(),
         _ => None,
@@ -161,6 +181,7 @@ fn concerns_only_own(ast: &Ast, tables: &Tables) -> bool {
     let all = |names: &[(pgvet_syntax::ast::ObjectName, bool)]| names.iter().all(|(name, _)| is_own(name));
     match ast {
         Ast::CreateTable(create) => is_own(&create.name),
+        Ast::CreateSchema(create) => create.name.as_ref().is_some_and(|name| tables.is_own_schema(&name.text)),
         Ast::AlterTable(alter) => is_own(&alter.name),
         Ast::CreateIndex(create) => is_own(&create.table),
         Ast::Truncate(truncate) => all(&truncate.tables),
