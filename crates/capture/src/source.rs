@@ -119,8 +119,9 @@ impl Sources {
     pub(crate) fn unfinished(&self, capture: &Capture, migration: &Migration) -> Option<Source> {
         let known: Vec<Source> = capture.migrations.iter().filter_map(|migration| self.find(migration)).collect();
         let paths: BTreeSet<PathBuf> = known.iter().map(|source| self.root.join(&source.path)).collect();
-        let folders: BTreeSet<&Path> = paths.iter().filter_map(|path| path.parent()).collect();
-        let is_beside = |path: &&PathBuf| path.parent().is_some_and(|folder| folders.contains(folder));
+        let folders: BTreeSet<&Path> = paths.iter().filter_map(|path| folder_of(path)).collect();
+        let is_beside =
+            |path: &&PathBuf| !is_rollback(path) && folder_of(path).is_some_and(|folder| folders.contains(folder));
         let (known, new): (Vec<&PathBuf>, Vec<&PathBuf>) =
             self.files.iter().filter(is_beside).partition(|path| paths.contains(*path));
         let shares_files = capture.migrations.iter().filter_map(|one| one.naming).any(Naming::shares_files);
@@ -190,13 +191,27 @@ fn rank(path: &Path) -> (usize, usize) {
     (path.components().count(), path.as_os_str().len())
 }
 
-/// The name that a tool gives a file: that of its folder if all files are called the same.
+/// Whether each migration has a folder of its own, in which all files are called the same.
+fn has_own_folder(path: &Path) -> bool {
+    matches!(stem(path), "up" | "migration")
+}
+
+/// The folder of the migrations that a file belongs to.
+fn folder_of(path: &Path) -> Option<&Path> {
+    let folder = path.parent()?;
+    if has_own_folder(path) { folder.parent() } else { Some(folder) }
+}
+
+/// The name that a tool gives a file.
 fn own_name(path: &Path) -> &str {
-    let folder = || path.parent().and_then(Path::file_name).and_then(|folder| folder.to_str());
-    match stem(path) {
-        common @ ("up" | "migration") => folder().unwrap_or(common),
-        own => own,
-    }
+    let folder = path.parent().and_then(Path::file_name).and_then(|folder| folder.to_str());
+    folder.filter(|_| has_own_folder(path)).unwrap_or_else(|| stem(path))
+}
+
+/// Whether the name of a file says that it takes a migration back.
+fn is_rollback(path: &Path) -> bool {
+    let stem = stem(path);
+    stem == "down" || [".down", ".undo"].iter().any(|end| stem.ends_with(end))
 }
 
 /// The name of a file, with or without its extension; some tools keep the path.
