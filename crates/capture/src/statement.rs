@@ -2,11 +2,10 @@
 
 use crate::question::is_question;
 use crate::recording::Parameter;
-use crate::settings;
+use crate::settings::{self, is_of_client, session_setting};
 use crate::tools::{MigrationTable, Naming, Tables};
-use pgvet_syntax::ast::{
-    Assignment, Ast, Discard, Expr, ExprKind, Insert, InsertSource, Literal, Query, QueryBody, Setting, Transaction,
-};
+use crate::value::constant;
+use pgvet_syntax::ast::{Assignment, Ast, Discard, Expr, Insert, InsertSource, QueryBody, Setting, Transaction};
 use smol_str::SmolStr;
 
 /// The part that a statement plays.
@@ -41,29 +40,6 @@ pub(crate) struct Row {
     pub(crate) order: crate::tools::Row,
 }
 
-/// Settings that drivers and tools make for themselves. They change neither locks nor what is found under a name.
-const CLIENT_SETTINGS: &[&str] = &[
-    "application_name",
-    "bytea_output",
-    "client_encoding",
-    "client_min_messages",
-    "datestyle",
-    "extra_float_digits",
-    "intervalstyle",
-    "jit",
-    "log_min_messages",
-    "log_statement",
-    "standard_conforming_strings",
-    "timezone",
-    "transaction_isolation",
-    "xmloption",
-];
-
-/// Whether a setting changes nothing that a migration does.
-pub(crate) fn is_of_client(name: &str) -> bool {
-    CLIENT_SETTINGS.iter().any(|known| known.eq_ignore_ascii_case(name))
-}
-
 /// Returns the role of a statement. `text` is its text, `parameters` what was sent with it.
 pub(crate) fn role(ast: &Ast, text: &str, parameters: &[Parameter], tables: &Tables) -> Role {
     match ast {
@@ -96,26 +72,6 @@ pub(crate) fn role(ast: &Ast, text: &str, parameters: &[Parameter], tables: &Tab
         Ast::Other(node) if &**node == "VariableShowStmt" => Role::Question,
         _ => Role::Work,
     }
-}
-
-/// `SELECT set_config('search_path', 'app', false)`: the name of the setting, and its value if it is known and lasts for
-/// the session.
-fn session_setting(query: &Query, parameters: &[Parameter]) -> Option<(SmolStr, Option<String>)> {
-    let QueryBody::Select(select) = &query.body else { return None };
-    let [target] = &*select.targets else { return None };
-    let ExprKind::Call(call) = &target.value.kind else { return None };
-    let [name, value, is_local] = &*call.arguments else { return None };
-    let ExprKind::Literal(Literal::String(name)) = &name.value.kind else { return None };
-    let lasts = matches!(is_local.value.kind, ExprKind::Literal(Literal::Boolean(false)));
-    let value = constant(&value.value, parameters).filter(|_| lasts);
-    (select.from.is_empty() && call.name == "set_config").then(|| (name.to_ascii_lowercase().into(), value))
-}
-
-/// Whether a query sets a parameter of PostgreSQL itself. A name with a dot belongs to an extension or to the project,
-/// which can keep secrets in it.
-pub(crate) fn is_own_setting(ast: &Ast) -> bool {
-    let Ast::Select(query) = ast else { return false };
-    session_setting(query, &[]).is_some_and(|(name, _)| !name.contains('.'))
 }
 
 /// The rows that an INSERT writes to the table of a tool.
@@ -161,18 +117,6 @@ fn named(table: &MigrationTable, value: impl Fn(&SmolStr) -> Option<String>) -> 
 /// Whether a boolean reads as false, in SQL or as a parameter.
 fn is_false(value: &str) -> bool {
     ["f", "false", "0"].iter().any(|word| value.eq_ignore_ascii_case(word))
-}
-
-/// A value that was written or sent.
-fn constant(value: &Expr, parameters: &[Parameter]) -> Option<String> {
-    match &value.kind {
-        ExprKind::Literal(Literal::String(text) | Literal::Numeric(text)) => Some(text.to_string()),
-        ExprKind::Literal(Literal::Integer(number)) => Some(number.to_string()),
-        ExprKind::Literal(Literal::Boolean(value)) => Some(value.to_string()),
-        ExprKind::Cast { operand, .. } => constant(operand, parameters),
-        ExprKind::Parameter(number) => parameters.get((*number as usize).checked_sub(1)?)?.value.clone(),
-        _ => None,
-    }
 }
 
 /// Whether all relations that a statement names are tables of the tool.

@@ -1,6 +1,6 @@
 //! The tables in which migration tools note what has run.
 
-use crate::statement::is_own_setting;
+use crate::settings::is_own_setting;
 use pgvet_syntax::ast::Ast;
 use pgvet_syntax::statement::{Statement, parse};
 use serde::{Deserialize, Serialize};
@@ -54,7 +54,7 @@ impl MigrationTable {
 }
 
 impl Naming {
-    /// What stands between the columns of a name.
+    /// The separator of the columns of a name.
     pub(crate) fn separator(self) -> &'static str {
         // As Liquibase itself shows them.
         if self == Self::Changeset { "::" } else { "." }
