@@ -179,7 +179,7 @@ impl Names {
                     }
                 }
                 TokenKind::String | TokenKind::DollarString => {
-                    names.extend(words_of(text).map(str::to_ascii_lowercase))
+                    names.extend(words_of(text).map(str::to_ascii_lowercase));
                 }
                 _ => {}
             }

@@ -8,6 +8,7 @@ use pgvet_workspace::captured::{MANIFEST, digest};
 use sha2::{Digest, Sha256};
 use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashMap};
+use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -258,7 +259,11 @@ fn identifiers(text: &str) -> impl Iterator<Item = &str> {
 }
 
 fn sha256(text: &str) -> String {
-    Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
+    let mut digits = String::new();
+    for byte in Sha256::digest(text) {
+        write!(digits, "{byte:02x}").expect("a String takes every text");
+    }
+    digits
 }
 
 /// `class AddNote1700000000000` and `name = 'AddNote1700000000000'`.
