@@ -4,11 +4,14 @@ use pgvet_syntax::lexer::{TokenKind, identifier, quote_identifier, tokenize};
 use pgvet_syntax::source::TextRange;
 use std::collections::{BTreeSet, HashMap};
 
-/// The text of a source, by the words that stand in it.
+/// The text of a source, and the words that stand in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SourceText {
+    text: String,
     /// The lines on which each word stands, from 1.
     words: HashMap<String, Vec<usize>>,
+    /// The lines whose end shows that they continue.
+    open: BTreeSet<usize>,
 }
 
 /// Finds lines for statements in their order.
@@ -17,10 +20,15 @@ pub(crate) struct Lines<'a> {
     source: &'a SourceText,
     /// The line that was last found.
     last: usize,
+    /// The end of the statement that was last found word for word.
+    end: usize,
 }
 
-/// How much names on the lines before count: arguments of a call often stand on lines of their own.
+/// How much names on the lines before count, if these continue: arguments of a call often stand on lines of their own.
 const BEFORE: [f64; 2] = [0.5, 0.25];
+
+/// What a line ends with that continues on the next ones: an argument list, a block, an XML element.
+const CONTINUES: &[char] = &['(', '[', '{', ',', ':', '|', '>', '=', '+', '\\'];
 
 /// How much a word counts that says what is done, and not with what.
 const VERB: f64 = 0.05;
@@ -54,12 +62,16 @@ const BACK: [&str; 3] = ["down", "downgrade", "rollback"];
 impl SourceText {
     pub(crate) fn new(text: &str) -> Self {
         let mut found: HashMap<String, Vec<usize>> = HashMap::new();
+        let mut open = BTreeSet::new();
         let is_back = |line: &str| {
             let has =
                 |words: &[&str]| words_of(line).any(|word| words.iter().any(|one| word.eq_ignore_ascii_case(one)));
             has(&BACK) && !has(&["up"])
         };
         for (at, line) in text.lines().take_while(|line| !is_back(line)).enumerate() {
+            if line.trim_end().ends_with(CONTINUES) {
+                open.insert(at + 1);
+            }
             for word in words_of(line).map(str::to_ascii_lowercase).chain(words_of(line).flat_map(parts_of)) {
                 let lines = found.entry(word).or_default();
                 if lines.last() != Some(&(at + 1)) {
@@ -67,7 +79,7 @@ impl SourceText {
                 }
             }
         }
-        Self { words: found }
+        Self { text: text.to_owned(), words: found, open }
     }
 
     /// How many names of statements stand in the source.
@@ -77,7 +89,7 @@ impl SourceText {
     }
 
     pub(crate) fn lines(&self) -> Lines<'_> {
-        Lines { source: self, last: 1 }
+        Lines { source: self, last: 1, end: 0 }
     }
 
     /// The lines of a word, and what it counts for: one that stands everywhere says little.
@@ -89,16 +101,22 @@ impl SourceText {
 }
 
 impl Lines<'_> {
-    /// Returns the line on which most names of a statement come together or, of equal ones, the next in order. `None` if
-    /// the source has none of its names.
+    /// Returns the line on which a statement begins or, if the source does not have it word for word, the line on which
+    /// most of its names come together or, of equal ones, the next in order. `None` if the source has none of its names.
     pub(crate) fn of(&mut self, sql: &str) -> Option<usize> {
+        if let Some(at) = self.literal(sql.trim()) {
+            self.end = at + sql.trim().len();
+            self.last = 1 + self.source.text[..at].matches('\n').count();
+            return Some(self.last);
+        }
         let Names { names, verbs } = Names::of(sql);
         let weighed = |words: &BTreeSet<String>, weight: f64| -> Vec<(&[usize], f64)> {
             words.iter().filter_map(|word| self.source.weighed(word, weight)).collect()
         };
         let (names, verbs) = (weighed(&names, 1.0), weighed(&verbs, VERB));
         let share = |lines: &[usize], line: usize| {
-            let before = BEFORE.iter().enumerate().find(|(at, _)| lines.contains(&line.wrapping_sub(at + 1)));
+            let continues = |before: usize| self.source.open.contains(&before) && lines.contains(&before);
+            let before = BEFORE.iter().enumerate().find(|(at, _)| continues(line.wrapping_sub(at + 1)));
             if lines.contains(&line) { 1.0 } else { before.map_or(0.0, |(_, share)| *share) }
         };
         let score = |line: usize| {
@@ -115,6 +133,16 @@ impl Lines<'_> {
         })?;
         self.last = line;
         Some(line)
+    }
+
+    /// The offset at which the source has a statement word for word, after the one that was found last or before it.
+    fn literal(&self, sql: &str) -> Option<usize> {
+        let text = &self.source.text;
+        let is_whole =
+            |at: usize| !text[at + sql.len()..].starts_with(|next: char| next.is_alphanumeric() || next == '_');
+        let mut found = text.match_indices(sql).map(|(at, _)| at).filter(|at| is_whole(*at)).peekable();
+        let first = *found.peek()?;
+        Some(found.find(|at| *at >= self.end).unwrap_or(first))
     }
 }
 
@@ -150,7 +178,9 @@ impl Names {
                         names.insert(word);
                     }
                 }
-                TokenKind::String => names.extend(words_of(text).map(str::to_ascii_lowercase)),
+                TokenKind::String | TokenKind::DollarString => {
+                    names.extend(words_of(text).map(str::to_ascii_lowercase));
+                }
                 _ => {}
             }
         }
@@ -207,6 +237,30 @@ mod tests {
         let mut lines = source.lines();
         assert_eq!(lines.of("alter table \"users\" alter column \"state\" set not null"), Some(3));
         assert_eq!(lines.of("alter table \"users\" add column \"logins\" integer"), Some(4));
+    }
+
+    #[test]
+    fn statements_are_found_word_for_word() {
+        let source = SourceText::new(
+            "run(\"ALTER TABLE room ADD COLUMN a integer\")\nrun(\"ALTER TABLE room ADD COLUMN a int\")\n\
+             DO $$\nBEGIN\n  DROP TABLE room;\nEND $$;\nrun(\"ALTER TABLE room ADD COLUMN a int\")\n",
+        );
+        let mut lines = source.lines();
+        assert_eq!(lines.of("ALTER TABLE room ADD COLUMN a int"), Some(2));
+        assert_eq!(lines.of("DO $$\nBEGIN\n  DROP TABLE room;\nEND $$"), Some(3));
+        assert_eq!(lines.of("ALTER TABLE room ADD COLUMN a int"), Some(7));
+    }
+
+    #[test]
+    fn names_of_a_statement_before_do_not_matter() {
+        let source = SourceText::new(
+            "def up\n  add_foreign_key :plants, :beds\n  change_column_null :plants, :bed_id, false\nend\n",
+        );
+        let mut lines = source.lines();
+        let foreign_key =
+            "ALTER TABLE \"plants\" ADD CONSTRAINT \"fk\" FOREIGN KEY (\"bed_id\") REFERENCES \"beds\" (\"id\")";
+        assert_eq!(lines.of(foreign_key), Some(2));
+        assert_eq!(lines.of("ALTER TABLE \"plants\" ALTER COLUMN \"bed_id\" SET NOT NULL"), Some(3));
     }
 
     #[test]

@@ -15,6 +15,7 @@ const HARMLESS: &[&str] = &[
     "pg_advisory_unlock_shared",
     "pg_advisory_xact_lock",
     "pg_advisory_xact_lock_shared",
+    "pg_sequence_last_value",
     "pg_try_advisory_lock",
     "pg_try_advisory_lock_shared",
     "pg_try_advisory_xact_lock",
@@ -88,6 +89,7 @@ mod tests {
             "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()",
             "WITH t AS (SELECT oid FROM pg_class) SELECT * FROM t",
             "SELECT pg_try_advisory_lock(42)",
+            "SELECT COALESCE(pg_sequence_last_value(c.oid::regclass), 1) FROM pg_class c",
             "SELECT app, name FROM django_migrations",
         ] {
             assert!(is_asked(sql), "{sql}");

@@ -46,6 +46,10 @@ pub fn files(capture: &Capture, sources: &Sources, root: PathBuf) -> Files {
 fn file_name(migration: &Migration, source: Option<&Source>, taken: &mut BTreeSet<String>) -> String {
     let name = match source {
         // A number or revision alone says nothing to a reader, and an extension of a program is misleading.
+        Some(source) if migration.naming.is_some_and(Naming::shares_files) => {
+            let in_file = migration.name.split_once("::").map_or(&*migration.name, |(_, in_file)| in_file);
+            format!("{}.{}", source.stem(), in_file.replace("::", "."))
+        }
         Some(source) if migration.naming != Some(Naming::Django) => source.stem().to_owned(),
         _ if migration.name.is_empty() => "unfinished".to_owned(),
         _ => migration.name.clone(),

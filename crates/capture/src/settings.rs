@@ -1,6 +1,8 @@
 //! Settings of a session that statements run under.
 
-use crate::statement::is_of_client;
+use crate::recording::Parameter;
+use crate::value::constant;
+use pgvet_syntax::ast::{Ast, ExprKind, Literal, Query, QueryBody};
 use pgvet_syntax::lexer::quote_identifier;
 use smol_str::SmolStr;
 use std::collections::BTreeMap;
@@ -50,9 +52,53 @@ impl SessionSettings {
     }
 }
 
-fn statement(name: &str, value: &str) -> String {
+/// Settings that drivers and tools make for themselves. They change neither locks nor what is found under a name.
+const CLIENT_SETTINGS: &[&str] = &[
+    "application_name",
+    "bytea_output",
+    "client_encoding",
+    "client_min_messages",
+    "datestyle",
+    "extra_float_digits",
+    "intervalstyle",
+    "jit",
+    "log_min_messages",
+    "log_statement",
+    "standard_conforming_strings",
+    "timezone",
+    "transaction_isolation",
+    "xmloption",
+];
+
+/// Whether a setting changes nothing that a migration does.
+pub(crate) fn is_of_client(name: &str) -> bool {
+    CLIENT_SETTINGS.iter().any(|known| known.eq_ignore_ascii_case(name))
+}
+
+/// `SELECT set_config('search_path', 'app', false)`: the name of the setting, and its value if it is known and lasts for
+/// the session.
+pub(crate) fn session_setting(query: &Query, parameters: &[Parameter]) -> Option<(SmolStr, Option<String>)> {
+    let QueryBody::Select(select) = &query.body else { return None };
+    let [target] = &*select.targets else { return None };
+    let ExprKind::Call(call) = &target.value.kind else { return None };
+    let [name, value, is_local] = &*call.arguments else { return None };
+    let ExprKind::Literal(Literal::String(name)) = &name.value.kind else { return None };
+    let lasts = matches!(is_local.value.kind, ExprKind::Literal(Literal::Boolean(false)));
+    let value = constant(&value.value, parameters).filter(|_| lasts);
+    (select.from.is_empty() && call.name == "set_config").then(|| (name.to_ascii_lowercase().into(), value))
+}
+
+/// Whether a query sets a parameter of PostgreSQL itself. A name with a dot belongs to an extension or to the project,
+/// which can keep secrets in it.
+pub(crate) fn is_own_setting(ast: &Ast) -> bool {
+    let Ast::Select(query) = ast else { return false };
+    session_setting(query, &[]).is_some_and(|(name, _)| !name.contains('.'))
+}
+
+/// The statement that makes a setting.
+pub(crate) fn statement(name: &str, value: &str) -> String {
     let value = match name {
-        "search_path" => {
+        "search_path" if !value.is_empty() => {
             let schemas = value.split(',').map(|schema| schema.trim().trim_matches('"'));
             schemas.map(quote_identifier).collect::<Vec<_>>().join(", ")
         }

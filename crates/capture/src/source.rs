@@ -5,8 +5,10 @@ use crate::line::{Lines, SourceText};
 use crate::tools::Naming;
 use ignore::WalkBuilder;
 use pgvet_workspace::captured::{MANIFEST, digest};
+use sha2::{Digest, Sha256};
 use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashMap};
+use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -59,7 +61,7 @@ pub struct Sources {
     files: Vec<PathBuf>,
     /// Whether the folder has more files than are looked at.
     pub is_cut: bool,
-    /// Which file declares a revision or a class.
+    /// Which file declares a revision, a class or an identifier, or has a digest.
     declared: OnceCell<HashMap<String, usize>>,
 }
 
@@ -101,21 +103,36 @@ impl Sources {
                 let class = name.rsplit('\\').next().unwrap_or(name);
                 self.named(|path| stem(path) == class).or_else(|| self.declaring(class))
             }
-            Naming::None => None,
+            Naming::Identifier | Naming::Digest => self.declaring(name),
+            Naming::Changeset => {
+                let file = name.split("::").next().unwrap_or_default();
+                let file = Path::new(file.trim_start_matches("classpath:"));
+                let holds = |path: &Path| path.components().count() > 1 && file.ends_with(path);
+                self.named(|path| path.ends_with(file)).or_else(|| self.named(|path| holds(self.own(path))))
+            }
         }?;
         Source::read(&self.root, found)
     }
 
     /// The likely file of a migration that did not come to its row: one beside the others of the tool that none of them
-    /// comes from, with most of the names that were sent. It is the first of those that are equally likely.
+    /// comes from, with most of the names that were sent. It is the first of those that are equally likely. If one file
+    /// can have several migrations and no other file is likely, it can be one that others come from.
     pub(crate) fn unfinished(&self, capture: &Capture, migration: &Migration) -> Option<Source> {
         let known: Vec<Source> = capture.migrations.iter().filter_map(|migration| self.find(migration)).collect();
         let paths: BTreeSet<PathBuf> = known.iter().map(|source| self.root.join(&source.path)).collect();
-        let folders: BTreeSet<&Path> = paths.iter().filter_map(|path| path.parent()).collect();
-        let is_beside = |path: &&PathBuf| path.parent().is_some_and(|folder| folders.contains(folder));
-        let candidates = self.files.iter().filter(is_beside).filter(|path| !paths.contains(*path));
+        let folders: BTreeSet<&Path> = paths.iter().filter_map(|path| folder_of(path)).collect();
+        let is_beside =
+            |path: &&PathBuf| !is_rollback(path) && folder_of(path).is_some_and(|folder| folders.contains(folder));
+        let (known, new): (Vec<&PathBuf>, Vec<&PathBuf>) =
+            self.files.iter().filter(is_beside).partition(|path| paths.contains(*path));
+        let shares_files = capture.migrations.iter().filter_map(|one| one.naming).any(Naming::shares_files);
+        self.likeliest(&new, migration).or_else(|| self.likeliest(&known, migration).filter(|_| shares_files))
+    }
+
+    /// The first file with most of the names that a migration sent.
+    fn likeliest(&self, candidates: &[&PathBuf], migration: &Migration) -> Option<Source> {
         let sql: Vec<&str> = migration.work.iter().map(|work| work.sql.as_str()).collect();
-        let scored = candidates.filter_map(|path| {
+        let scored = candidates.iter().filter_map(|path| {
             let source = Source::read(&self.root, path)?;
             let score = source.text.names_of(&sql);
             (score > 0).then_some((score, source))
@@ -127,14 +144,21 @@ impl Sources {
         self.files.iter().map(PathBuf::as_path).filter(|path| fits(path)).min_by_key(|path| rank(path))
     }
 
-    /// The file that declares a revision or a class. All files are read once for all migrations.
+    /// The path of a file from the root of the project.
+    fn own<'a>(&self, path: &'a Path) -> &'a Path {
+        path.strip_prefix(&self.root).unwrap_or(path)
+    }
+
+    /// The file that declares a revision, a class or an identifier, or has a digest. All files are read once for all migrations.
     fn declaring(&self, name: &str) -> Option<&Path> {
         let declared = self.declared.get_or_init(|| {
             let mut declared: HashMap<String, usize> = HashMap::new();
             for (at, path) in self.files.iter().enumerate() {
                 let Ok(text) = fs::read_to_string(path) else { continue };
-                for name in revisions(&text).chain(classes(&text)) {
-                    let known = declared.entry(name.to_owned()).or_insert(at);
+                let names = revisions(&text).chain(classes(&text)).chain(identifiers(&text)).map(str::to_owned);
+                let digest = path.extension().is_some_and(|extension| extension == "sql").then(|| sha256(&text));
+                for name in names.chain(digest) {
+                    let known = declared.entry(name).or_insert(at);
                     if rank(path) < rank(&self.files[*known]) {
                         *known = at;
                     }
@@ -168,13 +192,27 @@ fn rank(path: &Path) -> (usize, usize) {
     (path.components().count(), path.as_os_str().len())
 }
 
-/// The name that a tool gives a file: that of its folder if all files are called the same.
+/// Whether each migration has a folder of its own, in which all files are called the same.
+fn has_own_folder(path: &Path) -> bool {
+    matches!(stem(path), "up" | "migration")
+}
+
+/// The folder of the migrations that a file belongs to.
+fn folder_of(path: &Path) -> Option<&Path> {
+    let folder = path.parent()?;
+    if has_own_folder(path) { folder.parent() } else { Some(folder) }
+}
+
+/// The name that a tool gives a file.
 fn own_name(path: &Path) -> &str {
-    let folder = || path.parent().and_then(Path::file_name).and_then(|folder| folder.to_str());
-    match stem(path) {
-        common @ ("up" | "migration") => folder().unwrap_or(common),
-        own => own,
-    }
+    let folder = path.parent().and_then(Path::file_name).and_then(|folder| folder.to_str());
+    folder.filter(|_| has_own_folder(path)).unwrap_or_else(|| stem(path))
+}
+
+/// Whether the name of a file says that it takes a migration back.
+fn is_rollback(path: &Path) -> bool {
+    let stem = stem(path);
+    stem == "down" || [".down", ".undo"].iter().any(|end| stem.ends_with(end))
 }
 
 /// The name of a file, with or without its extension; some tools keep the path.
@@ -209,6 +247,23 @@ fn revisions(text: &str) -> impl Iterator<Item = &str> {
         let quoted = ['"', '\''].into_iter().find_map(|quote| value.strip_prefix(quote)?.strip_suffix(quote));
         quoted.filter(|_| name == "revision")
     })
+}
+
+/// `ID: "202604010900"`.
+fn identifiers(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().filter_map(|line| {
+        let value = line.trim_start().strip_prefix("ID:")?.trim_start();
+        let quote = value.chars().next().filter(|first| matches!(first, '"' | '`'))?;
+        value[1..].split_once(quote).map(|(name, _)| name)
+    })
+}
+
+fn sha256(text: &str) -> String {
+    let mut digits = String::new();
+    for byte in Sha256::digest(text) {
+        write!(digits, "{byte:02x}").expect("a String takes every text");
+    }
+    digits
 }
 
 /// `class AddNote1700000000000` and `name = 'AddNote1700000000000'`.
@@ -266,6 +321,16 @@ mod tests {
             ("src/Version20240102.php", "", r"DoctrineMigrations\Version20240102", Naming::Class),
             ("src/note.ts", "export class Note1700000000000 implements", "Note1700000000000", Naming::Class),
             ("src/note.js", "name = 'Note1700000000000'", "Note1700000000000", Naming::Class),
+            ("migrations/note.go", "\t{\n\t\tID: \"2024-01-02-note\",\n", "2024-01-02-note", Naming::Identifier),
+            ("src/main/resources/db/note.xml", "", "db/note.xml::1::ada", Naming::Changeset),
+            ("db/note.xml", "", "classpath:db/note.xml::1::ada", Naming::Changeset),
+            ("db/note.xml", "", "src/main/resources/db/note.xml::1::ada", Naming::Changeset),
+            (
+                "drizzle/0000_note.sql",
+                "SELECT 1;\n",
+                "b4e0497804e46e0a0b0b8c31975b062152d551bac49c3c2e80932567b4085dcd",
+                Naming::Digest,
+            ),
         ] {
             assert_eq!(find(&[(path, text)], name, naming).as_deref(), Some(path), "{name}");
         }
@@ -280,6 +345,8 @@ mod tests {
             ("alembic/versions/x.py", "down_revision = 'ab12'", "ab12", Naming::Revision),
             ("src/note.ts", "new Note1700000000000()", "Note1700000000000", Naming::Class),
             ("other/migrations/0002_note.py", "", "shop.0002_note", Naming::Django),
+            ("note.xml", "", "other/note.xml::1::ada", Naming::Changeset),
+            ("migrations/note.go", "ID: \"2\"", "1", Naming::Identifier),
         ] {
             assert_eq!(find(&[(path, text)], name, naming), None, "{path}");
         }

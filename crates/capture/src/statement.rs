@@ -2,11 +2,10 @@
 
 use crate::question::is_question;
 use crate::recording::Parameter;
+use crate::settings::{self, is_of_client, session_setting};
 use crate::tools::{MigrationTable, Naming, Tables};
-use pgvet_syntax::ast::{
-    Assignment, Ast, Discard, Expr, ExprKind, FunctionCall, Insert, InsertSource, Literal, QueryBody, Setting,
-    Transaction,
-};
+use crate::value::constant;
+use pgvet_syntax::ast::{Assignment, Ast, Discard, Expr, Insert, InsertSource, QueryBody, Setting, Transaction};
 use smol_str::SmolStr;
 
 /// The part that a statement plays.
@@ -41,29 +40,6 @@ pub(crate) struct Row {
     pub(crate) order: crate::tools::Row,
 }
 
-/// Settings that drivers and tools make for themselves. They change neither locks nor what is found under a name.
-const CLIENT_SETTINGS: &[&str] = &[
-    "application_name",
-    "bytea_output",
-    "client_encoding",
-    "client_min_messages",
-    "datestyle",
-    "extra_float_digits",
-    "intervalstyle",
-    "jit",
-    "log_min_messages",
-    "log_statement",
-    "standard_conforming_strings",
-    "timezone",
-    "transaction_isolation",
-    "xmloption",
-];
-
-/// Whether a setting changes nothing that a migration does.
-pub(crate) fn is_of_client(name: &str) -> bool {
-    CLIENT_SETTINGS.iter().any(|known| known.eq_ignore_ascii_case(name))
-}
-
 /// Returns the role of a statement. `text` is its text, `parameters` what was sent with it.
 pub(crate) fn role(ast: &Ast, text: &str, parameters: &[Parameter], tables: &Tables) -> Role {
     match ast {
@@ -84,25 +60,18 @@ pub(crate) fn role(ast: &Ast, text: &str, parameters: &[Parameter], tables: &Tab
             changed_row(&update.table.name.name.text, &update.assignments, parameters, tables)
         }
         _ if concerns_only_own(ast, tables) => Role::Bookkeeping,
-        Ast::Select(query) => match client_setting(query) {
-            true => Role::ClientSetting,
-            false if is_question(ast, tables) => Role::Question,
-            false => Role::Work,
+        Ast::Select(query) => match session_setting(query, parameters) {
+            Some((name, _)) if is_of_client(&name) => Role::ClientSetting,
+            Some((name, Some(value))) => {
+                let sql = settings::statement(&name, &value);
+                Role::Setting { name, sql: Some(sql) }
+            }
+            _ if is_question(ast, tables) => Role::Question,
+            _ => Role::Work,
         },
         Ast::Other(node) if &**node == "VariableShowStmt" => Role::Question,
         _ => Role::Work,
     }
-}
-
-/// `SELECT set_config('TimeZone', 'UTC', false)`.
-fn client_setting(query: &pgvet_syntax::ast::Query) -> bool {
-    let QueryBody::Select(select) = &query.body else { return false };
-    let [target] = &*select.targets else { return false };
-    let ExprKind::Call(call) = &target.value.kind else { return false };
-    let FunctionCall { name, arguments, .. } = &**call;
-    let is_harmless =
-        |value: &Expr| matches!(&value.kind, ExprKind::Literal(Literal::String(name)) if is_of_client(name));
-    select.from.is_empty() && name == "set_config" && arguments.first().is_some_and(|one| is_harmless(&one.value))
 }
 
 /// The rows that an INSERT writes to the table of a tool.
@@ -136,23 +105,18 @@ fn changed_row(name: &str, assignments: &[Assignment], parameters: &[Parameter],
 }
 
 fn named(table: &MigrationTable, value: impl Fn(&SmolStr) -> Option<String>) -> Option<Row> {
-    let parts: Option<Vec<String>> = table.columns.iter().map(value).collect();
-    let name = parts?.join(".");
+    let parts: Option<Vec<String>> = table.columns.iter().map(&value).collect();
+    let name = parts?.join(table.naming.separator());
     // goose and tern note that their table exists, Atlas an identifier of it, and golang-migrate that nothing has run.
     let is_mark = table.naming == Naming::Version && (name == "0" || name.starts_with(['.', '-']));
-    let is_migration = !name.is_empty() && !is_mark;
+    let has_failed = table.success().and_then(|column| value(&column)).is_some_and(|value| is_false(&value));
+    let is_migration = !name.is_empty() && !is_mark && !has_failed;
     is_migration.then(|| Row { tool: table.tool.clone(), name, naming: table.naming, order: table.row })
 }
 
-/// A value that was written or sent.
-fn constant(value: &Expr, parameters: &[Parameter]) -> Option<String> {
-    match &value.kind {
-        ExprKind::Literal(Literal::String(text) | Literal::Numeric(text)) => Some(text.to_string()),
-        ExprKind::Literal(Literal::Integer(number)) => Some(number.to_string()),
-        ExprKind::Cast { operand, .. } => constant(operand, parameters),
-        ExprKind::Parameter(number) => parameters.get((*number as usize).checked_sub(1)?)?.value.clone(),
-        _ => None,
-    }
+/// Whether a boolean reads as false, in SQL or as a parameter.
+fn is_false(value: &str) -> bool {
+    ["f", "false", "0"].iter().any(|word| value.eq_ignore_ascii_case(word))
 }
 
 /// Whether all relations that a statement names are tables of the tool.
@@ -161,6 +125,7 @@ fn concerns_only_own(ast: &Ast, tables: &Tables) -> bool {
     let all = |names: &[(pgvet_syntax::ast::ObjectName, bool)]| names.iter().all(|(name, _)| is_own(name));
     match ast {
         Ast::CreateTable(create) => is_own(&create.name),
+        Ast::CreateSchema(create) => create.name.as_ref().is_some_and(|name| tables.is_own_schema(&name.text)),
         Ast::AlterTable(alter) => is_own(&alter.name),
         Ast::CreateIndex(create) => is_own(&create.table),
         Ast::Truncate(truncate) => all(&truncate.tables),

@@ -1,5 +1,6 @@
 //! The tables in which migration tools note what has run.
 
+use crate::settings::is_own_setting;
 use pgvet_syntax::ast::Ast;
 use pgvet_syntax::statement::{Statement, parse};
 use serde::{Deserialize, Serialize};
@@ -12,7 +13,7 @@ pub struct MigrationTable {
     pub tool: SmolStr,
     /// The table, in any schema. Tools have settings for the schema, hardly ever for the name.
     pub table: SmolStr,
-    /// The columns that name a migration, joined by dots: the row must give all of them.
+    /// The columns that name a migration, joined by dots or as [`Naming::separator`] says: the row must give all of them.
     pub columns: Vec<SmolStr>,
     /// Columns that the row must also give, to tell two tools with the same table apart.
     pub also: Vec<SmolStr>,
@@ -37,8 +38,32 @@ pub enum Naming {
     Version,
     /// The name of a class in the file, possibly after a namespace.
     Class,
-    /// Nothing that is in a file.
-    None,
+    /// An identifier that the file declares: `ID: "..."`. One file can declare several.
+    Identifier,
+    /// The path of the file, identifier and author of a change in it. One file can have several.
+    Changeset,
+    /// The SHA-256 of the file, which has SQL.
+    Digest,
+}
+
+impl MigrationTable {
+    /// The column that says whether the migration succeeded, of a tool that notes failed ones, too.
+    pub(crate) fn success(&self) -> Option<SmolStr> {
+        (self.tool == "flyway").then(|| "success".into())
+    }
+}
+
+impl Naming {
+    /// The separator of the columns of a name.
+    pub(crate) fn separator(self) -> &'static str {
+        // As Liquibase itself shows them.
+        if self == Self::Changeset { "::" } else { "." }
+    }
+
+    /// Whether one file can have several migrations.
+    pub(crate) fn shares_files(self) -> bool {
+        matches!(self, Self::Identifier | Self::Changeset)
+    }
 }
 
 /// When the row enters the table.
@@ -71,32 +96,36 @@ const TABLES: &[Entry] = &[
     ("goose", "goose_db_version", &["version_id"], &[], Naming::Version, Row::After),
     // bun 1.3.0, `migrate/migrator.go`, `Migrate`: before, unless the program asks for `WithMarkAppliedOnSuccess`.
     ("bun", "bun_migrations", &["name"], &["group_id"], Naming::Version, Row::Before),
-    //
-    // Not run: read in the source of the tool.
-    // Laravel 12, `Illuminate/Database/Migrations/DatabaseMigrationRepository.php`, `log`.
+    // Laravel 8.83, `Illuminate/Database/Migrations/DatabaseMigrationRepository.php`, `log`.
     ("laravel", "migrations", &["migration"], &["batch"], Naming::File, Row::After),
-    // EF Core 9, `Migrations/HistoryRepository.cs`, `GetInsertScript`.
-    ("ef-core", "__EFMigrationsHistory", &["MigrationId"], &[], Naming::File, Row::After),
     // Flyway 13.12.0, `schemahistory/JdbcTableSchemaHistory.java` and `api/migration/JavaMigration.java`.
     ("flyway", "flyway_schema_history", &["script"], &[], Naming::Script, Row::After),
     // Liquibase 4.29.2, `sqlgenerator/core/MarkChangeSetRanGenerator.java`. Only all three columns are unique.
-    ("liquibase", "databasechangelog", &["filename", "id", "author"], &[], Naming::None, Row::After),
-    // sql-migrate 1.8.1, `migrate.go`, `MigrationRecord`.
-    ("sql-migrate", "gorp_migrations", &["id"], &[], Naming::File, Row::After),
-    // refinery 0.10.0, `refinery-core/src/traits/mod.rs`, `insert_migration_query`.
-    ("refinery", "refinery_schema_history", &["version"], &["checksum"], Naming::Version, Row::After),
+    ("liquibase", "databasechangelog", &["filename", "id", "author"], &[], Naming::Changeset, Row::After),
     // diesel_migrations 2.3.2, `src/migration_harness.rs`, `run_migration`.
     ("diesel", "__diesel_schema_migrations", &["version"], &[], Naming::Version, Row::After),
-    // sqlx 0.9.0, `sqlx-postgres/src/migrate.rs`, `execute_migration`.
-    ("sqlx", "_sqlx_migrations", &["version"], &[], Naming::Version, Row::After),
-    // SeaORM 1, `sea-orm-migration/src/migrator.rs`, `exec_up`: the name is that of the file.
+    // SeaORM 2.0.4, `sea-orm-migration/src/migrator/exec.rs`, `exec_up_with`: the name is that of the file.
     ("sea-orm", "seaql_migrations", &["version"], &[], Naming::File, Row::After),
     // MikroORM 6.6.16, `packages/migrations/src/MigrationStorage.ts`, `logMigration`.
     ("mikro-orm", "mikro_orm_migrations", &["name"], &[], Naming::File, Row::After),
     // drizzle-orm 0.45.4, `pg-core/dialect.js`, `migrate`.
-    ("drizzle", "__drizzle_migrations", &["hash"], &[], Naming::None, Row::After),
+    ("drizzle", "__drizzle_migrations", &["hash"], &[], Naming::Digest, Row::After),
     // node-pg-migrate 9.0.0, `migration.ts`, `_getMarkAsRun`.
     ("node-pg-migrate", "pgmigrations", &["name"], &["run_on"], Naming::File, Row::After),
+    // gormigrate 2.1.7, `gormigrate.go`, `runMigration`: the name of the table and column can be configured.
+    ("gormigrate", "migrations", &["id"], &[], Naming::Identifier, Row::After),
+    // golang-migrate 4.20.1, `migrate.go`, `runMigrations`: dirty before, clean after.
+    ("golang-migrate", "schema_migrations", &["version"], &["dirty"], Naming::Version, Row::Before),
+    //
+    // Not run: read in the source of the tool.
+    // EF Core 9, `Migrations/HistoryRepository.cs`, `GetInsertScript`.
+    ("ef-core", "__EFMigrationsHistory", &["MigrationId"], &[], Naming::File, Row::After),
+    // sql-migrate 1.8.1, `migrate.go`, `MigrationRecord`.
+    ("sql-migrate", "gorp_migrations", &["id"], &[], Naming::File, Row::After),
+    // refinery 0.10.0, `refinery-core/src/traits/mod.rs`, `insert_migration_query`.
+    ("refinery", "refinery_schema_history", &["version"], &["checksum"], Naming::Version, Row::After),
+    // sqlx 0.9.0, `sqlx-postgres/src/migrate.rs`, `execute_migration`.
+    ("sqlx", "_sqlx_migrations", &["version"], &[], Naming::Version, Row::After),
     // tern 2.3.4, `migrate/migrate.go`, `MigrateTo`: one row, changed by UPDATE.
     ("tern", "schema_version", &["version"], &[], Naming::Version, Row::After),
     // ecto_sql 3, `lib/ecto/migration/schema_migration.ex`, `up`.
@@ -105,16 +134,13 @@ const TABLES: &[Entry] = &[
     ("doctrine", "doctrine_migration_versions", &["version"], &[], Naming::Class, Row::After),
     // Phinx 0, `src/Phinx/Migration/Manager/Environment.php`, `executeMigration`.
     ("phinx", "phinxlog", &["version"], &["migration_name"], Naming::Version, Row::After),
-    // gormigrate 2.1.7, `gormigrate.go`, `runMigration`: the name of the table and column can be configured.
-    ("gormigrate", "migrations", &["id"], &[], Naming::None, Row::After),
     // Prisma 6, `schema-engine/commands/src/commands/apply_migrations.rs`: an INSERT when the migration starts, and
     // UPDATEs without its name when it ends or fails.
     ("prisma", "_prisma_migrations", &["migration_name"], &[], Naming::File, Row::Before),
     // Atlas 0.32.1, `sql/migrate/migrate.go`, `Execute`: before, after each statement, and at the end.
     ("atlas", "atlas_schema_revisions", &["version"], &[], Naming::Version, Row::Before),
-    // golang-migrate 4.20.1, `migrate.go`, `runMigrations`: dirty before, clean after.
-    ("golang-migrate", "schema_migrations", &["version"], &["dirty"], Naming::Version, Row::Before),
-    // Rails 8.0, `active_record/schema_migration.rb`, `create_version`; dbmate writes the same row.
+    // After the other tools with this table, whose rows give more.
+    // Run, too: Rails 6.1.7, `active_record/schema_migration.rb`, `create_version`; dbmate writes the same row.
     ("rails", "schema_migrations", &["version"], &[], Naming::Version, Row::After),
 ];
 
@@ -129,6 +155,9 @@ const BOOKKEEPING: &[&str] = &[
     "_yoyo_log",
     "_yoyo_version",
 ];
+
+/// The schemas that tools create for their tables.
+const SCHEMAS: &[(&str, &str)] = &[("drizzle", "drizzle")];
 
 /// The tables that a run looks for: those that are known, and those that the user names.
 #[derive(Debug, Clone)]
@@ -170,16 +199,23 @@ impl Tables {
         BOOKKEEPING.contains(&table) || self.tables.iter().any(|known| known.table == table)
     }
 
-    /// Whether a text writes rows of the table of a tool, so that its values name migrations.
-    pub fn names_migrations(&self, sql: &str) -> bool {
-        let is_row = |ast: &Ast| match ast {
+    /// Whether a tool creates the schema for its table.
+    pub(crate) fn is_own_schema(&self, schema: &str) -> bool {
+        let is_known = |tool: &str| self.tables.iter().any(|known| known.tool == tool);
+        SCHEMAS.iter().any(|(tool, own)| *own == schema && is_known(tool))
+    }
+
+    /// Whether the values of a statement must be kept: those that name migrations, and settings of PostgreSQL.
+    pub fn needs_values(&self, sql: &str) -> bool {
+        let needs = |ast: &Ast| match ast {
             Ast::Insert(insert) => self.is_own(&insert.table.name.name.text),
             Ast::Update(update) => self.is_own(&update.table.name.name.text),
-            _ => false,
+            _ => is_own_setting(ast),
         };
         // Most texts need no parser to tell.
-        self.tables.iter().any(|known| sql.contains(known.table.as_str()))
-            && parse(sql).iter().filter_map(Statement::ast).any(is_row)
+        let mentions = |word: &str| sql.contains(word);
+        (mentions("set_config") || self.tables.iter().any(|known| mentions(&known.table)))
+            && parse(sql).iter().filter_map(Statement::ast).any(needs)
     }
 
     /// The tool of a row that is written to a table and gives these columns.
@@ -222,16 +258,18 @@ mod tests {
     }
 
     #[test]
-    fn values_are_kept_of_rows_that_name_migrations() {
+    fn values_are_kept_of_rows_that_name_migrations_and_of_settings() {
         let tables = Tables::with(None);
-        assert!(tables.names_migrations("INSERT INTO public.schema_migrations (version) VALUES ($1)"));
-        assert!(tables.names_migrations("update schema_version set version=$1"));
+        assert!(tables.needs_values("INSERT INTO public.schema_migrations (version) VALUES ($1)"));
+        assert!(tables.needs_values("update schema_version set version=$1"));
+        assert!(tables.needs_values("SELECT set_config('search_path', $1, false)"));
         for sql in [
             "INSERT INTO data_migrations (token) VALUES ($1)",
             "INSERT INTO jobs (kind, token) VALUES ('migrations', $1)",
             "SELECT version FROM schema_migrations WHERE version = $1",
+            "SELECT set_config('app.token', $1, false)",
         ] {
-            assert!(!tables.names_migrations(sql), "{sql}");
+            assert!(!tables.needs_values(sql), "{sql}");
         }
     }
 

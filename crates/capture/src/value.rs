@@ -1,4 +1,7 @@
-//! Values of parameters as text.
+//! Values as text: those of parameters, and constants of statements.
+
+use crate::recording::Parameter;
+use pgvet_syntax::ast::{Expr, ExprKind, Literal};
 
 /// How a value is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +28,18 @@ pub(crate) fn shown(value: &[u8], oid: u32, format: Format) -> Option<String> {
         (Format::Binary, 21, 2) => Some(i16::from_be_bytes(value.try_into().ok()?).to_string()),
         // text, varchar, bpchar, name, unknown
         (Format::Binary, 25 | 1043 | 1042 | 19 | 705, _) => std::str::from_utf8(value).ok().map(str::to_owned),
+        _ => None,
+    }
+}
+
+/// A value that was written or sent.
+pub(crate) fn constant(value: &Expr, parameters: &[Parameter]) -> Option<String> {
+    match &value.kind {
+        ExprKind::Literal(Literal::String(text) | Literal::Numeric(text)) => Some(text.to_string()),
+        ExprKind::Literal(Literal::Integer(number)) => Some(number.to_string()),
+        ExprKind::Literal(Literal::Boolean(value)) => Some(value.to_string()),
+        ExprKind::Cast { operand, .. } => constant(operand, parameters),
+        ExprKind::Parameter(number) => parameters.get((*number as usize).checked_sub(1)?)?.value.clone(),
         _ => None,
     }
 }

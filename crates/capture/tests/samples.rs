@@ -21,7 +21,7 @@ fn samples() -> Vec<PathBuf> {
     let entries = fs::read_dir(fixtures()).expect("the fixtures can be listed");
     let mut samples: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()).collect();
     samples.sort();
-    assert!(samples.len() >= 7, "{samples:?}");
+    assert!(samples.len() >= 19, "{samples:?}");
     samples
 }
 

@@ -212,3 +212,35 @@ fn statements_that_are_judged_apart_are_not_folded() {
     let undone = ["SAVEPOINT s", "UPDATE a SET b = 3", "ROLLBACK TO SAVEPOINT s"].map(|sql| sent(1, sql));
     assert_eq!(times([vec![begin.clone()], undone.to_vec(), vec![two.clone(), commit.clone()]].concat()), [1, 1]);
 }
+
+#[test]
+fn a_migration_that_flyway_notes_as_failed_did_not_run_to_its_end() {
+    let row = |script: &str, success: &str| {
+        let insert = "INSERT INTO flyway_schema_history (installed_rank, script, success) VALUES ($1, $2, $3)";
+        prepared(0, insert, &["1", script, success])
+    };
+    let capture = cut_all(vec![
+        sent(0, "CREATE TABLE a (id int)"),
+        row("V1__a.sql", "TRUE"),
+        failed(0, "CREATE INDEX CONCURRENTLY ON a (no)"),
+        row("V2__b.sql", "FALSE"),
+    ]);
+    assert_eq!(
+        shown(&capture),
+        ["V1__a.sql Mixed: CREATE TABLE a (id int)", "! Mixed: CREATE INDEX CONCURRENTLY ON a (no)"]
+    );
+}
+
+#[test]
+fn set_config_is_a_setting_of_the_session() {
+    let capture = cut_all(vec![
+        prepared(0, "SELECT set_config('search_path', $1, false)", &["\"app\",\"$user\", public"]),
+        sent(0, "SELECT set_config('TimeZone', 'UTC', false)"),
+        sent(0, "CREATE SCHEMA IF NOT EXISTS \"drizzle\""),
+        sent(0, "CREATE TABLE a (id int)"),
+        sent(0, "INSERT INTO \"drizzle\".\"__drizzle_migrations\" (hash, created_at) VALUES ('ab', 1)"),
+    ]);
+    assert_eq!(shown(&capture), ["ab Mixed: CREATE TABLE a (id int)"]);
+    let settings = capture.migrations[0].work[0].settings.after(&SessionSettings::default());
+    assert_eq!(settings, ["SET search_path = app, \"$user\", public"]);
+}

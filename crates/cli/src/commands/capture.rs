@@ -65,7 +65,7 @@ fn execute(args: &CaptureArgs, tables: &Tables, project: &Path) -> Result<Captur
         command: &args.command,
         variables: &args.variables,
         password: PASSWORD,
-        keep_values: Box::new(move |sql| values || tables.names_migrations(sql)),
+        keep_values: Box::new(move |sql| values || tables.needs_values(sql)),
     };
     Ok(pgvet_capture::run(&mut provider, request)?)
 }

@@ -102,7 +102,7 @@ fn capture(
         command: &command,
         variables: &variables,
         password: "pgvet",
-        keep_values: Box::new(move |sql| tables.names_migrations(sql)),
+        keep_values: Box::new(move |sql| tables.needs_values(sql)),
     };
     let before = server.log_length();
     let captured = pgvet_capture::run(server, request).map_err(|error| error.to_string())?;
