@@ -32,7 +32,7 @@ const HOSTILE: [&str; 32] = [
     "`a` <img src=https://evil.example/x>",
     "``` \n# heading\n",
     "` <img src=https://evil.example/x>",
-    "` [text](https://evil.example) ![image](https://evil.example/i.png)",
+    "` [text](https://evil.example) ![i](https://evil.example/i)",
     "````\n<script>alert(1)</script>\n````",
     "[text](https://evil.example)",
     "![image](https://evil.example/i.png)",
