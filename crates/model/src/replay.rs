@@ -468,8 +468,7 @@ impl Replay {
         if let Some(ast) = statement.ast() {
             executor.run(ast);
         }
-        let Executor { catalog, mut session, effects, recorder, .. } = executor;
-        session.end_statement();
+        let Executor { catalog, session, effects, recorder, .. } = executor;
         let code = recorder.finish(&effects);
         Ran::new(target, catalog, session, effects, code)
     }

@@ -330,13 +330,6 @@ impl Session {
         });
     }
 
-    /// Ends the transaction of a statement outside of a transaction block, in whose code SET LOCAL may have been run.
-    pub fn end_statement(&mut self) {
-        if self.block.is_none() && !self.settings.local.is_empty() {
-            self.settings.end_transaction();
-        }
-    }
-
     pub fn commit(&mut self) {
         self.block = None;
         self.settings.end_transaction();

@@ -12,9 +12,8 @@ impl Executor<'_> {
     pub(super) fn set(&mut self, set: &Set) -> Run {
         let object = ChangedObject::Setting { setting: set.setting.clone(), local: set.local };
         self.change_object(object, ChangeAction::Alter, set.range);
-        // SET LOCAL outside a transaction block is a warning and nothing else. The code of a function or DO block is in the
-        // transaction of the statement that runs it.
-        let effective = !set.local || self.session.in_transaction() || self.depth > 0;
+        // SET LOCAL outside a transaction block is a warning and nothing else.
+        let effective = !set.local || self.session.in_transaction();
         let settings = &mut self.session.settings;
         match &set.setting {
             Setting::Value { name, values } if effective => {
@@ -79,9 +78,6 @@ mod tests {
         let history = "CREATE SCHEMA s; CREATE TABLE s.t(a int);";
         check_failure(history, "SET search_path TO s; CREATE TABLE t(a int)", "42P07");
         check_failure(history, "SET search_path TO s; RESET ALL; CREATE TABLE t(a int)", "");
-        let code = "SET LOCAL search_path TO s;";
-        check_failure(history, &format!("DO $$ BEGIN {code} CREATE TABLE t(a int); END $$"), "42P07");
-        check_failure(history, &format!("DO $$ BEGIN {code} END $$; CREATE TABLE t(a int)"), "");
         check_failure(history, "SET LOCAL search_path TO s; CREATE TABLE t(a int)", "");
         check_failure(history, "SELECT set_config('search_path', 's', false); CREATE TABLE t(a int)", "42P07");
     }
