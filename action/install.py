@@ -56,6 +56,11 @@ def installing(python: Path, wanted: Path) -> list[str | Path]:
     return [*command, "--only-binary", ":all:", "--require-hashes", "-r", wanted]
 
 
+def interpreter(folder: Path) -> Path:
+    """The Python of a virtual environment."""
+    return folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+
+
 def main() -> int:
     folder = Path(os.environ["RUNNER_TEMP"], "pgvet")
     try:
@@ -66,8 +71,7 @@ def main() -> int:
     venv.create(folder, with_pip=True)
     wanted = folder / "requirements.txt"
     wanted.write_text(line + "\n", encoding="utf-8")
-    python = next(folder.glob("*/python*"))
-    return subprocess.run(installing(python, wanted), cwd=folder, check=False).returncode
+    return subprocess.run(installing(interpreter(folder), wanted), cwd=folder, check=False).returncode
 
 
 if __name__ == "__main__":

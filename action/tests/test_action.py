@@ -3,6 +3,7 @@
 import http.server
 import json
 import os
+import re
 import string
 import subprocess
 import sys
@@ -12,13 +13,19 @@ import unittest
 from pathlib import Path
 
 HERE = Path(__file__).parent
-MAIN = HERE.parent / "main.py"
+ACTION = HERE.parent.parent / "action.yml"
 ZEROS = "0" * 40
 
 TABLE = "CREATE TABLE orders (id bigint PRIMARY KEY, note varchar(20));\n"
 INDEX = "SET lock_timeout = '2s';\nCREATE INDEX orders_note ON orders (note);\n"
 NEW_INDEX = INDEX.replace("orders_note", "orders_note_again")
 CLEAN = "SET lock_timeout = '2s';\nALTER TABLE orders ADD COLUMN other text;\n"
+
+
+def step(program):
+    """The command of the step of the action that runs a program."""
+    command = re.search(rf"^      run: (.*{re.escape(program)}.*)$", ACTION.read_text(), re.MULTILINE).group(1)
+    return ["bash", "--noprofile", "--norc", "-e", "-o", "pipefail", "-c", command]
 
 
 def git(folder, *arguments):
@@ -144,6 +151,7 @@ class ActionTest(unittest.TestCase):
             "GITHUB_API_URL": f"http://127.0.0.1:{self.api.server_port}",
             "GITHUB_STEP_SUMMARY": str(files["summary"]),
             "GITHUB_OUTPUT": str(files["output"]),
+            "GITHUB_ACTION_PATH": str(ACTION.parent),
             "RUNNER_TEMP": str(self.folder),
             "INPUT_VERSION": "installed",
             "INPUT_ANNOTATIONS": "true",
@@ -154,7 +162,7 @@ class ActionTest(unittest.TestCase):
         # Where the tests find servers, the action finds them.
         environment.update({name: value for name, value in os.environ.items() if name.startswith("PGVET_P")})
         environment.update({f"INPUT_{name.upper()}": value for name, value in inputs.items()})
-        run = subprocess.run([sys.executable, "-I", MAIN], cwd=clone, env=environment, capture_output=True, text=True)
+        run = subprocess.run(step("main.py"), cwd=clone, env=environment, capture_output=True, text=True)
         self.said = run.stdout + run.stderr
         self.summary, output = (files[name].read_text() for name in names)
         self.outputs = dict(line.split("=", 1) for line in output.splitlines())
@@ -430,14 +438,25 @@ class ActionTest(unittest.TestCase):
         self.assertEqual(run("record"), 1, "a wheel of another version")
 
     def test_a_file_of_the_checkout_is_not_imported_by_the_installation(self):
-        for name in ("venv.py", "pip.py", "subprocess.py"):
-            (self.folder / name).write_text("open('pwned', 'w')\n")
-        environment = {"PATH": os.environ["PATH"], "RUNNER_TEMP": str(self.folder)}
-        script = [sys.executable, "-I", HERE.parent / "install.py"]
-        run = subprocess.run(script, cwd=self.folder, env=environment, capture_output=True, text=True)
+        checkout, temporary = self.folder / "checkout", self.folder / "temporary"
+        checkout.mkdir()
+        temporary.mkdir()
+        for name in ("venv.py", "pip.py", "subprocess.py", "re.py", "sitecustomize.py"):
+            (checkout / name).write_text("open('pwned', 'w')\n")
+        environment = {"PATH": os.environ["PATH"], "RUNNER_TEMP": str(temporary)}
+        environment |= {"GITHUB_ACTION_PATH": str(ACTION.parent), "PYTHONPATH": str(checkout)}
+        # A checksum that no wheel has: the installation goes as far as pip, which finds nothing to install.
+        environment |= {"PGVET_HASHES": "sha256:" + "0" * 64, "PGVET_VERSION": "0.0.1", "PIP_NO_INDEX": "1"}
+        run = subprocess.run(step("install.py"), cwd=checkout, env=environment, capture_output=True, text=True)
+        self.assertEqual(run.returncode, 1, run.stderr)
+        self.assertIn("No matching distribution found for pgvet==0.0.1", run.stderr)
+        self.assertFalse([*self.folder.glob("*/pwned"), *self.folder.glob("**/pgvet/pwned")])
+
+    def test_a_version_without_a_known_checksum_is_not_installed(self):
+        environment = {"PATH": os.environ["PATH"], "RUNNER_TEMP": str(self.folder), "GITHUB_ACTION_PATH": str(ACTION.parent)}
+        run = subprocess.run(step("install.py"), cwd=self.folder, env=environment, capture_output=True, text=True)
         self.assertEqual(run.returncode, 2, run.stderr)
         self.assertIn("::error::this version of the action has no checksum", run.stdout)
-        self.assertFalse((self.folder / "pwned").exists())
 
     def test_a_base_that_is_an_option_is_refused(self):
         status = self.run_action(self.clone("main"), "workflow_dispatch", payload="", base="--upload-pack=touch pwned")

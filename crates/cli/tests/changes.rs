@@ -209,6 +209,41 @@ fn a_migration_cannot_hide_its_rest() {
     }
 }
 
+/// What psql runs beside the statements that are seen, and what they run that is not SQL of the file.
+#[test]
+fn what_runs_unseen_is_reported() {
+    for text in [
+        "\\i other.sql",
+        "\\ir other.sql",
+        "\\include other.sql",
+        "\\include_relative other.sql",
+        "\\! psql -c 'DROP TABLE orders'",
+        "\\copy orders FROM PROGRAM 'psql -c \"DROP TABLE orders\"'",
+        "\\o |psql\nSELECT 'DROP TABLE orders';",
+        "SELECT 'DROP TABLE orders' \\g |psql",
+        "SELECT 'DROP TABLE orders' \\gexec",
+        "SELECT 'DROP TABLE orders;' AS v \\gset\n:v",
+        "\\set v '; DROP TABLE orders; --'\nSELECT 1 :v;",
+        "COPY orders (missing) FROM stdin;\nDROP TABLE orders;\n\\.\n",
+        "SELECT E'a'\n'b\\'; DROP TABLE orders; --';",
+        "SELECT $x$.'$x$a; DROP TABLE orders; --';",
+        "SET LOCAL standard_conforming_strings = off;\nSELECT 'a\\'; DROP TABLE orders; --';",
+        "SET client_encoding = 'BIG5';\nSELECT E'€\\'; DROP TABLE orders; --';",
+        "\\encoding GBK\nSELECT E'€\\'; DROP TABLE orders; --';",
+        "DO LANGUAGE plperl $$ spi_exec_query('DROP TABLE orders'); $$;",
+        "SELECT query_to_xml('DELETE FROM orders RETURNING 1', true, true, '');",
+        "SELECT dblink_exec('dbname=d', 'DROP TABLE orders');",
+        "SELECT cron.schedule('now', '* * * * *', 'DELETE FROM orders');",
+    ] {
+        let folder = repository(&[("migrations/1_a.sql", TABLE)]);
+        write(&folder, "migrations/2_b.sql", text.as_bytes());
+        let found = concise(&folder, &["migrations", "--level", "info", "--confidence", "possible"]);
+        let findings: Vec<&str> = found.lines().filter(|line| line.starts_with("migrations/2_b.sql:")).collect();
+        let is_about_it = |line: &&str| !line.contains("[missing-lock-timeout]");
+        assert!(findings.iter().any(is_about_it), "{text}: {found}");
+    }
+}
+
 /// Paths and texts.
 type Files = &'static [(&'static str, &'static [u8])];
 

@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use support::Folder;
 
 /// Texts that try to make a terminal, a CI service, a page or a parser do something.
-const HOSTILE: [&str; 30] = [
+const HOSTILE: [&str; 32] = [
     "\x1b[31mred",
     "\x1b]52;c;cHduZWQ=\x07",
     "\x1b]8;;https://evil.example\x07link\x1b]8;;\x07",
@@ -31,6 +31,8 @@ const HOSTILE: [&str; 30] = [
     "##teamcity[buildStop]",
     "`a` <img src=https://evil.example/x>",
     "``` \n# heading\n",
+    "` <img src=https://evil.example/x>",
+    "` [text](https://evil.example) ![i](https://evil.example/i)",
     "````\n<script>alert(1)</script>\n````",
     "[text](https://evil.example)",
     "![image](https://evil.example/i.png)",

@@ -50,13 +50,14 @@ fn the_extension_limits_what_an_untrusted_folder_may_set() {
 #[test]
 fn names_that_are_not_published_are_not_installed() {
     let hashes = fs::read_to_string(root().join("action/hashes.txt")).unwrap();
-    if hashes.lines().any(|line| line.contains(" sha256:")) {
+    if hashes.lines().any(|line| !line.starts_with('#') && line.contains(" sha256:")) {
         return;
     }
     let mut found = Vec::new();
     texts(&root(), &mut found);
     assert!(found.len() > 10, "{found:?}");
-    for path in found {
+    // The last steps of a release come after it.
+    for path in found.into_iter().filter(|path| !path.ends_with("RELEASING.md")) {
         let text = fs::read_to_string(&path).unwrap();
         let commands = [
             "pip install pgvet",

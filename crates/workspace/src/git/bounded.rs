@@ -6,8 +6,11 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::{JoinHandle, spawn};
 use std::time::Duration;
 
-/// Returns what a program prints, whose standard output and error are pipes. Ends it where it takes too long: a checkout
-/// may have a pipe in place of a file that git reads.
+/// Maximum number of bytes that a program may print: more than the largest file with SQL, and names of a million files.
+const MOST_BYTES: u64 = 256 << 20;
+
+/// Returns what a program prints, whose standard output and error are pipes. Ends it where it takes too long or prints
+/// too much: a checkout may have a pipe in place of a file that git reads, and objects of any size.
 pub(super) fn output(mut child: Child, limit: Duration) -> io::Result<Output> {
     let (reading, ended) = channel::<()>();
     let stdout = reader(child.stdout.take(), reading.clone());
@@ -23,13 +26,20 @@ pub(super) fn output(mut child: Child, limit: Duration) -> io::Result<Output> {
         return Err(io::Error::new(io::ErrorKind::TimedOut, message));
     }
     let text = |reader: JoinHandle<io::Result<Vec<u8>>>| reader.join().unwrap_or_else(|_| Ok(Vec::new()));
-    Ok(Output { status: child.wait()?, stdout: text(stdout)?, stderr: text(stderr)? })
+    let (stdout, stderr) = (text(stdout)?, text(stderr)?);
+    let status = child.wait()?;
+    if stdout.len().max(stderr.len()) as u64 > MOST_BYTES {
+        let message = format!("it printed more than {} MiB", MOST_BYTES >> 20);
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
+    }
+    Ok(Output { status, stdout, stderr })
 }
 
 fn reader(stream: Option<impl Read + Send + 'static>, reading: Sender<()>) -> JoinHandle<io::Result<Vec<u8>>> {
     spawn(move || {
         let mut text = Vec::new();
-        let read = stream.map_or(Ok(0), |mut stream| stream.read_to_end(&mut text));
+        // A program whose output nobody reads any more ends at its next attempt to print.
+        let read = stream.map_or(Ok(0), |stream| stream.take(MOST_BYTES + 1).read_to_end(&mut text));
         drop(reading);
         read.map(|_| text)
     })
@@ -59,5 +69,11 @@ mod tests {
         let script = "head -c 300000 /dev/zero; head -c 300000 /dev/zero >&2; exit 3";
         let output = run(script, Duration::from_secs(60)).unwrap();
         assert_eq!((output.stdout.len(), output.stderr.len(), output.status.code()), (300_000, 300_000, Some(3)));
+    }
+
+    #[test]
+    fn a_program_that_prints_without_end_is_ended() {
+        let error = run("exec cat /dev/zero", Duration::from_secs(600)).unwrap_err();
+        assert_eq!(error.to_string(), "it printed more than 256 MiB");
     }
 }

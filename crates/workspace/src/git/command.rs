@@ -4,9 +4,10 @@
 //! a branch holds as ordinary files.
 
 use super::bounded;
-use super::regular::RegularFiles;
+use super::regular::{RegularFiles, check_beside};
 use crate::problem::Problem;
 use crate::program;
+use crate::read::MAX_SQL;
 use crate::roots::Repositories;
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
@@ -43,6 +44,9 @@ const LIMIT: Duration = Duration::from_secs(120);
 /// Timeout for a command that reads no more than the configuration.
 const OPENING_LIMIT: Duration = Duration::from_secs(20);
 
+/// Maximum number of bytes of objects that are read together.
+const MAX_BLOBS: u64 = 192 << 20;
+
 /// Variables that the user, and never a checkout, has set: the index of a partial commit while a hook runs, and
 /// configuration, as for `safe.directory`.
 const KEPT: [&str; 7] = [
@@ -67,6 +71,18 @@ pub(super) struct Git {
     neutralised: Vec<OsString>,
     /// A copy of the index, as git may write the one that it compares files with.
     index: Option<NamedTempFile>,
+}
+
+/// A file in the index: `TAG NAME`, where the tag shows the flags of its entry.
+struct TrackedFile {
+    tag: u8,
+    name: OsString,
+}
+
+impl AsRef<Path> for TrackedFile {
+    fn as_ref(&self) -> &Path {
+        Path::new(&self.name)
+    }
 }
 
 impl Git {
@@ -97,32 +113,38 @@ impl Git {
         git.outward = regular.outward;
         git.neutralised = git.named_programs().map_err(unreadable)?;
         git.index = git.copied_index().map_err(unreadable)?;
-        git.compare_hidden_files().map_err(unreadable)?;
+        let tracked = git.tracked().map_err(unreadable)?;
+        check_beside(&git.top, &tracked).map_err(unreadable)?;
+        git.compare_hidden_files(&tracked).map_err(unreadable)?;
         Ok(git)
+    }
+
+    /// The files in the index, which no other file of the checkout is read for.
+    fn tracked(&self) -> Result<Vec<TrackedFile>, String> {
+        if self.index.is_none() {
+            return Ok(Vec::new());
+        }
+        let entries = self.run(&["ls-files", "-v", "-z", "--full-name"])?;
+        let file = |entry: &[u8]| Some(TrackedFile { tag: *entry.first()?, name: super::name_of(entry.get(2..)?) });
+        Ok(entries.split(|byte| *byte == 0).filter_map(file).collect())
     }
 
     /// Takes the flags from the copied index that make git say that a file has not changed without looking at it. What a
     /// sparse checkout excludes keeps them.
     ///
     /// Source: git 2.47, `Documentation/git-update-index`, "Skip-worktree bit" and `--assume-unchanged`.
-    fn compare_hidden_files(&self) -> Result<(), String> {
-        if self.index.is_none() {
-            return Ok(());
-        }
-        let entries = self.run(&["ls-files", "-v", "-z", "--full-name"])?;
-        let flagged = entries.split(|byte| *byte == 0).filter_map(|entry| {
-            let (tag, name) = (*entry.first()?, super::name_of(entry.get(2..)?));
-            let is_sparse = tag.eq_ignore_ascii_case(&b'S');
-            let is_not_checked_out = || fs::symlink_metadata(self.top.join(&name)).is_err();
-            let is_hidden = tag.is_ascii_lowercase() && !is_sparse || is_sparse && !is_not_checked_out();
-            is_hidden.then_some(name)
-        });
-        let flagged: Vec<OsString> = flagged.collect();
+    fn compare_hidden_files(&self, tracked: &[TrackedFile]) -> Result<(), String> {
+        let is_hidden = |file: &&TrackedFile| {
+            let is_sparse = file.tag.eq_ignore_ascii_case(&b'S');
+            let is_checked_out = || fs::symlink_metadata(self.top.join(&file.name)).is_ok();
+            if is_sparse { is_checked_out() } else { file.tag.is_ascii_lowercase() }
+        };
+        let flagged: Vec<&OsStr> = tracked.iter().filter(is_hidden).map(|file| file.name.as_os_str()).collect();
         // A command line has a limit.
         for names in flagged.chunks(1000) {
             // One command takes one of the two flags.
             for flag in ["--no-assume-unchanged", "--no-skip-worktree"] {
-                let options = ["update-index", flag, "--"].map(OsString::from);
+                let options = ["update-index", flag, "--"].map(OsStr::new);
                 self.run(&[&options[..], names].concat())?;
             }
         }
@@ -176,13 +198,39 @@ impl Git {
         self.checked(output.map_err(|error| format!("git cannot be run: {error}"))?)
     }
 
-    /// The texts of objects; empty for those that are not in the repository, as a partial clone lacks some.
+    /// The texts of objects; empty for those that are not in the repository, as a partial clone lacks some, and for those
+    /// that are too large, alone or with those before them.
     pub(super) fn blobs(&self, ids: &[&str]) -> Result<Vec<Vec<u8>>, String> {
+        let mut texts = vec![Vec::new(); ids.len()];
         if ids.is_empty() {
-            return Ok(Vec::new());
+            return Ok(texts);
         }
+        let unreadable = || "`git cat-file` has printed something other than objects".to_owned();
+        let sizes = self.run_with_input(&["cat-file", "--batch-check=%(objectsize)"], ids)?;
+        let sizes = String::from_utf8_lossy(&sizes);
+        // `ID missing` is no size.
+        let sizes: Vec<Option<u64>> = sizes.lines().map(|line| line.parse().ok()).collect();
+        if sizes.len() != ids.len() {
+            return Err(unreadable());
+        }
+        let mut left = MAX_BLOBS;
+        let is_read = |at: &usize| {
+            let rest = sizes[*at].filter(|size| *size <= MAX_SQL).and_then(|size| left.checked_sub(size));
+            left = rest.unwrap_or(left);
+            rest.is_some()
+        };
+        let read: Vec<usize> = (0..ids.len()).filter(is_read).collect();
+        let output =
+            self.run_with_input(&["cat-file", "--batch"], &read.iter().map(|at| ids[*at]).collect::<Vec<_>>())?;
+        let objects = objects(&output, read.len()).ok_or_else(unreadable)?;
+        read.into_iter().zip(objects).for_each(|(at, text)| texts[at] = text);
+        Ok(texts)
+    }
+
+    /// The output of a git command that reads lines.
+    fn run_with_input(&self, arguments: &[&str], lines: &[&str]) -> Result<Vec<u8>, String> {
         let cannot_run = |error: io::Error| format!("git cannot be run: {error}");
-        let mut command = self.command(&["cat-file", "--batch"]);
+        let mut command = self.command(arguments);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(cannot_run)?;
         let input = child.stdin.take();
@@ -191,12 +239,11 @@ impl Git {
             scope.spawn(move || {
                 let mut input = input?;
                 // If git stopped reading, its exit status says why.
-                ids.iter().try_for_each(|id| writeln!(input, "{id}")).ok()
+                lines.iter().try_for_each(|line| writeln!(input, "{line}")).ok()
             });
             bounded::output(child, LIMIT)
         });
-        let output = self.checked(output.map_err(cannot_run)?)?;
-        objects(&output, ids.len()).ok_or_else(|| "`git cat-file` has printed something other than objects".to_owned())
+        self.checked(output.map_err(cannot_run)?)
     }
 
     /// What a git command has printed, or its message. What precedes the last word may quote a file.

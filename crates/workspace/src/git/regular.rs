@@ -1,18 +1,28 @@
-//! Repositories without pipes and devices, for which git would wait, or which it would read without end. And links out of
-//! a repository: git quotes a file that is not what it expects.
+//! Repositories without pipes and devices, for which git would wait, or which it would read without end. And what leads
+//! out of a repository: git quotes a file that is not what it expects, and reads the objects of other repositories as if
+//! they were this one's.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
+use std::env;
 use std::fs::{self, FileType};
 use std::path::{Path, PathBuf};
 
 /// Maximum number of entries that are looked at. Beyond, only the time of git is limited.
 const MOST_ENTRIES: usize = 1_000_000;
 
+/// Maximum size of a file that names folders with objects.
+const MOST_ALTERNATES: u64 = 1 << 20;
+
+/// Variable of git with which the user, and never a checkout, names folders with objects.
+const TRUSTED_OBJECTS: &str = "GIT_ALTERNATE_OBJECT_DIRECTORIES";
+
 /// Looks through folders of git, each once. git follows links there, and so does this.
 #[derive(Debug)]
 pub(super) struct RegularFiles {
     /// The folder with `.git`, links resolved.
     top: PathBuf,
+    /// Folders whose objects may be read, links resolved.
+    trusted: Vec<PathBuf>,
     /// A link to something outside of the folder with `.git`.
     pub(super) outward: Option<PathBuf>,
     seen: HashSet<PathBuf>,
@@ -22,12 +32,17 @@ pub(super) struct RegularFiles {
 impl RegularFiles {
     pub(super) fn of(top: &Path) -> Self {
         let top = top.canonicalize().unwrap_or_else(|_| top.to_owned());
-        Self { top, outward: None, seen: HashSet::new(), entries: 0 }
+        let named = env::var_os(TRUSTED_OBJECTS).unwrap_or_default();
+        let named = env::split_paths(&named).filter_map(|folder| folder.canonicalize().ok());
+        let trusted = named.chain([top.clone()]).collect();
+        Self { top, trusted, outward: None, seen: HashSet::new(), entries: 0 }
     }
 
-    /// The message about a pipe or device, or a link to one, below a folder of git.
+    /// The message about a folder of git that must not be read: it has a pipe or device, or a link to one, or takes
+    /// objects from outside of the repository.
     pub(super) fn check(&mut self, folder: &Path) -> Result<(), String> {
-        let special = |path: &Path| Err(format!("`{}` is not a regular file", path.display()));
+        // The folder of git may be elsewhere: that of a worktree is in the repository that the worktree belongs to.
+        self.trusted.extend(folder.canonicalize().ok());
         let mut folders = vec![folder.to_owned()];
         while let Some(folder) = folders.pop() {
             let is_new = folder.canonicalize().is_ok_and(|folder| self.seen.insert(folder));
@@ -38,10 +53,14 @@ impl RegularFiles {
                     return Ok(());
                 }
                 let path = entry.path();
-                let kind = entry.file_type().ok().filter(|kind| !kind.is_symlink());
-                match kind.or_else(|| self.behind_link(&path)) {
+                let kind = match entry.file_type().ok().filter(|kind| !kind.is_symlink()) {
+                    Some(kind) => Some(kind),
+                    None => self.behind_link(&path)?,
+                };
+                match kind {
                     Some(kind) if kind.is_dir() => folders.push(path),
-                    Some(kind) if !kind.is_file() => return special(&path),
+                    Some(kind) if !kind.is_file() => return Err(special(&path)),
+                    Some(_) if path.ends_with("objects/info/alternates") => folders.extend(self.alternates(&path)?),
                     _ => {}
                 }
             }
@@ -49,11 +68,69 @@ impl RegularFiles {
         Ok(())
     }
 
-    fn behind_link(&mut self, link: &Path) -> Option<FileType> {
-        let target = link.canonicalize().ok()?;
+    fn behind_link(&mut self, link: &Path) -> Result<Option<FileType>, String> {
+        let Ok(target) = link.canonicalize() else { return Ok(None) };
         if !target.starts_with(&self.top) {
             self.outward.get_or_insert_with(|| link.to_owned());
         }
-        fs::metadata(target).ok().map(|target| target.file_type())
+        if link.components().any(|part| part.as_os_str() == "objects") {
+            self.check_objects(link, &target)?;
+        }
+        Ok(fs::metadata(target).ok().map(|target| target.file_type()))
     }
+
+    /// The folders with objects that a file names, one a line.
+    ///
+    /// Source: git 2.47, `Documentation/gitrepository-layout`, "objects/info/alternates".
+    fn alternates(&self, file: &Path) -> Result<Vec<PathBuf>, String> {
+        let objects = file.ancestors().nth(2).unwrap_or(file);
+        let is_small = fs::metadata(file).is_ok_and(|metadata| metadata.len() < MOST_ALTERNATES);
+        let text = if is_small { fs::read(file).ok() } else { None };
+        let text = text.ok_or_else(|| format!("`{}` cannot be read", file.display()))?;
+        let lines = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty() && !line.starts_with(b"#"));
+        let mut folders = Vec::new();
+        for line in lines {
+            if line.starts_with(b"\"") {
+                return Err(format!("`{}` names a folder in quotes", file.display()));
+            }
+            // git ignores what is not there.
+            let Ok(folder) = objects.join(super::name_of(line)).canonicalize() else { continue };
+            self.check_objects(file, &folder)?;
+            folders.push(folder);
+        }
+        Ok(folders)
+    }
+
+    fn check_objects(&self, from: &Path, target: &Path) -> Result<(), String> {
+        if self.trusted.iter().any(|folder| target.starts_with(folder)) {
+            return Ok(());
+        }
+        let (from, target) = (from.display(), target.display());
+        Err(format!(
+            "`{from}` leads to objects outside of it, in `{target}`; set {TRUSTED_OBJECTS} to that folder if they may be read"
+        ))
+    }
+}
+
+/// The message about a pipe or device among the files that git reads beside those that it compares. It follows no links
+/// there, older versions do.
+pub(super) fn check_beside(top: &Path, names: &[impl AsRef<Path>]) -> Result<(), String> {
+    let mut folders = BTreeSet::from([Path::new("")]);
+    for name in names {
+        let above = name.as_ref().ancestors().skip(1);
+        above.take_while(|folder| folders.insert(folder)).for_each(drop);
+    }
+    for folder in folders {
+        for name in [".gitattributes", ".gitignore", ".gitmodules"] {
+            let path = top.join(folder).join(name);
+            if fs::metadata(&path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir()) {
+                return Err(special(&path));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn special(path: &Path) -> String {
+    format!("`{}` is not a regular file", path.display())
 }

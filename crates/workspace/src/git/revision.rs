@@ -2,15 +2,22 @@
 
 use super::command::Git;
 use crate::problem::Problem;
-use std::fs;
+use crate::read::MAX_SQL;
+use crate::skipped;
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io;
 use std::path::{Component, Path, PathBuf};
 use tempfile::TempDir;
 
-/// Files larger than this are not migrations.
-const MAX_FILE: u64 = 4 << 20;
+/// Maximum size of a file that is not SQL: those that are read are smaller.
+const MAX_OTHER: u64 = 4 << 20;
 
 /// Maximum number of bytes of all files together.
 const MAX_ALL: u64 = 1 << 30;
+
+/// Number of bytes that are held in memory at once, but for a file that is larger itself.
+const BATCH: u64 = 32 << 20;
 
 /// A checkout of a revision that ends with this value.
 #[derive(Debug)]
@@ -25,11 +32,12 @@ pub struct Revision {
 struct Entry<'a> {
     object: &'a str,
     path: PathBuf,
+    size: u64,
 }
 
 impl Revision {
-    /// Writes the files of the repository around `folder` as they were at a revision. Links, submodules and files that
-    /// are too large to be migrations are omitted.
+    /// Writes the files of the repository around `folder` as they were at a revision. Links, submodules and large files
+    /// that are not SQL are omitted. A file with SQL that is too large to be read is copied as nothing but its size.
     ///
     /// # Errors
     /// Says that there is no such revision, or what cannot be read or written.
@@ -45,18 +53,25 @@ impl Revision {
         let tree = git.run(&["ls-tree", "-r", "-l", "-z", "--full-tree", &commit]).map_err(unreadable)?;
         let tree = String::from_utf8_lossy(&tree);
         let entries = entries(&tree);
-        let objects: Vec<&str> = entries.iter().map(|entry| entry.object).collect();
-        let texts = git.blobs(&objects).map_err(unreadable)?;
-        let target = tempfile::tempdir().map_err(|error| problem(format!("cannot be copied: {error}")))?;
-        for (entry, text) in entries.iter().zip(texts) {
+        if entries.iter().map(|entry| entry.size).filter(|size| *size <= MAX_SQL).sum::<u64>() > MAX_ALL {
+            return Err(problem(format!("has more than {} MiB of SQL at `{revision}`", MAX_ALL >> 20)));
+        }
+        let not_copied = |error: io::Error| problem(format!("cannot be copied: {error}"));
+        let target = tempfile::tempdir().map_err(not_copied)?;
+        let place = |entry: &Entry<'_>| {
             let path = target.path().join(&entry.path);
-            let parent = path.parent().unwrap_or(target.path());
-            let written = fs::create_dir_all(parent).and_then(|()| fs::write(&path, text));
-            written.map_err(|error| problem(format!("cannot be copied: {}: {error}", entry.path.display())))?;
+            fs::create_dir_all(path.parent().unwrap_or(target.path())).map(|()| path)
+        };
+        for entry in entries.iter().filter(|entry| entry.size > MAX_SQL) {
+            place(entry).and_then(|path| File::create(path)?.set_len(entry.size)).map_err(not_copied)?;
+        }
+        for batch in batches(&entries) {
+            let objects: Vec<&str> = batch.iter().map(|entry| entry.object).collect();
+            let mut files = batch.iter().zip(git.blobs(&objects).map_err(unreadable)?);
+            files.try_for_each(|(entry, text)| fs::write(place(entry)?, text)).map_err(not_copied)?;
         }
         // The top of a repository, without its history.
-        fs::create_dir_all(target.path().join(".git"))
-            .map_err(|error| problem(format!("cannot be copied: {error}")))?;
+        fs::create_dir_all(target.path().join(".git")).map_err(not_copied)?;
         let absolute = crate::config::absolute(folder);
         let inside = absolute.strip_prefix(&git.top).map(Path::to_owned).unwrap_or_default();
         Ok(Self { folder: target, inside, top: git.top })
@@ -78,10 +93,10 @@ impl Revision {
     }
 }
 
-/// The regular files of `ls-tree -l -z`: `MODE blob OBJECT SIZE<tab>PATH`, as far as they are read.
+/// The regular files of `ls-tree -l -z`: `MODE blob OBJECT SIZE<tab>PATH`, as far as they are copied.
 fn entries(tree: &str) -> Vec<Entry<'_>> {
     let mut found = Vec::new();
-    let mut all = 0;
+    let mut others = 0;
     for line in tree.split('\0') {
         let Some((head, path)) = line.split_once('\t') else { continue };
         let mut words = head.split_whitespace();
@@ -91,12 +106,36 @@ fn entries(tree: &str) -> Vec<Entry<'_>> {
             continue;
         };
         let path = PathBuf::from(path);
-        let is_plain = path.components().all(|part| matches!(part, Component::Normal(name) if name != ".git"));
+        let is_git = |name: &OsStr| name.eq_ignore_ascii_case(".git");
+        let is_plain = path.components().all(|part| matches!(part, Component::Normal(name) if !is_git(name)));
         let size: u64 = size.parse().unwrap_or(u64::MAX);
-        if mode.starts_with("100") && is_plain && size <= MAX_FILE && all + size <= MAX_ALL {
-            all += size;
-            found.push(Entry { object, path });
+        if !mode.starts_with("100") || !is_plain {
+            continue;
         }
+        if !skipped::may_be_sql(&path.file_name().unwrap_or_default().to_string_lossy()) {
+            if size > MAX_OTHER || others + size > MAX_ALL {
+                continue;
+            }
+            others += size;
+        }
+        found.push(Entry { object, path, size });
     }
     found
+}
+
+/// The files whose texts are copied, in groups that fit into memory.
+fn batches<'e, 'a>(entries: &'e [Entry<'a>]) -> Vec<Vec<&'e Entry<'a>>> {
+    let mut batches: Vec<Vec<&Entry<'_>>> = Vec::new();
+    let mut size = BATCH;
+    for entry in entries.iter().filter(|entry| entry.size <= MAX_SQL) {
+        size += entry.size;
+        match batches.last_mut() {
+            Some(batch) if size <= BATCH => batch.push(entry),
+            _ => {
+                size = entry.size;
+                batches.push(vec![entry]);
+            }
+        }
+    }
+    batches
 }

@@ -359,7 +359,7 @@ fn callers<'r>(routines: &'r Routines<'_>, function: &Function) -> Vec<&'r CallS
 fn remaining<'r>(context: &MigrationContext<'_>, site: &'r CallSite) -> Option<(&'r Arc<Function>, &'r CallSite)> {
     let CallerKind::Function(caller) = &site.kind else { return None };
     let after = context.after.get_function(caller.oid)?;
-    Arc::ptr_eq(&after.body, &caller.body).then_some((caller, site))
+    (after.body == caller.body).then_some((caller, site))
 }
 
 fn is_used_by_defaults(catalog: &Catalog, sequence: &Relation) -> bool {

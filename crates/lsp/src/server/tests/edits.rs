@@ -72,9 +72,11 @@ fn edit_one(mut random: Rng) {
     assert!(fresh.end());
 }
 
-/// A range between characters, mostly a short one.
+/// A range between characters, mostly a short one. No position of the protocol is within a line end.
 fn range(text: &str, random: &mut Rng) -> (usize, usize) {
-    let boundaries: Vec<usize> = text.char_indices().map(|(at, _)| at).chain([text.len()]).collect();
+    let is_in_line_end = |at: usize| text[..at].ends_with('\r') && text[at..].starts_with('\n');
+    let places = text.char_indices().map(|(at, _)| at).chain([text.len()]);
+    let boundaries: Vec<usize> = places.filter(|at| !is_in_line_end(*at)).collect();
     let start = random.usize(..boundaries.len());
     let longest = if random.u8(..10) == 0 { 200 } else { 3 };
     let end = (start + random.usize(..=longest)).min(boundaries.len() - 1);

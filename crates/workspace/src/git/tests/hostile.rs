@@ -1,6 +1,7 @@
 //! Repositories that try to run something.
 
 use super::*;
+use crate::read::MAX_SQL;
 use std::os::unix::fs::PermissionsExt;
 
 /// A repository whose configuration runs a program that leaves a file.
@@ -207,6 +208,86 @@ fn pipes_and_devices_are_not_waited_for() {
         assert!(problem.message.contains("is not a regular file"), "{path}: {}", problem.message);
         assert!(begun.elapsed().as_secs() < 60, "{path}");
     }
+}
+
+/// git follows no link there, and reads a device to its end, which it has none of.
+#[test]
+fn pipes_and_devices_beside_the_files_are_not_waited_for() {
+    for path in [".gitattributes", ".gitmodules", "a/.gitignore", "a/b/.gitattributes"] {
+        let hostile = Hostile::new();
+        hostile.repository.write("a/b/2.sql", "SELECT 1;");
+        hostile.repository.git(&["add", "-A"]);
+        let pipe = hostile.repository.0.path().join(path);
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let begun = std::time::Instant::now();
+        let folders = BTreeSet::from([hostile.repository.0.path().to_owned()]);
+        let problem = changes(&ChangeSelection::Uncommitted, &folders).unwrap_err();
+        assert!(problem.message.contains("is not a regular file"), "{path}: {}", problem.message);
+        assert!(begun.elapsed().as_secs() < 60, "{path}");
+    }
+}
+
+/// Who knows the name of an object of another repository would be shown it.
+#[test]
+fn objects_of_other_repositories_are_not_read() {
+    let other = Repository::new();
+    other.write("secret.sql", "SELECT 'secret-token';");
+    other.commit();
+    let objects = other.0.path().join(".git/objects").canonicalize().unwrap();
+    let refused = |hostile: &Hostile| {
+        let folders = BTreeSet::from([hostile.repository.0.path().to_owned()]);
+        let problem = changes(&ChangeSelection::Since("HEAD".to_owned()), &folders).unwrap_err();
+        assert!(problem.message.contains("leads to objects outside of it"), "{}", problem.message);
+    };
+    for alternates in [format!("{}\n", objects.display()), format!("# a\n\n../../x/objects\n{}", objects.display())] {
+        let hostile = Hostile::new();
+        hostile.repository.write(".git/objects/info/alternates", &alternates);
+        refused(&hostile);
+        // One that is inside names another one.
+        hostile.repository.write(".git/objects/info/alternates", "../../inner/objects\n");
+        hostile.repository.write("inner/objects/info/alternates", &alternates);
+        refused(&hostile);
+        hostile.repository.write("inner/objects/info/alternates", "../../.git/objects\n");
+        hostile.look("");
+    }
+    let hostile = Hostile::new();
+    std::os::unix::fs::symlink(objects.join("pack"), hostile.repository.0.path().join(".git/objects/x")).unwrap();
+    refused(&hostile);
+}
+
+#[test]
+fn alternates_within_the_repository_are_followed() {
+    let repository = Repository::new();
+    repository.write("1.sql", "SELECT 1;");
+    repository.commit();
+    let git = repository.0.path().join(".git");
+    fs::create_dir(repository.0.path().join("inner")).unwrap();
+    fs::rename(git.join("objects"), repository.0.path().join("inner/objects")).unwrap();
+    repository.write(".git/objects/info/alternates", "../../inner/objects\n");
+    repository.write("1.sql", "SELECT 2;");
+    assert!(repository.changed(&ChangeSelection::Since("HEAD".to_owned())).contains(&"1.sql".to_owned()));
+}
+
+/// 130 MiB of zeros, which an archive of a few kilobytes holds.
+#[test]
+fn large_objects_are_not_loaded() {
+    let repository = Repository::new();
+    repository.write("1.sql", "SELECT 1;");
+    let large = fs::File::create(repository.0.path().join("2.sql")).unwrap();
+    large.set_len(MAX_SQL + 1).unwrap();
+    fs::File::create(repository.0.path().join("3.bin")).unwrap().set_len(MAX_SQL).unwrap();
+    repository.commit();
+    repository.write("1.sql", "SELECT 2;");
+    repository.write("2.sql", "SELECT 2;");
+    let folders = BTreeSet::from([repository.0.path().to_owned()]);
+    let found = changes(&ChangeSelection::Since("HEAD".to_owned()), &folders).unwrap();
+    let before = |name: &str| found.before(&identity(&repository.0.path().join(name))).map(<[u8]>::to_vec);
+    assert_eq!((before("1.sql"), before("2.sql")), (Some(b"SELECT 1;".to_vec()), Some(Vec::new())));
+
+    let revision = Revision::checkout(repository.0.path(), "HEAD").unwrap();
+    let size = |name: &str| fs::metadata(revision.folder().join(name)).map(|metadata| metadata.len()).ok();
+    // Who reads the file says that it is too large.
+    assert_eq!([size("1.sql"), size("2.sql"), size("3.bin")], [Some(9), Some(MAX_SQL + 1), None]);
 }
 
 #[test]
