@@ -5,11 +5,13 @@ use crate::fix::Edit;
 use crate::meta::{Category, RuleMeta};
 use crate::repository::RepositoryEvidence;
 use crate::severity::Severity;
+use pgvet_model::application::Application;
 use pgvet_model::production::{ByName, FunctionSettings, Functions, TableSettings, lookup};
 use pgvet_model::statistics::Statistics;
 use pgvet_model::throughput::Throughput;
 use pgvet_model::version::{DEFAULT_RANGE, VersionRange};
 use rustc_hash::FxHashMap;
+use std::sync::Arc;
 
 /// Resolved settings of a run.
 #[derive(Debug, Clone)]
@@ -49,6 +51,8 @@ pub struct Settings {
     pub lock_timeout: LockTimeout,
     /// Above how many tables under `AccessExclusive` in one transaction `many-tables-locked` reports.
     pub max_locked_tables: usize,
+    /// What deployed code is known to run.
+    pub application: Arc<Application>,
 }
 
 /// Severities that configuration gives to rules; `None` switches a rule off.
@@ -162,6 +166,7 @@ impl Default for Settings {
             throughput: Throughput::default(),
             lock_timeout: LockTimeout::default(),
             max_locked_tables: 3,
+            application: Arc::default(),
         }
     }
 }

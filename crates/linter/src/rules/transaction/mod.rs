@@ -14,6 +14,7 @@ pub mod sessions_stopped;
 pub mod validate_in_same_transaction;
 pub mod work_after_strong_lock;
 
+mod lock_order;
 mod retry;
 
 use crate::assumption::Assumption;
