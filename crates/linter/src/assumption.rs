@@ -124,6 +124,8 @@ pub enum Assumption {
     PassesArgument { function: SmolStr, parameter: SmolStr },
     /// Deployed code deletes rows of a table.
     DeletesRows { table: SmolStr },
+    /// Sessions have prepared a query of deployed code, and keep the statement.
+    KeepsPreparedStatements { query: SmolStr },
     /// Deployed code writes through a view.
     WritesView { view: SmolStr },
     /// Deployed code names a constraint, in ON CONFLICT or where it handles errors.
@@ -336,6 +338,7 @@ impl Assumption {
             | Self::CalledByName { .. }
             | Self::PassesArgument { .. }
             | Self::DeletesRows { .. }
+            | Self::KeepsPreparedStatements { .. }
             | Self::WritesView { .. }
             | Self::NamesConstraint { .. }
             | Self::HandlerExpectsOther

@@ -6,7 +6,7 @@ use crate::meta::{Category, RuleMeta};
 use crate::repository::RepositoryEvidence;
 use crate::severity::Severity;
 use pgvet_model::application::Application;
-use pgvet_model::production::{ByName, FunctionSettings, Functions, TableSettings, lookup};
+use pgvet_model::production::{ByName, FunctionSettings, Functions, IndexUse, TableSettings, lookup};
 use pgvet_model::statistics::Statistics;
 use pgvet_model::throughput::Throughput;
 use pgvet_model::version::{DEFAULT_RANGE, VersionRange};
@@ -46,6 +46,8 @@ pub struct Settings {
     pub tables: ByName<TableSettings>,
     /// Settings of functions, by `schema.name`, or `name` for any schema.
     pub functions: Functions,
+    /// Indexes that production has used, by `schema.name`.
+    pub used_indexes: ByName<IndexUse>,
     /// How fast the server works, for estimates of time.
     pub throughput: Throughput,
     pub lock_timeout: LockTimeout,
@@ -131,12 +133,22 @@ impl Settings {
                 ..known
             };
             self.tables.insert(name.clone(), combined);
+            let schema = name.split_once('.').map_or("public", |(schema, _)| schema);
+            for (index, scans) in table.index_scans.iter().filter(|(_, scans)| **scans > 0) {
+                let used = IndexUse { scans: *scans, seconds: statistics.counted_seconds };
+                self.used_indexes.insert(format!("{schema}.{index}"), used);
+            }
         }
         for (name, function) in &statistics.functions {
             let calls = FunctionSettings { calls_per_hour: Some(function.calls_per_hour) };
             self.functions.entry(name.clone()).or_insert(calls);
         }
         self.throughput = statistics.throughput.unwrap_or_default();
+    }
+
+    /// How often production has used an index; `None` where nothing shows that it has.
+    pub fn index_use(&self, schema: &str, index: &str) -> Option<IndexUse> {
+        self.used_indexes.get(&format!("{schema}.{index}")).copied()
     }
 
     /// The settings of the relation `schema.name`.
@@ -163,6 +175,7 @@ impl Default for Settings {
             lint_down: false,
             tables: FxHashMap::default(),
             functions: FxHashMap::default(),
+            used_indexes: FxHashMap::default(),
             throughput: Throughput::default(),
             lock_timeout: LockTimeout::default(),
             max_locked_tables: 3,

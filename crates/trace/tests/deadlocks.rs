@@ -333,7 +333,8 @@ impl Session {
 
 /// Whether the sessions deadlock if the migration has run some of its commands when the application goes on.
 async fn deadlock(server: &Server, case: &Case) -> bool {
-    for ours in 0..case.migration.len() {
+    // A statement can also wait in its midst.
+    for ours in 0..=case.migration.len() {
         for theirs in 0..case.application.len() {
             let mut migration = Session::start(server, case.migration).await;
             let mut application = Session::start(server, case.application).await;

@@ -9,13 +9,13 @@ use crate::cause::{Cause, TransactionId};
 use crate::report::Reporter;
 use crate::rule::{MigrationContext, RuleContext, declare_rule};
 use crate::rules::text::qualified;
-use pgvet_model::catalog::{Catalog, Oid, RelationKind};
+use pgvet_model::catalog::{Catalog, Oid};
 use pgvet_model::effect::{DataChangeKind, Lock, LockCause, RelationName};
 use pgvet_model::migration::Migration;
 use pgvet_model::place::Place;
 use pgvet_model::routine::Routines;
 use pgvet_model::session::Session;
-use pgvet_syntax::ast::{Ast, LockMode, Transaction};
+use pgvet_syntax::ast::{Ast, Transaction};
 use pgvet_syntax::lexer::quote_identifier;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -73,6 +73,7 @@ declare_rule! {
     /// - tables in separate transactions
     /// - tables that the migration created
     /// - locks with which the application does not conflict
+    /// - the order of a function that changes the schema, which is treated as a helper of migrations
     /// - a lock that the application needs first, and that the migration holds already
     /// - a change of all rows of a table before the table is altered, which `mixed-ddl-and-bulk-dml` reports
     ///
@@ -153,11 +154,12 @@ fn assumed(session: &Session, migration: &Migration<'_>) -> Option<Assumption> {
 impl Ending<'_> {
     fn report(&self, reporter: &mut Reporter<'_>) {
         let steps: Vec<Step> = self.locks.iter().map(|taken| taken.placed.step.clone()).collect();
-        if steps.len() < 2 {
+        let relations: FxHashSet<Oid> = steps.iter().map(|step| step.relation).collect();
+        let upgraded = upgraded(&steps);
+        if relations.len() < 2 && upgraded.is_empty() {
             return;
         }
-        let relations: FxHashSet<Oid> = steps.iter().map(|step| step.relation).collect();
-        let sequences = self.setting.sequences(&relations, &upgraded(&steps));
+        let sequences = self.setting.sequences(&relations, &upgraded);
         let mut seen = FxHashSet::default();
         for wanted in 1..steps.len() {
             if self.is_reported_elsewhere(wanted) || seen.contains(&steps[wanted].relation) {
@@ -306,10 +308,11 @@ fn why(cause: LockCause) -> &'static str {
     }
 }
 
-/// The relations that the transaction locks more than once.
+/// The relations on which the transaction takes more than one lock.
 fn upgraded(steps: &[Step]) -> FxHashSet<Oid> {
     let mut count: FxHashMap<Oid, usize> = FxHashMap::default();
-    steps.iter().for_each(|step| *count.entry(step.relation).or_default() += 1);
+    let locks = steps.iter().filter(|step| matches!(step.lock, Requested::Relation(_)));
+    locks.for_each(|step| *count.entry(step.relation).or_default() += 1);
     count.into_iter().filter(|(_, count)| *count > 1).map(|(relation, _)| relation).collect()
 }
 
@@ -317,7 +320,7 @@ fn upgraded(steps: &[Step]) -> FxHashSet<Oid> {
 /// since.
 fn report_upgrades(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let Some(block) = &context.session.block else { return };
-    for lock in context.effects.locks.iter().filter(|lock| is_strong(lock.mode, lock.cause, lock.relation.kind)) {
+    for lock in context.effects.locks.iter().filter(|lock| is_strong(lock)) {
         let mut changes = block.changes.of(lock.relation.oid).filter(|change| change.kind != DataChangeKind::Insert);
         let Some(change) =
             changes.next().filter(|first| first.rows.is_few() && changes.all(|change| change.rows.is_few()))
@@ -344,6 +347,6 @@ fn report_upgrades(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
 }
 
 /// Whether it makes writers wait, and has to wait for them.
-fn is_strong(mode: LockMode, cause: LockCause, kind: RelationKind) -> bool {
-    mode.blocks_writes() && cause != LockCause::WithoutWaiting && kind.is_table()
+fn is_strong(lock: &Lock) -> bool {
+    lock.mode.blocks_writes() && lock.cause != LockCause::WithoutWaiting && lock.relation.kind.is_table()
 }

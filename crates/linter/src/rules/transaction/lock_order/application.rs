@@ -106,7 +106,8 @@ impl Setting<'_> {
         functions
     }
 
-    /// The statements of a function in the order of its text. A trigger function is part of the change that fires it.
+    /// The statements of a function in the order of its text. A trigger function is part of the change that fires it, and
+    /// a function that changes the schema is a helper of migrations.
     fn of_function(&self, function: &Arc<Function>) -> Option<Sequence> {
         let routine = self.routines.function(function.oid)?;
         if !self.routines.triggers_of(function.oid).is_empty() {
@@ -121,6 +122,9 @@ impl Setting<'_> {
             }
             let branches = decisions.of(&step.around);
             for sql in &step.sql {
+                if changes_schema(sql.ast) {
+                    return None;
+                }
                 let effects = trial.run_in_block(sql.ast);
                 let place = |range| Some(Place { file: routine.file, range: sql.place(range) });
                 sequence.add(steps_of(&effects, &branches), place);
@@ -198,6 +202,18 @@ fn may_lock_both(function: &Function, names: &Names<'_>, repeated: &Names<'_>) -
     let FunctionBody::Source { text, .. } = &*function.body else { return true };
     let mut named = names.each_in(text);
     named.next().is_some_and(|first| named.any(|other| other != first)) || repeated.any_in(text)
+}
+
+fn changes_schema(ast: &Ast) -> bool {
+    matches!(
+        ast,
+        Ast::AlterTable(_)
+            | Ast::Drop(_)
+            | Ast::CreateView(_)
+            | Ast::CreateIndex(_)
+            | Ast::CreateTrigger(_)
+            | Ast::Rename(_)
+    )
 }
 
 /// A relation as SQL, whatever the search path.
