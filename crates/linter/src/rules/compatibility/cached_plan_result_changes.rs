@@ -49,7 +49,9 @@ declare_rule! {
     /// ALTER TABLE users ADD COLUMN nickname text;
     /// ```
     ///
-    /// Use instead: deploy code that names the columns it needs, and then add the column. To change the type of a
+    /// Use instead:
+    ///
+    /// Deploy code that names the columns it needs, and then add the column. To change the type of a
     /// column, add a new column with the new type.
     ///
     /// ```sql,clean

@@ -32,7 +32,9 @@ declare_rule! {
     /// DROP INDEX CONCURRENTLY orders_customer;
     /// ```
     ///
-    /// Use instead: find the queries that use the index (`pg_stat_statements`, `auto_explain`), and create the index
+    /// Use instead:
+    ///
+    /// Find the queries that use the index (`pg_stat_statements`, `auto_explain`), and create the index
     /// that replaces it first.
     ///
     /// ```sql,clean

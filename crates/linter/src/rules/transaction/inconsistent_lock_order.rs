@@ -179,7 +179,7 @@ impl Ending<'_> {
     fn is_used(&self, sequence: &Sequence) -> bool {
         match sequence.source {
             Source::Write(relation, _) | Source::View(relation) => self.after.get_relation(relation).is_some(),
-            Source::Query(_) | Source::Function(_) => true,
+            Source::Query { .. } | Source::Function(_) => true,
         }
     }
 
@@ -213,12 +213,14 @@ impl Ending<'_> {
             finding = finding.relation(&RelationName::existing(self.setting.catalog.relation(step.relation)));
         }
         if held.range() != wants.range() {
-            let label = format!("{} is taken here, until the end of the transaction", self.lock(&held.placed.step));
+            let label = format!("the transaction takes {} here, until it ends", self.lock(&held.placed.step));
             finding = finding.label_in(held.place.file, held.range(), label);
         }
         for (at, words) in [(cycle.other_held, "takes"), (cycle.other_wanted, "then waits for")] {
-            let label = format!("{subject} {words} {}{}", self.lock(&sequence.steps[at]), why(sequence.causes[at]));
-            finding = match sequence.places[at] {
+            let origin = &sequence.origins[at];
+            let who = origin.query.as_ref().map_or_else(|| subject.clone(), |place| format!("the query at `{place}`"));
+            let label = format!("{who} {words} {}{}", self.lock(&sequence.steps[at]), why(origin.cause));
+            finding = match origin.place {
                 Some(place) => finding.label_in(place.file, place.range, label),
                 None => finding.label_in(wants.place.file, wants.range(), label),
             };
@@ -258,7 +260,8 @@ impl Ending<'_> {
     /// The statement of the application, in words.
     fn subject(&self, source: &Source) -> String {
         match source {
-            Source::Query(place) => format!("the query at `{place}`"),
+            Source::Query { place, is_alone: true } => format!("the query at `{place}`"),
+            Source::Query { place, is_alone: false } => format!("the transaction at `{place}`"),
             Source::Function(routine) => routine.name(),
             Source::View(view) => format!("a query of `{}`", self.name(*view)),
             Source::Write(table, kind) => {

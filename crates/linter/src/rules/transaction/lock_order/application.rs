@@ -13,6 +13,7 @@ use pgvet_syntax::ast::from_pg::parse_sql;
 use pgvet_syntax::ast::{Ast, FunctionBody};
 use pgvet_syntax::lexer::quote_identifier;
 use pgvet_syntax::plpgsql::{Block, StatementKind};
+use pgvet_syntax::source::TextRange;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smol_str::SmolStr;
 use std::collections::BTreeSet;
@@ -22,8 +23,11 @@ use std::sync::Arc;
 /// What shows that the application locks in an order.
 #[derive(Debug, Clone)]
 pub(in super::super) enum Source {
-    /// Queries of the project, the first at this place.
-    Query(SmolStr),
+    /// Queries of the project in one transaction, the first at this place.
+    Query {
+        place: SmolStr,
+        is_alone: bool,
+    },
     Function(Rc<Routine>),
     /// Any statement that reads the view.
     View(Oid),
@@ -36,9 +40,18 @@ pub(in super::super) enum Source {
 pub(in super::super) struct Sequence {
     pub(in super::super) source: Source,
     pub(in super::super) steps: Vec<Step>,
-    pub(in super::super) causes: Vec<LockCause>,
-    /// Where code takes them.
-    pub(in super::super) places: Vec<Option<Place>>,
+    /// One for each step.
+    pub(in super::super) origins: Vec<Origin>,
+}
+
+/// What takes a lock of the application.
+#[derive(Debug, Clone)]
+pub(in super::super) struct Origin {
+    pub(in super::super) cause: LockCause,
+    /// The place in the code of a function.
+    pub(in super::super) place: Option<Place>,
+    /// The place of a query of the project.
+    pub(in super::super) query: Option<SmolStr>,
 }
 
 /// Where the application is observed.
@@ -76,14 +89,15 @@ impl Setting<'_> {
         let always = Branches::from([]);
         let sequence = |transaction: &pgvet_model::application::KnownTransaction| {
             let first = transaction.statements.first()?;
-            let mut sequence = Sequence::new(Source::Query(first.place.clone()));
+            let is_alone = transaction.statements.len() == 1;
+            let mut sequence = Sequence::new(Source::Query { place: first.place.clone(), is_alone });
             let mut trial = self.trial();
             for statement in &transaction.statements {
                 let effects = trial.run(&statement.ast);
                 if effects.fails.is_some() {
                     return None;
                 }
-                sequence.add(steps_of(&effects, &always), |_| None);
+                sequence.add(steps_of(&effects, &always), |_| None, Some(&statement.place));
             }
             Some(sequence)
         };
@@ -127,7 +141,7 @@ impl Setting<'_> {
                 }
                 let effects = trial.run_in_block(sql.ast);
                 let place = |range| Some(Place { file: routine.file, range: sql.place(range) });
-                sequence.add(steps_of(&effects, &branches), place);
+                sequence.add(steps_of(&effects, &branches), place, None);
             }
         }
         Some(sequence)
@@ -192,7 +206,7 @@ impl Setting<'_> {
         let statement: Ast = parse_sql(text).ok()?.pop()?;
         let effects = self.trial().run_in_block(&statement);
         let (mut sequence, always) = (Sequence::new(source), Branches::from([]));
-        sequence.add(steps_of(&effects, &always), |_| None);
+        sequence.add(steps_of(&effects, &always), |_| None, None);
         effects.fails.is_none().then_some(sequence)
     }
 }
@@ -223,29 +237,22 @@ fn name_of(relation: &Relation) -> String {
 
 impl Sequence {
     fn new(source: Source) -> Self {
-        Self { source, steps: Vec::new(), causes: Vec::new(), places: Vec::new() }
+        Self { source, steps: Vec::new(), origins: Vec::new() }
     }
 
-    fn add(&mut self, placed: Vec<Placed>, place: impl Fn(pgvet_syntax::source::TextRange) -> Option<Place>) {
+    fn add(&mut self, placed: Vec<Placed>, place: impl Fn(TextRange) -> Option<Place>, query: Option<&SmolStr>) {
         for one in placed {
-            if self.steps.contains(&one.step) {
-                continue;
+            if !self.steps.contains(&one.step) {
+                self.origins.push(Origin { cause: one.cause, place: place(one.range), query: query.cloned() });
+                self.steps.push(one.step);
             }
-            self.places.push(place(one.range));
-            self.causes.push(one.cause);
-            self.steps.push(one.step);
         }
     }
 
     /// Forgets the locks on other relations.
     fn keep(&mut self, relations: &FxHashSet<Oid>) {
-        let kept: Vec<bool> = self.steps.iter().map(|step| relations.contains(&step.relation)).collect();
-        let mut keep = kept.iter();
-        self.steps.retain(|_| keep.next() == Some(&true));
-        let mut keep = kept.iter();
-        self.causes.retain(|_| keep.next() == Some(&true));
-        let mut keep = kept.iter();
-        self.places.retain(|_| keep.next() == Some(&true));
+        let all = std::mem::take(&mut self.steps).into_iter().zip(std::mem::take(&mut self.origins));
+        (self.steps, self.origins) = all.filter(|(step, _)| relations.contains(&step.relation)).unzip();
     }
 }
 
