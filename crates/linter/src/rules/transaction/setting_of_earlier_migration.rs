@@ -65,8 +65,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         && means_others(context)
     {
         report(context, reporter, "search_path", &setting, "names without a schema mean other objects");
-    }
-    if let Some(setting) = earlier("role")
+    } else if let Some(setting) = earlier("role")
         && !context.effects.creates.is_empty()
     {
         report(context, reporter, "role", &setting, "the new object belongs to another role");
@@ -75,6 +74,10 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
 
 /// Whether the statement does something else with the `search_path` of a new session.
 fn means_others(context: &RuleContext<'_>) -> bool {
+    // The statements of code are judged one by one.
+    if names(context.whole) != names(context.effects) {
+        return false;
+    }
     let mut settings = context.session.settings.clone();
     settings.reset("search_path");
     let trial = Trial::of_code(context.before, &settings.search_path(), context.target.version());

@@ -136,7 +136,7 @@ impl Setting<'_> {
             }
             let branches = decisions.of(&step.around);
             for sql in &step.sql {
-                if changes_schema(sql.ast) {
+                if !is_of_application(sql.ast) {
                     return None;
                 }
                 let effects = trial.run_in_block(sql.ast);
@@ -218,15 +218,21 @@ fn may_lock_both(function: &Function, names: &Names<'_>, repeated: &Names<'_>) -
     named.next().is_some_and(|first| named.any(|other| other != first)) || repeated.any_in(text)
 }
 
-fn changes_schema(ast: &Ast) -> bool {
+/// Whether applications run such statements, too.
+fn is_of_application(ast: &Ast) -> bool {
     matches!(
         ast,
-        Ast::AlterTable(_)
-            | Ast::Drop(_)
-            | Ast::CreateView(_)
-            | Ast::CreateIndex(_)
-            | Ast::CreateTrigger(_)
-            | Ast::Rename(_)
+        Ast::Select(_)
+            | Ast::Insert(_)
+            | Ast::Update(_)
+            | Ast::Delete(_)
+            | Ast::Merge(_)
+            | Ast::LockTable(_)
+            | Ast::Truncate(_)
+            | Ast::Copy(_)
+            | Ast::Call(_)
+            | Ast::Set(_)
+            | Ast::Transaction(_)
     )
 }
 

@@ -37,21 +37,27 @@ pub(in super::super) fn of_block(block: &TransactionBlock, deployment: Option<De
     }
     for change in block.changes.iter() {
         let Some(written) = written_in_bulk(change) else { continue };
-        match groups.iter_mut().find(|group| group.place == change.place) {
-            Some(group) => group.written.push(written),
-            // The transaction held the lock on the table already, but not those on the rows.
-            None => {
-                let request = block.locks.of(change.relation).find_map(Request::held);
-                let is_later = |group: &Group| {
-                    group.place.file == change.place.file && group.place.range.start > change.place.range.start
-                };
-                let at = groups.iter().position(is_later).unwrap_or(groups.len());
-                let requests = request.into_iter().collect();
-                groups.insert(at, Group { place: change.place, requests, written: vec![written] });
-            }
+        let at = position(&mut groups, change.place);
+        // The transaction may have held the lock on the table before, but not those on the rows.
+        let held = block.locks.of(change.relation).find_map(Request::held);
+        let group = &mut groups[at];
+        if !group.requests.iter().any(|request| request.is_on(change.relation)) {
+            group.requests.splice(0..0, held);
         }
+        group.written.push(written);
     }
     existing(groups, block.catalog_before(), deployment)
+}
+
+/// The position of the group of a statement, which is made where there is none.
+fn position(groups: &mut Vec<Group>, place: Place) -> usize {
+    if let Some(at) = groups.iter().position(|group| group.place == place) {
+        return at;
+    }
+    let is_later = |group: &Group| group.place.file == place.file && group.place.range.start > place.range.start;
+    let at = groups.iter().position(is_later).unwrap_or(groups.len());
+    groups.insert(at, Group { place, requests: Vec::new(), written: Vec::new() });
+    at
 }
 
 /// The locks of a statement that is a transaction of its own.

@@ -34,6 +34,10 @@ impl Request {
         request.filter(|_| lock.exposed)
     }
 
+    pub(in super::super) fn is_on(&self, relation: Oid) -> bool {
+        self.relation == relation
+    }
+
     /// Whether it is taken while the statement runs, after those that the statement names.
     fn is_of_run(self) -> bool {
         matches!(self.cause, LockCause::ForeignKey | LockCause::Function)
