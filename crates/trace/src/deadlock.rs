@@ -16,7 +16,7 @@ pub(crate) struct Activity {
     deadlocks: RefCell<Vec<Deadlock>>,
 }
 
-/// Maximum number of deadlocks that are kept; a workload may deadlock again and again.
+/// Maximum number of deadlocks that are kept; a workload may deadlock repeatedly.
 const KEPT: usize = 5;
 
 impl Activity {

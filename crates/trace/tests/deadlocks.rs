@@ -273,8 +273,8 @@ fn the_rule_reports_what_can_deadlock() {
     }
 }
 
-/// Runs commands one after the other in a transaction that it rolls back, each when it is told to, and returns whether
-/// PostgreSQL has cancelled one because of a deadlock.
+/// Runs commands one by one in a transaction that it rolls back, each on a signal, and returns whether PostgreSQL has
+/// cancelled one because of a deadlock.
 struct Session {
     go: mpsc::UnboundedSender<()>,
     done: mpsc::UnboundedReceiver<()>,

@@ -138,7 +138,7 @@ impl Prepared {
     }
 }
 
-/// Whether an application runs such statements over and over.
+/// Whether an application runs such statements repeatedly.
 fn is_query(ast: &Ast) -> bool {
     matches!(ast, Ast::Select(_) | Ast::Insert(_) | Ast::Update(_) | Ast::Delete(_) | Ast::Merge(_) | Ast::Call(_))
 }
