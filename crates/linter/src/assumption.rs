@@ -122,6 +122,10 @@ pub enum Assumption {
     CalledByName { function: SmolStr, parameter: SmolStr },
     /// Deployed code passes an argument that has a default.
     PassesArgument { function: SmolStr, parameter: SmolStr },
+    /// Deployed code deletes rows of a table.
+    DeletesRows { table: SmolStr },
+    /// Sessions have prepared a query of deployed code, and keep the statement.
+    KeepsPreparedStatements { query: SmolStr },
     /// Deployed code writes through a view.
     WritesView { view: SmolStr },
     /// Deployed code names a constraint, in ON CONFLICT or where it handles errors.
@@ -333,6 +337,8 @@ impl Assumption {
             | Self::GivesValue { .. }
             | Self::CalledByName { .. }
             | Self::PassesArgument { .. }
+            | Self::DeletesRows { .. }
+            | Self::KeepsPreparedStatements { .. }
             | Self::WritesView { .. }
             | Self::NamesConstraint { .. }
             | Self::HandlerExpectsOther

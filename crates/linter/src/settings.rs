@@ -5,11 +5,13 @@ use crate::fix::Edit;
 use crate::meta::{Category, RuleMeta};
 use crate::repository::RepositoryEvidence;
 use crate::severity::Severity;
-use pgvet_model::production::{ByName, FunctionSettings, Functions, TableSettings, lookup};
+use pgvet_model::application::Application;
+use pgvet_model::production::{ByName, FunctionSettings, Functions, IndexUse, TableSettings, lookup};
 use pgvet_model::statistics::Statistics;
 use pgvet_model::throughput::Throughput;
 use pgvet_model::version::{DEFAULT_RANGE, VersionRange};
 use rustc_hash::FxHashMap;
+use std::sync::Arc;
 
 /// Resolved settings of a run.
 #[derive(Debug, Clone)]
@@ -44,11 +46,15 @@ pub struct Settings {
     pub tables: ByName<TableSettings>,
     /// Settings of functions, by `schema.name`, or `name` for any schema.
     pub functions: Functions,
+    /// Indexes that production has used, by `schema.name`.
+    pub used_indexes: ByName<IndexUse>,
     /// How fast the server works, for estimates of time.
     pub throughput: Throughput,
     pub lock_timeout: LockTimeout,
     /// Above how many tables under `AccessExclusive` in one transaction `many-tables-locked` reports.
     pub max_locked_tables: usize,
+    /// What deployed code is known to run.
+    pub application: Arc<Application>,
 }
 
 /// Severities that configuration gives to rules; `None` switches a rule off.
@@ -127,12 +133,22 @@ impl Settings {
                 ..known
             };
             self.tables.insert(name.clone(), combined);
+            let schema = name.split_once('.').map_or("public", |(schema, _)| schema);
+            for (index, scans) in table.index_scans.iter().filter(|(_, scans)| **scans > 0) {
+                let used = IndexUse { scans: *scans, seconds: statistics.counted_seconds };
+                self.used_indexes.insert(format!("{schema}.{index}"), used);
+            }
         }
         for (name, function) in &statistics.functions {
             let calls = FunctionSettings { calls_per_hour: Some(function.calls_per_hour) };
             self.functions.entry(name.clone()).or_insert(calls);
         }
         self.throughput = statistics.throughput.unwrap_or_default();
+    }
+
+    /// How often production has used an index; `None` where nothing shows that it has.
+    pub fn index_use(&self, schema: &str, index: &str) -> Option<IndexUse> {
+        self.used_indexes.get(&format!("{schema}.{index}")).copied()
     }
 
     /// The settings of the relation `schema.name`.
@@ -159,9 +175,11 @@ impl Default for Settings {
             lint_down: false,
             tables: FxHashMap::default(),
             functions: FxHashMap::default(),
+            used_indexes: FxHashMap::default(),
             throughput: Throughput::default(),
             lock_timeout: LockTimeout::default(),
             max_locked_tables: 3,
+            application: Arc::default(),
         }
     }
 }

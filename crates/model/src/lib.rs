@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod application;
 pub mod builtin;
 pub mod catalog;
 pub mod checkpoint;

@@ -32,6 +32,15 @@ pub struct FunctionSettings {
     pub calls_per_hour: Option<u64>,
 }
 
+/// How often production has used an index, by its statistics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IndexUse {
+    /// Scans of the index, at least one.
+    pub scans: u64,
+    /// The time in which they were counted, where the server says so.
+    pub seconds: Option<u64>,
+}
+
 /// How large configuration says that a table is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TableSize {

@@ -54,6 +54,9 @@ pub struct TableStatistics {
     /// Bytes of each index.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub indexes: BTreeMap<String, u64>,
+    /// Scans of each index in the time of [`Statistics::counted_seconds`]; those that were never scanned are absent.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub index_scans: BTreeMap<String, u64>,
     /// Whether autovacuum is disabled for it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub autovacuum_off: bool,

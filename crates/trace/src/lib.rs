@@ -8,6 +8,7 @@ mod canary;
 mod compare;
 mod connection;
 mod contents;
+mod deadlock;
 mod error;
 mod extrapolate;
 mod limit;

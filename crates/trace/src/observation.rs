@@ -39,6 +39,8 @@ pub struct MigrationTrace {
     pub tables: Vec<Growth>,
     pub canaries: Vec<CanaryTrace>,
     pub workload: Vec<WorkloadTrace>,
+    /// Deadlocks between the migration and clients of the workload, or between clients.
+    pub deadlocks: Vec<Deadlock>,
     pub notes: Vec<String>,
 }
 
@@ -54,6 +56,36 @@ pub struct CanaryTrace {
     pub usual: Duration,
     /// By how much the slowest probe took longer.
     pub longest_wait: Duration,
+}
+
+/// Sessions of which each waits for a lock of another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Deadlock {
+    /// PostgreSQL's own report, with the names of the relations: which process waits for which lock of which.
+    pub report: String,
+    /// The process whose transaction PostgreSQL has cancelled.
+    pub cancelled: i32,
+    /// The sessions of the report, in its order.
+    pub sessions: Vec<DeadlockSession>,
+}
+
+/// A session of a deadlock.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeadlockSession {
+    pub pid: i32,
+    /// `the migration`, `client 1`.
+    pub name: String,
+    /// What it ran in its transaction; the last statement waits.
+    pub statements: Vec<DeadlockStatement>,
+}
+
+/// A statement of such a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeadlockStatement {
+    /// `file:line`, for a statement of the workload.
+    pub place: Option<String>,
+    /// Without its passwords.
+    pub sql: String,
 }
 
 /// How long a statement of the user's own took before, during and after the migration.

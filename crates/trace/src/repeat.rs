@@ -1,6 +1,6 @@
 //! Several runs of the same migrations become one: medians, and the spread between the fastest and the slowest.
 
-use crate::observation::{Held, LockTrace, MigrationTrace, Spread, StatementTrace, TransactionTrace};
+use crate::observation::{Deadlock, Held, LockTrace, MigrationTrace, Spread, StatementTrace, TransactionTrace};
 use crate::rank::median;
 use crate::runner::blocked;
 use std::time::Duration;
@@ -11,7 +11,10 @@ pub(crate) fn merge(mut runs: Vec<MigrationTrace>) -> Option<MigrationTrace> {
     if runs.is_empty() {
         return None;
     }
+    // A deadlock needs a moment that another run may miss.
+    let deadlocks: Vec<Deadlock> = runs.iter_mut().flat_map(|run| std::mem::take(&mut run.deadlocks)).collect();
     let mut first = runs.remove(0);
+    first.deadlocks = deadlocks;
     let same = |run: &MigrationTrace| {
         let sql = |trace: &MigrationTrace| trace.statements.iter().map(|one| one.sql.clone()).collect::<Vec<_>>();
         sql(run) == sql(&first)

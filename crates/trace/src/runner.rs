@@ -2,6 +2,7 @@
 
 use crate::address::Address;
 use crate::connection::Connection;
+use crate::deadlock::Activity;
 use crate::locks::{LockBook, Span, Surroundings};
 use crate::observation::{
     Blocked, Failure, Growth, Held, LockTrace, MigrationTrace, Relation, StatementKind, StatementTrace,
@@ -33,6 +34,9 @@ const NOT_IN_BLOCK: [&str; 2] = ["25001", "2D000"];
 /// Called with the number and text of each statement, and its progress.
 pub(crate) type Tell<'a> = dyn FnMut(usize, &str, Option<&Progress>) + 'a;
 
+/// The session of the migration in the report of a deadlock.
+const MIGRATION: &str = "the migration";
+
 /// A migration that is being measured.
 pub(crate) struct Runner<'a> {
     clone: &'a ThinClone,
@@ -41,6 +45,7 @@ pub(crate) struct Runner<'a> {
     observer: Connection,
     major: u8,
     settings: &'a Settings,
+    activity: &'a Activity,
     /// Time that the migration has taken so far, without the observer's.
     clock: Duration,
     trace: MigrationTrace,
@@ -83,7 +88,7 @@ impl<'a> Runner<'a> {
         clone: &'a ThinClone,
         server: &'a ServerInfo,
         migration: usize,
-        settings: &'a Settings,
+        (settings, activity): (&'a Settings, &'a Activity),
         kept: Option<Connection>,
     ) -> Result<Self, Error> {
         let major = server.major;
@@ -100,6 +105,7 @@ impl<'a> Runner<'a> {
             observer,
             major,
             settings,
+            activity,
             clock: Duration::ZERO,
             trace: MigrationTrace { migration, ..MigrationTrace::default() },
             book: LockBook::default(),
@@ -198,6 +204,7 @@ impl<'a> Runner<'a> {
     async fn open_block(&mut self) -> Result<(), Error> {
         let (_, first_xid) = probe::cluster(&self.observer).await?;
         let before = self.last.relations.keys().copied().collect();
+        self.activity.begin(self.migrator.pid, MIGRATION);
         self.trace.transactions.push(TransactionTrace::default());
         self.block = Some(Block { number: self.trace.transactions.len() - 1, first_xid, before, probed: false });
         Ok(())
@@ -280,6 +287,9 @@ impl<'a> Runner<'a> {
     /// Appends a statement to the trace.
     fn record(&mut self, step: &Step<'_>, sent: &Sent) -> usize {
         let range = step.statement.map(|statement| statement.range).unwrap_or_default();
+        if let Err(error) = &sent.result {
+            self.activity.note(self.migrator.pid, error);
+        }
         self.trace.statements.push(StatementTrace {
             range,
             kind: step.ast().map(StatementKind::from).unwrap_or_default(),
@@ -306,6 +316,7 @@ impl<'a> Runner<'a> {
         }
         let (wal, _) = probe::cluster(&self.observer).await?;
         self.book.probes += looking.elapsed();
+        self.activity.run(self.migrator.pid, None, &step.sql);
         let running = send(&self.migrator, &step.sql, step.copy_data, self.settings.statement_timeout);
         let (sent, samples) = watch(self.watch(POLL, tell), running).await;
         let at = self.record(step, &sent);
@@ -406,6 +417,8 @@ impl<'a> Runner<'a> {
         probe::flush(&self.migrator, self.major).await?;
         let before = Snapshot::take(&self.migrator, Statistics::Cumulative).await?;
         let (wal, xid) = probe::cluster(&self.observer).await?;
+        self.activity.begin(self.migrator.pid, MIGRATION);
+        self.activity.run(self.migrator.pid, None, &step.sql);
         let running = send(&self.migrator, &step.sql, step.copy_data, self.settings.statement_timeout);
         let (sent, samples) = watch(self.watch(POLL_OUTSIDE, tell), running).await;
         let at = self.record(step, &sent);

@@ -48,9 +48,10 @@ const TABLES: &str = "
         AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname !~ '^pg_toast'";
 
 const INDEXES: &str = "
-    SELECT x.indrelid, c.relname, c.relpages::bigint * pg_catalog.current_setting('block_size')::bigint
+    SELECT x.indrelid, c.relname, c.relpages::bigint * pg_catalog.current_setting('block_size')::bigint, s.idx_scan
     FROM pg_catalog.pg_index x
     JOIN pg_catalog.pg_class c ON c.oid = x.indexrelid
+    LEFT JOIN pg_catalog.pg_stat_all_indexes s ON s.indexrelid = c.oid
     WHERE c.relkind = 'i' AND c.relpages > 0";
 
 const PARTITIONS: &str = "SELECT i.inhrelid, i.inhparent FROM pg_catalog.pg_inherits i
@@ -169,6 +170,9 @@ impl Snapshot<'_> {
         for row in self.connection.rows(INDEXES).await? {
             if let Some(found) = parsed::<u32>(&row, 0).and_then(|oid| found.get_mut(&oid)) {
                 found.table.indexes.insert(text(&row, 1), parsed(&row, 2).unwrap_or(0));
+                if let Some(scans) = parsed(&row, 3).filter(|scans| *scans > 0) {
+                    found.table.index_scans.insert(text(&row, 1), scans);
+                }
             }
         }
         let mut parents = BTreeMap::new();

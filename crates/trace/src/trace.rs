@@ -2,6 +2,7 @@
 
 use crate::canary::Canaries;
 use crate::connection::Connection;
+use crate::deadlock::Activity;
 use crate::observation::{MigrationTrace, Trace};
 use crate::progress::Progress;
 use crate::provider::{CloneProvider, ServerInfo, ThinClone};
@@ -18,6 +19,7 @@ use crate::{Error, repeat, shared};
 use pgvet_model::migration::{Direction, Migration};
 use pgvet_model::runner::SessionScope;
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
 /// The progress of a run, for a display.
 #[derive(Debug, Clone, Copy)]
@@ -146,7 +148,8 @@ impl Group<'_> {
                 Some((before, connection)) => connection.kept(before, scope).await?,
                 None => None,
             };
-            let runner = Runner::new(self.clone, self.server, *index, self.settings, kept).await?;
+            let activity = Rc::new(Activity::default());
+            let runner = Runner::new(self.clone, self.server, *index, (self.settings, &activity), kept).await?;
             let of = script.steps.len();
             let mut progress = |number, sql: &str, progress: Option<&Progress>| {
                 tell(Event::Statement { path, number, of, sql: &masked(sql), progress });
@@ -156,7 +159,7 @@ impl Group<'_> {
             let clients = match &self.settings.workload {
                 Some(workload) => {
                     let (major, limit) = (self.server.major, self.settings.statement_timeout);
-                    Some(Clients::start(self.clone, major, workload, limit).await?)
+                    Some(Clients::start(self.clone, major, workload, limit, &activity).await?)
                 }
                 None => None,
             };
@@ -165,6 +168,7 @@ impl Group<'_> {
             if let Some(clients) = clients {
                 tell(Event::Workload);
                 migration.workload = clients.finish().await;
+                migration.deadlocks = activity.take(self.clone).await?;
                 migration.notes.push(SHARED.to_owned());
             }
             migration.canaries = canaries.finish().await;

@@ -3,16 +3,19 @@
 
 use crate::Error;
 use crate::connection::Connection;
+use crate::deadlock::Activity;
 use crate::observation::{Latency, WorkloadTrace};
 use crate::provider::ThinClone;
 use crate::rank::rank;
 use crate::script::{Variables, fill};
 use crate::send::send;
+use pgvet_model::application::{KnownStatement, KnownTransaction};
 use pgvet_syntax::ast::{Ast, Transaction};
 use pgvet_syntax::source::SourceFile;
 use pgvet_syntax::statement::{Statement, parse_file};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
 
@@ -32,6 +35,9 @@ struct Query {
     place: String,
     /// Whether it is BEGIN, COMMIT or similar, which is sent but whose times are not reported.
     control: bool,
+    /// Whether a transaction block is open after it; `None` where it changes nothing of that.
+    opens: Option<bool>,
+    ast: Option<Arc<Ast>>,
 }
 
 /// A client rests between two statements, so that the clients alone do not keep the server busy.
@@ -53,12 +59,42 @@ impl Workload {
             let line = file.source.position(statement.range.start).line;
             let place = format!("{path}:{line}");
             let control = is_control(statement).map_err(|message| Error::new(format!("{place}: {message}")))?;
-            statements.push(Query { sql: fill(&file.source.text, statement, variables, path)?, place, control });
+            let opens = match statement.ast() {
+                Some(Ast::Transaction(Transaction::Begin)) => Some(true),
+                Some(Ast::Transaction(Transaction::Commit { chain } | Transaction::Rollback { chain })) => Some(*chain),
+                _ => None,
+            };
+            let sql = fill(&file.source.text, statement, variables, path)?;
+            statements.push(Query { sql, place, control, opens, ast: statement.parsed.clone().ok() });
         }
         if statements.is_empty() {
             return Err(Error::new(format!("`{path}` has no statement to run")));
         }
         Ok(Self { clients: clients.max(1), statements })
+    }
+}
+
+impl Workload {
+    /// The transactions of the clients, for rules that compare migrations with the application.
+    pub fn transactions(&self) -> Vec<KnownTransaction> {
+        let (mut found, mut open): (Vec<KnownTransaction>, bool) = (Vec::new(), false);
+        for query in &self.statements {
+            if let Some(opens) = query.opens {
+                open = opens;
+                if opens {
+                    found.push(KnownTransaction { statements: Vec::new(), library: None });
+                }
+            }
+            let Some(ast) = query.ast.as_ref().filter(|_| !query.control) else { continue };
+            let (place, sql) = (query.place.as_str().into(), query.sql.as_str().into());
+            let statement = KnownStatement { place, sql, ast: Arc::clone(ast) };
+            match found.last_mut().filter(|_| open) {
+                Some(transaction) => transaction.statements.push(statement),
+                None => found.push(KnownTransaction { statements: vec![statement], library: None }),
+            }
+        }
+        found.retain(|transaction| !transaction.statements.is_empty());
+        found
     }
 }
 
@@ -105,6 +141,7 @@ impl Clients {
         major: u8,
         workload: &Workload,
         limit: Option<Duration>,
+        activity: &Rc<Activity>,
     ) -> Result<Self, Error> {
         let mut clients = Self {
             workload: workload.clone(),
@@ -114,7 +151,7 @@ impl Clients {
             working: Vec::new(),
             began: Instant::now(),
         };
-        for _ in 0..workload.clients {
+        for number in 1..=workload.clients {
             let connection = Connection::open_ending_with_client(&clone.database, "workload", major).await?;
             let connection = Rc::new(connection);
             let client = Client {
@@ -124,6 +161,8 @@ impl Clients {
                 stop: Rc::clone(&clients.stop),
                 cancelling: Rc::clone(&clients.cancelling),
                 runs: Rc::clone(&clients.runs),
+                activity: Rc::clone(activity),
+                name: format!("client {number}"),
             };
             clients.working.push((connection, tokio::task::spawn_local(client.work())));
         }
@@ -187,14 +226,27 @@ struct Client {
     stop: Rc<Cell<bool>>,
     cancelling: Rc<Cell<bool>>,
     runs: Rc<RefCell<Vec<Run>>>,
+    activity: Rc<Activity>,
+    /// In the report of a deadlock.
+    name: String,
 }
 
 impl Client {
     async fn work(self) {
+        let pid = self.connection.pid;
         while !self.stop.get() {
+            let mut in_block = false;
             for (at, query) in self.queries.iter().enumerate() {
+                if !in_block {
+                    self.activity.begin(pid, &self.name);
+                }
+                in_block = query.opens.unwrap_or(in_block);
+                if !query.control {
+                    self.activity.run(pid, Some(&query.place), &query.sql);
+                }
                 let sent = send(&self.connection, &query.sql, None, self.limit).await;
-                let error = sent.result.err().map(|error| self.why(&error, sent.timed_out));
+                let error = sent.result.err().inspect(|error| self.activity.note(pid, error));
+                let error = error.map(|error| self.why(&error, sent.timed_out));
                 let failed = error.is_some();
                 self.runs.borrow_mut().push(Run { query: at, started: sent.span.sent, ended: sent.span.done, error });
                 tokio::time::sleep(PAUSE).await;
@@ -262,6 +314,9 @@ mod tests {
         let workload = read("BEGIN;\nSELECT :id;\nCOMMIT;").unwrap();
         let queries: Vec<_> = workload.statements.iter().map(|query| (query.sql.as_str(), query.control)).collect();
         assert_eq!(queries, [("BEGIN", true), ("SELECT 7", false), ("COMMIT", true)]);
+        let workload = read("SELECT 1; BEGIN; SELECT 2; SELECT 3; COMMIT; SELECT 4").unwrap();
+        let counts: Vec<usize> = workload.transactions().iter().map(|one| one.statements.len()).collect();
+        assert_eq!(counts, [1, 2, 1]);
         for (text, expected) in [
             ("SELECT 1;\nSELEKT", "w.sql:2: syntax error"),
             ("-- nothing", "`w.sql` has no statement to run"),
@@ -281,7 +336,7 @@ mod tests {
         let run = |from, to| Run { query: 0, started: at(from), ended: at(to), error: None };
         let failed = Run { error: Some("no column".to_owned()), ..run(310, 320) };
         let runs = [run(0, 1), run(90, 210), run(150, 152), run(199, 260), run(300, 303), failed];
-        let query = Query { sql: String::new(), place: String::new(), control: false };
+        let query = Query { sql: String::new(), place: String::new(), control: false, opens: None, ast: None };
         let trace = summary(&query, runs.iter(), at(100), at(200));
         let milliseconds = |latency: Latency| (latency.runs, latency.longest.as_millis());
         assert_eq!([trace.before, trace.during, trace.after].map(milliseconds), [(1, 1), (3, 120), (1, 3)]);

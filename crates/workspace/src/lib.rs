@@ -36,6 +36,7 @@ mod problem;
 mod program;
 mod project;
 mod purpose;
+mod queries;
 mod read;
 mod reversal;
 mod rollback_name;

@@ -13,6 +13,7 @@ use crate::placeholders::{Substitution, TooLarge, substitute};
 use crate::plan::{Database, Plan, Source, nothing_found};
 use crate::problem::{Problem, display};
 use crate::purpose::{self, Purpose};
+use crate::queries::Queries;
 use crate::read::{EncodingError, MAX_SQL};
 use crate::roots::{self, Repositories};
 use crate::skipped::{SkipReason, Skipped};
@@ -20,6 +21,7 @@ use crate::texts::Texts;
 use crate::{fizz, order, parallel};
 use pgvet_linter::repository::RepositoryEvidence;
 use pgvet_linter::settings::Settings;
+use pgvet_model::application::Application;
 use pgvet_model::incident::Incident;
 use pgvet_model::migration::{Direction, Migration};
 use pgvet_model::predict::{self, StatementEffects};
@@ -132,6 +134,8 @@ pub struct Project {
     pub notes: Vec<Problem>,
     /// Files with SQL that were found and are not checked.
     pub skipped: Vec<Skipped>,
+    /// What deployed code is known to run.
+    pub application: Arc<Application>,
     /// Whether files were only read, to be parsed during the check.
     pub(crate) unread: bool,
     /// The cached results of each group; empty without a cache.
@@ -205,7 +209,10 @@ impl Project {
             named.narrow(&mut files, &mut skipped);
         }
         skipped.sort_by(|one, other| one.path.cmp(&other.path));
-        Ok(Self { files, databases, problems, notes, skipped, unread: false, warm: Vec::new() })
+        let queries = Queries::gather(&files, &skipped, texts);
+        notes.extend(queries.notes);
+        let application = Arc::new(queries.application);
+        Ok(Self { files, databases, problems, notes, skipped, application, unread: false, warm: Vec::new() })
     }
 
     /// The input of the linter: each section of each file.

@@ -30,19 +30,23 @@ use pgvet_workspace::config::Config;
 use pgvet_workspace::{Project, Role, create_report};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
+use std::sync::Arc;
 
 pub(crate) fn run(args: &TraceArgs, out: &mut dyn Write) -> Result<ExitStatus, Failure> {
     if args.clean {
         return clean(args, out);
     }
-    let project = load(&args.input)?;
+    let mut project = load(&args.input)?;
     if !project.problems.is_empty() {
         return Ok(ExitStatus::NotChecked);
     }
+    let workload = workload(args)?;
+    let known = workload.iter().flat_map(Workload::transactions);
+    Arc::make_mut(&mut project.application).transactions.extend(known);
     let migrations = project.migrations();
     let model = args.input.settings(&project.config_of(1));
     let calibration = args.calibrate.as_ref().map(|file| Calibration::open(file, &project)).transpose()?;
-    let settings = trace_settings(args, &project, &migrations, &model)?;
+    let settings = pgvet_trace::Settings { workload, ..trace_settings(args, &project, &migrations, &model) };
     let trace = measure(args, &model, &migrations, settings)?;
     let predicted = predicted(args, &project, &migrations, &settings_for(trace.major, model));
     let outcome = judge(args, &project, &trace);
@@ -75,9 +79,9 @@ fn trace_settings(
     project: &Project,
     migrations: &[Migration<'_>],
     model: &Settings,
-) -> Result<pgvet_trace::Settings, Failure> {
+) -> pgvet_trace::Settings {
     let canaries = if args.canary { canaries(&predicted(args, project, migrations, model)) } else { BTreeMap::new() };
-    Ok(pgvet_trace::Settings {
+    pgvet_trace::Settings {
         variables: args.variables.iter().cloned().collect(),
         statement_timeout: args.statement_timeout,
         limits: Limits {
@@ -91,11 +95,11 @@ fn trace_settings(
         setup: bookkeeping::tables(project, has_schema(project)),
         canaries,
         reader: args.inject_reader,
-        workload: workload(args)?,
+        workload: None,
         progress: false,
         effects_only: false,
         allow_server_changes: args.allow_server_changes,
-    })
+    }
 }
 
 /// Runs the migrations, and shows how far they have come.

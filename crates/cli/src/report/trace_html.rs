@@ -5,10 +5,12 @@ mod timeline;
 
 use super::plural;
 use super::trace::{TraceReport, TracedFile, evidence, strongest_locks};
-use super::trace_table::{bytes, counts, extrapolated, failure, held, summary, time, totals};
+use super::trace_table::{
+    bytes, cancelled, counts, deadlock_lines, extrapolated, failure, held, summary, time, totals,
+};
 use pgvet_linter::severity::Severity;
 use pgvet_syntax::ast::LockMode;
-use pgvet_trace::{Blocked, CanaryTrace, StatementTrace, WorkloadTrace};
+use pgvet_trace::{Blocked, CanaryTrace, Deadlock, StatementTrace, WorkloadTrace};
 use std::fmt::{self, Display, Write};
 use table::{Cell, Table};
 
@@ -143,6 +145,7 @@ fn write_migration(report: &TraceReport<'_>, at: usize, traced: &TracedFile<'_>,
     write_statements(report, at, traced, out)?;
     write_canaries(&trace.canaries, out)?;
     write_workload(&trace.workload, out)?;
+    write_deadlocks(&trace.deadlocks, out)?;
     out.push_str("</section>\n");
     Ok(())
 }
@@ -269,6 +272,14 @@ fn write_workload(workload: &[WorkloadTrace], out: &mut String) -> fmt::Result {
         ]);
     }
     table.write(out)
+}
+
+fn write_deadlocks(deadlocks: &[Deadlock], out: &mut String) -> fmt::Result {
+    for deadlock in deadlocks {
+        writeln!(out, "<h3>Deadlock</h3>\n<p>{}</p>", Escaped(cancelled(deadlock)))?;
+        writeln!(out, "<pre>{}</pre>", Escaped(deadlock_lines(deadlock).join("\n")))?;
+    }
+    Ok(())
 }
 
 fn write_differences(report: &TraceReport<'_>, out: &mut String) -> fmt::Result {

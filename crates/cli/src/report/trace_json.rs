@@ -6,7 +6,8 @@ use pgvet_model::catalog::RelationKind;
 use pgvet_syntax::ast::LockMode;
 use pgvet_syntax::source::Position;
 use pgvet_trace::{
-    CanaryTrace, Extrapolation, Growth, Latency, LockTrace, Relation, RowCounts, StatementTrace, WorkloadTrace,
+    CanaryTrace, Deadlock, DeadlockSession, DeadlockStatement, Extrapolation, Growth, Latency, LockTrace, Relation,
+    RowCounts, StatementTrace, WorkloadTrace,
 };
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -30,6 +31,7 @@ struct JsonMigration<'a> {
     statements: Vec<JsonStatement<'a>>,
     canaries: Vec<Value>,
     workload: Vec<Value>,
+    deadlocks: Vec<Value>,
     notes: &'a [String],
 }
 
@@ -149,6 +151,7 @@ fn migration<'a>(report: &TraceReport<'_>, traced: &TracedFile<'a>) -> JsonMigra
         statements: trace.statements.iter().map(|found| statement(report, traced, found)).collect(),
         canaries: trace.canaries.iter().map(canary).collect(),
         workload: trace.workload.iter().map(workload).collect(),
+        deadlocks: trace.deadlocks.iter().map(deadlock).collect(),
         notes: &trace.notes,
     }
 }
@@ -160,6 +163,22 @@ fn canary(canary: &CanaryTrace) -> Value {
         "probes": canary.probes,
         "usual_ms": milliseconds(canary.usual),
         "longest_wait_ms": milliseconds(canary.longest_wait),
+    })
+}
+
+fn deadlock(deadlock: &Deadlock) -> Value {
+    let statement = |one: &DeadlockStatement| json!({ "place": one.place, "sql": one.sql });
+    let session = |session: &DeadlockSession| {
+        json!({
+            "pid": session.pid,
+            "name": session.name,
+            "statements": session.statements.iter().map(statement).collect::<Vec<_>>(),
+        })
+    };
+    json!({
+        "report": deadlock.report,
+        "cancelled": deadlock.cancelled,
+        "sessions": deadlock.sessions.iter().map(session).collect::<Vec<_>>(),
     })
 }
 

@@ -1,7 +1,7 @@
 //! Measures for the page of a job or a comment on a pull request, in GitHub's markdown.
 
 use super::trace::{TraceReport, TracedFile, blocks, strongest_locks};
-use super::trace_table::{extrapolated, held, summary, time};
+use super::trace_table::{cancelled, deadlock_lines, extrapolated, held, summary, time};
 use super::{excerpt, plural, rule_url};
 use pgvet_syntax::ast::LockMode;
 use pgvet_trace::{Latency, Relation, StatementTrace};
@@ -73,6 +73,12 @@ fn write_migration(report: &TraceReport<'_>, traced: &TracedFile<'_>, out: &mut 
             Latency { runs, longest, .. } => format!("{runs}, {}", time(longest)),
         };
         writeln!(out, "| {place} {sql} | {phases} | {refused} |")?;
+    }
+    for deadlock in &traced.trace.deadlocks {
+        writeln!(out, "\nDeadlock: {}\n", markup::prose(&cancelled(deadlock)))?;
+        for line in deadlock_lines(deadlock) {
+            writeln!(out, "- {}", code(line.trim_start()))?;
+        }
     }
     if let Some((_, failure)) = traced.trace.failure() {
         writeln!(out, "\n> [!CAUTION]\n> {} ({})", markup::prose(&failure.message), failure.sqlstate)?;

@@ -6,7 +6,7 @@ use crate::style::Style;
 use pgvet_linter::severity::Severity;
 use pgvet_model::effect::Evidence;
 use pgvet_trace::{
-    Extrapolation, Failure, Growth, Held, LockTrace, MigrationTrace, Relation, StatementTrace, WorkloadTrace,
+    Deadlock, Extrapolation, Failure, Growth, Held, LockTrace, MigrationTrace, Relation, StatementTrace, WorkloadTrace,
 };
 use std::io::{self, Write};
 use std::time::Duration;
@@ -62,6 +62,12 @@ fn write_migration(
     for workload in &trace.workload {
         write_workload(workload, style, out)?;
     }
+    for deadlock in &trace.deadlocks {
+        writeln!(out, "        {}  {}", style.red("deadlock"), cancelled(deadlock))?;
+        for line in deadlock_lines(deadlock) {
+            writeln!(out, "                {line}")?;
+        }
+    }
     if trace.subtransactions.overflowed == Some(true) {
         let what = "more than 64 subtransactions: every snapshot on the server looked into pg_subtrans";
         writeln!(out, "        {} {what}", style.yellow("overflow"))?;
@@ -74,6 +80,26 @@ fn write_migration(
         }
     }
     Ok(())
+}
+
+/// Whose transaction PostgreSQL has cancelled.
+pub(crate) fn cancelled(deadlock: &Deadlock) -> String {
+    let session = deadlock.sessions.iter().find(|session| session.pid == deadlock.cancelled);
+    let name = session.map_or("another session", |session| session.name.as_str());
+    format!("PostgreSQL cancelled {name} (SQLSTATE 40P01)")
+}
+
+/// PostgreSQL's report, and what each session ran.
+pub(crate) fn deadlock_lines(deadlock: &Deadlock) -> Vec<String> {
+    let mut lines: Vec<String> = deadlock.report.lines().map(str::to_owned).collect();
+    for session in &deadlock.sessions {
+        lines.push(format!("Process {} is {}, which ran in its transaction:", session.pid, session.name));
+        for statement in &session.statements {
+            let place = statement.place.as_ref().map_or(String::new(), |place| format!("{place}  "));
+            lines.push(format!("    {place}{}", excerpt(&statement.sql)));
+        }
+    }
+    lines
 }
 
 /// The resources that a migration used.

@@ -221,6 +221,12 @@ impl fmt::Display for Assumption {
             Self::CalledByName { function, parameter } => {
                 write!(f, "assumes that deployed code calls `{function}` with `{parameter}` by name")
             }
+            Self::DeletesRows { table } => {
+                write!(f, "assumes that deployed code deletes rows of `{table}`")
+            }
+            Self::KeepsPreparedStatements { query } => {
+                write!(f, "assumes that the driver keeps a prepared statement for the query at `{query}`")
+            }
             Self::WritesView { view } => write!(f, "assumes that deployed code writes through the view `{view}`"),
             Self::NamesConstraint { constraint } => {
                 write!(f, "assumes that deployed code names `{constraint}` in ON CONFLICT or where it handles errors")

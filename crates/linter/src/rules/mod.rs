@@ -75,9 +75,11 @@ static RULES: &[&Rule] = &[
     &transaction::not_rerunnable::RULE,
     &transaction::retry_blocked::RULE,
     &transaction::sessions_stopped::RULE,
+    &transaction::setting_of_earlier_migration::RULE,
     &transaction::validate_in_same_transaction::RULE,
     &transaction::work_after_strong_lock::RULE,
     // compatibility
+    &compatibility::cached_plan_result_changes::RULE,
     &compatibility::column_rejects_values::RULE,
     &compatibility::conflict_target_lost::RULE,
     &compatibility::constraint_rejects_writes::RULE,
@@ -99,6 +101,7 @@ static RULES: &[&Rule] = &[
     &compatibility::required_column_without_default::RULE,
     &compatibility::rule_replaces_writes::RULE,
     &compatibility::type_narrowing::RULE,
+    &compatibility::used_index_dropped::RULE,
     &compatibility::view_not_updatable::RULE,
     // data
     &data::bulk_change_in_loop::RULE,

@@ -4,6 +4,8 @@
 //! -- pg-version: 14-18
 //! -- mode: transaction              (or single-string, autocommit; `-- transaction` alone does as well)
 //! -- set: table orders rows=100 hot
+//! -- set: query sqlx SELECT * FROM orders; SELECT 1   (a transaction of the application)
+//! -- set: index public.orders_note scans=5 days=30
 //! -- unordered                     (scripts of which nobody knows which runs first)
 //! -- baseline:                      a schema dump that is not reported
 //! CREATE TABLE orders (id bigint);
@@ -21,15 +23,21 @@ use pgvet_linter::diagnostic::Diagnostic;
 use pgvet_linter::fix::Edit;
 use pgvet_linter::settings::{LockTimeout, Settings};
 use pgvet_linter::severity::Severity;
+use pgvet_model::application::{CachingDriver, KnownStatement, KnownTransaction, QueryLibrary};
 use pgvet_model::migration::{Migration, TransactionMode};
+use pgvet_model::production::IndexUse;
+use pgvet_model::runner::{Runner, SessionScope};
 use pgvet_model::version::VersionRange;
 use pgvet_syntax::source::{SourceFile, TextRange};
-use pgvet_syntax::statement::{ParsedFile, parse_file};
+use pgvet_syntax::statement::{ParsedFile, Statement, parse, parse_file};
+use std::sync::Arc;
 
 pub(crate) struct Scenario {
     pub(crate) sections: Vec<Section>,
     /// Whether the order of the sections is the order in which they run.
     pub(crate) ordered: bool,
+    /// Whether all sections run in one session.
+    pub(crate) one_session: bool,
     pub(crate) settings: Settings,
 }
 
@@ -75,7 +83,7 @@ impl Scenario {
     pub(crate) fn read(text: &str) -> Result<Self, String> {
         let settings =
             Settings { strict: true, level: Severity::Info, confidence: Confidence::Possible, ..Settings::default() };
-        let mut scenario = Self { sections: Vec::new(), ordered: true, settings };
+        let mut scenario = Self { sections: Vec::new(), ordered: true, one_session: false, settings };
         let mut mode = TransactionMode::default();
         let mut header = String::new();
         for (number, line) in text.split_inclusive('\n').enumerate() {
@@ -99,6 +107,7 @@ impl Scenario {
                 ("unordered", "") => scenario.ordered = false,
                 ("mode", _) => mode = transaction_mode(value)?,
                 ("transaction" | "single-string" | "autocommit", "") => mode = transaction_mode(word)?,
+                ("set", "one-session") => scenario.one_session = true,
                 ("set", _) => set(&mut scenario.settings, value).ok_or(value)?,
                 ("release", _) => {
                     let section = scenario.sections.last_mut().ok_or("a release stands in a section")?;
@@ -148,6 +157,10 @@ impl Scenario {
                 report: section.kind == SectionKind::Migration,
                 baseline: section.kind == SectionKind::Baseline,
                 ordered: self.ordered,
+                runner: Runner {
+                    session: if self.one_session { SessionScope::Run } else { SessionScope::Migration },
+                    ..Runner::default()
+                },
                 release: section.release,
                 ..Migration::new(file)
             })
@@ -162,6 +175,11 @@ fn transaction_mode(word: &str) -> Result<TransactionMode, String> {
         "autocommit" => Ok(TransactionMode::Autocommit),
         _ => Err(word.to_owned()),
     }
+}
+
+/// The second word of a directive.
+fn library_word(directive: &str) -> Option<&str> {
+    directive.split_whitespace().nth(1)
 }
 
 /// `None` where the directive means nothing.
@@ -182,6 +200,32 @@ fn set(settings: &mut Settings, directive: &str) -> Option<()> {
         ["function", name, calls] => {
             let function = settings.functions.entry((*name).to_owned()).or_default();
             function.calls_per_hour = Some(calls.strip_prefix("calls-per-hour=")?.parse().ok()?);
+        }
+        ["query", library, ..] => {
+            let (library, driver) = match *library {
+                "sqlx" => (Some(QueryLibrary::Sqlx), None),
+                "sqlc" => (Some(QueryLibrary::Sqlc), Some("pgx")),
+                "aiosql" => (Some(QueryLibrary::Other), None),
+                _ => return None,
+            };
+            let (_, sql) = directive.split_once(library_word(directive)?)?;
+            let statement = |(at, one): (usize, &Statement)| {
+                let ast = one.parsed.clone().ok()?;
+                let place = format!("queries.sql:{}", at + 1).into();
+                Some(KnownStatement { place, sql: sql[one.range.as_usize()].into(), ast })
+            };
+            let statements = parse(sql);
+            let statements: Option<Vec<_>> = statements.iter().enumerate().map(statement).collect();
+            let application = Arc::make_mut(&mut settings.application);
+            application.transactions.push(KnownTransaction { statements: statements?, library });
+            let driver = driver.map(|name| CachingDriver { name, manifest: "go.mod".into() });
+            application.drivers.extend(driver);
+        }
+        ["index", name, scans, rest @ ..] => {
+            let scans = scans.strip_prefix("scans=")?.parse().ok()?;
+            let seconds = rest.first().and_then(|days| days.strip_prefix("days=")?.parse::<u64>().ok());
+            let used = IndexUse { scans, seconds: seconds.map(|days| days * 86_400) };
+            settings.used_indexes.insert((*name).to_owned(), used);
         }
         ["max-locked-tables", number] => settings.max_locked_tables = number.parse().ok()?,
         ["lock-timeout", "runner"] => settings.lock_timeout = LockTimeout::Runner,

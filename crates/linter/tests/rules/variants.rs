@@ -361,6 +361,12 @@ static EXCEPTIONS: &[Exception] = &[
         reason: "what a migration leaves behind is left behind by each of the files, and once for each",
     },
     Exception {
+        rules: &[&transaction::setting_of_earlier_migration::RULE],
+        variants: &[Variant::Divided],
+        place: "",
+        reason: "a SET in a file of its own is that of an earlier migration",
+    },
+    Exception {
         rules: &[&engine::statement_will_fail::RULE],
         variants: &[Variant::Divided],
         place: "statement-will-fail/",
@@ -384,6 +390,7 @@ static EXCEPTIONS: &[Exception] = &[
             &compatibility::rename_or_move_object::RULE,
             &compatibility::replace_loses_attributes::RULE,
             &compatibility::type_narrowing::RULE,
+            &compatibility::used_index_dropped::RULE,
             &compatibility::view_not_updatable::RULE,
             &data::insert_may_violate_unique::RULE,
             &data::toast_compression_not_applied::RULE,

@@ -46,7 +46,7 @@ pub use expressions::ask as ask_about_types;
 pub use reach::reach_of_function;
 pub(crate) use routine::Bodies;
 
-use crate::catalog::{Birth, Catalog, Oid, Relation};
+use crate::catalog::{Birth, Catalog, Oid, Relation, SqlType};
 use crate::deployment::Deployment;
 use crate::effect::{Effects, Failure, FailureSubject, UnknownReason};
 use crate::place::Place;
@@ -154,36 +154,56 @@ pub(crate) fn try_statement(
     has_placeholders: bool,
     in_block: bool,
 ) -> Tried {
-    let mut executor = Executor {
-        catalog: catalog.clone(),
-        session: session.clone(),
-        effects: Effects::default(),
-        target,
-        bodies: &Bodies::default(),
-        place: Place { file: 0, range: TextRange::default() },
-        has_placeholders,
-        text_at: None,
-        deployment: Some(Deployment::Alone(u32::MAX)),
-        transaction: u32::MAX,
-        in_block,
-        knowledge: Knowledge::History,
-        created: FxHashSet::default(),
-        in_the_way: None,
-        assumed_schema: RefCell::default(),
-        depth: 0,
-        running: Vec::new(),
-        calls: 0,
-        rounds: 0,
-        compared: 0,
-        recorder: Recorder::default(),
-        repeats: Vec::new(),
-        queries: Cell::new(0),
-        row: RefCell::default(),
-        variables: routine::Variables::default(),
-    };
+    let bodies = Bodies::default();
+    let mut executor =
+        Executor { has_placeholders, in_block, ..Executor::for_trial(catalog, session, target, &bodies) };
     executor.run(ast);
     let code = executor.recorder.finish(&executor.effects);
     Tried { catalog: executor.catalog, session: executor.session, effects: executor.effects, code }
+}
+
+/// The names and types of the columns that a statement returns; `None` where they are not known.
+pub(crate) fn result_columns(
+    catalog: &Catalog,
+    session: &Session,
+    ast: &Ast,
+    target: &Target,
+) -> Option<Vec<(SmolStr, SqlType)>> {
+    let bodies = Bodies::default();
+    Executor::for_trial(catalog, session, target, &bodies).describe_statement(ast)
+}
+
+impl<'a> Executor<'a> {
+    /// Runs a statement outside of any migration.
+    fn for_trial(catalog: &Catalog, session: &Session, target: &'a Target, bodies: &'a Bodies) -> Self {
+        Self {
+            catalog: catalog.clone(),
+            session: session.clone(),
+            effects: Effects::default(),
+            target,
+            bodies,
+            place: Place { file: 0, range: TextRange::default() },
+            has_placeholders: false,
+            text_at: None,
+            deployment: Some(Deployment::Alone(u32::MAX)),
+            transaction: u32::MAX,
+            in_block: false,
+            knowledge: Knowledge::History,
+            created: FxHashSet::default(),
+            in_the_way: None,
+            assumed_schema: RefCell::default(),
+            depth: 0,
+            running: Vec::new(),
+            calls: 0,
+            rounds: 0,
+            compared: 0,
+            recorder: Recorder::default(),
+            repeats: Vec::new(),
+            queries: Cell::new(0),
+            row: RefCell::default(),
+            variables: routine::Variables::default(),
+        }
+    }
 }
 
 impl Executor<'_> {

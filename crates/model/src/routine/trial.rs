@@ -1,9 +1,9 @@
 //! Trial runs of statements on a copy of the catalog.
 
 use super::Outline;
-use crate::catalog::{Catalog, Oid, SearchPath, search_path_value};
+use crate::catalog::{Catalog, Oid, SearchPath, SqlType, search_path_value};
 use crate::effect::Effects;
-use crate::execute::{Tried, try_statement};
+use crate::execute::{self, Tried, try_statement};
 use crate::migration::Migration;
 use crate::place::Place;
 use crate::session::{Session, SettingValue};
@@ -48,6 +48,11 @@ impl Trial {
     /// What a statement does inside a transaction block; nothing of it stays.
     pub fn run_in_block(&self, ast: &Ast) -> Effects {
         try_statement(&self.catalog, &self.session, ast, &self.target, self.has_variables, true).effects
+    }
+
+    /// The names and types of the columns that a statement returns; `None` where they are not known.
+    pub fn result_columns(&self, ast: &Ast) -> Option<Vec<(SmolStr, SqlType)>> {
+        execute::result_columns(&self.catalog, &self.session, ast, &self.target)
     }
 
     /// The statements that its code runs.

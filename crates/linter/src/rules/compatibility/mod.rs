@@ -2,6 +2,7 @@
 
 mod name_reuse;
 
+pub mod cached_plan_result_changes;
 pub mod column_rejects_values;
 pub mod conflict_target_lost;
 pub mod constraint_rejects_writes;
@@ -23,4 +24,5 @@ pub mod replication_identity_lost;
 pub mod required_column_without_default;
 pub mod rule_replaces_writes;
 pub mod type_narrowing;
+pub mod used_index_dropped;
 pub mod view_not_updatable;

@@ -1,31 +1,44 @@
-//! A migration and a function that lock the same tables in opposite order.
+//! A migration that can deadlock with the application, because the two lock in different orders.
 
+use super::lock_order::application::{Sequence, Setting, Source};
+use super::lock_order::cycle::{self, Cycle, Requested, Step};
+use super::lock_order::migration::{self, Taken};
 use super::mixed_ddl_and_bulk_dml::is_upgrade;
+use crate::assumption::Assumption;
+use crate::cause::{Cause, TransactionId};
 use crate::report::Reporter;
 use crate::rule::{MigrationContext, RuleContext, declare_rule};
-use crate::rules::deployment::names::Names;
-use pgvet_model::catalog::{Catalog, Function, Oid, RelationKind};
-use pgvet_model::deployment::Deployment;
-use pgvet_model::effect::{DataChangeKind, Lock, LockCause};
-use pgvet_model::routine::{Routine, Routines};
-use pgvet_model::session::TransactionBlock;
-use pgvet_syntax::ast::{Ast, FunctionBody, LockMode, Part, Transaction};
+use crate::rules::text::qualified;
+use pgvet_model::catalog::{Catalog, Oid};
+use pgvet_model::effect::{DataChangeKind, Lock, LockCause, RelationName};
+use pgvet_model::migration::Migration;
+use pgvet_model::place::Place;
+use pgvet_model::routine::Routines;
+use pgvet_model::session::Session;
+use pgvet_syntax::ast::{Ast, Transaction};
 use pgvet_syntax::lexer::quote_identifier;
-use pgvet_syntax::source::TextRange;
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::collections::BTreeMap;
-use std::rc::Rc;
-use std::sync::Arc;
 
 declare_rule! {
-    /// A migration that locks two tables in the opposite order to a function that writes to both, or that changes rows
-    /// of a table and later takes a stronger lock on the same table.
+    /// A migration that locks in an order in which it can deadlock with the application, or that changes rows of a
+    /// table and later takes a stronger lock on the same table.
     ///
     /// ## Why it matters
     ///
-    /// While the migration holds the first table and waits for the second, a call of the function holds the second and
-    /// waits for the first: neither can continue. After `deadlock_timeout` PostgreSQL cancels one of the two: the
-    /// migration, or the transaction of a user.
+    /// The migration holds a lock on one table and waits for a second table. A transaction of the application holds a
+    /// lock on the second table and waits for the first: neither can continue. After `deadlock_timeout` PostgreSQL
+    /// cancels one of the two: the migration, or the transaction of a user.
+    ///
+    /// A typical case is `ALTER TABLE a; UPDATE a ...; ALTER TABLE b` in one transaction, while the application writes
+    /// to `b` and then to `a`. A deployment that is repeated after each deadlock blocks the application each time.
+    ///
+    /// These show the order in which the application locks:
+    ///
+    /// - a foreign key: an INSERT locks its table, and then the referenced table
+    /// - a trigger: the statement that fires it locks its table, and then the tables that the trigger uses
+    /// - a view: a query locks the view, and then the tables that the view reads, in their order
+    /// - a function, by the statements in its text
+    /// - queries of the project: files of sqlc, PgTyped, yesql, aiosql and HugSQL, and `.sqlx/query-*.json`
     ///
     /// The same happens within one table: a session that waits for a row that the migration changed holds a lock on the
     /// table, and the migration waits for that lock when it alters the table later.
@@ -34,15 +47,10 @@ declare_rule! {
     ///
     /// ```sql,reported
     /// -- history:
-    /// CREATE TABLE accounts (id bigint PRIMARY KEY, total int);
-    /// CREATE TABLE orders (id bigint PRIMARY KEY, account bigint);
-    /// CREATE FUNCTION place(wanted bigint) RETURNS void LANGUAGE plpgsql AS $$
-    /// BEGIN
-    ///     INSERT INTO orders (id, account) VALUES (1, wanted);
-    ///     UPDATE accounts SET total = total + 1 WHERE id = wanted;
-    /// END $$;
+    /// CREATE TABLE customers (id bigint PRIMARY KEY);
+    /// CREATE TABLE orders (id bigint PRIMARY KEY, customer_id bigint REFERENCES customers);
     /// -- migration: transaction
-    /// ALTER TABLE accounts ADD COLUMN note text;
+    /// ALTER TABLE customers ADD COLUMN note text;
     /// ALTER TABLE orders ADD COLUMN note text;
     /// ```
     ///
@@ -50,66 +58,272 @@ declare_rule! {
     ///
     /// ```sql,clean
     /// -- history:
-    /// CREATE TABLE accounts (id bigint PRIMARY KEY, total int);
-    /// CREATE TABLE orders (id bigint PRIMARY KEY, account bigint);
-    /// CREATE FUNCTION place(wanted bigint) RETURNS void LANGUAGE plpgsql AS $$
-    /// BEGIN
-    ///     INSERT INTO orders (id, account) VALUES (1, wanted);
-    ///     UPDATE accounts SET total = total + 1 WHERE id = wanted;
-    /// END $$;
-    /// -- migration: transaction
+    /// CREATE TABLE customers (id bigint PRIMARY KEY);
+    /// CREATE TABLE orders (id bigint PRIMARY KEY, customer_id bigint REFERENCES customers);
+    /// -- migration: autocommit
+    /// ALTER TABLE customers ADD COLUMN note text;
     /// ALTER TABLE orders ADD COLUMN note text;
-    /// ALTER TABLE accounts ADD COLUMN note text;
     /// ```
     ///
-    /// Or use a separate transaction for each table.
+    /// In one transaction, lock the tables first, in the order in which the application locks them. Whatever the order,
+    /// set `lock_timeout` below `deadlock_timeout`, and run the migration again if it expires.
     ///
     /// ## When it is not reported
     ///
     /// - tables in separate transactions
     /// - tables that the migration created
-    /// - locks that do not block writes
+    /// - locks with which the application does not conflict
+    /// - the order of a function that changes the schema, which is treated as a helper of migrations
+    /// - a lock that the application needs first, and that the migration holds already
     /// - a change of all rows of a table before the table is altered, which `mixed-ddl-and-bulk-dml` reports
-    /// - a trigger function on a table that the migration has already locked: no other session can be running it
     ///
-    /// The statements of a function are compared in the order of its text. Two migrations are not compared with each
-    /// other, because migration tools run one migration at a time.
+    /// If only a DELETE locks in the opposite order, the confidence is `possible`. The statements of a function are
+    /// compared in the order of its text. Two migrations are not compared with each other, because migration tools run
+    /// one migration at a time.
     ///
     /// ## Other linters
     ///
-    /// No other known linter compares migrations with functions.
+    /// No other known linter compares migrations with the order in which the application locks.
     "inconsistent-lock-order", Transaction, Warning,
-    { recommended: false }
+    {}
     statement = at_commit,
     migration = at_end,
 }
 
-/// A table that nobody can write any more, and the place in the migration that locks it.
-#[derive(Debug, Clone, Copy)]
-struct Locked {
-    table: Oid,
-    range: TextRange,
-    statement: TextRange,
+/// A transaction that ends, and what is known at its beginning.
+struct Ending<'a> {
+    locks: Vec<Taken>,
+    setting: Setting<'a>,
+    /// The catalog after the migration.
+    after: &'a Catalog,
+    transaction: TransactionId,
+    assumed: Option<Assumption>,
 }
 
 /// A statement that ends a transaction: COMMIT, or any that runs outside of a block.
 fn at_commit(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     report_upgrades(context, reporter);
     let is_end = matches!(context.ast, Ast::Transaction(Transaction::Commit { .. } | Transaction::Prepare));
-    let (catalog, locked) = match &context.session.block {
-        Some(block) if is_end => (block.catalog_before(), held(block)),
+    let (catalog, locks) = match &context.session.block {
+        Some(block) if is_end => (block.catalog_before(), migration::of_block(block, context.deployment())),
         Some(_) => return,
-        None => (context.before, taken(&context.whole.locks, context.statement.range)),
+        None => {
+            let place = Place { file: context.file, range: context.statement.range };
+            (context.before, migration::of_statement(context.whole, place, context.before, context.deployment()))
+        }
     };
+    if context.code.is_some() {
+        return;
+    }
     let routines = Routines::new(context.migrations, catalog, &context.settings.functions, context.reader);
-    report(&of_others(locked, catalog, context.deployment()), catalog, &routines, reporter);
+    let setting = Setting {
+        catalog,
+        routines: &routines,
+        application: &context.settings.application,
+        search_path: context.session.settings.search_path(),
+        version: context.target.version(),
+    };
+    let transaction = TransactionId::of(context.session, context.outer());
+    let assumed = assumed(context.session, context.migration);
+    Ending { locks, setting, after: context.after, transaction, assumed }.report(reporter);
+}
+
+/// The transaction that the program around the migration commits.
+fn at_end(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
+    let Some(block) = &context.session.block else { return };
+    let catalog = block.catalog_before();
+    let routines = Routines::new(context.migrations, catalog, &context.settings.functions, context.reader);
+    let setting = Setting {
+        catalog,
+        routines: &routines,
+        application: &context.settings.application,
+        search_path: context.session.settings.search_path(),
+        version: context.settings.versions.to,
+    };
+    let locks = migration::of_block(block, context.deployment());
+    let (transaction, assumed) = (TransactionId::Block(block.number), assumed(context.session, context.migration));
+    Ending { locks, setting, after: context.after, transaction, assumed }.report(reporter);
+}
+
+/// What is assumed about the transaction of the migration.
+fn assumed(session: &Session, migration: &Migration<'_>) -> Option<Assumption> {
+    session.block.as_ref().filter(|block| !block.explicit)?;
+    Assumption::of_transaction(migration)
+}
+
+impl Ending<'_> {
+    fn report(&self, reporter: &mut Reporter<'_>) {
+        let steps: Vec<Step> = self.locks.iter().map(|taken| taken.placed.step.clone()).collect();
+        let relations: FxHashSet<Oid> = steps.iter().map(|step| step.relation).collect();
+        let upgraded = upgraded(&steps);
+        if relations.len() < 2 && upgraded.is_empty() {
+            return;
+        }
+        let sequences = self.setting.sequences(&relations, &upgraded);
+        let mut seen = FxHashSet::default();
+        for wanted in 1..steps.len() {
+            if self.is_reported_elsewhere(wanted) || seen.contains(&steps[wanted].relation) {
+                continue;
+            }
+            let deadlock = |sequence: &Sequence| cycle::at(&steps, wanted, &sequence.steps);
+            let mut used = sequences.iter().filter(|sequence| self.is_used(sequence));
+            let found = used.find_map(|sequence| Some((sequence, deadlock(sequence)?)));
+            if let Some((sequence, cycle)) = found {
+                seen.insert(steps[wanted].relation);
+                self.report_deadlock(wanted, cycle, sequence, &sequences, reporter);
+            }
+        }
+    }
+
+    /// Whether the migration leaves the table whose changes would deadlock: what it drops is not used any more.
+    fn is_used(&self, sequence: &Sequence) -> bool {
+        match sequence.source {
+            Source::Write(relation, _) | Source::View(relation) => self.after.get_relation(relation).is_some(),
+            Source::Query { .. } | Source::Function(_) => true,
+        }
+    }
+
+    /// Whether the transaction has changed all rows of the same table before, which `mixed-ddl-and-bulk-dml` reports.
+    fn is_reported_elsewhere(&self, wanted: usize) -> bool {
+        let wants = &self.locks[wanted];
+        let is_same = |taken: &&Taken| taken.placed.step.relation == wants.placed.step.relation;
+        let mut earlier = self.locks[..wanted].iter().filter(is_same);
+        wants.mode().is_some() && earlier.any(|taken| taken.mode().is_none())
+    }
+
+    fn report_deadlock(
+        &self,
+        wanted: usize,
+        cycle: Cycle,
+        sequence: &Sequence,
+        all: &[Sequence],
+        reporter: &mut Reporter<'_>,
+    ) {
+        let (held, wants) = (&self.locks[cycle.held], &self.locks[wanted]);
+        let subject = self.subject(&sequence.source);
+        let (first, second) = (&sequence.steps[cycle.other_held], &sequence.steps[cycle.other_wanted]);
+        let message = format!(
+            "this needs {} while the transaction holds {}, but {subject} locks {}: the two can deadlock",
+            self.lock(&wants.placed.step),
+            self.lock(&held.placed.step),
+            self.order(first, second)
+        );
+        let mut finding = reporter.report(wants.range(), message).caused_by(Cause::Transaction(self.transaction));
+        for step in [&wants.placed.step, &held.placed.step] {
+            finding = finding.relation(&RelationName::existing(self.setting.catalog.relation(step.relation)));
+        }
+        if held.range() != wants.range() {
+            let label = format!("the transaction takes {} here, until it ends", self.lock(&held.placed.step));
+            finding = finding.label_in(held.place.file, held.range(), label);
+        }
+        for (at, words) in [(cycle.other_held, "takes"), (cycle.other_wanted, "then waits for")] {
+            let origin = &sequence.origins[at];
+            let who = origin.query.as_ref().map_or_else(|| subject.clone(), |place| format!("the query at `{place}`"));
+            let label = format!("{who} {words} {}{}", self.lock(&sequence.steps[at]), why(origin.cause));
+            finding = match origin.place {
+                Some(place) => finding.label_in(place.file, place.range, label),
+                None => finding.label_in(wants.place.file, wants.range(), label),
+            };
+        }
+        if let Source::Write(table, DataChangeKind::Delete) = sequence.source {
+            finding = finding.assuming(Assumption::DeletesRows { table: self.name(table).into() });
+        }
+        finding.assuming(self.assumed.clone()).help(self.help(wanted, held, all)).emit();
+    }
+
+    /// The way out: the lock first, unless that deadlocks with other statements of the application.
+    fn help(&self, wanted: usize, held: &Taken, all: &[Sequence]) -> String {
+        let wants = &self.locks[wanted];
+        let mut steps: Vec<Step> = self.locks.iter().map(|taken| taken.placed.step.clone()).collect();
+        steps.insert(0, wants.placed.step.clone());
+        let is_safe = || {
+            let used = all.iter().filter(|sequence| self.is_used(sequence));
+            let mut deadlocks = used.flat_map(|sequence| {
+                let steps = &steps;
+                (1..steps.len()).filter_map(move |wanted| cycle::at(steps, wanted, &sequence.steps))
+            });
+            deadlocks.next().is_none()
+        };
+        let retry = "set lock_timeout in any case, and run the migration again if it expires";
+        let split = if held.place == wants.place { "" } else { "use a separate transaction for each table" };
+        match wants.mode().filter(|_| is_safe()) {
+            Some(mode) => {
+                let or = if split.is_empty() { String::new() } else { format!(", or {split}") };
+                let table = self.sql_name(wants.placed.step.relation);
+                format!("begin the transaction with LOCK TABLE {table} IN {} MODE{or}; {retry}", mode.sql())
+            }
+            None if split.is_empty() => format!("run this while the application does not write; {retry}"),
+            None => format!("{split}: other statements of the application lock in the other order; {retry}"),
+        }
+    }
+
+    /// The statement of the application, in words.
+    fn subject(&self, source: &Source) -> String {
+        match source {
+            Source::Query { place, is_alone: true } => format!("the query at `{place}`"),
+            Source::Query { place, is_alone: false } => format!("the transaction at `{place}`"),
+            Source::Function(routine) => routine.name(),
+            Source::View(view) => format!("a query of `{}`", self.name(*view)),
+            Source::Write(table, kind) => {
+                let words = match kind {
+                    DataChangeKind::Insert => "an INSERT into",
+                    DataChangeKind::Update => "an UPDATE of",
+                    DataChangeKind::Delete => "a DELETE from",
+                };
+                format!("{words} `{}`", self.name(*table))
+            }
+        }
+    }
+
+    /// ``ACCESS EXCLUSIVE on `orders` ``.
+    fn lock(&self, step: &Step) -> String {
+        match step.lock {
+            Requested::Relation(_) => format!("{} on `{}`", step.lock, self.name(step.relation)),
+            Requested::Rows(_) => format!("{} in `{}`", step.lock, self.name(step.relation)),
+        }
+    }
+
+    fn order(&self, first: &Step, second: &Step) -> String {
+        let name = |step: &Step| self.name(step.relation);
+        match (first.relation == second.relation, second.lock) {
+            (true, _) => format!("`{}` twice, first with {}", name(first), first.lock),
+            (false, Requested::Relation(_)) => format!("`{}` before `{}`", name(first), name(second)),
+            (false, Requested::Rows(_)) => format!("`{}` before rows of `{}`", name(first), name(second)),
+        }
+    }
+
+    fn name(&self, relation: Oid) -> &str {
+        &self.setting.catalog.relation(relation).name
+    }
+
+    fn sql_name(&self, relation: Oid) -> String {
+        let relation = self.setting.catalog.relation(relation);
+        qualified(&relation.schema, &relation.name)
+    }
+}
+
+/// Why the application takes a lock, if its statement does not show that.
+fn why(cause: LockCause) -> &'static str {
+    match cause {
+        LockCause::ForeignKey => " for a foreign key",
+        LockCause::Function => " in a function or trigger",
+        _ => "",
+    }
+}
+
+/// The relations on which the transaction takes more than one lock.
+fn upgraded(steps: &[Step]) -> FxHashSet<Oid> {
+    let mut count: FxHashMap<Oid, usize> = FxHashMap::default();
+    let locks = steps.iter().filter(|step| matches!(step.lock, Requested::Relation(_)));
+    locks.for_each(|step| *count.entry(step.relation).or_default() += 1);
+    count.into_iter().filter(|(_, count)| *count > 1).map(|(relation, _)| relation).collect()
 }
 
 /// Locks on tables of which the transaction has changed some rows before, and which nothing has kept writers from
 /// since.
 fn report_upgrades(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let Some(block) = &context.session.block else { return };
-    for lock in context.effects.locks.iter().filter(|lock| is_strong(lock.mode, lock.cause, lock.relation.kind)) {
+    for lock in context.effects.locks.iter().filter(|lock| is_strong(lock)) {
         let mut changes = block.changes.of(lock.relation.oid).filter(|change| change.kind != DataChangeKind::Insert);
         let Some(change) =
             changes.next().filter(|first| first.rows.is_few() && changes.all(|change| change.rows.is_few()))
@@ -135,141 +349,7 @@ fn report_upgrades(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     }
 }
 
-/// The transaction that the program around the migration commits.
-fn at_end(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
-    let Some(block) = &context.session.block else { return };
-    let catalog = block.catalog_before();
-    let routines = Routines::new(context.migrations, catalog, &context.settings.functions, context.reader);
-    report(&of_others(held(block), catalog, context.deployment()), catalog, &routines, reporter);
-}
-
-fn held(block: &TransactionBlock) -> Vec<Locked> {
-    let strong = block.locks.strong().filter(|held| is_strong(held.mode, held.cause, held.kind));
-    strong.map(|held| Locked { table: held.relation, range: held.range, statement: held.place.range }).collect()
-}
-
-fn taken(locks: &[Lock], statement: TextRange) -> Vec<Locked> {
-    let strong = locks.iter().filter(|lock| is_strong(lock.mode, lock.cause, lock.relation.kind));
-    strong.map(|lock| Locked { table: lock.relation.oid, range: lock.range, statement }).collect()
-}
-
 /// Whether it makes writers wait, and has to wait for them.
-fn is_strong(mode: LockMode, cause: LockCause, kind: RelationKind) -> bool {
-    mode.blocks_writes() && cause != LockCause::WithoutWaiting && kind.is_table()
-}
-
-/// The tables that the migration did not create, each where it is locked first.
-fn of_others(mut locked: Vec<Locked>, catalog: &Catalog, deployment: Option<Deployment>) -> Vec<Locked> {
-    let mut seen = FxHashSet::default();
-    locked.retain(|lock| {
-        let is_old = catalog.get_relation(lock.table).is_some_and(|table| !table.birth.is_of(deployment));
-        is_old && seen.insert(lock.table)
-    });
-    locked
-}
-
-/// A function that writes a table of which the migration locks another one first, which it writes later.
-struct Crossing {
-    /// The table that is locked first, as a place in the order of the locks.
-    first: usize,
-    routine: Rc<Routine>,
-    /// Where it writes the one that is locked second.
-    place: TextRange,
-}
-
-fn report(locked: &[Locked], catalog: &Catalog, routines: &Routines<'_>, reporter: &mut Reporter<'_>) {
-    for (second, crossing) in crossings(locked, catalog, routines) {
-        let (first, second) = (locked[crossing.first], locked[second]);
-        let name = |locked: Locked| catalog.relation(locked.table).name.clone();
-        let message = format!(
-            "this transaction locks `{}` and then `{}`, but {} writes them in the opposite order: the migration and \
-             the function can deadlock",
-            name(first),
-            name(second),
-            crossing.routine.name()
-        );
-        let help = if first.statement == second.statement {
-            format!(
-                "lock `{}` first in the same transaction, with LOCK TABLE, in the mode that the statement needs",
-                name(second)
-            )
-        } else {
-            format!(
-                "lock the tables in the order in which {} writes them, or use a separate transaction for each table",
-                crossing.routine.name()
-            )
-        };
-        let finding = reporter.report(second.range, message);
-        let finding = if first.range == second.range { finding } else { finding.label(first.range, "locked here") };
-        finding.label_in(crossing.routine.file, crossing.place, "written here first").help(help).emit();
-    }
-}
-
-/// By the table that is locked second; of several functions the oldest.
-fn crossings(locked: &[Locked], catalog: &Catalog, routines: &Routines<'_>) -> BTreeMap<usize, Crossing> {
-    if locked.len() < 2 {
-        return BTreeMap::new();
-    }
-    let order: FxHashMap<Oid, usize> = locked.iter().enumerate().map(|(at, locked)| (locked.table, at)).collect();
-    let names: Names<'_> = locked.iter().map(|locked| catalog.relation(locked.table).name.as_str()).collect();
-    let mut functions: Vec<&Arc<Function>> =
-        catalog.functions().filter(|function| names_two(function, &names)).collect();
-    functions.sort_unstable_by_key(|function| function.oid);
-    let mut found: BTreeMap<usize, Crossing> = BTreeMap::new();
-    for routine in functions.into_iter().filter_map(|function| routines.function(function.oid)) {
-        let written = writes(&routine, catalog, &order);
-        let empty_from = empty_from(&routine, routines, &order);
-        for (at, (second, place)) in written.iter().enumerate() {
-            let crosses = |first: &usize| first < second && *first < empty_from;
-            let Some(first) = written[at..].iter().map(|(table, _)| *table).find(crosses) else { continue };
-            let crossing = || Crossing { first, routine: Rc::clone(&routine), place: *place };
-            found.entry(*second).or_insert_with(crossing);
-        }
-    }
-    found
-}
-
-/// From which lock on nobody is inside a function: when all tables are locked whose triggers run it, for a statement
-/// that fires one holds a lock on its table.
-fn empty_from(routine: &Routine, routines: &Routines<'_>, order: &FxHashMap<Oid, usize>) -> usize {
-    let triggers = routine.oid().map_or(&[][..], |oid| routines.triggers_of(oid));
-    let entrances = triggers.iter().map(|used| match used.table.kind {
-        RelationKind::Table => order.get(&used.table.oid).copied().unwrap_or(usize::MAX),
-        // Rows of a partition can be written without a lock on the parent.
-        _ => usize::MAX,
-    });
-    entrances.max().unwrap_or(usize::MAX)
-}
-
-/// Only code that names two of the tables is read.
-fn names_two(function: &Function, names: &Names<'_>) -> bool {
-    let FunctionBody::Source { text, .. } = &*function.body else {
-        return matches!(&*function.body, FunctionBody::Atomic { .. });
-    };
-    let mut named = names.each_in(text);
-    named.next().is_some_and(|first| named.any(|other| other != first))
-}
-
-/// The locked tables that the code writes, each where it does so first, in the order of its text.
-fn writes(routine: &Routine, catalog: &Catalog, order: &FxHashMap<Oid, usize>) -> Vec<(usize, TextRange)> {
-    let mut found: Vec<(usize, TextRange)> = Vec::new();
-    let mut seen = FxHashSet::default();
-    for step in routine.steps() {
-        for sql in &step.sql {
-            sql.ast.visit(&mut |part| {
-                let table = match part {
-                    Part::Insert(insert) => &insert.table.name,
-                    Part::Update(update) => &update.table.name,
-                    Part::Delete(delete) => &delete.table.name,
-                    Part::Merge(merge) => &merge.table.name,
-                    _ => return,
-                };
-                let written = catalog.find_relation(table, &routine.search_path);
-                if let Some(at) = written.and_then(|oid| order.get(&oid)).filter(|at| seen.insert(**at)) {
-                    found.push((*at, sql.place(table.range())));
-                }
-            });
-        }
-    }
-    found
+fn is_strong(lock: &Lock) -> bool {
+    lock.mode.blocks_writes() && lock.cause != LockCause::WithoutWaiting && lock.relation.kind.is_table()
 }

@@ -11,9 +11,11 @@ pub mod nested_transaction;
 pub mod not_rerunnable;
 pub mod retry_blocked;
 pub mod sessions_stopped;
+pub mod setting_of_earlier_migration;
 pub mod validate_in_same_transaction;
 pub mod work_after_strong_lock;
 
+mod lock_order;
 mod retry;
 
 use crate::assumption::Assumption;

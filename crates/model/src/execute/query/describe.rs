@@ -5,8 +5,8 @@ use crate::catalog::{Oid, RelationKind, SqlType};
 use crate::execute::Executor;
 use crate::execute::scope::{MAX_COLUMNS, QueryColumn, Scope, ScopeItem, joined, renamed};
 use pgvet_syntax::ast::{
-    Alias, Expr, ExprKind, FromItem, IndirectionStep, Literal, OperatorForm, Query, QueryBody, QueryStatement, Select,
-    SubqueryKind, Target, With,
+    Alias, Ast, Expr, ExprKind, FromItem, IndirectionStep, Literal, OperatorForm, Query, QueryBody, QueryStatement,
+    Select, SubqueryKind, Target, With,
 };
 use smol_str::{SmolStr, format_smolstr};
 
@@ -27,6 +27,22 @@ impl Executor<'_> {
     /// The names and types of a query's columns; `None` where a relation in it is not known.
     pub(crate) fn describe_query(&mut self, query: &Query) -> Option<Vec<QueryColumn>> {
         self.query_columns(query, None, &Ctes::default())
+    }
+
+    /// The same for a statement that returns rows; `None` for one that returns none.
+    pub(crate) fn describe_statement(&mut self, ast: &Ast) -> Option<Vec<QueryColumn>> {
+        let (ctes, with, table, returning) = match ast {
+            Ast::Select(query) => return self.describe_query(query),
+            Ast::Insert(insert) => (Ctes::default(), &insert.with, &insert.table.name, &insert.returning),
+            Ast::Update(update) => (Ctes::default(), &update.with, &update.table.name, &update.returning),
+            Ast::Delete(delete) => (Ctes::default(), &delete.with, &delete.table.name, &delete.returning),
+            _ => return None,
+        };
+        if returning.is_empty() {
+            return None;
+        }
+        let ctes = self.describe_with(with.as_ref(), None, &ctes);
+        self.describe_returning(table, returning, None, &ctes)
     }
 
     fn query_columns(&mut self, query: &Query, outer: Option<&Scope<'_>>, ctes: &Ctes) -> Option<Vec<QueryColumn>> {

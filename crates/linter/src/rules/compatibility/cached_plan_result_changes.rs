@@ -1,0 +1,190 @@
+//! Prepared statements whose result type a migration changes.
+
+use crate::assumption::Assumption;
+use crate::report::Reporter;
+use crate::rule::{RuleContext, declare_rule};
+use crate::rules::deployment::names::may_name;
+use pgvet_model::application::{CachingDriver, KnownStatement, QueryLibrary};
+use pgvet_model::catalog::{Catalog, Relation, SqlType};
+use pgvet_model::effect::{RelationName, Visibility};
+use pgvet_model::routine::Trial;
+use pgvet_syntax::ast::{AlterTableAction, Ast};
+use pgvet_syntax::source::TextRange;
+use smol_str::SmolStr;
+
+declare_rule! {
+    /// A migration changes the columns that a known query of the application returns, so that sessions which have
+    /// prepared the query before fail with "cached plan must not change result type".
+    ///
+    /// ## Why it matters
+    ///
+    /// PostgreSQL remembers which columns a prepared statement returns. If their number, names or types differ when it
+    /// is run again, the statement fails (SQLSTATE 0A000). `SELECT *` and `RETURNING *` return another number of
+    /// columns after `ADD COLUMN` and `DROP COLUMN`. Every query that returns a column changes with its type.
+    ///
+    /// Many drivers keep prepared statements for each connection unless they are configured not to:
+    ///
+    /// | driver | default |
+    /// |---|---|
+    /// | sqlx (Rust) | `statement_cache_capacity` 100 |
+    /// | pgx (Go) | `QueryExecModeCacheStatement` |
+    /// | pgjdbc (Java) | `prepareThreshold` 5 |
+    /// | asyncpg (Python) | `statement_cache_size` 100 |
+    /// | psycopg 3 (Python) | `prepare_threshold` 5 |
+    /// | Rails (Ruby) | `prepared_statements` true |
+    ///
+    /// After the error some of them prepare the statement again, and some try the query once more, but only outside a
+    /// transaction: a transaction in which a statement has failed cannot go on. With sqlx up to 0.8, each
+    /// connection fails until it is closed.
+    ///
+    /// ## Example
+    ///
+    /// The project has the query `SELECT * FROM users` in `.sqlx/query-*.json`:
+    ///
+    /// ```sql,reported
+    /// -- set: query sqlx SELECT * FROM users WHERE id = $1
+    /// -- history:
+    /// CREATE TABLE users (id bigint PRIMARY KEY, name text);
+    /// -- migration:
+    /// ALTER TABLE users ADD COLUMN nickname text;
+    /// ```
+    ///
+    /// Use instead:
+    ///
+    /// Deploy code that names the columns it needs, and then add the column. To change the type of a
+    /// column, add a new column with the new type.
+    ///
+    /// ```sql,clean
+    /// -- set: query sqlx SELECT id, name FROM users WHERE id = $1
+    /// -- history:
+    /// CREATE TABLE users (id bigint PRIMARY KEY, name text);
+    /// -- migration:
+    /// ALTER TABLE users ADD COLUMN nickname text;
+    /// ```
+    ///
+    /// ## When it is not reported
+    ///
+    /// - projects whose queries are not known: pgvet reads `.sqlx/query-*.json` and the query files of sqlc, PgTyped,
+    ///   yesql, aiosql and HugSQL
+    /// - queries of sqlc with `*`, for which sqlc writes the names of the columns when it generates code
+    /// - a column that the query does not return
+    ///
+    /// For query files of a project without one of these drivers, the confidence is `possible`.
+    ///
+    /// ## Other linters
+    ///
+    /// No other known linter compares migrations with queries of the application.
+    "cached-plan-result-changes", Compatibility, Warning,
+    {}
+    statement = check,
+}
+
+fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
+    let application = &context.settings.application;
+    if application.transactions.is_empty() || context.effects.fails.is_some() {
+        return;
+    }
+    for (table, range) in reshaped(context) {
+        let queries = application.transactions.iter().flat_map(|transaction| {
+            transaction.statements.iter().map(move |statement| (statement, transaction.library))
+        });
+        let mut changed: Vec<(&KnownStatement, Option<QueryLibrary>)> =
+            queries.filter(|(query, library)| is_changed(context, query, *library, table)).collect();
+        // The surest evidence stands for the others.
+        changed.sort_by_key(|(_, library)| *library != Some(QueryLibrary::Sqlx));
+        let Some((query, library)) = changed.first() else { continue };
+        let others = match changed.len() - 1 {
+            0 => String::new(),
+            1 => " and 1 other query".to_owned(),
+            others => format!(" and {others} other queries"),
+        };
+        let message = format!(
+            "the query at `{}`{others} returns other columns of `{}` after this: sessions that have prepared it fail \
+             with \"cached plan must not change result type\"",
+            query.place, table.name
+        );
+        let finding = reporter.report(range, message).relation(&RelationName::existing(table));
+        let driver = driver(*library, &application.drivers);
+        let finding = match &driver {
+            Some(_) => finding,
+            None => finding.assuming(Assumption::KeepsPreparedStatements { query: query.place.clone() }),
+        };
+        finding.help(help(driver.as_ref())).emit();
+    }
+}
+
+/// The existing tables whose columns the statement changes, and where.
+fn reshaped<'c>(context: &RuleContext<'c>) -> Vec<(&'c Relation, TextRange)> {
+    let mut found: Vec<(&Relation, TextRange)> = Vec::new();
+    for lock in &context.effects.locks {
+        if lock.relation.visibility != Visibility::Existing || found.iter().any(|(one, _)| one.oid == lock.relation.oid)
+        {
+            continue;
+        }
+        let before = context.before.get_relation(lock.relation.oid).filter(|relation| relation.known);
+        let (Some(before), Some(after)) = (before, context.after.get_relation(lock.relation.oid)) else { continue };
+        if shape(before) != shape(after) {
+            found.push((before, place(context, lock.range)));
+        }
+    }
+    found
+}
+
+/// The first command of an ALTER TABLE that changes a column, or the range of the lock.
+fn place(context: &RuleContext<'_>, otherwise: TextRange) -> TextRange {
+    let Ast::AlterTable(alter) = context.ast else { return otherwise };
+    let changes = alter.commands.iter().find(|command| {
+        matches!(
+            command.action,
+            AlterTableAction::AddColumn { .. }
+                | AlterTableAction::DropColumn { .. }
+                | AlterTableAction::AlterColumnType { .. }
+        )
+    });
+    changes.map_or(otherwise, |command| command.range)
+}
+
+fn shape(relation: &Relation) -> Vec<(&SmolStr, SqlType)> {
+    relation.columns.iter().map(|column| (&column.name, column.sql_type)).collect()
+}
+
+/// Whether the query returns other columns after the statement, as PostgreSQL compares them.
+///
+/// Source: PostgreSQL 18, `src/backend/utils/cache/plancache.c`, `RevalidateCachedQuery`;
+/// `src/backend/access/common/tupdesc.c`, `equalRowTypes`.
+fn is_changed(
+    context: &RuleContext<'_>,
+    query: &KnownStatement,
+    library: Option<QueryLibrary>,
+    table: &Relation,
+) -> bool {
+    if !may_name(&query.sql, &table.name) {
+        return false;
+    }
+    let path = context.session.settings.search_path();
+    let version = context.target.version();
+    let columns = |catalog: &Catalog| Trial::of_code(catalog, &path, version).result_columns(&query.ast);
+    let (Some(before), Some(after)) = (columns(context.before), columns(context.after)) else { return false };
+    // sqlc writes the columns that the table had: only their types can change.
+    let is_expanded = library == Some(QueryLibrary::Sqlc) && before.len() != after.len();
+    let are_known = before.iter().chain(&after).all(|(_, sql_type)| sql_type.is_known());
+    before != after && !is_expanded && (are_known || before.len() != after.len())
+}
+
+/// The driver that keeps the query.
+fn driver(library: Option<QueryLibrary>, known: &[CachingDriver]) -> Option<CachingDriver> {
+    let of_library = library == Some(QueryLibrary::Sqlx);
+    let sqlx = known.iter().find(|driver| driver.name == "sqlx");
+    if of_library {
+        let named = || CachingDriver { name: "sqlx", manifest: SmolStr::new_static("Cargo.toml") };
+        return Some(sqlx.cloned().unwrap_or_else(named));
+    }
+    known.first().cloned()
+}
+
+fn help(driver: Option<&CachingDriver>) -> String {
+    let keeps = driver.map_or(String::new(), |driver| {
+        format!(" ({}, which `{}` requires, keeps prepared statements by default)", driver.name, driver.manifest)
+    });
+    format!("first deploy code that names the columns it needs, or close all connections after the migration{keeps}")
+}

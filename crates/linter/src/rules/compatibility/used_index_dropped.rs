@@ -1,0 +1,142 @@
+//! Indexes that production uses.
+
+use crate::report::Reporter;
+use crate::rule::{RuleContext, declare_rule};
+use crate::rules::deployment::other_statements::{Until, ahead};
+use pgvet_model::catalog::{Catalog, Index, Relation};
+use pgvet_model::effect::{RelationName, RemovalReason, RemovedObject, Visibility};
+use pgvet_model::production::IndexUse;
+
+declare_rule! {
+    /// An index is dropped although production uses it, as `pgvet snapshot` has counted.
+    ///
+    /// ## Why it matters
+    ///
+    /// Queries that used the index read more of the table, or all of it. Such a query can take minutes in place of
+    /// milliseconds, and many of them at the same time use up all connections. Building the index again takes as long
+    /// as before.
+    ///
+    /// The server counts the scans of an index since its counters were reset. A query on a replica is counted only
+    /// there, so an index without scans may still be in use.
+    ///
+    /// ## Example
+    ///
+    /// The statistics of production contain scans of the index:
+    ///
+    /// ```sql,reported
+    /// -- set: index public.orders_customer scans=5200 days=30
+    /// -- history:
+    /// CREATE TABLE orders (id bigint PRIMARY KEY, customer_id bigint, status text);
+    /// CREATE INDEX orders_customer ON orders (customer_id);
+    /// -- migration: autocommit
+    /// DROP INDEX CONCURRENTLY orders_customer;
+    /// ```
+    ///
+    /// Use instead:
+    ///
+    /// Find the queries that use the index (`pg_stat_statements`, `auto_explain`), and create the index
+    /// that replaces it first.
+    ///
+    /// ```sql,clean
+    /// -- set: index public.orders_customer scans=5200 days=30
+    /// -- history:
+    /// CREATE TABLE orders (id bigint PRIMARY KEY, customer_id bigint, status text);
+    /// CREATE INDEX orders_customer ON orders (customer_id);
+    /// -- migration: autocommit
+    /// CREATE INDEX CONCURRENTLY orders_customer_status ON orders (customer_id, status);
+    /// DROP INDEX CONCURRENTLY orders_customer;
+    /// ```
+    ///
+    /// ## When it is not reported
+    ///
+    /// - statistics without scans of the index, or no statistics
+    /// - an index that another one replaces, with the same method and the same columns first, now or at the end of the
+    ///   migration
+    /// - an index of a table that the migration drops
+    ///
+    /// ## Other linters
+    ///
+    /// No other known linter reads how often production uses an index.
+    "used-index-dropped", Compatibility, Warning,
+    {}
+    statement = check,
+}
+
+fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
+    if context.effects.fails.is_some() {
+        return;
+    }
+    for removal in context.effects.removals.iter().filter(|removal| removal.reason == RemovalReason::Named) {
+        let dropped = match &removal.object {
+            RemovedObject::Relation(relation) if relation.kind.is_index() => Some(relation.oid),
+            RemovedObject::Constraint { table, constraint } => {
+                let table = context.before.get_relation(table.oid);
+                table.and_then(|table| table.constraint(constraint)?.index())
+            }
+            _ => None,
+        };
+        let Some(dropped) = dropped.and_then(|oid| context.before.get_relation(oid)) else { continue };
+        let Some(used) = context.settings.index_use(&dropped.schema, &dropped.name) else { continue };
+        let Some(index) = dropped.index() else { continue };
+        let Some(table) = context.after.get_relation(index.table) else { continue };
+        let end = ahead(context, &table.name, Until::EndOfMigration);
+        let exists = !dropped.birth.is_of(context.deployment()) && end.get_relation(index.table).is_some();
+        if exists && !is_replaced(&end, index) {
+            let message =
+                format!("dropping `{}` slows down queries on `{}`: {}", dropped.name, table.name, counted(used));
+            let help = format!(
+                "find the queries that use `{}`, in pg_stat_statements or with auto_explain, and create the index that \
+                 replaces it first",
+                dropped.name
+            );
+            let name = RelationName { visibility: Visibility::Existing, ..RelationName::existing(table) };
+            reporter.report(removal.range, message).relation(&name).help(help).emit();
+        }
+    }
+}
+
+/// Whether another index has the same columns first.
+fn is_replaced(end: &Catalog, dropped: &Index) -> bool {
+    let Some(columns) = dropped.plain_columns() else { return false };
+    let replaces = |other: &Relation| {
+        let Some(other) = other.index() else { return false };
+        let is_whole = other.predicate.is_none() || other.predicate == dropped.predicate;
+        is_whole
+            && other.method == dropped.method
+            && other.plain_columns().is_some_and(|others| others.starts_with(&columns))
+    };
+    let table = end.get_relation(dropped.table);
+    let indexes = table.into_iter().flat_map(|table| &table.indexes).filter_map(|oid| end.get_relation(*oid));
+    indexes.into_iter().any(|index| replaces(index))
+}
+
+/// `production has used it 5200 times in 30 days`.
+fn counted(used: IndexUse) -> String {
+    let times = if used.scans == 1 { "once".to_owned() } else { format!("{} times", used.scans) };
+    match used.seconds {
+        Some(seconds) => format!("production has used it {times} in {}", period(seconds)),
+        None => format!("production has used it {times} since its counters were reset"),
+    }
+}
+
+fn period(seconds: u64) -> String {
+    let (count, unit) = match seconds {
+        ..7_200 => (seconds / 60, "minute"),
+        ..172_800 => (seconds / 3_600, "hour"),
+        _ => (seconds / 86_400, "day"),
+    };
+    if count == 1 { format!("1 {unit}") } else { format!("{count} {unit}s") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn uses_are_said_with_their_window() {
+        let used = |scans, seconds| counted(IndexUse { scans, seconds });
+        assert_eq!(used(5200, Some(2_592_000)), "production has used it 5200 times in 30 days");
+        assert_eq!(used(1, Some(3_600)), "production has used it once in 60 minutes");
+        assert_eq!(used(2, None), "production has used it 2 times since its counters were reset");
+    }
+}

@@ -1,0 +1,318 @@
+//! The order in which the application locks: by its known queries, by functions, views, foreign keys and triggers.
+
+use super::cycle::{Branches, Step};
+use super::request::{Placed, steps_of};
+use crate::rules::deployment::names::Names;
+use pgvet_model::application::Application;
+use pgvet_model::catalog::{Catalog, Function, Oid, Relation, RelationKind, SearchPath};
+use pgvet_model::effect::{DataChangeKind, LockCause};
+use pgvet_model::place::Place;
+use pgvet_model::routine::{Around, Node, Routine, Routines, Trial};
+use pgvet_model::version::PgVersion;
+use pgvet_syntax::ast::from_pg::parse_sql;
+use pgvet_syntax::ast::{Ast, FunctionBody};
+use pgvet_syntax::lexer::quote_identifier;
+use pgvet_syntax::plpgsql::{Block, StatementKind};
+use pgvet_syntax::source::TextRange;
+use rustc_hash::{FxHashMap, FxHashSet};
+use smol_str::SmolStr;
+use std::collections::BTreeSet;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// What shows that the application locks in an order.
+#[derive(Debug, Clone)]
+pub(in super::super) enum Source {
+    /// Queries of the project in one transaction, the first at this place.
+    Query {
+        place: SmolStr,
+        is_alone: bool,
+    },
+    Function(Rc<Routine>),
+    /// Any statement that reads the view.
+    View(Oid),
+    /// Any statement that changes rows of the table.
+    Write(Oid, DataChangeKind),
+}
+
+/// The locks of a transaction of the application, in order.
+#[derive(Debug)]
+pub(in super::super) struct Sequence {
+    pub(in super::super) source: Source,
+    pub(in super::super) steps: Vec<Step>,
+    /// One for each step.
+    pub(in super::super) origins: Vec<Origin>,
+}
+
+/// What takes a lock of the application.
+#[derive(Debug, Clone)]
+pub(in super::super) struct Origin {
+    pub(in super::super) cause: LockCause,
+    /// The place in the code of a function.
+    pub(in super::super) place: Option<Place>,
+    /// The place of a query of the project.
+    pub(in super::super) query: Option<SmolStr>,
+}
+
+/// Where the application is observed.
+pub(in super::super) struct Setting<'a> {
+    pub(in super::super) catalog: &'a Catalog,
+    pub(in super::super) routines: &'a Routines<'a>,
+    pub(in super::super) application: &'a Application,
+    pub(in super::super) search_path: SearchPath,
+    pub(in super::super) version: PgVersion,
+}
+
+impl Setting<'_> {
+    /// The sequences that lock at least two of the relations, or one of those that are `repeated`. The strongest
+    /// evidence comes first.
+    pub(in super::super) fn sequences(&self, relations: &FxHashSet<Oid>, repeated: &FxHashSet<Oid>) -> Vec<Sequence> {
+        let mut found = self.of_queries();
+        let functions = self.functions(relations);
+        let (names, repeated) = (self.names(relations), self.names(repeated));
+        let read = functions.iter().filter(|function| may_lock_both(function, &names, &repeated));
+        found.extend(read.filter_map(|function| self.of_function(function)));
+        found.extend(self.of_views(relations));
+        found.extend(self.of_writes(relations, &functions));
+        for sequence in &mut found {
+            sequence.keep(relations);
+        }
+        found.retain(|sequence| sequence.steps.len() > 1);
+        found
+    }
+
+    fn trial(&self) -> Trial {
+        Trial::of_code(self.catalog, &self.search_path, self.version)
+    }
+
+    fn of_queries(&self) -> Vec<Sequence> {
+        let always = Branches::from([]);
+        let sequence = |transaction: &pgvet_model::application::KnownTransaction| {
+            let first = transaction.statements.first()?;
+            let is_alone = transaction.statements.len() == 1;
+            let mut sequence = Sequence::new(Source::Query { place: first.place.clone(), is_alone });
+            let mut trial = self.trial();
+            for statement in &transaction.statements {
+                let effects = trial.run(&statement.ast);
+                if effects.fails.is_some() {
+                    return None;
+                }
+                sequence.add(steps_of(&effects, &always), |_| None, Some(&statement.place));
+            }
+            Some(sequence)
+        };
+        self.application.transactions.iter().filter_map(sequence).collect()
+    }
+
+    fn names(&self, relations: &FxHashSet<Oid>) -> Names<'_> {
+        relations.iter().map(|oid| self.catalog.relation(*oid).name.as_str()).collect()
+    }
+
+    /// The functions whose code may name one of the relations, the oldest first.
+    fn functions(&self, relations: &FxHashSet<Oid>) -> Vec<Arc<Function>> {
+        let names = self.names(relations);
+        let may_use = |function: &&Arc<Function>| match &*function.body {
+            FunctionBody::Source { text, .. } => names.any_in(text),
+            body => matches!(body, FunctionBody::Atomic { .. }),
+        };
+        let mut functions: Vec<Arc<Function>> = self.catalog.functions().filter(may_use).cloned().collect();
+        functions.sort_unstable_by_key(|function| function.oid);
+        functions
+    }
+
+    /// The statements of a function in the order of its text. A trigger function is part of the change that fires it, and
+    /// a function that changes the schema is a helper of migrations.
+    fn of_function(&self, function: &Arc<Function>) -> Option<Sequence> {
+        let routine = self.routines.function(function.oid)?;
+        if !self.routines.triggers_of(function.oid).is_empty() {
+            return None;
+        }
+        let mut sequence = Sequence::new(Source::Function(Rc::clone(&routine)));
+        let trial = Trial::of_code(self.catalog, &routine.search_path, self.version);
+        let mut decisions = Decisions::default();
+        for step in routine.steps() {
+            if decisions.ends_transaction(step.node) {
+                break;
+            }
+            let branches = decisions.of(&step.around);
+            for sql in &step.sql {
+                if !is_of_application(sql.ast) {
+                    return None;
+                }
+                let effects = trial.run_in_block(sql.ast);
+                let place = |range| Some(Place { file: routine.file, range: sql.place(range) });
+                sequence.add(steps_of(&effects, &branches), place, None);
+            }
+        }
+        Some(sequence)
+    }
+
+    /// Queries of the views that read one of the relations, or are one.
+    fn of_views(&self, relations: &FxHashSet<Oid>) -> Vec<Sequence> {
+        let reads = |view: &&Arc<Relation>| {
+            let read = view.view().map_or(&[][..], |view| &view.references).iter().map(|(oid, _)| *oid);
+            let of_them: BTreeSet<Oid> = read.chain([view.oid]).filter(|oid| relations.contains(oid)).collect();
+            view.kind == RelationKind::View && of_them.len() > 1
+        };
+        let views = self.catalog.views().filter(reads);
+        let sequence = |view: &Arc<Relation>| self.of_text(Source::View(view.oid), &format!("TABLE {}", name_of(view)));
+        views.filter_map(sequence).collect()
+    }
+
+    /// Changes of tables with foreign keys to or from one of the relations, or with triggers that may use one.
+    fn of_writes(&self, relations: &FxHashSet<Oid>, functions: &[Arc<Function>]) -> Vec<Sequence> {
+        let mut tables: BTreeSet<Oid> = BTreeSet::new();
+        for oid in relations {
+            let relation = self.catalog.relation(*oid);
+            tables.extend(relation.referenced_by.iter());
+            let refers = relation.constraints.iter().any(|constraint| constraint.foreign_key().is_some());
+            if refers || !relation.referenced_by.is_empty() {
+                tables.insert(*oid);
+            }
+        }
+        for function in functions {
+            for used in self.routines.triggers_of(function.oid) {
+                tables.insert(used.table.oid);
+                // Rows of a partition can be written without a lock on the parent.
+                tables.extend(used.table.children.iter());
+            }
+        }
+        let tables = tables.into_iter().filter_map(|oid| self.catalog.get_relation(oid));
+        let mut found: Vec<Sequence> = tables.flat_map(|table| self.of_table(table)).collect();
+        // Rows are inserted and updated more often than deleted.
+        found.sort_by_key(|sequence| matches!(sequence.source, Source::Write(_, DataChangeKind::Delete)));
+        found
+    }
+
+    fn of_table(&self, table: &Arc<Relation>) -> Vec<Sequence> {
+        let name = name_of(table);
+        let mut texts = vec![(DataChangeKind::Insert, format!("INSERT INTO {name} DEFAULT VALUES"))];
+        let of_triggers = table.triggers.iter().filter_map(|trigger| trigger.columns.first());
+        let first = table.columns.first().map(|column| &column.name);
+        let columns: BTreeSet<&SmolStr> = of_triggers.chain(first).collect();
+        if !table.triggers.is_empty() && table.kind.is_table() {
+            let update = |column| {
+                let column = quote_identifier(column);
+                (DataChangeKind::Update, format!("UPDATE {name} SET {column} = {column}"))
+            };
+            texts.extend(columns.into_iter().map(|column| update(column.as_str())));
+        }
+        texts.push((DataChangeKind::Delete, format!("DELETE FROM {name}")));
+        let sequence = |(kind, text): (DataChangeKind, String)| self.of_text(Source::Write(table.oid, kind), &text);
+        texts.into_iter().filter_map(sequence).collect()
+    }
+
+    fn of_text(&self, source: Source, text: &str) -> Option<Sequence> {
+        let statement: Ast = parse_sql(text).ok()?.pop()?;
+        let effects = self.trial().run_in_block(&statement);
+        let (mut sequence, always) = (Sequence::new(source), Branches::from([]));
+        sequence.add(steps_of(&effects, &always), |_| None, None);
+        effects.fails.is_none().then_some(sequence)
+    }
+}
+
+/// Whether the code of a function may name two of the relations, or one that is locked repeatedly.
+fn may_lock_both(function: &Function, names: &Names<'_>, repeated: &Names<'_>) -> bool {
+    let FunctionBody::Source { text, .. } = &*function.body else { return true };
+    let mut named = names.each_in(text);
+    named.next().is_some_and(|first| named.any(|other| other != first)) || repeated.any_in(text)
+}
+
+/// Whether applications run such statements, too.
+fn is_of_application(ast: &Ast) -> bool {
+    matches!(
+        ast,
+        Ast::Select(_)
+            | Ast::Insert(_)
+            | Ast::Update(_)
+            | Ast::Delete(_)
+            | Ast::Merge(_)
+            | Ast::LockTable(_)
+            | Ast::Truncate(_)
+            | Ast::Copy(_)
+            | Ast::Call(_)
+            | Ast::Set(_)
+            | Ast::Transaction(_)
+    )
+}
+
+/// A relation as SQL, whatever the search path.
+fn name_of(relation: &Relation) -> String {
+    format!("{}.{}", quote_identifier(&relation.schema), quote_identifier(&relation.name))
+}
+
+impl Sequence {
+    fn new(source: Source) -> Self {
+        Self { source, steps: Vec::new(), origins: Vec::new() }
+    }
+
+    fn add(&mut self, placed: Vec<Placed>, place: impl Fn(TextRange) -> Option<Place>, query: Option<&SmolStr>) {
+        for one in placed {
+            if !self.steps.contains(&one.step) {
+                self.origins.push(Origin { cause: one.cause, place: place(one.range), query: query.cloned() });
+                self.steps.push(one.step);
+            }
+        }
+    }
+
+    /// Forgets the locks on other relations.
+    fn keep(&mut self, relations: &FxHashSet<Oid>) {
+        let all = std::mem::take(&mut self.steps).into_iter().zip(std::mem::take(&mut self.origins));
+        (self.steps, self.origins) = all.filter(|(step, _)| relations.contains(&step.relation)).unzip();
+    }
+}
+
+/// The decisions of the code of a function, numbered as they come.
+#[derive(Default)]
+struct Decisions {
+    /// The number of the decision and of the alternative, by the address of a branch.
+    branches: FxHashMap<usize, (usize, usize)>,
+    /// Numbers of blocks with EXCEPTION and of loops, by address.
+    others: FxHashMap<usize, usize>,
+    count: usize,
+}
+
+impl Decisions {
+    /// Whether the step commits or rolls back. Notes the alternatives of IF and CASE.
+    fn ends_transaction(&mut self, node: Node<'_>) -> bool {
+        let Node::Statement(statement) = node else { return false };
+        let (branches, otherwise) = match &statement.kind {
+            StatementKind::If(conditional) => (&conditional.branches, conditional.otherwise.as_ref()),
+            StatementKind::Case(case) => (&case.branches, case.otherwise.as_ref()),
+            kind => return matches!(kind, StatementKind::Commit(_) | StatementKind::Rollback(_)),
+        };
+        let addresses = branches.iter().map(address).chain(otherwise.map(address));
+        for (alternative, address) in addresses.enumerate() {
+            self.branches.insert(address, (self.count, alternative));
+        }
+        self.count += 1;
+        false
+    }
+
+    fn of(&mut self, around: &[Around<'_>]) -> Branches {
+        around.iter().map(|around| self.one(around)).collect()
+    }
+
+    fn one(&mut self, around: &Around<'_>) -> (usize, usize) {
+        match around {
+            Around::Branch(branch) => self.branches.get(&address(*branch)).copied().unwrap_or_default(),
+            Around::Else(otherwise) => self.branches.get(&address(*otherwise)).copied().unwrap_or_default(),
+            Around::Loop { a_loop, .. } => (self.other(address(*a_loop)), 0),
+            Around::Exception { block, .. } => (self.other(address::<Block>(block)), 0),
+            // The locks of the block are released before its handler runs.
+            Around::Handler { block, .. } => (self.other(address::<Block>(block)), 1),
+        }
+    }
+
+    fn other(&mut self, address: usize) -> usize {
+        let count = &mut self.count;
+        *self.others.entry(address).or_insert_with(|| {
+            *count += 1;
+            *count - 1
+        })
+    }
+}
+
+fn address<T>(of: &T) -> usize {
+    std::ptr::from_ref(of).addr()
+}

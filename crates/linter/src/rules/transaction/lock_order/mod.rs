@@ -1,0 +1,6 @@
+//! The order in which transactions lock, and whether two of them can deadlock.
+
+pub(super) mod application;
+pub(super) mod cycle;
+pub(super) mod migration;
+pub(super) mod request;

@@ -1,0 +1,104 @@
+//! Migrations whose meaning depends on a setting of an earlier one.
+
+use crate::cause::Cause;
+use crate::report::Reporter;
+use crate::rule::{RuleContext, declare_rule};
+use pgvet_model::effect::Effects;
+use pgvet_model::routine::Trial;
+use pgvet_model::session::SettingValue;
+use smol_str::SmolStr;
+use std::collections::BTreeSet;
+
+declare_rule! {
+    /// A statement does something else, or creates an object with another owner, because an earlier migration has
+    /// changed `search_path` or the role for the whole session.
+    ///
+    /// ## Why it matters
+    ///
+    /// Some migration tools run all pending migrations in one session, and `SET` lasts until its end. A new database
+    /// runs both migrations in one session. A database that has applied the earlier one before runs this one in a new
+    /// session, with the default: names without a schema then mean other objects, and new objects belong to another
+    /// role.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// -- set: one-session
+    /// -- migration:
+    /// CREATE SCHEMA app;
+    /// SET search_path = app;
+    /// -- migration:
+    /// CREATE TABLE orders (id bigint PRIMARY KEY);
+    /// ```
+    ///
+    /// Use instead:
+    ///
+    /// ```sql,clean
+    /// -- set: one-session
+    /// -- migration:
+    /// CREATE SCHEMA app;
+    /// SET search_path = app;
+    /// -- migration:
+    /// CREATE TABLE app.orders (id bigint PRIMARY KEY);
+    /// ```
+    ///
+    /// ## When it is not reported
+    ///
+    /// - tools that use a session for each migration, or reset the setting before each
+    /// - statements that do the same with the default
+    /// - `SET LOCAL`, which ends with its transaction
+    ///
+    /// ## Other linters
+    ///
+    /// No other known linter follows settings from one migration to the next.
+    "setting-of-earlier-migration", Transaction, Warning,
+    {}
+    statement = check,
+}
+
+fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
+    let earlier = |name: &str| {
+        let setting = context.session.settings.get(name);
+        setting.filter(|setting| setting.place.file != context.file).cloned()
+    };
+    if let Some(setting) = earlier("search_path")
+        && means_others(context)
+    {
+        report(context, reporter, "search_path", &setting, "names without a schema mean other objects");
+    } else if let Some(setting) = earlier("role")
+        && !context.effects.creates.is_empty()
+    {
+        report(context, reporter, "role", &setting, "the new object belongs to another role");
+    }
+}
+
+/// Whether the statement does something else with the `search_path` of a new session.
+fn means_others(context: &RuleContext<'_>) -> bool {
+    // The statements of code are judged one by one.
+    if names(context.whole) != names(context.effects) {
+        return false;
+    }
+    let mut settings = context.session.settings.clone();
+    settings.reset("search_path");
+    let trial = Trial::of_code(context.before, &settings.search_path(), context.target.version());
+    names(&trial.run_in_block(context.ast)) != names(context.effects)
+}
+
+/// The relations that a statement makes and locks.
+fn names(effects: &Effects) -> BTreeSet<(&SmolStr, &SmolStr)> {
+    let locked = effects.locks.iter().map(|lock| &lock.relation);
+    locked.chain(&effects.creates).map(|relation| (&relation.schema, &relation.name)).collect()
+}
+
+fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, name: &str, setting: &SettingValue, then: &str) {
+    let file = context.migrations.get(setting.place.file as usize).map_or("", |migration| &migration.file.path);
+    let message = format!(
+        "this depends on {name}, which `{file}` has set for the session: in a later run, without that migration, {then}"
+    );
+    let help = match name {
+        "search_path" => "write the schema before each name, or set search_path in this migration as well",
+        _ => "set the role in this migration as well",
+    };
+    let finding = reporter.report(context.statement.range, message).caused_by(Cause::Message);
+    finding.label_in(setting.place.file, setting.place.range, format!("{name} is set here")).help(help).emit();
+}

@@ -1,0 +1,58 @@
+//! What deployed code is known to run: queries of the project, each with its place.
+
+use pgvet_syntax::ast::Ast;
+use smol_str::SmolStr;
+use std::fmt;
+use std::sync::Arc;
+
+/// The known part of the application.
+#[derive(Debug, Clone, Default)]
+pub struct Application {
+    pub transactions: Vec<KnownTransaction>,
+    /// Drivers of the project that keep prepared statements unless they are configured not to.
+    pub drivers: Vec<CachingDriver>,
+}
+
+/// Statements that the application runs in one transaction.
+#[derive(Debug, Clone)]
+pub struct KnownTransaction {
+    pub statements: Vec<KnownStatement>,
+    /// The library that the statements are written for; `None` for a file that names no library.
+    pub library: Option<QueryLibrary>,
+}
+
+/// One statement of the application.
+#[derive(Clone)]
+pub struct KnownStatement {
+    /// `path:line`, or the path alone.
+    pub place: SmolStr,
+    pub sql: Arc<str>,
+    pub ast: Arc<Ast>,
+}
+
+/// Libraries whose queries are kept in files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum QueryLibrary {
+    /// sqlx for Rust: `.sqlx/query-*.json`.
+    Sqlx,
+    /// sqlc, which replaces `*` by the columns that a table has when it generates code.
+    Sqlc,
+    /// `PgTyped`, yesql, `HugSQL` or aiosql.
+    Other,
+}
+
+/// A driver that keeps prepared statements.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CachingDriver {
+    /// `sqlx`, `pgx`.
+    pub name: &'static str,
+    /// The manifest that requires it.
+    pub manifest: SmolStr,
+}
+
+// The tree follows from the text.
+impl fmt::Debug for KnownStatement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KnownStatement").field("place", &self.place).field("sql", &self.sql).finish_non_exhaustive()
+    }
+}
