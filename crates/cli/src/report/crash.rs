@@ -12,6 +12,7 @@ use pgvet_trace::crash::{
 use pgvet_workspace::markup;
 use serde::Serialize;
 use std::io::{self, Write};
+use std::mem::discriminant;
 
 /// All migrations whose session was ended, and counts.
 #[derive(Debug, Serialize)]
@@ -146,10 +147,15 @@ impl<'a> CrashReport<'a> {
     fn counts(&self) -> Vec<String> {
         let count = |of: &dyn Fn(&Crash) -> usize| self.migrations.iter().map(|entry| of(entry.crash)).sum::<usize>();
         let all = plural(self.migrations.len(), "migration");
-        let points = plural(count(&|crash| crash.stops.len()), "point");
-        let mut counts = vec![format!("{all} on PostgreSQL {}, with the session ended at {points}", self.server_version)];
+        let points = count(&|crash| crash.stops.len());
+        let ended = if points == 0 { String::new() } else { format!(", with the session ended at {}", plural(points, "point")) };
+        let mut counts = vec![format!("{all} on PostgreSQL {}{ended}", self.server_version)];
         for (verdict, words) in VERDICTS {
-            let number = count(&|crash| usize::from(crash.verdict == verdict));
+            // A run with --twice alone has judged nothing else.
+            let number = count(&|crash| {
+                let is_judged = crash.tried || verdict == Verdict::NotJudged;
+                usize::from(crash.verdict == verdict && is_judged)
+            });
             if number > 0 {
                 counts.push(format!("  {number}: {words}"));
             }
@@ -267,9 +273,10 @@ impl<'a> Entry<'a> {
     fn of_stop(&self, stop: &SessionEnd, later: &[SessionEnd]) -> Option<Said> {
         let outcome = match &stop.outcome {
             Outcome::Same => return None,
+            Outcome::Complete => return None,
             Outcome::NotEnded => {
                 let message = format!(
-                    "{}: the session could not be ended during this statement, which did not wait for other sessions",
+                    "{}: the session was not ended during this statement, which was not seen to wait for other sessions",
                     self.place(&stop.point)
                 );
                 return Some(Said { level: Level::Note, message, details: Vec::new() });
@@ -283,8 +290,9 @@ impl<'a> Entry<'a> {
         };
         let when = when(stop.point.moment);
         let mut details = Vec::new();
-        let alike: Vec<String> =
-            later.iter().filter(|later| is_alike(stop, later)).filter_map(|later| also(&later.point)).collect();
+        let alike: Vec<&SessionEnd> = later.iter().filter(|later| is_alike(stop, later)).collect();
+        let is_only = alike.is_empty();
+        let alike: Vec<String> = alike.iter().filter_map(|later| also(&later.point)).collect();
         if !alike.is_empty() {
             details.push(format!("the same {}", shortened(&alike)));
         }
@@ -296,12 +304,13 @@ impl<'a> Entry<'a> {
             details.push("left by the session that ended:".to_owned());
             details.extend(of_left(left));
         }
-        details.extend(self.of_recovery(stop.recovery.as_ref()));
+        details.extend(self.of_recovery(stop.recovery.as_ref(), is_only));
         let level = if stop.point.moment == Moment::BeforeRecord { Level::Note } else { Level::Error };
         Some(Said { level, message: format!("{}: {when}, {outcome}", self.place(&stop.point)), details })
     }
 
-    fn of_recovery(&self, recovery: Option<&Recovery>) -> Vec<String> {
+    /// `is_only`: whether the steps are for one point.
+    fn of_recovery(&self, recovery: Option<&Recovery>, is_only: bool) -> Vec<String> {
         let Some(recovery) = recovery else {
             return vec![
                 "to recover: no steps were found that lead to the result of an undisturbed run; compare the schema and \
@@ -316,8 +325,13 @@ impl<'a> Entry<'a> {
                 (None, Retry::After(step)) => format!("run the migration again; if the tool refuses, {step} first"),
                 (None, _) => "run the migration again".to_owned(),
             },
-            Resume::RunRest { line } => {
-                format!("run the statements from line {line} on by hand, after the settings before it, and {record}")
+            Resume::RunRest { line, after_settings } => {
+                let from = match is_only {
+                    true => format!("from line {line} on"),
+                    false => "from the first that is not complete on".to_owned(),
+                };
+                let settings = if after_settings { ", after the settings before them" } else { "" };
+                format!("run the statements {from} by hand{settings}, and {record}")
             }
             Resume::Record => record.clone(),
         };
@@ -359,7 +373,11 @@ impl<'a> Entry<'a> {
 /// Whether one message is enough for both points.
 fn is_alike(one: &SessionEnd, other: &SessionEnd) -> bool {
     let is_record = |stop: &SessionEnd| stop.point.moment == Moment::BeforeRecord;
-    one.outcome == other.outcome && one.outcome != Outcome::NotEnded && is_record(one) == is_record(other)
+    let steps = |stop: &SessionEnd| stop.recovery.clone().map(|recovery| (recovery.sql, discriminant(&recovery.resume)));
+    one.outcome == other.outcome
+        && one.outcome != Outcome::NotEnded
+        && is_record(one) == is_record(other)
+        && steps(one) == steps(other)
 }
 
 fn when(moment: Moment) -> &'static str {
@@ -397,6 +415,7 @@ fn of_left(left: &Left) -> Vec<String> {
             format!("~ values of {table}.{column} that are not NULL: {before} -> {after}")
         }
     });
-    let lines = left.changes.iter().flat_map(lines).chain(rows);
+    let detached = left.half_detached.iter().map(|partition| format!("~ partition {partition} is half detached"));
+    let lines = left.changes.iter().flat_map(lines).chain(rows).chain(detached);
     lines.map(|line| format!("  {line}")).collect()
 }

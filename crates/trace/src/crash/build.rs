@@ -16,27 +16,34 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How often the server is asked whether it waits.
 const INTERVAL: Duration = Duration::from_millis(5);
 
-/// Runs a statement that waits for other sessions after its first transaction, and ends its session there. Returns
-/// whether that succeeded; otherwise the statement has ended first.
+/// How the session of a statement ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// It was ended before the statement was complete.
+    Ended,
+    /// The statement was complete first.
+    Complete,
+    /// The statement was not seen to wait.
+    NotWaiting,
+}
+
+/// Runs a statement that waits for other sessions after its first transaction, and ends its session there.
 ///
 /// Source: PostgreSQL 18, `src/backend/storage/lmgr/lmgr.c`, `WaitForLockers`, and `src/backend/commands/indexcmds.c`,
 /// `WaitForOlderSnapshots`: both wait for the virtual transactions of other sessions.
-pub(super) async fn end_during(connection: &Connection, step: &Step<'_>, copy: &ThinClone) -> Result<bool, Error> {
+pub(super) async fn end_during(connection: &Connection, step: &Step<'_>, copy: &ThinClone) -> Result<Ending, Error> {
     let obstacle = Obstacle::new(copy).await?;
     let mut running = pin!(send(connection, &step.sql, step.copy_data, None));
-    let waits = tokio::select! {
-        _ = running.as_mut() => false,
-        waits = obstacle.is_waited_for(connection.pid) => waits?,
+    let ending = tokio::select! {
+        _ = running.as_mut() => Ending::Complete,
+        waits = obstacle.is_waited_for(connection.pid) => if waits? { Ending::Ended } else { Ending::NotWaiting },
     };
-    if waits {
+    if ending != Ending::Complete {
         connection.terminate().await;
         running.await;
-    } else {
-        // It waits for something else, or takes long.
-        obstacle.connection.run("ROLLBACK").await?;
     }
     obstacle.connection.close().await;
-    Ok(waits)
+    Ok(ending)
 }
 
 /// A session that has locked every table for writing and keeps a snapshot: what waits for writers or for old snapshots

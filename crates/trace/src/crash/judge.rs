@@ -38,7 +38,9 @@ pub enum Outcome {
         #[serde(flatten)]
         difference: Left,
     },
-    /// The statement was complete before its session could be ended.
+    /// The statement had nothing to wait for, and was complete: its session was not ended.
+    Complete,
+    /// The statement was not seen to wait for other sessions, so that its session was not ended.
     NotEnded,
 }
 
@@ -47,17 +49,21 @@ pub enum Outcome {
 pub struct Left {
     pub changes: Vec<Change>,
     pub rows: Vec<ContentDifference>,
+    /// Partitions whose `DETACH ... CONCURRENTLY` is not complete.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub half_detached: Vec<String>,
 }
 
 impl Left {
     pub fn is_empty(&self) -> bool {
-        self.changes.is_empty() && self.rows.is_empty()
+        self.changes.is_empty() && self.rows.is_empty() && self.half_detached.is_empty()
     }
 
     pub(super) fn between(before: &State, after: &State) -> Self {
         Self {
             changes: compare(&before.schema, &after.schema).changes,
             rows: contents::differences(&before.contents, &after.contents),
+            half_detached: Vec::new(),
         }
     }
 
@@ -98,7 +104,7 @@ impl Volatile {
 
 pub(super) fn verdict(stops: &[SessionEnd]) -> Verdict {
     let of_stop = |stop: &SessionEnd| match (&stop.outcome, stop.point.moment) {
-        (Outcome::Same | Outcome::NotEnded, _) => Verdict::Safe,
+        (Outcome::Same | Outcome::Complete | Outcome::NotEnded, _) => Verdict::Safe,
         (_, Moment::BeforeRecord) => Verdict::NotRecorded,
         (Outcome::Fails { .. }, _) => Verdict::Fails,
         (Outcome::Differs { .. }, _) => Verdict::Differs,

@@ -48,6 +48,9 @@ pub struct Crash {
     #[serde(skip)]
     pub migration: usize,
     pub verdict: Verdict,
+    /// Whether its session was ended, and not only two runs tried.
+    #[serde(skip)]
+    pub tried: bool,
     /// Where the session was ended, and what followed.
     pub stops: Vec<SessionEnd>,
     /// Number of points at which the session was not ended because there are too many.
@@ -73,7 +76,7 @@ pub struct SessionEnd {
     pub point: Point,
     #[serde(flatten)]
     pub outcome: Outcome,
-    /// What the ended session has left, unless an earlier point has the same outcome.
+    /// What the ended session has left, if the next run does not lead to the result of an undisturbed run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub left: Option<Left>,
     /// Steps that lead to the schema and the rows of an undisturbed run; they were tried.
@@ -223,6 +226,7 @@ impl Crash {
         Self {
             migration,
             verdict,
+            tried: false,
             stops: Vec::new(),
             untried: 0,
             refused: None,

@@ -23,7 +23,11 @@ pub enum Resume {
     /// The tool runs it again.
     RunAgain,
     /// Somebody runs the statements from this line on, and records the migration as applied.
-    RunRest { line: u32 },
+    RunRest {
+        line: u32,
+        /// Whether the statements before it make settings that they need.
+        after_settings: bool,
+    },
     /// Somebody records the migration as applied: nothing is left to run.
     Record,
 }
@@ -67,8 +71,13 @@ impl Remains {
         indexes.chain(self.detached.difference(&before.detached).map(finalize)).collect()
     }
 
+    /// The partitions whose detachment was begun, and not in the other database.
+    pub(super) fn half_detached(&self, before: &Self) -> Vec<String> {
+        self.detached.difference(&before.detached).map(|(_, partition)| partition.clone()).collect()
+    }
+
     /// Whether a detachment was begun that the other database does not have: SQL that ends it completes the statement.
     pub(super) fn has_detached(&self, before: &Self) -> bool {
-        self.detached.difference(&before.detached).next().is_some()
+        !self.half_detached(before).is_empty()
     }
 }

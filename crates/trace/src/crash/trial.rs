@@ -1,6 +1,6 @@
 //! One migration on copies of the database: undisturbed, ended at a point and run again, ended and recovered.
 
-use super::build::end_during;
+use super::build::{Ending, end_during};
 use super::judge::{Left, Outcome, Volatile, verdict};
 use super::point::{Moment, Point, points};
 use super::recovery::{Recovery, Remains, Resume};
@@ -14,6 +14,7 @@ use crate::state::State;
 use crate::{Error, Event};
 use pgvet_model::migration::Migration;
 use pgvet_model::runner::Retry;
+use pgvet_syntax::ast::Ast;
 
 /// Maximum number of points of a migration at which its session is ended.
 const MOST_POINTS: usize = 100;
@@ -73,9 +74,10 @@ impl Trier<'_> {
             let of = points.len().min(MOST_POINTS);
             for (number, point) in points.iter().take(of).enumerate() {
                 tell(Event::SessionEnd { path, number: number + 1, of });
-                let stop = self.stop(point, &crash.stops, &mut known).await?;
+                let stop = self.stop(point, &mut known).await?;
                 crash.stops.push(stop);
             }
+            crash.tried = true;
             crash.verdict = verdict(&crash.stops);
             crash.untried = points.len() - of;
             crash.not_entered = not_entered;
@@ -89,55 +91,48 @@ impl Trier<'_> {
     }
 
     /// Ends the session at a point, and runs the migration again.
-    async fn stop(&mut self, point: &Point, earlier: &[SessionEnd], known: &mut Known) -> Result<SessionEnd, Error> {
+    async fn stop(&mut self, point: &Point, known: &mut Known) -> Result<SessionEnd, Error> {
         let outcome = self.end_and_run_again(point, known).await?;
-        let is_bad = matches!(outcome, Outcome::Fails { .. } | Outcome::Differs { .. });
-        let (left, recovery) = if is_bad && !earlier.iter().any(|earlier| earlier.outcome == outcome) {
-            self.recover(point, known).await?
-        } else {
-            (None, None)
+        let (left, recovery) = match outcome {
+            Outcome::Fails { .. } | Outcome::Differs { .. } => self.recover(point, known).await?,
+            Outcome::Same | Outcome::Complete | Outcome::NotEnded => (None, None),
         };
         Ok(SessionEnd { point: point.clone(), outcome, left, recovery })
     }
 
     async fn end_and_run_again(&mut self, point: &Point, known: &mut Known) -> Result<Outcome, Error> {
         let copy = self.scratch.copy(self.start).await?;
-        if !self.end_at(point, &copy).await? {
-            self.discard(copy).await?;
-            return Ok(Outcome::NotEnded);
-        }
-        let outcome = match self.run_again(point, &copy).await? {
-            Some(refused) => Outcome::Fails { refused },
-            None => {
-                let state = State::of(&copy).await?;
-                match self.difference(&state, known).await? {
+        let outcome = match self.end_at(point, &copy).await? {
+            Ending::Complete => Outcome::Complete,
+            Ending::NotWaiting => Outcome::NotEnded,
+            Ending::Ended => match self.run_again(point, &copy).await? {
+                Some(refused) => Outcome::Fails { refused },
+                None => match self.difference(&State::of(&copy).await?, known).await? {
                     difference if difference.is_empty() => Outcome::Same,
                     difference => Outcome::Differs { difference },
-                }
-            }
+                },
+            },
         };
         self.discard(copy).await?;
         Ok(outcome)
     }
 
-    /// Runs the commands up to a point, and ends the session as a killed process or a lost connection does. Returns
-    /// whether it was ended there.
-    async fn end_at(&self, point: &Point, copy: &ThinClone) -> Result<bool, Error> {
+    /// Runs the commands up to a point, and ends the session as a killed process or a lost connection does.
+    async fn end_at(&self, point: &Point, copy: &ThinClone) -> Result<Ending, Error> {
         let mut replay = self.replay.in_copy(&copy.database);
         let connection = replay.connection(self.migration.runner.session).await?;
         let conditions = self.replay.conditions();
         let during = point.moment == Moment::DuringStatement;
         let before = if during { &self.script.steps[..point.step] } else { &self.script.steps[..=point.step] };
         conditions.run(&connection, before, &mut Vec::new()).await?;
-        let is_ended = match during {
-            true => end_during(&connection, &self.script.steps[point.step], copy).await?,
-            false => {
-                connection.terminate().await;
-                true
-            }
+        let ending = if during {
+            end_during(&connection, &self.script.steps[point.step], copy).await?
+        } else {
+            connection.terminate().await;
+            Ending::Ended
         };
         connection.close().await;
-        Ok(is_ended)
+        Ok(ending)
     }
 
     /// Runs the migration as the tool does the next time. Returns what is refused.
@@ -166,8 +161,7 @@ impl Trier<'_> {
         let mut replay = self.replay.afresh(&copy.database);
         let connection = replay.connection(self.migration.runner.session).await?;
         let (earlier, rest) = self.script.steps.split_at(from);
-        let is_setting = |step: &&Step<'_>| step.kind == StepKind::Control;
-        let steps = earlier.iter().filter(is_setting).chain(rest);
+        let steps = earlier.iter().filter(|step| is_setting(step)).chain(rest);
         let refused = self.replay.conditions().run(&connection, steps, &mut Vec::new()).await?;
         let refused = refused.map(|refused| RefusedStatement::new(self.migration, &refused));
         connection.close().await;
@@ -210,6 +204,7 @@ impl Trier<'_> {
         self.end_at(point, &copy).await?;
         let (before, remains) = (Remains::of(self.start).await?, Remains::of(&copy).await?);
         let left = Left::between(&State::of(self.start).await?, &State::of(&copy).await?);
+        let left = Left { half_detached: remains.half_detached(&before), ..left };
         self.discard(copy).await?;
         let sql = remains.cleanup(&before);
         if point.moment == Moment::BeforeRecord {
@@ -222,7 +217,10 @@ impl Trier<'_> {
         let from = self.next(point) + completed;
         let resume = self.script.steps[from.min(self.script.steps.len())..].iter().find_map(|step| step.statement);
         let resume = match resume {
-            Some(statement) => Resume::RunRest { line: self.migration.file.position(statement.range.start).line },
+            Some(statement) => Resume::RunRest {
+                line: self.migration.file.position(statement.range.start).line,
+                after_settings: self.script.steps[..from].iter().any(is_setting),
+            },
             None => Resume::Record,
         };
         let leads = self.leads_there(point, &sql, from, known).await?;
@@ -258,6 +256,11 @@ impl Trier<'_> {
         self.scratch.discard(copy).await?;
         self.roles.restore(&observer).await
     }
+}
+
+/// Whether a command makes a setting of the session.
+fn is_setting(step: &Step<'_>) -> bool {
+    step.kind == StepKind::Control && matches!(step.ast(), Some(Ast::Set(_)))
 }
 
 /// What an undisturbed run results in.
