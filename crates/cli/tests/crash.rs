@@ -48,7 +48,8 @@ fn tried(folder: &Folder, major: u8) -> BTreeMap<String, String> {
 
 /// The rules that report something, by file.
 fn reported(folder: &Folder) -> BTreeMap<String, Vec<String>> {
-    let args = ["check", "migrations", "--only", RULES, "--confidence", "possible", "--level", "info", "--format", "json"];
+    let args =
+        ["check", "migrations", "--only", RULES, "--confidence", "possible", "--level", "info", "--format", "json"];
     let document = json(folder, &args);
     let mut rules: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for finding in document["diagnostics"].as_array().unwrap() {
@@ -96,7 +97,13 @@ fn rules_and_servers_agree_or_the_table_says_why_not() {
     let expected = Expected::all();
     assert!(expected.len() >= 25);
     for line in &expected {
-        assert_eq!(line.agrees(), line.reason == "-", "{}/{}: explain what differs, and only that", line.layout, line.file);
+        assert_eq!(
+            line.agrees(),
+            line.reason == "-",
+            "{}/{}: explain what differs, and only that",
+            line.layout,
+            line.file
+        );
     }
     let mut wrong = Vec::new();
     for entry in fs::read_dir(projects()).unwrap() {
@@ -118,9 +125,8 @@ fn rules_and_servers_agree_or_the_table_says_why_not() {
             }
             for (file, verdict) in &verdicts {
                 let rules = rules.get(file).map_or("-".to_owned(), |rules| rules.join(","));
-                let is_expected = of_layout
-                    .iter()
-                    .any(|line| line.file == *file && line.rules == rules && line.verdict == *verdict);
+                let is_expected =
+                    of_layout.iter().any(|line| line.file == *file && line.rules == rules && line.verdict == *verdict);
                 if !is_expected {
                     wrong.push(format!("{name}\t{file}\t{rules}\t{verdict}\t- (PostgreSQL {major})"));
                 }

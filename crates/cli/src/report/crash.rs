@@ -148,7 +148,11 @@ impl<'a> CrashReport<'a> {
         let count = |of: &dyn Fn(&Crash) -> usize| self.migrations.iter().map(|entry| of(entry.crash)).sum::<usize>();
         let all = plural(self.migrations.len(), "migration");
         let points = count(&|crash| crash.stops.len());
-        let ended = if points == 0 { String::new() } else { format!(", with the session ended at {}", plural(points, "point")) };
+        let ended = if points == 0 {
+            String::new()
+        } else {
+            format!(", with the session ended at {}", plural(points, "point"))
+        };
         let mut counts = vec![format!("{all} on PostgreSQL {}{ended}", self.server_version)];
         for (verdict, words) in VERDICTS {
             // A run with --twice alone has judged nothing else.
@@ -373,7 +377,8 @@ impl<'a> Entry<'a> {
 /// Whether one message is enough for both points.
 fn is_alike(one: &SessionEnd, other: &SessionEnd) -> bool {
     let is_record = |stop: &SessionEnd| stop.point.moment == Moment::BeforeRecord;
-    let steps = |stop: &SessionEnd| stop.recovery.clone().map(|recovery| (recovery.sql, discriminant(&recovery.resume)));
+    let steps =
+        |stop: &SessionEnd| stop.recovery.clone().map(|recovery| (recovery.sql, discriminant(&recovery.resume)));
     one.outcome == other.outcome
         && one.outcome != Outcome::NotEnded
         && is_record(one) == is_record(other)

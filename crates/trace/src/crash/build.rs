@@ -74,9 +74,8 @@ impl Obstacle {
 
     /// Waits until the session waits for a virtual transaction; `false` if it does not in a long time.
     async fn is_waited_for(&self, pid: i32) -> Result<bool, Error> {
-        let sql = format!(
-            "SELECT FROM pg_catalog.pg_locks WHERE pid = {pid} AND locktype = 'virtualxid' AND NOT granted"
-        );
+        let sql =
+            format!("SELECT FROM pg_catalog.pg_locks WHERE pid = {pid} AND locktype = 'virtualxid' AND NOT granted");
         let started = Instant::now();
         while started.elapsed() < PATIENCE {
             if !self.observer.rows(&sql).await?.is_empty() {

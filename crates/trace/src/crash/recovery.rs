@@ -48,7 +48,8 @@ impl Remains {
         let indexes = "SELECT n.nspname, c.relname FROM pg_catalog.pg_index x \
              JOIN pg_catalog.pg_class c ON c.oid = x.indexrelid JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
              WHERE NOT x.indisvalid AND c.relkind = 'i'";
-        let qualified = |row: &_, at| format!("{}.{}", quote_identifier(&text(row, at)), quote_identifier(&text(row, at + 1)));
+        let qualified =
+            |row: &_, at| format!("{}.{}", quote_identifier(&text(row, at)), quote_identifier(&text(row, at + 1)));
         let indexes = connection.rows(indexes).await?.iter().map(|row| qualified(row, 0)).collect();
         // The column is new in PostgreSQL 14.
         let detached = "SELECT pn.nspname, p.relname, cn.nspname, c.relname FROM pg_catalog.pg_inherits i \

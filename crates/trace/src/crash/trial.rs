@@ -70,7 +70,8 @@ impl Trier<'_> {
         let mut known = Known { expected, volatile: None };
         let mut crash = Crash::new(at, Verdict::Safe);
         if trials.crash {
-            let (points, not_entered) = points(self.script, self.migration.file, self.migration.runner.restart.recording);
+            let (points, not_entered) =
+                points(self.script, self.migration.file, self.migration.runner.restart.recording);
             let of = points.len().min(MOST_POINTS);
             for (number, point) in points.iter().take(of).enumerate() {
                 tell(Event::SessionEnd { path, number: number + 1, of });

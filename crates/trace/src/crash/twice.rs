@@ -3,13 +3,13 @@
 use super::judge::Left;
 use super::point::is_several_transactions;
 use super::trial::{Known, Trier};
-use crate::{Error, publisher};
 use crate::connection::Connection;
 use crate::provider::ThinClone;
 use crate::replay::RefusedStatement;
 use crate::script::{Step, StepKind};
 use crate::send::send;
 use crate::state::State;
+use crate::{Error, publisher};
 use pgvet_model::runner::{Recording, RunLock};
 use serde::Serialize;
 use std::cell::Cell;
@@ -90,7 +90,11 @@ impl Trier<'_> {
         let mut replay = self.replay.in_copy(&copy.database);
         let first = replay.connection(self.migration.runner.session).await?;
         let holder = Connection::open(&copy.database, "holder").await?;
-        if by_its_session { first.run(LOCK).await? } else { holder.run(LOCK).await? }
+        if by_its_session {
+            first.run(LOCK).await?
+        } else {
+            holder.run(LOCK).await?
+        }
         let second = Connection::open(&copy.database, "history").await?;
         let waiting = async { send(&second, LOCK, None, None).await.result };
         let running = async {
@@ -179,7 +183,8 @@ impl Trier<'_> {
             if let Some(pace) = &pace {
                 pace.keep().await;
                 let is_commit_of_tool = matches!(step.kind, StepKind::End { .. }) && step.statement.is_none();
-                if pace.records && is_commit_of_tool && self.refuses(connection, RECORD[2], step, limit, &mut ran).await {
+                if pace.records && is_commit_of_tool && self.refuses(connection, RECORD[2], step, limit, &mut ran).await
+                {
                     break;
                 }
             }

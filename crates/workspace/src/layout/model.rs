@@ -81,7 +81,9 @@ impl Tool {
             Self::Refinery => (NUMBER, refinery, STRING),
             Self::Diesel => (VersionText, any, Runner { misses_its_transaction: true, ..STRING }),
             // Its session was not seen. Each of its migrations is a folder.
-            Self::Prisma => (VersionText, none, Runner { session: SessionScope::Migration, retry: Retry::After(RESOLVE), ..STRING }),
+            Self::Prisma => {
+                (VersionText, none, Runner { session: SessionScope::Migration, retry: Retry::After(RESOLVE), ..STRING })
+            }
             Self::Drizzle => (List, any, Runner { one_transaction: true, ..STRING }),
             Self::Atlas => (Name, any, Runner { retry: Retry::Continues, ..SPLIT }),
             // RESET ALL before each file.

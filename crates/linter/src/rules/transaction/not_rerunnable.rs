@@ -155,7 +155,9 @@ fn check_insert(context: &RuleContext<'_>, is_last: bool, reporter: &mut Reporte
         InsertSource::Query(query) => matches!(query.body, QueryBody::Values(_)),
     };
     let into = context.effects.data_changes.iter().find(|change| {
-        change.kind == DataChangeKind::Insert && !change.by_trigger && change.relation.visibility == Visibility::Existing
+        change.kind == DataChangeKind::Insert
+            && !change.by_trigger
+            && change.relation.visibility == Visibility::Existing
     });
     let Some(into) = into.filter(|_| is_constant && !is_last && insert.on_conflict.is_none()) else { return };
     let empties = |ast: &Ast| match ast {
