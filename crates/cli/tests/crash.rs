@@ -46,6 +46,15 @@ fn tried(folder: &Folder, major: u8) -> BTreeMap<String, String> {
     document["migrations"].as_array().unwrap().iter().map(of_migration).collect()
 }
 
+/// The verdicts on each major, which are tried side by side.
+fn on_each_major(folder: &Folder) -> Vec<(u8, BTreeMap<String, String>)> {
+    std::thread::scope(|scope| {
+        let majors = MAJORS.into_iter().filter(|major| binaries(*major).is_some());
+        let runs: Vec<_> = majors.map(|major| scope.spawn(move || (major, tried(folder, major)))).collect();
+        runs.into_iter().map(|run| run.join().unwrap()).collect()
+    })
+}
+
 /// The rules that report something, by file.
 fn reported(folder: &Folder) -> BTreeMap<String, Vec<String>> {
     let args =
@@ -114,11 +123,7 @@ fn rules_and_servers_agree_or_the_table_says_why_not() {
         let name = layout.file_name().unwrap().to_str().unwrap().to_owned();
         let folder = project(&layout);
         let rules = reported(&folder);
-        for major in MAJORS {
-            if binaries(major).is_none() {
-                continue;
-            }
-            let verdicts = tried(&folder, major);
+        for (major, verdicts) in on_each_major(&folder) {
             let of_layout: Vec<&Expected> = expected.iter().filter(|line| line.layout == name).collect();
             if of_layout.len() != verdicts.len() {
                 wrong.push(format!("{name}: {} lines, {} migrations", of_layout.len(), verdicts.len()));

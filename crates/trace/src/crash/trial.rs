@@ -138,11 +138,15 @@ impl Trier<'_> {
 
     /// Runs the migration as the tool does the next time. Returns what is refused.
     async fn run_again(&self, point: &Point, copy: &ThinClone) -> Result<Option<RefusedStatement>, Error> {
-        let from = match self.migration.runner.retry {
+        self.run_from(self.first_of_next_run(point), copy).await
+    }
+
+    /// The first command that the tool sends the next time.
+    fn first_of_next_run(&self, point: &Point) -> usize {
+        match self.migration.runner.retry {
             Retry::Again | Retry::After(_) => 0,
             Retry::Continues => self.next(point),
-        };
-        self.run_from(from, copy).await
+        }
     }
 
     /// The first command that was not completed for good.
@@ -211,7 +215,7 @@ impl Trier<'_> {
         if point.moment == Moment::BeforeRecord {
             return Ok((Some(left), Some(Recovery { sql, resume: Resume::Record })));
         }
-        if !sql.is_empty() && self.leads_there(point, &sql, 0, known).await? {
+        if !sql.is_empty() && self.leads_there(point, &sql, self.first_of_next_run(point), known).await? {
             return Ok((Some(left), Some(Recovery { sql, resume: Resume::RunAgain })));
         }
         let completed = usize::from(point.moment == Moment::DuringStatement && remains.has_detached(&before));
