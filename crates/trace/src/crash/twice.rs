@@ -54,7 +54,7 @@ impl Twice {
     }
 }
 
-/// How long a statement of two runs may take before they count as waiting for each other.
+/// How long a statement of two runs may take before they are treated as waiting for each other.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// How long a run waits for the other before each statement, so that they run side by side.
