@@ -87,6 +87,15 @@ pub(crate) struct TraceArgs {
     /// With --workload: how many sessions run it at the same time [default: 1].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=500), requires = "workload")]
     pub(crate) clients: Option<u16>,
+    /// Measure nothing: end the session of each migration after each statement and during each concurrent build, run
+    /// the migration again as its tool would, and compare schema and rows with those of an undisturbed run. Only on a
+    /// scratch server.
+    #[arg(long, conflicts_with_all = MEASURES)]
+    pub(crate) crash: bool,
+    /// Measure nothing: run each migration twice at the same time, with the lock that its tool takes. Only on a scratch
+    /// server.
+    #[arg(long, conflicts_with_all = MEASURES)]
+    pub(crate) twice: bool,
     /// Exit with 3 if a statement behaves differently from the prediction, unless the prediction says that it may be
     /// wrong.
     #[arg(long)]
@@ -107,6 +116,22 @@ pub(crate) struct TraceArgs {
     #[arg(long)]
     pub(crate) clean: bool,
 }
+
+/// Options of a run that measures.
+const MEASURES: [&str; 12] = [
+    "rows",
+    "production_rows",
+    "report",
+    "calibrate",
+    "max_held",
+    "fail_on",
+    "repeat",
+    "canary",
+    "inject_reader",
+    "workload",
+    "strict_model",
+    "keep_going",
+];
 
 /// The file that is to be calibrated.
 #[derive(Debug, Clone)]

@@ -16,6 +16,8 @@ pub struct Runner {
     pub misses_its_transaction: bool,
     /// How it handles a migration that has stopped half way, outside a transaction.
     pub retry: Retry,
+    /// What it records, and what follows if its session ends or a second one starts.
+    pub restart: Restart,
     /// Whether the program is known; otherwise a file is treated as one for psql.
     pub is_known: bool,
     /// What shows that it opens the transaction of the migration.
@@ -32,6 +34,72 @@ pub enum Retry {
     Continues,
     /// Refuses to run until this step is done, and then runs the migration from its first statement.
     After(&'static str),
+}
+
+/// What a program records about migrations, and what follows if its session ends or a second one starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Restart {
+    pub recording: Recording,
+    pub lock: RunLock,
+    /// What a person does after a run that was killed, before the program runs the migration again.
+    pub after_kill: Option<&'static str>,
+    /// What records a migration as applied that somebody has run by hand: a command or SQL, in which `{version}`, `{name}`
+    /// and `{file}` are those of the migration.
+    pub mark_applied: Option<&'static str>,
+}
+
+impl Restart {
+    /// The step that records the migration of this file as applied, as an imperative.
+    pub fn record(&self, path: &str) -> String {
+        match self.mark_applied {
+            Some(step) => format!("record the migration as applied: {}", of_file(step, path)),
+            None => "record the migration as applied in the table of the migration tool".to_owned(),
+        }
+    }
+}
+
+/// A step with the version and the name of a migration. A migration in a folder of its own has the name of the folder.
+fn of_file(step: &str, path: &str) -> String {
+    let mut parts = path.rsplit('/');
+    let file = parts.next().unwrap_or(path);
+    let is_of_folder = matches!(file, "up.sql" | "migration.sql");
+    let base = if is_of_folder { parts.next().unwrap_or(file) } else { file };
+    let name = base.strip_suffix(".sql").unwrap_or(base);
+    let name = name.strip_suffix(".up").unwrap_or(name);
+    let digits = name.trim_start_matches(['V', 'v']);
+    let version: String = digits.chars().take_while(|letter| letter.is_ascii_digit() || *letter == '.').collect();
+    step.replace("{version}", version.trim_end_matches('.')).replace("{name}", name).replace("{file}", file)
+}
+
+/// When a program records that a migration has been applied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Recording {
+    /// Nothing shows when.
+    #[default]
+    Unknown,
+    /// In the transaction that it opens around the migration. Without one, after the last statement.
+    InTransaction,
+    /// In a transaction of its own, after the last statement.
+    Afterwards,
+}
+
+/// How a program keeps a second run of itself away from its migrations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum RunLock {
+    /// Nothing shows how.
+    #[default]
+    Unknown,
+    /// Not at all.
+    None,
+    /// By the unique key of its records: the second record of a migration is refused.
+    UniqueRecord,
+    /// The second run waits in `pg_advisory_lock`, a statement that keeps a snapshot while it waits. `by_its_session`:
+    /// whether the session that runs the migrations holds the lock.
+    Waits { by_its_session: bool },
+    /// The second run asks again and again, in transactions of their own.
+    Polls,
+    /// The second run gives up at once.
+    Refuses,
 }
 
 /// What shows that a program opens the transaction of a migration.
@@ -100,4 +168,17 @@ pub enum RefusalKind {
     Skips,
     /// It waits for itself.
     NeverEnds,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_name_the_migration() {
+        let step = "force {version}, {name}, {file}";
+        assert_eq!(of_file(step, "m/0012_add.up.sql"), "force 0012, 0012_add, 0012_add.up.sql");
+        assert_eq!(of_file(step, "m/20240101_x/migration.sql"), "force 20240101, 20240101_x, migration.sql");
+        assert_eq!(of_file(step, "V1.2__a.sql"), "force 1.2, V1.2__a, V1.2__a.sql");
+    }
 }

@@ -5,7 +5,8 @@ use crate::connection::{Connection, parsed, text};
 use pgvet_schema::Name;
 use pgvet_syntax::deparse::string;
 use pgvet_syntax::lexer::quote_identifier;
-use std::collections::BTreeMap;
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The contents of all tables of a database.
 pub(crate) type Contents = BTreeMap<Name, TableContents>;
@@ -23,6 +24,58 @@ pub(crate) struct ColumnContents {
     /// Those that are not NULL.
     pub(crate) values: u64,
     pub(crate) digest: String,
+}
+
+/// How the contents of a table differ that is there before and after.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "difference", rename_all = "kebab-case")]
+pub enum ContentDifference {
+    /// It has lost or gained rows.
+    Rows {
+        #[serde(flatten)]
+        table: Name,
+        before: u64,
+        after: u64,
+    },
+    /// A column has lost or gained values that are not NULL, or has other ones.
+    Values {
+        #[serde(flatten)]
+        table: Name,
+        column: String,
+        before: u64,
+        after: u64,
+    },
+}
+
+/// What differs in tables and columns that both have. The others are differences of the schema.
+pub(crate) fn differences(before: &Contents, after: &Contents) -> Vec<ContentDifference> {
+    let both = before.iter().filter_map(|(table, was)| Some((table, was, after.get(table)?)));
+    let of_table = |(table, was, is): (&Name, &TableContents, &TableContents)| {
+        if was.rows == is.rows {
+            return values(table, was, is);
+        }
+        vec![ContentDifference::Rows { table: table.clone(), before: was.rows, after: is.rows }]
+    };
+    both.flat_map(of_table).collect()
+}
+
+fn values(table: &Name, was: &TableContents, is: &TableContents) -> Vec<ContentDifference> {
+    let of_column = |(column, was): (&String, &ColumnContents)| {
+        let is = is.columns.get(column).filter(|is| *is != was)?;
+        let (before, after) = (was.values, is.values);
+        Some(ContentDifference::Values { table: table.clone(), column: column.clone(), before, after })
+    };
+    was.columns.iter().filter_map(of_column).collect()
+}
+
+/// The columns whose values differ between two runs of the same migrations.
+pub(crate) fn volatile(one: &Contents, other: &Contents) -> BTreeSet<(Name, String)> {
+    let of_table = |(table, one): (&Name, &TableContents)| {
+        let other = other.get(table).cloned().unwrap_or_default();
+        let differs = one.columns.iter().filter(|(column, one)| other.columns.get(*column) != Some(*one));
+        differs.map(|(column, _)| (table.clone(), column.clone())).collect::<Vec<_>>()
+    };
+    one.iter().flat_map(of_table).collect()
 }
 
 /// A table with the names of its columns.

@@ -4,7 +4,7 @@ use crate::Error;
 use crate::address::Address;
 use crate::connection::{Connection, text};
 use crate::provider::ServerInfo;
-use crate::script::{Script, StepKind};
+use crate::script::{Script, Step, StepKind};
 use crate::settings::Settings;
 use crate::steps::{Conditions, RefusedStep};
 use pgvet_model::migration::Migration;
@@ -58,7 +58,12 @@ impl RefusedStatement {
         }
     }
 
-    fn new(migration: &Migration<'_>, RefusedStep { step, error, .. }: &RefusedStep<'_, '_>) -> Self {
+    pub(crate) fn new(migration: &Migration<'_>, RefusedStep { step, error, .. }: &RefusedStep<'_, '_>) -> Self {
+        Self::of(migration, step, error)
+    }
+
+    /// What PostgreSQL said of a command.
+    pub(crate) fn of(migration: &Migration<'_>, step: &Step<'_>, error: &tokio_postgres::Error) -> Self {
         let said = Error::from_postgres(error);
         let position = step.statement.map(|statement| migration.file.position(statement.range.start));
         Self {
@@ -69,6 +74,13 @@ impl RefusedStatement {
             hint: said.help,
             at_begin: step.kind == StepKind::Begin,
         }
+    }
+
+    /// What PostgreSQL said of a command that the tool sends on its own.
+    pub(crate) fn of_tool(migration: &Migration<'_>, error: &tokio_postgres::Error) -> Self {
+        let Error { message, help: hint } = Error::from_postgres(error);
+        let path = migration.file.path.clone();
+        Self { path, line: None, column: None, message, hint, at_begin: false }
     }
 }
 
@@ -116,16 +128,21 @@ impl<'a> Replay<'a> {
         let script = Script::new(migration, &self.settings.variables)?;
         let scope = migration.runner.session;
         let connection = self.connection(scope).await?;
-        let Settings { statement_timeout: timeout, keep_going, .. } = *self.settings;
-        let conditions = Conditions { server: self.server, timeout, keep_going };
-        if let Some(refused) = conditions.run(&connection, &script.steps, &mut self.not_run).await? {
+        if let Some(refused) = self.conditions().run(&connection, &script.steps, &mut self.not_run).await? {
             return Err(Stop::Refused(RefusedStatement::new(migration, &refused)));
         }
         self.session = Some((scope, connection));
         Ok(())
     }
 
-    async fn connection(&mut self, scope: SessionScope) -> Result<Connection, Error> {
+    /// How its commands are run.
+    pub(crate) fn conditions(&self) -> Conditions<'a> {
+        let Settings { statement_timeout: timeout, keep_going, .. } = *self.settings;
+        Conditions { server: self.server, timeout, keep_going }
+    }
+
+    /// The session for the next migration.
+    pub(crate) async fn connection(&mut self, scope: SessionScope) -> Result<Connection, Error> {
         let last = match (self.session.take(), self.suspended.take()) {
             (Some(session), _) => Some(session),
             (None, Some((before, settings))) => {
@@ -143,6 +160,13 @@ impl<'a> Replay<'a> {
             return Ok(kept);
         }
         Connection::open(self.database, "history").await
+    }
+
+    /// Ends the program.
+    pub(crate) async fn end(self) {
+        if let Some((_, connection)) = self.session {
+            connection.close().await;
+        }
     }
 
     /// Closes the session, so that the database can be copied. The next one gets its settings; temporary tables are lost.

@@ -1,7 +1,7 @@
 //! Compares what a squashed migration makes with what the history makes that it replaces: schema, privileges, rows.
 
 use crate::connection::Connection;
-use crate::contents::{Contents, Table, TableContents, contents};
+use crate::contents::{Contents, Table, TableContents, contents, volatile};
 use crate::provider::{CloneProvider, Scratch, ScratchOptions};
 use crate::replay::{RefusedStatement, Stop};
 use crate::replayed::Database;
@@ -123,16 +123,6 @@ async fn check(
 
 async fn contents_of(database: &Database) -> Result<Contents, Error> {
     contents(&Connection::open(&database.clone.database, "rows").await?).await
-}
-
-/// The columns whose values differ between two runs of the same migrations.
-fn volatile(one: &Contents, other: &Contents) -> BTreeSet<(Name, String)> {
-    let of_table = |(table, one): (&Name, &TableContents)| {
-        let other = other.get(table).cloned().unwrap_or_default();
-        let differs = one.columns.iter().filter(|(column, one)| other.columns.get(*column) != Some(*one));
-        differs.map(|(column, _)| (table.clone(), column.clone())).collect::<Vec<_>>()
-    };
-    one.iter().flat_map(of_table).collect()
 }
 
 async fn differences(

@@ -26,6 +26,10 @@ use std::rc::Rc;
 pub enum Event<'a> {
     /// A file of the history is replayed.
     History { path: &'a str },
+    /// The session of a migration is about to be ended at one of its points.
+    SessionEnd { path: &'a str, number: usize, of: usize },
+    /// A migration runs twice at the same time.
+    Twice { path: &'a str },
     /// A table is filled with generated rows.
     Rows { table: &'a str, rows: u64 },
     /// A statement is about to run, or has come so far.

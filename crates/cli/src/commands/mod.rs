@@ -6,6 +6,7 @@ pub(crate) mod capture;
 pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod config;
+mod crash;
 pub(crate) mod diff;
 pub(crate) mod drift;
 pub(crate) mod effects;

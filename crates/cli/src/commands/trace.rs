@@ -45,6 +45,9 @@ pub(crate) fn run(args: &TraceArgs, out: &mut dyn Write) -> Result<ExitStatus, F
     Arc::make_mut(&mut project.application).transactions.extend(known);
     let migrations = project.migrations();
     let model = args.input.settings(&project.config_of(1));
+    if args.crash || args.twice {
+        return super::crash::run(args, &project, &model, out);
+    }
     let calibration = args.calibrate.as_ref().map(|file| Calibration::open(file, &project)).transpose()?;
     let settings = pgvet_trace::Settings { workload, ..trace_settings(args, &project, &migrations, &model) };
     let trace = measure(args, &model, &migrations, settings)?;
@@ -281,6 +284,8 @@ pub(super) fn said(event: Event<'_>) -> String {
 fn doing(event: Event<'_>) -> String {
     match event {
         Event::History { path } => format!("replaying {path}"),
+        Event::SessionEnd { path, number, of } => format!("{path}: ending the session, {number} of {of}"),
+        Event::Twice { path } => format!("{path}: running it twice at once"),
         Event::Rows { table, rows } => format!("filling {table} with {rows} rows"),
         Event::Announcement { text } => text.to_owned(),
         Event::Workload => "running the workload alone".to_owned(),

@@ -3,6 +3,7 @@
 pub(crate) mod checkstyle;
 pub(crate) mod concise;
 pub(crate) mod config_error;
+pub(crate) mod crash;
 pub(crate) mod diff;
 pub(crate) mod drift;
 pub(crate) mod effects;

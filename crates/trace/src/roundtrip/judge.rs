@@ -1,9 +1,10 @@
 //! What the states of a database say about a down migration.
 
 use super::Roundtrip;
-use super::trial::{State, Trial};
-use crate::contents::TableContents;
+use super::trial::Trial;
+use crate::contents::{ContentDifference, differences};
 use crate::replay::RefusedStatement;
+use crate::state::State;
 use pgvet_schema::{Action, COLUMN_ORDER, Change, Name, NotCompared, Severity, compare};
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -171,27 +172,13 @@ impl Found {
     }
 
     fn rows(&mut self, before: &State, after: &State) {
-        for (table, was) in &before.contents {
-            // A table that is gone is a difference of the schema.
-            let Some(is) = after.contents.get(table) else { continue };
-            if was.rows == is.rows {
-                self.values(table, was, is);
-            } else {
-                self.problems.push(Problem::RowsDiffer { table: table.clone(), before: was.rows, after: is.rows });
+        let problem = |difference| match difference {
+            ContentDifference::Rows { table, before, after } => Problem::RowsDiffer { table, before, after },
+            ContentDifference::Values { table, column, before, after } => {
+                Problem::ValuesDiffer { table, column, before, after }
             }
-        }
-    }
-
-    fn values(&mut self, table: &Name, was: &TableContents, is: &TableContents) {
-        for (column, was) in &was.columns {
-            let Some(is) = is.columns.get(column).filter(|is| *is != was) else { continue };
-            self.problems.push(Problem::ValuesDiffer {
-                table: table.clone(),
-                column: column.clone(),
-                before: was.values,
-                after: is.values,
-            });
-        }
+        };
+        self.problems.extend(differences(&before.contents, &after.contents).into_iter().map(problem));
     }
 }
 
@@ -206,7 +193,7 @@ fn column_order(part: Part, change: &mut Change) -> Option<Problem> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contents::ColumnContents;
+    use crate::contents::{ColumnContents, TableContents};
     use pgvet_schema::{Enum, Schema};
 
     fn name(name: &str) -> Name {

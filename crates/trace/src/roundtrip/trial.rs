@@ -3,20 +3,14 @@
 use super::judge::judge;
 use super::{Part, Roundtrip, Run};
 use crate::connection::Connection;
-use crate::contents::{Contents, Table, contents};
+use crate::contents::Table;
 use crate::provider::{CloneProvider, Scratch, ThinClone};
 use crate::replay::{RefusedStatement, Replay, Stop};
 use crate::roles::Roles;
+use crate::state::State;
 use crate::{Error, Event, rows};
-use pgvet_schema::{Name, Schema};
+use pgvet_schema::Name;
 use std::collections::BTreeSet;
-
-/// A database at one moment.
-#[derive(Debug)]
-pub(super) struct State {
-    pub(super) schema: Schema,
-    pub(super) contents: Contents,
-}
 
 /// What was seen of one run on one copy.
 #[derive(Debug)]
@@ -89,7 +83,7 @@ impl Trier<'_> {
         tell: &mut dyn FnMut(Event<'_>),
     ) -> Result<Trial, Error> {
         let empty_tables = self.fill(copy, rows).await?;
-        let before = state(copy).await?;
+        let before = State::of(copy).await?;
         let mut trial = Trial { empty_tables, before, up: None, down: None, again: None, failed: None };
         for part in [Part::Up, Part::Down, Part::UpAgain] {
             // Each part is a run of the tool. Only the first continues the session of the history.
@@ -111,7 +105,7 @@ impl Trier<'_> {
                 Err(Stop::Broken(error)) => return Err(error),
             }
             drop(replay);
-            let after = Some(state(copy).await?);
+            let after = Some(State::of(copy).await?);
             match part {
                 Part::Up => trial.up = after,
                 Part::Down => trial.down = after,
@@ -132,10 +126,4 @@ impl Trier<'_> {
         let own: Vec<String> = own.map(Table::quoted).collect();
         rows::fill_empty(&connection, &own, rows).await
     }
-}
-
-async fn state(copy: &ThinClone) -> Result<State, Error> {
-    let schema = copy.schema().await?;
-    let connection = Connection::open(&copy.database, "rows").await?;
-    Ok(State { schema, contents: contents(&connection).await? })
 }

@@ -42,6 +42,7 @@ mod owner;
 mod play;
 mod project;
 mod reaction;
+mod restart;
 mod runner_code;
 mod sequence;
 mod splitter;

@@ -7,6 +7,7 @@
 //! 2.109.0 to 3.1.0, tern 2.3.4, yoyo 9.0.0, postgres-migrations 5.3.0, `MyBatis` Migrations 3.4.0, Flyway 7.15.0 to 13.12.0, Liquibase 4.29.2, Sqitch 1.3.1. Of Prisma and Atlas only the order was seen.
 
 use super::Tool;
+use super::restart::{FORCE, RESOLVE, UNKNOWN};
 use crate::order::{FlywayName, PostgratorName};
 use pgvet_model::runner::{AfterCommit, KnownTransaction, Retry, Runner, SessionScope};
 use std::path::Path;
@@ -42,6 +43,7 @@ const fn run(after_commit: AfterCommit) -> Runner {
         keeps_apart: false,
         misses_its_transaction: false,
         retry: Retry::Again,
+        restart: UNKNOWN,
         is_known: true,
         known_transaction: KnownTransaction::Known,
     }
@@ -56,10 +58,6 @@ const STRING: Runner = run(AfterCommit::Together);
 
 /// A failed migration without a transaction is recorded. Source: Flyway documentation, "Repair".
 const REPAIR: Retry = Retry::After("run `flyway repair`");
-/// The version is marked as dirty. Source: golang-migrate, FAQ, "What does 'dirty database' mean?".
-const FORCE: Retry = Retry::After("set the version back with `migrate force`");
-/// A failed migration is recorded. Source: Prisma documentation, "Resolving migration issues in production".
-const RESOLVE: Retry = Retry::After("run `prisma migrate resolve --rolled-back`");
 
 impl Tool {
     pub(crate) const fn model(self) -> Model {
@@ -77,13 +75,15 @@ impl Tool {
             Self::Goose => (NUMBER, number_and_name, SPLIT),
             Self::SqlMigrate => (NUMBER, any, Runner { misses_its_transaction: true, ..SPLIT }),
             Self::Dbmate => (Name, number, Runner { misses_its_transaction: true, ..STRING }),
-            Self::GolangMigrate => (NUMBER, golang, Runner { retry: FORCE, ..STRING }),
+            Self::GolangMigrate => (NUMBER, golang, Runner { retry: Retry::After(FORCE), ..STRING }),
             Self::Pop => (VersionText, number_and_name, STRING),
             Self::Sqlx => (NUMBER, number_and_name, STRING),
             Self::Refinery => (NUMBER, refinery, STRING),
             Self::Diesel => (VersionText, any, Runner { misses_its_transaction: true, ..STRING }),
             // Its session was not seen. Each of its migrations is a folder.
-            Self::Prisma => (VersionText, none, Runner { session: SessionScope::Migration, retry: RESOLVE, ..STRING }),
+            Self::Prisma => {
+                (VersionText, none, Runner { session: SessionScope::Migration, retry: Retry::After(RESOLVE), ..STRING })
+            }
             Self::Drizzle => (List, any, Runner { one_transaction: true, ..STRING }),
             Self::Atlas => (Name, any, Runner { retry: Retry::Continues, ..SPLIT }),
             // RESET ALL before each file.
@@ -99,7 +99,7 @@ impl Tool {
             // Settings of the session are in each file.
             Self::Captured => (List, any, APART),
         };
-        Model { order, runs, runner }
+        Model { order, runs, runner: Runner { restart: self.restart(), ..runner } }
     }
 
     /// Whether the tool reads the files of one folder only, and never those of folders below it. A folder that it reads is

@@ -19,6 +19,7 @@ const STRING: Runner = Runner {
     keeps_apart: false,
     misses_its_transaction: false,
     retry: Retry::Again,
+    restart: Restart { recording: Recording::Unknown, lock: RunLock::Unknown, after_kill: None, mark_applied: None },
     is_known: true,
 };
 

@@ -2,10 +2,16 @@
 
 use super::first_words;
 use super::invalid_index_kept::{self, is_dropped_before};
+use super::retry::run_again;
 use super::retry_blocked;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
-use pgvet_syntax::ast::{AlterTableAction, Ast};
+use crate::rules::deployment::other_statements::earlier;
+use crate::rules::text::qualified;
+use pgvet_model::effect::{DataChangeKind, Visibility};
+use pgvet_model::routine::Trial;
+use pgvet_model::runner::Retry;
+use pgvet_syntax::ast::{AlterTableAction, Ast, InsertSource, ObjectName, QueryBody};
 
 declare_rule! {
     /// A statement outside a transaction that fails when the migration is run a second time.
@@ -13,7 +19,11 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// If a later statement of the file fails, this one is already committed. The next run of the migration fails at
-    /// this statement, and somebody has to clean up by hand.
+    /// this statement, and somebody has to clean up by hand. An `INSERT` does its work a second time. A concurrent
+    /// rebuild or detach that fails leaves something behind by itself.
+    ///
+    /// `pgvet trace --crash` tries this on a server: it ends the session at each statement, and runs the migration
+    /// again.
     ///
     /// ## Example
     ///
@@ -32,8 +42,13 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - statements in a transaction: it is rolled back as a whole
-    /// - the last statement of the file, unless it is `CREATE INDEX CONCURRENTLY`, which leaves an invalid index behind
-    ///   when it fails
+    /// - the last statement of the file, unless it is `CREATE INDEX CONCURRENTLY`, `REINDEX CONCURRENTLY` or
+    ///   `DETACH PARTITION CONCURRENTLY`, which leave something behind when they fail
+    /// - a statement after one that drops the same object with `IF EXISTS`
+    /// - an `INSERT` with `ON CONFLICT`, one of rows that a query selects, and one after a statement that empties the
+    ///   table
+    /// - a migration tool that continues with the statement that failed, as Atlas does, unless the statement leaves
+    ///   something behind when it fails
     /// - a statement with `IF NOT EXISTS` that would keep an invalid index, which `invalid-index-kept` reports
     /// - a statement before one that may well fail, which `retry-blocked` reports
     "not-rerunnable", Transaction, Info,
@@ -50,7 +65,11 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         return;
     }
     let is_last = context.later().next().is_none();
-    let Some(help) = missing_guard(context.ast) else { return };
+    if let Some((message, help)) = half_done(context) {
+        reporter.report(first_words(context), message).help(help).emit();
+        return;
+    }
+    let Some(help) = missing_guard(context.ast) else { return check_insert(context, is_last, reporter) };
     let concurrent = match context.ast {
         Ast::CreateIndex(index) if index.concurrently => Some(index),
         _ => None,
@@ -59,10 +78,103 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         Some(index) if is_dropped_before(context, index) => return,
         Some(index) if index.if_not_exists => "a failed build leaves an invalid index, which the next run keeps",
         Some(_) => "a failed build leaves an invalid index, and the next run fails because that name is taken",
-        None if is_last => return,
+        None if is_last || context.migration.runner.retry == Retry::Continues || runs_again(context) => return,
         None => "if a later statement fails, the next run of the migration fails at this statement",
     };
     reporter.report(first_words(context), message).help(help).emit();
+}
+
+/// What a statement of several transactions leaves when it does not end, and how to recover.
+fn half_done(context: &RuleContext<'_>) -> Option<(&'static str, String)> {
+    let again = run_again(context);
+    match context.ast {
+        Ast::Reindex(reindex) if reindex.concurrently => {
+            let index = match context.effects.index_builds.as_slice() {
+                [only] => qualified(&only.index.schema, &format!("{}_ccnew", only.index.name)),
+                _ => "NAME_ccnew".to_owned(),
+            };
+            let help = format!(
+                "if it has already failed, drop the invalid index, whose name ends with `_ccnew`, and {again}:\n    \
+                 DROP INDEX CONCURRENTLY IF EXISTS {index};"
+            );
+            Some(("if this rebuild fails, it leaves an invalid index, and the next run does not drop it", help))
+        }
+        Ast::AlterTable(alter) => {
+            let partition = alter.commands.iter().find_map(|command| match &command.action {
+                AlterTableAction::DetachPartition { partition, concurrently: true, .. } => Some(partition),
+                _ => None,
+            })?;
+            let record = context.migration.runner.restart.record(&context.migration.file.path);
+            let help = format!(
+                "if it has already failed, complete it with `ALTER TABLE {} DETACH PARTITION {} FINALIZE`, and {record}",
+                written(context, &alter.name),
+                written(context, partition)
+            );
+            Some(("if this statement fails, the partition stays half detached, and the next run fails", help))
+        }
+        _ => None,
+    }
+}
+
+/// A name as the file has it.
+fn written<'a>(context: &RuleContext<'a>, name: &ObjectName) -> &'a str {
+    &context.source()[name.range().as_usize()]
+}
+
+/// Whether the statement can run a second time because an earlier one drops IF EXISTS what it makes.
+fn runs_again(context: &RuleContext<'_>) -> bool {
+    let mut undoing = earlier(context).filter(|ast| is_undoing(ast)).peekable();
+    if undoing.peek().is_none() {
+        return false;
+    }
+    let path = context.session.settings.search_path();
+    let mut trial = Trial::new(context.after, &path, context.settings.versions.to);
+    undoing.for_each(|ast| drop(trial.run(ast)));
+    trial.run(context.ast).fails.is_none()
+}
+
+fn is_undoing(ast: &Ast) -> bool {
+    match ast {
+        Ast::Drop(drop) => drop.if_exists,
+        Ast::AlterTable(alter) => alter.commands.iter().any(|command| {
+            matches!(
+                command.action,
+                AlterTableAction::DropColumn { if_exists: true, .. }
+                    | AlterTableAction::DropConstraint { if_exists: true, .. }
+            )
+        }),
+        _ => false,
+    }
+}
+
+/// Rows that are written in the statement, and that a second run inserts again.
+fn check_insert(context: &RuleContext<'_>, is_last: bool, reporter: &mut Reporter<'_>) {
+    let Ast::Insert(insert) = context.ast else { return };
+    let is_constant = match &insert.source {
+        InsertSource::DefaultValues => true,
+        InsertSource::Query(query) => matches!(query.body, QueryBody::Values(_)),
+    };
+    let into = context.effects.data_changes.iter().find(|change| {
+        change.kind == DataChangeKind::Insert
+            && !change.by_trigger
+            && change.relation.visibility == Visibility::Existing
+    });
+    let Some(into) = into.filter(|_| is_constant && !is_last && insert.on_conflict.is_none()) else { return };
+    let empties = |ast: &Ast| match ast {
+        Ast::Truncate(_) => true,
+        Ast::Delete(delete) => delete.table.name.name.text == insert.table.name.name.text,
+        _ => false,
+    };
+    if context.migration.runner.retry == Retry::Continues || earlier(context).any(empties) {
+        return;
+    }
+    let message = format!(
+        "if a later statement fails, the next run of the migration inserts these rows into `{}` again, or fails with a \
+         duplicate key",
+        into.relation.name
+    );
+    let help = "run the file in a transaction, or add ON CONFLICT DO NOTHING if a unique index covers the rows";
+    reporter.report(first_words(context), message).relation(&into.relation).help(help).emit();
 }
 
 /// How to make the statement fit to be run again; `None` where it is.

@@ -1,7 +1,6 @@
 //! A migration that stops half way outside a transaction, and cannot be run again.
 
 use super::first_words;
-use super::retry::run_again;
 use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
@@ -172,14 +171,14 @@ fn help(context: &RuleContext<'_>, blocker: &Blocker<'_>) -> String {
         Ast::CreateIndex(_) => context.effects.index_builds.iter().find(|build| build.concurrently),
         _ => None,
     };
-    let again = run_again(context);
+    let record = context.migration.runner.restart.record(&context.migration.file.path);
     let recovery = match left {
         Some(build) => format!(
-            "drop the invalid index, undo by hand what the earlier statements have committed, and {again}:\n    \
-             DROP INDEX CONCURRENTLY IF EXISTS {};",
+            "drop the invalid index with `DROP INDEX CONCURRENTLY IF EXISTS {}`, run the statements from this one on by \
+             hand, and {record}",
             sql_name(context, &build.index)
         ),
-        None => format!("undo by hand what the earlier statements have committed, and {again}"),
+        None => format!("run the statements from this one on by hand, and {record}"),
     };
     format!("move this statement to a separate migration{guard}. If it has already failed, {recovery}")
 }
