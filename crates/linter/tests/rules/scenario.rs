@@ -4,6 +4,7 @@
 //! -- pg-version: 14-18
 //! -- mode: transaction              (or single-string, autocommit; `-- transaction` alone does as well)
 //! -- set: table orders rows=100 hot
+//! -- captured                      (written by `pgvet capture`)
 //! -- unordered                     (scripts of which nobody knows which runs first)
 //! -- baseline:                      a schema dump that is not reported
 //! CREATE TABLE orders (id bigint);
@@ -30,6 +31,7 @@ pub(crate) struct Scenario {
     pub(crate) sections: Vec<Section>,
     /// Whether the order of the sections is the order in which they run.
     pub(crate) ordered: bool,
+    pub(crate) captured: bool,
     pub(crate) settings: Settings,
 }
 
@@ -75,7 +77,7 @@ impl Scenario {
     pub(crate) fn read(text: &str) -> Result<Self, String> {
         let settings =
             Settings { strict: true, level: Severity::Info, confidence: Confidence::Possible, ..Settings::default() };
-        let mut scenario = Self { sections: Vec::new(), ordered: true, settings };
+        let mut scenario = Self { sections: Vec::new(), ordered: true, captured: false, settings };
         let mut mode = TransactionMode::default();
         let mut header = String::new();
         for (number, line) in text.split_inclusive('\n').enumerate() {
@@ -97,6 +99,7 @@ impl Scenario {
                     scenario.settings.versions_configured = true;
                 }
                 ("unordered", "") => scenario.ordered = false,
+                ("captured", "") => scenario.captured = true,
                 ("mode", _) => mode = transaction_mode(value)?,
                 ("transaction" | "single-string" | "autocommit", "") => mode = transaction_mode(word)?,
                 ("set", _) => set(&mut scenario.settings, value).ok_or(value)?,
@@ -148,6 +151,7 @@ impl Scenario {
                 report: section.kind == SectionKind::Migration,
                 baseline: section.kind == SectionKind::Baseline,
                 ordered: self.ordered,
+                captured: self.captured,
                 release: section.release,
                 ..Migration::new(file)
             })
