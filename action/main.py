@@ -103,10 +103,15 @@ def check(selected: list[str], folder: Path) -> int:
     outputs = [f"{name}={folder / file}" for name, file in FILES.items()]
     screen = "github" if is_on("ANNOTATIONS") else "concise"
     formats = [option for output in [screen, *outputs] for option in ("--format", output)]
-    options = words("ARGS")
-    if given("FAIL_ON"):
-        options += ["--fail-on", given("FAIL_ON")]
-    return subprocess.run([program(), "check", *formats, *options, *common(selected)], check=False).returncode
+    fail_on = ["--fail-on", given("FAIL_ON")] if given("FAIL_ON") else []
+    migrate = words("CAPTURE")
+    if migrate:
+        if paths():
+            raise BadInput("`paths` names files with SQL, and `capture` runs a command: remove one of them")
+        arguments = ["capture", *formats, *words("CAPTURE_ARGS"), *fail_on, *common(selected), "--", *migrate]
+    else:
+        arguments = ["check", *formats, *words("ARGS"), *fail_on, *common(selected)]
+    return subprocess.run([program(), *arguments], check=False).returncode
 
 
 FILES = {"json": "pgvet.json", "markdown": "pgvet.md", "sarif": "pgvet.sarif"}
@@ -155,14 +160,15 @@ def main() -> int:
     folder = Path(tempfile.mkdtemp(prefix="pgvet-", dir=os.environ.get("RUNNER_TEMP")))
     status = check(selected, folder)
     report = read(folder / FILES["markdown"])
-    if status == 2 and not report:
+    if status != 0 and not report:
         command("error", "pgvet could not check the migrations: the log says why")
         return status
     counts = json.loads(read(folder / FILES["json"]) or "{}").get("summary", {})
-    if is_on("SCHEMA") and counts.get("files"):
+    reads_files = not given("CAPTURE")
+    if is_on("SCHEMA") and reads_files and counts.get("files"):
         section = schema_changes(selected)
         report += f"\n{section}" if section else ""
-    if is_on("TRACE") and counts.get("files"):
+    if is_on("TRACE") and reads_files and counts.get("files"):
         trace_status, traced = trace(selected)
         report += "\n" + traced
         status = max(status, trace_status)

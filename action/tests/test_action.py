@@ -480,6 +480,35 @@ class ActionTest(unittest.TestCase):
         self.assertEqual(status, 1, self.said)
         self.assertRegex(self.summary, r"SHARE .*orders", self.said)
 
+    def test_migrations_in_code_are_captured(self):
+        one = "INSERT INTO knex_migrations (name, batch) VALUES ('1_orders.js', 1)\n"
+        two = "INSERT INTO knex_migrations (name, batch) VALUES ('2_note.js', 1)\n"
+        self.write("migrations/1_orders.js", "")
+        self.base = self.commit("a migration in code")
+        self.branch()
+        self.write("migrations/2_note.js", "// an index of orders (note)\n")
+        table = "CREATE TABLE knex_migrations (name text, batch int)\n"
+        note = "CREATE INDEX orders_note ON orders (note)\n"
+        self.write("sent.txt", table + TABLE + one + note + two)
+        self.commit("change")
+        command = f"{sys.executable} {HERE / 'send.py'} sent.txt"
+        status = self.pull_request(capture=command)
+        self.assert_reported(status, "migrations/2_note.js")
+        self.assertIn("index-without-concurrently", self.summary)
+        self.assertEqual(self.outputs["files"], "1")
+
+    def test_a_capture_that_fails_is_an_error(self):
+        self.branch()
+        self.commit("change")
+        self.assertEqual(self.pull_request(capture="false"), 1, self.said)
+        self.assertIn("::error::pgvet could not check the migrations", self.said)
+
+    def test_a_capture_has_no_paths(self):
+        self.branch()
+        self.commit("change")
+        self.assertEqual(self.pull_request(capture="true", paths="migrations"), 2, self.said)
+        self.assertIn("::error::`paths` names files with SQL", self.said)
+
     def test_arguments_that_no_shell_reads_are_refused(self):
         self.branch()
         self.write("migrations/3.sql", NEW_INDEX)

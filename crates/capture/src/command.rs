@@ -2,6 +2,7 @@
 
 use pgvet_trace::Error;
 use std::ffi::{OsStr, OsString};
+use std::path::Path;
 use tokio::process::{Child, Command};
 
 /// The address of the database in its parts.
@@ -77,11 +78,16 @@ const MISLEADING: [&str; 11] = [
 ];
 
 /// Starts the command with the address in its environment and arguments. Its input and output are ours.
-pub(crate) fn start(command: &[OsString], variables: &[(String, String)], place: &Place) -> Result<Child, Error> {
+pub(crate) fn start(
+    command: &[OsString],
+    folder: &Path,
+    variables: &[(String, String)],
+    place: &Place,
+) -> Result<Child, Error> {
     let [program, arguments @ ..] = command else { return Err(Error::new("a command is missing")) };
     let fill = |text: &OsString| text.to_str().map_or_else(|| text.clone(), |text| place.fill(text).into());
     let mut started = Command::new(program);
-    started.args(arguments.iter().map(fill)).envs(place.variables());
+    started.args(arguments.iter().map(fill)).envs(place.variables()).current_dir(folder);
     for name in MISLEADING {
         started.env_remove(name);
     }

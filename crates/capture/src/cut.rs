@@ -1,5 +1,6 @@
 //! Which statements belong to which migration.
 
+use crate::own;
 use crate::recording::{Parameter, Recorded, Recording, Refused};
 use crate::settings::SessionSettings;
 use crate::shape::shape;
@@ -25,6 +26,17 @@ pub struct Capture {
 }
 
 impl Capture {
+    /// The capture of a run that went on from an earlier one: without a row or an error, its statements are those that
+    /// the tool sends after the last migration.
+    #[must_use]
+    pub fn continued(mut self) -> Self {
+        let is_after = |migration: &Migration| !migration.work.iter().any(|work| work.error.is_some());
+        if self.tool.is_none() && self.migrations.iter().all(is_after) {
+            self.after = self.migrations.drain(..).flat_map(|migration| migration.work).chain(self.after).collect();
+        }
+        self
+    }
+
     /// The capture without a migration that did not come to its row.
     #[must_use]
     pub fn complete(&self) -> Self {
@@ -43,6 +55,9 @@ pub struct Migration {
     pub is_complete: bool,
     pub work: Vec<Work>,
     pub transaction: TransactionKind,
+    /// The statements about the tool's own tables that leave them as they are after the migration; empty if they cannot
+    /// be sent again.
+    pub own: Vec<String>,
 }
 
 /// The transactions that a migration ran in.
@@ -111,8 +126,18 @@ pub struct Counts {
     pub function_calls: usize,
 }
 
-/// Cuts a recording. `tables` are those that rows of migrations are searched for in.
+/// Cuts a recording. `tables` are those that rows of migrations are searched for in. Statements that differ only in their
+/// values are folded into one.
 pub fn cut(recording: &Recording, tables: &Tables) -> Capture {
+    let mut capture = cut_without_folding(recording, tables);
+    for migration in &mut capture.migrations {
+        migration.work = fold(std::mem::take(&mut migration.work));
+    }
+    capture
+}
+
+/// Cuts a recording, with every statement that was sent.
+pub fn cut_without_folding(recording: &Recording, tables: &Tables) -> Capture {
     let parsed: Vec<Vec<Statement>> = recording.statements.iter().map(|sent| parse(&sent.sql)).collect();
     let tool = tool(recording, &parsed, tables);
     let tables = match &tool {
@@ -176,15 +201,35 @@ impl SessionState {
     }
 }
 
+/// A statement about the tool's own tables.
+struct Own {
+    at: usize,
+    session: u32,
+    transaction: Option<TransactionId>,
+    /// `None` if it cannot be sent again.
+    sql: Option<String>,
+    /// Whether a savepoint before it was rolled back to.
+    is_undone: bool,
+}
+
+/// A migration by its row, with the indexes of its statements.
+struct Cut {
+    row: Row,
+    work: Vec<usize>,
+    own: Vec<usize>,
+}
+
 struct Cutter<'a> {
     tables: &'a Tables,
     sessions: HashMap<u32, SessionState>,
     /// All work with its place in the recording.
     work: Vec<(usize, Work)>,
+    own: Vec<Own>,
     /// Indexes of the work that belongs to no migration yet.
     pending: Vec<usize>,
-    /// Indexes of work by migration.
-    migrations: Vec<(Row, Vec<usize>)>,
+    /// The same for statements about the tool's own tables.
+    pending_own: Vec<usize>,
+    migrations: Vec<Cut>,
     /// Transactions that held the row of a migration, by its index.
     rows: Vec<(TransactionId, usize)>,
     /// Transactions that BEGIN opened and no COMMIT ended, and texts that failed.
@@ -202,7 +247,9 @@ impl<'a> Cutter<'a> {
             tables,
             sessions: recording.sessions.iter().map(state).collect(),
             work: Vec::new(),
+            own: Vec::new(),
             pending: Vec::new(),
+            pending_own: Vec::new(),
             migrations: Vec::new(),
             rows: Vec::new(),
             rolled_back: BTreeSet::new(),
@@ -239,12 +286,30 @@ impl<'a> Cutter<'a> {
             if sent.error().is_some() && number as u64 > sent.completed {
                 break;
             }
+            let seen = Seen { at, sent, text, error, transaction };
             let role = match statement.ast() {
-                Some(ast) => role(ast, text, &sent.parameters, self.tables),
+                Some(ast) => {
+                    let role = role(ast, text, &sent.parameters, self.tables);
+                    if matches!(role, Role::Rows(_) | Role::Bookkeeping) && error.is_none() && own::leaves_state(ast) {
+                        self.own_statement(&seen);
+                    }
+                    role
+                }
                 None => Role::Work,
             };
-            self.statement(Seen { at, sent, text, error, transaction }, role);
+            self.statement(seen, role);
         }
+    }
+
+    fn own_statement(&mut self, seen: &Seen<'_>) {
+        self.pending_own.push(self.own.len());
+        self.own.push(Own {
+            at: seen.at,
+            session: seen.sent.session,
+            transaction: seen.transaction,
+            sql: own::on_one_line(seen.text, &seen.sent.parameters),
+            is_undone: false,
+        });
     }
 
     fn statement(&mut self, seen: Seen<'_>, role: Role) {
@@ -312,6 +377,8 @@ impl<'a> Cutter<'a> {
                 state.failed = state.failed.filter(|failed| *failed < since);
                 let own = self.work.iter_mut().filter(|(at, work)| *at > since && work.session == seen.sent.session);
                 own.for_each(|(_, work)| work.is_undone = true);
+                let own = self.own.iter_mut().filter(|own| own.at > since && own.session == seen.sent.session);
+                own.for_each(|own| own.is_undone = true);
             }
             Transaction::Begin => {
                 state.end(true);
@@ -333,20 +400,36 @@ impl<'a> Cutter<'a> {
 
     /// A row has entered the table.
     fn row(&mut self, row: Row, transaction: Option<TransactionId>) {
-        let pending = std::mem::take(&mut self.pending);
+        let (pending, own) = (std::mem::take(&mut self.pending), std::mem::take(&mut self.pending_own));
         let at = match row.order {
             tools::Row::After => {
                 let at = self.migration(row);
-                self.migrations[at].1.extend(pending);
+                self.migrations[at].work.extend(pending);
+                self.migrations[at].own.extend(own);
                 at
             }
             tools::Row::Before => {
+                // What else the tool did in the transaction of the row belongs to the row.
+                let last = own.last().copied();
+                let is_of_row = |own: &usize| {
+                    Some(*own) == last || (transaction.is_some() && self.own[*own].transaction == transaction)
+                };
+                let (mut of_row, mut before): (Vec<usize>, Vec<usize>) = own.into_iter().partition(is_of_row);
                 match self.migrations.last_mut() {
-                    Some((_, last)) => last.extend(pending),
+                    Some(last) => {
+                        last.work.extend(pending);
+                        last.own.extend(before);
+                    }
                     // What ran before the first migration is part of it.
-                    None => self.pending = pending,
+                    None => {
+                        self.pending = pending;
+                        before.append(&mut of_row);
+                        of_row = before;
+                    }
                 }
-                self.migration(row)
+                let at = self.migration(row);
+                self.migrations[at].own.extend(of_row);
+                at
             }
         };
         self.rows.extend(transaction.map(|id| (id, at)));
@@ -354,9 +437,9 @@ impl<'a> Cutter<'a> {
 
     /// The migration of a row: some tools write it before and after.
     fn migration(&mut self, row: Row) -> usize {
-        let known = self.migrations.iter().position(|(known, _)| known.name == row.name);
+        let known = self.migrations.iter().position(|known| known.row.name == row.name);
         known.unwrap_or_else(|| {
-            self.migrations.push((row, Vec::new()));
+            self.migrations.push(Cut { row, work: Vec::new(), own: Vec::new() });
             self.migrations.len() - 1
         })
     }
@@ -367,9 +450,12 @@ impl<'a> Cutter<'a> {
         }
         let (mut unfinished, mut after) = (Vec::new(), Vec::new());
         let pending = std::mem::take(&mut self.pending);
-        let is_open = self.migrations.last().is_some_and(|(row, _)| row.order == tools::Row::Before);
+        let is_open = self.migrations.last().is_some_and(|last| last.row.order == tools::Row::Before);
+        if let Some(last) = self.migrations.last_mut() {
+            last.own.append(&mut self.pending_own);
+        }
         if is_open {
-            self.migrations.last_mut().expect("it is open").1.extend(pending);
+            self.migrations.last_mut().expect("it is open").work.extend(pending);
         } else if pending.iter().any(|at| self.has_failed(*at)) || self.migrations.is_empty() {
             unfinished = pending;
         } else {
@@ -378,7 +464,7 @@ impl<'a> Cutter<'a> {
         let owners = self.owners();
         let mut migrations = Vec::new();
         let last = self.migrations.len().saturating_sub(1);
-        for (number, (row, indexes)) in std::mem::take(&mut self.migrations).into_iter().enumerate() {
+        for (number, Cut { row, work: indexes, own }) in std::mem::take(&mut self.migrations).into_iter().enumerate() {
             // Where the row comes first, nothing but an error at the very end tells that the migration failed.
             let is_complete = !(is_open && number == last && indexes.last().is_some_and(|at| self.has_failed(*at)));
             let mut work: Vec<Work> = indexes.iter().map(|at| self.work[*at].1.clone()).collect();
@@ -386,17 +472,30 @@ impl<'a> Cutter<'a> {
                 self.set_ineffective_apart(number, &mut work);
             }
             let transaction = kind(&work, |id| owners.get(&id).is_some_and(|own| own.len() > 1));
-            let work = fold(work);
-            migrations.push(Migration { name: row.name, naming: Some(row.naming), is_complete, work, transaction });
+            let own = self.own_again(&own);
+            migrations.push(Migration {
+                name: row.name,
+                naming: Some(row.naming),
+                is_complete,
+                work,
+                transaction,
+                own,
+            });
         }
         if !unfinished.is_empty() {
             let work: Vec<Work> = unfinished.iter().map(|at| self.work[*at].1.clone()).collect();
             let transaction = kind(&work, |_| false);
-            let work = fold(work);
             migrations.push(Migration { work, transaction, ..Migration::default() });
         }
         let after: Vec<Work> = after.iter().map(|at| self.work[*at].1.clone()).collect();
         Capture { tool, migrations, after, counts: self.counts }
+    }
+
+    /// The statements about the tool's own tables that were committed; none if one of them cannot be sent again.
+    fn own_again(&self, own: &[usize]) -> Vec<String> {
+        let is_rolled_back = |own: &Own| own.transaction.is_some_and(|id| self.rolled_back.contains(&id));
+        let own = own.iter().map(|at| &self.own[*at]).filter(|own| !own.is_undone && !is_rolled_back(own));
+        own.map(|own| own.sql.clone()).collect::<Option<Vec<_>>>().unwrap_or_default()
     }
 
     /// Whether a statement failed and nothing shows that the migration went on in spite of it.
@@ -408,8 +507,8 @@ impl<'a> Cutter<'a> {
     /// The migrations whose statements or rows each transaction held, by their index.
     fn owners(&self) -> HashMap<TransactionId, BTreeSet<usize>> {
         let mut owners: HashMap<TransactionId, BTreeSet<usize>> = HashMap::new();
-        for (migration, (_, indexes)) in self.migrations.iter().enumerate() {
-            for id in indexes.iter().filter_map(|at| self.work[*at].1.transaction) {
+        for (migration, cut) in self.migrations.iter().enumerate() {
+            for id in cut.work.iter().filter_map(|at| self.work[*at].1.transaction) {
                 owners.entry(id).or_default().insert(migration);
             }
         }

@@ -68,7 +68,11 @@ impl SourceText {
                 |words: &[&str]| words_of(line).any(|word| words.iter().any(|one| word.eq_ignore_ascii_case(one)));
             has(&BACK) && !has(&["up"])
         };
+        let introduction = introduction(text);
         for (at, line) in text.lines().take_while(|line| !is_back(line)).enumerate() {
+            if at < introduction || is_comment(line) {
+                continue;
+            }
             if line.trim_end().ends_with(CONTINUES) {
                 open.insert(at + 1);
             }
@@ -100,6 +104,20 @@ impl SourceText {
     }
 }
 
+/// The number of lines at the start that describe a module of Python, as generators of migrations write them.
+fn introduction(text: &str) -> usize {
+    const QUOTES: [&str; 2] = ["\"\"\"", "'''"];
+    let Some(quote) = QUOTES.into_iter().find(|quote| text.trim_start().starts_with(quote)) else { return 0 };
+    let begin = text.find(quote).map_or(0, |at| at + quote.len());
+    let end = text[begin..].find(quote).map_or(begin, |at| begin + at);
+    text[..end].lines().count()
+}
+
+fn is_comment(line: &str) -> bool {
+    let line = line.trim_start();
+    line.starts_with('#') || line.starts_with("//")
+}
+
 impl Lines<'_> {
     /// Returns the line on which a statement begins or, if the source does not have it word for word, the line on which
     /// most of its names come together or, of equal ones, the next in order. `None` if the source has none of its names.
@@ -110,10 +128,14 @@ impl Lines<'_> {
             return Some(self.last);
         }
         let Names { names, verbs } = Names::of(sql);
+        self.best(&names, &verbs).or_else(|| self.best(&words_of_names(&names), &verbs))
+    }
+
+    fn best(&mut self, names: &BTreeSet<String>, verbs: &BTreeSet<String>) -> Option<usize> {
         let weighed = |words: &BTreeSet<String>, weight: f64| -> Vec<(&[usize], f64)> {
             words.iter().filter_map(|word| self.source.weighed(word, weight)).collect()
         };
-        let (names, verbs) = (weighed(&names, 1.0), weighed(&verbs, VERB));
+        let (names, verbs) = (weighed(names, 1.0), weighed(verbs, VERB));
         let share = |lines: &[usize], line: usize| {
             let continues = |before: usize| self.source.open.contains(&before) && lines.contains(&before);
             let before = BEFORE.iter().enumerate().find(|(at, _)| continues(line.wrapping_sub(at + 1)));
@@ -125,7 +147,7 @@ impl Lines<'_> {
             of_names + of_verbs
         };
         let last = self.last;
-        let order = |line: usize| if line >= last { line - last } else { usize::MAX / 2 + (last - line) };
+        let order = |line: usize| if line > last { line - last } else { usize::MAX / 2 + (last - line) };
         let candidates: BTreeSet<usize> = names.iter().flat_map(|(lines, _)| lines.iter().copied()).collect();
         let scored = candidates.into_iter().map(|line| (score(line), line));
         let (_, line) = scored.min_by(|(score, line), (other_score, other)| {
@@ -187,6 +209,12 @@ impl Names {
         names.retain(|name| name.len() > 1 && !COMMON.contains(&name.as_str()));
         Self { names, verbs }
     }
+}
+
+/// The words of names that a framework has made up, such as `api_check_user_id_06aa` of an index of `Check.user`.
+fn words_of_names(names: &BTreeSet<String>) -> BTreeSet<String> {
+    let words = names.iter().flat_map(|name| name.split('_'));
+    words.filter(|word| word.len() > 2 && !COMMON.contains(word)).map(str::to_owned).collect()
 }
 
 fn words_of(text: &str) -> impl Iterator<Item = &str> {
@@ -261,6 +289,17 @@ mod tests {
             "ALTER TABLE \"plants\" ADD CONSTRAINT \"fk\" FOREIGN KEY (\"bed_id\") REFERENCES \"beds\" (\"id\")";
         assert_eq!(lines.of(foreign_key), Some(2));
         assert_eq!(lines.of("ALTER TABLE \"plants\" ALTER COLUMN \"bed_id\" SET NOT NULL"), Some(3));
+    }
+
+    #[test]
+    fn descriptions_and_comments_send_nothing() {
+        let source = SourceText::new(
+            "\"\"\"convert quantity of items to float\n\nRevision ID: 26\n\"\"\"\n\n# quantity of items\ndef upgrade():\n    \
+             op.alter_column(\n        'items',\n        'quantity',\n        type_=sa.Float(),\n    )\n",
+        );
+        let mut lines = source.lines();
+        assert_eq!(lines.of("DROP INDEX \"shop_items_quantity_06aa\"").map(|line| line > 7), Some(true));
+        assert!(lines.of("ALTER TABLE items ALTER COLUMN quantity TYPE FLOAT").unwrap() > 7);
     }
 
     #[test]

@@ -1,21 +1,19 @@
 //! The address that the command connects to: everything goes on to one database, and is noted on the way.
 
 use crate::session::{Log, is_wanted_from_client, is_wanted_from_server};
+use crate::upstream::{Admission, SSL, Socket, Target, refusal};
 use crate::wire::{Messages, string};
 use bytes::{Buf, BufMut};
-use pgvet_trace::{Address, Error};
+use pgvet_trace::Error;
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::net::Ipv4Addr;
-use std::path::PathBuf;
 use std::rc::Rc;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream, UnixStream};
-use tokio_postgres::config::Host;
+use tokio::net::{TcpListener, TcpStream};
 
 /// Requests before the start of a session. Source: PostgreSQL 18, `src/include/libpq/pqcomm.h`.
 const CANCEL: u32 = 80_877_102;
-const SSL: u32 = 80_877_103;
 const GSS: u32 = 80_877_104;
 /// The only major version of the protocol.
 const PROTOCOL: u32 = 3;
@@ -24,35 +22,6 @@ const PROTOCOL: u32 = 3;
 const LONGEST_START: usize = 10_000;
 
 const BUFFER: usize = 64 << 10;
-
-/// Where the server is.
-#[derive(Debug, Clone)]
-pub(crate) enum Upstream {
-    Unix(PathBuf),
-    Tcp(String, u16),
-}
-
-/// The database that every connection is led to, whatever the client asks for.
-#[derive(Debug, Clone)]
-pub(crate) struct Target {
-    upstream: Upstream,
-    pub(crate) user: String,
-    pub(crate) database: String,
-}
-
-impl Target {
-    pub(crate) fn new(address: &Address) -> Result<Self, Error> {
-        let config = address.config();
-        let port = config.get_ports().first().copied().unwrap_or(5432);
-        let upstream = match config.get_hosts().first() {
-            Some(Host::Unix(folder)) => Upstream::Unix(folder.join(format!(".s.PGSQL.{port}"))),
-            Some(Host::Tcp(name)) => Upstream::Tcp(name.clone(), port),
-            None => return Err(Error::new("the address of the server has no host")),
-        };
-        let user = config.get_user().unwrap_or("postgres").to_owned();
-        Ok(Self { upstream, user, database: address.database_name().to_owned() })
-    }
-}
 
 /// The listener, and what its connections share.
 pub(crate) struct Proxy {
@@ -109,14 +78,31 @@ enum Start {
 async fn connection(mut client: TcpStream, shared: &Shared) -> io::Result<()> {
     client.set_nodelay(true)?;
     let start = start(&mut client, &shared.target).await?;
-    match &shared.target.upstream {
-        Upstream::Unix(path) => relay(start, client, UnixStream::connect(path).await?, shared).await,
-        Upstream::Tcp(host, port) => {
-            let server = TcpStream::connect((host.as_str(), *port)).await?;
-            server.set_nodelay(true)?;
-            relay(start, client, server, shared).await
-        }
+    if let (Start::Session { .. }, Some(password)) = (&start, &shared.target.password)
+        && !has_password(&mut client, password).await?
+    {
+        return client.write_all(&refusal("28P01", "wrong password for the proxy of pgvet capture")).await;
     }
+    match shared.target.connect().await {
+        Ok(server) => relay(start, client, server, shared).await,
+        Err(error) => client.write_all(&refusal("08006", &format!("pgvet cannot reach the server: {error}"))).await,
+    }
+}
+
+/// Asks the client for the password of the proxy.
+async fn has_password(client: &mut TcpStream, password: &str) -> io::Result<bool> {
+    // AuthenticationCleartextPassword, which stays on this machine.
+    client.write_all(&[b'R', 0, 0, 0, 8, 0, 0, 0, 3]).await?;
+    if client.read_u8().await? != b'p' {
+        return Ok(false);
+    }
+    let length = client.read_u32().await? as usize;
+    if !(4..=LONGEST_START).contains(&length) {
+        return Ok(false);
+    }
+    let mut given = vec![0; length - 4];
+    client.read_exact(&mut given).await?;
+    Ok(string(&mut given.as_slice()) == password)
 }
 
 /// Reads the first packets. Encryption is refused, because the connection does not leave the machine.
@@ -169,12 +155,7 @@ fn packet(body: &[u8]) -> Vec<u8> {
     packet
 }
 
-async fn relay<S: AsyncRead + AsyncWrite + Unpin>(
-    start: Start,
-    client: TcpStream,
-    mut server: S,
-    shared: &Shared,
-) -> io::Result<()> {
+async fn relay(start: Start, mut client: TcpStream, mut server: Socket, shared: &Shared) -> io::Result<()> {
     let (packet, parameters) = match start {
         Start::Cancel(packet) => {
             server.write_all(&packet).await?;
@@ -183,6 +164,14 @@ async fn relay<S: AsyncRead + AsyncWrite + Unpin>(
         Start::Session { packet, parameters } => (packet, parameters),
     };
     server.write_all(&packet).await?;
+    let admission = shared.target.authenticate(&mut server).await.unwrap_or_else(|error| Admission {
+        messages: refusal("28000", &format!("the server does not let pgvet in: {error}")),
+        is_admitted: false,
+    });
+    client.write_all(&admission.messages).await?;
+    if !admission.is_admitted {
+        return client.shutdown().await;
+    }
     let session = RefCell::new(shared.log.borrow_mut().session(parameters));
     let (from_client, to_client) = client.into_split();
     let (from_server, to_server) = tokio::io::split(server);

@@ -111,6 +111,13 @@ enum Line {
 }
 
 impl Recording {
+    /// Removes the values of parameters, except those of statements for which they are kept.
+    pub fn remove_values(&mut self, keep: &dyn Fn(&str) -> bool) {
+        for statement in self.statements.iter_mut().filter(|statement| !keep(&statement.sql)) {
+            statement.parameters.iter_mut().for_each(|parameter| parameter.value = None);
+        }
+    }
+
     /// The recording as lines of JSON.
     pub fn to_lines(&self) -> String {
         let sessions = self.sessions.iter().cloned().map(Line::Session);

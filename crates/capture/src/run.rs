@@ -1,15 +1,23 @@
 //! A run: a clone, the proxy before it, and the command.
 
 use crate::command::{self, Place};
-use crate::proxy::{Proxy, Shared, Target};
+use crate::proxy::{Proxy, Shared};
 use crate::recording::Recording;
 use crate::session::Log;
-use pgvet_trace::provider::{CloneProvider, ServerInfo};
-use pgvet_trace::{Address, Error, block_on, unless_interrupted};
+use crate::upstream::Target;
+use pgvet_model::migration::Migration;
+use pgvet_schema::Schema;
+use pgvet_trace::provider::{CloneProvider, ServerInfo, ThinClone};
+use pgvet_trace::{Address, Error, Event, RefusedStatement, Settings, apply, block_on, unless_interrupted};
 use std::ffi::OsString;
+use std::io::Read;
+use std::path::Path;
 use std::process::ExitStatus;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
+
+/// The password in the address that the command gets, if nobody asks for it.
+const PASSWORD: &str = "pgvet";
 
 /// How long connections that the command has left open may take to end.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -19,12 +27,36 @@ const INTERVAL: Duration = Duration::from_millis(10);
 pub struct Request<'a> {
     /// The program and its arguments, in which `{url}` and the other parts of the address are replaced.
     pub command: &'a [OsString],
+    /// The folder in which it is run.
+    pub folder: &'a Path,
     /// Further variables of its environment, as templates.
     pub variables: &'a [(String, String)],
-    /// The password in the address that the command gets.
-    pub password: &'a str,
     /// For which statements the values of parameters are kept.
     pub keep_values: Box<dyn Fn(&str) -> bool>,
+    pub state: State<'a>,
+    /// Whether the command may run with rights beyond its clone on a server that others use.
+    pub allow_server_changes: bool,
+}
+
+/// What is in the database before the command runs, if it is not a clone that has its own tables.
+#[derive(Debug, Default)]
+pub struct State<'a> {
+    /// A dump of the schema.
+    pub schema: &'a [Migration<'a>],
+    /// The migrations of an earlier capture.
+    pub saved: &'a [Migration<'a>],
+}
+
+/// The state from which the command started.
+#[derive(Debug, Default)]
+pub enum Started {
+    /// The migrations of the earlier capture were applied, if there were any.
+    #[default]
+    AsAsked,
+    /// A migration of the earlier capture could not be applied, so none of them was.
+    WithoutSaved(RefusedStatement),
+    /// A clone, with this schema.
+    Clone(Box<Schema>),
 }
 
 /// What came of a run.
@@ -40,15 +72,22 @@ pub struct Captured {
     pub left_open: usize,
     /// The time of the command.
     pub took: Duration,
+    pub started: Started,
 }
 
-/// Runs the command on a fresh clone, which is taken away afterwards whatever happens.
+/// Runs the command on a fresh clone, which is taken away afterwards whatever happens. Calls `tell` with the progress of
+/// what is applied before it.
 ///
 /// # Errors
-/// No server could be started, the command could not be started, or the user interrupted it.
-pub fn run(provider: &mut dyn CloneProvider, request: Request<'_>) -> Result<Captured, Error> {
+/// No server could be started, the schema could not be applied, the command could not be started, or the user
+/// interrupted it.
+pub fn run(
+    provider: &mut dyn CloneProvider,
+    request: Request<'_>,
+    tell: &mut dyn FnMut(Event<'_>),
+) -> Result<Captured, Error> {
     block_on(async {
-        let result = unless_interrupted(Box::pin(capture(provider, request))).await;
+        let result = unless_interrupted(Box::pin(capture(provider, request, tell))).await;
         let result = result.map_err(|error| match provider.trouble() {
             Some(trouble) => error.with(&trouble),
             None => error,
@@ -59,31 +98,84 @@ pub fn run(provider: &mut dyn CloneProvider, request: Request<'_>) -> Result<Cap
     })
 }
 
-async fn capture(provider: &mut dyn CloneProvider, request: Request<'_>) -> Result<Captured, Error> {
+async fn capture(
+    provider: &mut dyn CloneProvider,
+    request: Request<'_>,
+    tell: &mut dyn FnMut(Event<'_>),
+) -> Result<Captured, Error> {
     let server = provider.prepare().await?;
-    let clone = provider.create().await?;
+    if server.is_shared && !request.allow_server_changes {
+        refuse_rights(&server)?;
+    }
+    let mut clone = provider.create().await?;
+    let mut started = Started::AsAsked;
+    if server.has_schema {
+        started = Started::Clone(Box::new(clone.schema().await?));
+    } else {
+        restore_schema(&request.state, &clone, &server, tell).await?;
+        if let Some(refused) = apply(request.state.saved, &clone, &server, &Settings::default(), tell).await? {
+            provider.discard(clone).await?;
+            clone = provider.create().await?;
+            restore_schema(&request.state, &clone, &server, tell).await?;
+            started = Started::WithoutSaved(refused);
+        }
+    }
     let captured = on(&clone.database, server, request).await?;
     provider.discard(clone).await?;
-    Ok(captured)
+    Ok(Captured { started, ..captured })
+}
+
+/// Refuses a server that others use, if the user could change more of it than the clone: nobody knows beforehand what a
+/// program sends.
+fn refuse_rights(server: &ServerInfo) -> Result<(), Error> {
+    let Some(rights) = server.announcements.first() else { return Ok(()) };
+    let help = "connect as a role that owns the clone and has no other rights, or add --allow-server-changes";
+    Err(Error::new(rights.clone()).help(help))
+}
+
+async fn restore_schema(
+    state: &State<'_>,
+    clone: &ThinClone,
+    server: &ServerInfo,
+    tell: &mut dyn FnMut(Event<'_>),
+) -> Result<(), Error> {
+    match apply(state.schema, clone, server, &Settings::default(), tell).await? {
+        None => Ok(()),
+        Some(refused) => Err(Error {
+            message: format!("the schema cannot be restored: {}: {}", refused.place(), refused.message),
+            help: refused.hint,
+        }),
+    }
 }
 
 /// Runs the command on a database that is there.
 async fn on(address: &Address, server: ServerInfo, request: Request<'_>) -> Result<Captured, Error> {
-    let target = Target::new(address)?;
+    // A clone has data of others, which no other user of this machine may see.
+    let secret = server.has_schema.then(secret).transpose()?;
+    let target = Target::new(address, secret.clone())?;
     let (user, database) = (target.user.clone(), target.database.clone());
     let proxy = Proxy::listen(target, Log::new(request.keep_values)).await?;
-    let place =
-        Place { host: "127.0.0.1".to_owned(), port: proxy.port, user, password: request.password.to_owned(), database };
+    let password = secret.unwrap_or_else(|| PASSWORD.to_owned());
+    let place = Place { host: "127.0.0.1".to_owned(), port: proxy.port, user, password, database };
     let shared = proxy.shared();
     let serving = tokio::task::spawn_local(proxy.serve());
-    let started = Instant::now();
-    let mut child = command::start(request.command, request.variables, &place)?;
+    let began = Instant::now();
+    let mut child = command::start(request.command, request.folder, request.variables, &place)?;
     let status = child.wait().await.map_err(|error| Error::new(format!("cannot wait for the command: {error}")))?;
-    let took = started.elapsed();
+    let took = began.elapsed();
     let left_open = wait_for_the_last(&shared).await;
     serving.abort();
     let recording = std::mem::take(&mut shared.log.borrow_mut().recording);
-    Ok(Captured { recording, status, server, place, connections: shared.accepted.get(), left_open, took })
+    let (connections, started) = (shared.accepted.get(), Started::default());
+    Ok(Captured { recording, status, server, place, connections, left_open, took, started })
+}
+
+/// A password that nobody can guess.
+fn secret() -> Result<String, Error> {
+    let mut bytes = [0; 16];
+    let read = std::fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));
+    read.map_err(|error| Error::new(format!("cannot make a password: {error}")))?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// Waits for connections that the command has left to programs that it started, or that are just being closed. Returns

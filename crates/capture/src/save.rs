@@ -1,11 +1,12 @@
 //! Captured migrations as a folder of files.
 
 use crate::cut::{Capture, Migration};
+use crate::saved::Saved;
 use crate::source::{Source, Sources};
-use crate::text::text;
+use crate::text::{Purpose, text};
 use crate::tools::Naming;
 use pgvet_workspace::captured::{MANIFEST, Manifest};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 /// Bytes of the longest name that is given to a file; file systems take 255.
@@ -20,11 +21,25 @@ pub struct Files {
     pub without_source: Vec<String>,
 }
 
-/// Writes the files of a capture. `root` is the folder of the project as the folder of the files sees it.
-pub fn files(capture: &Capture, sources: &Sources, root: PathBuf) -> Files {
-    let mut found = Files::default();
-    let mut names = Vec::new();
-    let mut taken = BTreeSet::new();
+/// Writes the files of a capture, after those of an earlier one from whose end it went on. `root` is the folder of the
+/// project as the folder of the files sees it.
+pub fn files(capture: &Capture, saved: &Saved, sources: &Sources, root: PathBuf) -> Files {
+    write(capture, saved, sources, root, Purpose::Check)
+}
+
+/// Writes the files of a capture, with all values, so that they can be run again.
+pub fn files_to_run(capture: &Capture, saved: &Saved, sources: &Sources, root: PathBuf) -> Files {
+    write(capture, saved, sources, root, Purpose::Run)
+}
+
+fn write(capture: &Capture, saved: &Saved, sources: &Sources, root: PathBuf, purpose: Purpose) -> Files {
+    let before = match purpose {
+        Purpose::Check => saved.files(),
+        Purpose::Run => saved.files_to_run(),
+    };
+    let mut found = Files { files: before, ..Files::default() };
+    let mut names: Vec<String> = found.files.iter().map(|(name, _)| name.clone()).collect();
+    let mut taken: BTreeSet<String> = names.iter().map(|name| name.to_ascii_lowercase()).collect();
     for migration in &capture.migrations {
         let source = match migration.naming {
             Some(_) => sources.find(migration),
@@ -34,10 +49,10 @@ pub fn files(capture: &Capture, sources: &Sources, root: PathBuf) -> Files {
             found.without_source.push(migration.name.clone());
         }
         let name = file_name(migration, source.as_ref(), &mut taken);
-        found.files.push((name.clone(), text(migration, source.as_ref())));
+        found.files.push((name.clone(), text(migration, source.as_ref(), purpose)));
         names.push(name);
     }
-    let tool = capture.tool.as_deref().unwrap_or("unknown").to_owned();
+    let tool = capture.tool.as_deref().or(saved.tool.as_deref()).unwrap_or("unknown").to_owned();
     found.files.push((MANIFEST.to_owned(), Manifest::new(tool, root, names).to_text()));
     found
 }
@@ -65,19 +80,6 @@ fn file_name(migration: &Migration, source: Option<&Source>, taken: &mut BTreeSe
         number += 1;
     }
     unique
-}
-
-/// How often statements of one shape were sent, for those that were sent often.
-pub fn loops(capture: &Capture) -> Vec<(String, usize, String)> {
-    let mut found = BTreeMap::new();
-    for migration in &capture.migrations {
-        for work in migration.work.iter().filter(|work| work.times > 1) {
-            found.insert((migration.name.clone(), work.sql.clone()), work.times);
-        }
-    }
-    let mut found: Vec<_> = found.into_iter().map(|((name, sql), times)| (name, times, sql)).collect();
-    found.sort_by_key(|(_, times, _)| std::cmp::Reverse(*times));
-    found
 }
 
 #[cfg(test)]

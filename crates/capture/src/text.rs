@@ -1,13 +1,28 @@
 //! A migration as a file with SQL.
 
 use crate::cut::{Migration, TransactionId, TransactionKind, Work};
+use crate::own;
 use crate::settings::SessionSettings;
 use crate::source::Source;
 use pgvet_model::builtin;
-use pgvet_workspace::captured::{Header, Wrapping, place_comment};
+use pgvet_model::migration::times_comment;
+use pgvet_workspace::captured::{Header, Wrapping, own_comments, place_comment};
+use std::borrow::Cow;
+
+/// What a file is written for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// For a check: values are named in comments, as far as they are known.
+    Check,
+    /// To be run: values are part of the statements.
+    Run,
+}
+
+/// The comment in place of a statement that cannot be run again.
+pub const NOT_RUN: &str = "-- not run again, because a value is not known";
 
 /// Writes the file of a migration.
-pub(crate) fn text(migration: &Migration, source: Option<&Source>) -> String {
+pub(crate) fn text(migration: &Migration, source: Option<&Source>, purpose: Purpose) -> String {
     let transaction = match migration.transaction {
         TransactionKind::Mixed => Wrapping::AsWritten,
         TransactionKind::One => Wrapping::One,
@@ -24,10 +39,10 @@ pub(crate) fn text(migration: &Migration, source: Option<&Source>) -> String {
         if let Some(source) = source {
             text += &place_comment(&source.path, lines.as_mut().and_then(|lines| lines.of(&work.sql)));
         }
-        text += &statement(work, migration.is_complete);
+        text += &statement(work, migration.is_complete, purpose);
     }
     writer.close(&mut text);
-    text
+    text + &own_comments(if migration.is_complete { &migration.own } else { &[] })
 }
 
 /// What has been written so far.
@@ -75,13 +90,22 @@ impl Writer<'_> {
 }
 
 /// A statement with what is known about it. One that had no effect is a comment.
-fn statement(work: &Work, is_complete: bool) -> String {
+fn statement(work: &Work, is_complete: bool, purpose: Purpose) -> String {
     let mut text = String::new();
     let mut note = |line: &str| text += &comment(line);
     if work.times > 1 {
-        note(&format!("sent {} times, with these or other values", work.times));
+        note(&times_comment(work.times));
     }
-    if !work.parameters.is_empty() {
+    let sql = match purpose {
+        Purpose::Check => Cow::Borrowed(&*work.sql),
+        Purpose::Run => match own::with_values(&work.sql, &work.parameters) {
+            Some(sql) => Cow::Owned(sql),
+            None => {
+                return text + NOT_RUN + "\n" + &comment(&work.sql);
+            }
+        },
+    };
+    if !work.parameters.is_empty() && purpose == Purpose::Check {
         note(&parameters(work));
     }
     if work.cut_from > 0 {
@@ -105,7 +129,7 @@ fn statement(work: &Work, is_complete: bool) -> String {
         }
         None => {}
     }
-    text += work.sql.trim_end();
+    text += sql.trim_end();
     text += ";\n";
     if is_copy_from_client(&work.sql) {
         text += "\\.\n";

@@ -2,10 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]
 
-use pgvet_capture::{Captured, Outcome, Request, SessionSettings, Tables, cut};
+use pgvet_capture::{Captured, Outcome, Request, SessionSettings, State, Tables, cut};
 use pgvet_trace::provider::{Scratch, ScratchOptions};
 use pgvet_trace::server::testing::binaries;
 use std::ffi::OsString;
+use std::path::Path;
 use std::time::Duration;
 use tokio_postgres::{Client, NoTls};
 
@@ -93,11 +94,13 @@ fn capture(part: &str) -> Option<Captured> {
     let command: Vec<OsString> = std::iter::once(program).chain(words).collect();
     let request = Request {
         command: &command,
+        folder: Path::new("."),
         variables: &[(PART.to_owned(), part.to_owned())],
-        password: "x",
         keep_values: Box::new(|_| false),
+        state: State::default(),
+        allow_server_changes: false,
     };
-    let captured = pgvet_capture::run(&mut Scratch::new(options), request).unwrap();
+    let captured = pgvet_capture::run(&mut Scratch::new(options), request, &mut |_| ()).unwrap();
     assert!(captured.status.success(), "{part}: {}", captured.status);
     Some(captured)
 }

@@ -4,7 +4,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]
 
-use pgvet_capture::{Capture, Recorded, Recording, Sources, Tables, cut, files};
+use pgvet_capture::{Capture, Recorded, Recording, Saved, Sources, Tables, cut, files};
 use pgvet_linter::diagnostic::Diagnostic;
 use pgvet_syntax::statement::parse;
 use pgvet_workspace::captured::{self, MANIFEST};
@@ -60,7 +60,7 @@ fn migrations_are_written_as_they_ran() {
         for sample in samples() {
             let capture = capture(&sample);
             let sources = Sources::of(&sample.join("project"));
-            let written = files(&capture.complete(), &sources, PathBuf::from("../project"));
+            let written = files(&capture.complete(), &Saved::default(), &sources, PathBuf::from("../project"));
             let folder = sample.join("captured");
             if is_update() {
                 captured::clear(&folder).unwrap();
@@ -115,7 +115,7 @@ fn findings_name_the_sources() {
         for sample in samples() {
             let capture = capture(&sample);
             let project = sample.join("project");
-            let written = files(&capture, &Sources::of(&project), project.clone());
+            let written = files(&capture, &Saved::default(), &Sources::of(&project), project.clone());
             let folder = tempfile::tempdir().unwrap();
             let paths: Vec<_> =
                 written.files.iter().map(|(name, text)| (folder.path().join(name), text.clone())).collect();

@@ -17,32 +17,8 @@ use std::time::Duration;
 pub(crate) struct TraceArgs {
     #[command(flatten)]
     pub(crate) input: InputArgs,
-    /// Where to run the migrations.
-    #[arg(long, value_enum, default_value_t = On::Scratch)]
-    pub(crate) on: On,
-    /// With --on template or url: the database, such as `postgres://USER@HOST/DATABASE` or `service=NAME`. Passwords
-    /// come from PGPASSWORD, ~/.pgpass or a service, or are asked for on a terminal.
-    #[arg(long, value_name = "URL")]
-    pub(crate) database: Option<String>,
-    /// With --on datadir: the data directory. --database is a name, and the superuser is PGUSER, or else `postgres`.
-    #[arg(long, value_name = "DIR")]
-    pub(crate) data: Option<PathBuf>,
-    /// With --on dblab: the address of the engine; the token comes from `DBLAB_TOKEN`, and --database is a name.
-    #[arg(long, value_name = "URL")]
-    pub(crate) dblab: Option<String>,
-    /// With --on dblab: the branch to clone [default: main].
-    #[arg(long, value_name = "NAME", requires = "dblab")]
-    pub(crate) dblab_branch: Option<String>,
-    /// With --on url: confirm that the database is a clone, which may be changed and blocked.
-    #[arg(long)]
-    pub(crate) this_is_a_clone: bool,
-    /// With --on template or url: also run statements with effects beyond the database, such as CREATE ROLE, ALTER
-    /// SYSTEM and COPY ... PROGRAM. Without this option such a run is refused.
-    #[arg(long)]
-    pub(crate) allow_server_changes: bool,
-    /// The folder with `initdb` and `postgres` [default: searched for].
-    #[arg(long, value_name = "DIR")]
-    pub(crate) pg_bin: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) place: CloneArgs,
     /// Fill tables with generated rows first, so that times are realistic: orders=2M,users=100k.
     #[arg(long, value_name = "TABLE=ROWS", value_delimiter = ',', value_parser = RowTarget::parse)]
     pub(crate) rows: Vec<RowTarget>,
@@ -115,6 +91,37 @@ pub(crate) struct TraceArgs {
     /// Remove the clones and servers that killed runs left behind, and do nothing else.
     #[arg(long)]
     pub(crate) clean: bool,
+}
+
+/// Where migrations run: on which clone of which database, or on a server of our own.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct CloneArgs {
+    /// Where to run the migrations.
+    #[arg(long, value_enum, default_value_t = On::Scratch)]
+    pub(crate) on: On,
+    /// With --on template or url: the database, such as `postgres://USER@HOST/DATABASE` or `service=NAME`. Passwords
+    /// come from PGPASSWORD, ~/.pgpass or a service, or are asked for on a terminal.
+    #[arg(long, value_name = "URL")]
+    pub(crate) database: Option<String>,
+    /// With --on datadir: the data directory. --database is a name, and the superuser is PGUSER, or else `postgres`.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+    /// With --on dblab: the address of the engine; the token comes from `DBLAB_TOKEN`, and --database is a name.
+    #[arg(long, value_name = "URL")]
+    pub(crate) dblab: Option<String>,
+    /// With --on dblab: the branch to clone [default: main].
+    #[arg(long, value_name = "NAME", requires = "dblab")]
+    pub(crate) dblab_branch: Option<String>,
+    /// With --on url: confirm that the database is a clone, which may be changed and blocked.
+    #[arg(long)]
+    pub(crate) this_is_a_clone: bool,
+    /// With --on template or url: also run statements with effects beyond the database, such as CREATE ROLE, ALTER
+    /// SYSTEM and COPY ... PROGRAM. Without this option such a run is refused.
+    #[arg(long)]
+    pub(crate) allow_server_changes: bool,
+    /// The folder with `initdb` and `postgres` [default: searched for].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) pg_bin: Option<PathBuf>,
 }
 
 /// Options of a run that measures.

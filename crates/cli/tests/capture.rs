@@ -2,11 +2,15 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]
 
+#[path = "support/repository.rs"]
+#[expect(dead_code, reason = "it serves other tests, too")]
+mod repository;
 #[path = "support/runs.rs"]
 #[expect(dead_code, reason = "it serves other tests, too")]
 mod runs;
 mod support;
 
+use repository::init;
 use runs::folder;
 use std::fs;
 use support::{Folder, Transcript, transcript};
@@ -109,12 +113,177 @@ fn migrations_are_captured_saved_and_checked_again() {
     assert!(stale.starts_with("exit 2\n"), "{stale}");
     assert_has(&stale, &["captured/1_users.sql", "`migrations/1_users.js`, which has changed since it was captured"]);
     let said = capture(&folder, &["--save", "captured", "--values"], &script);
+    assert_has(&said, &["all migrations run again, because `1_users.sql`"]);
     assert_has(&said, &[finding]);
     assert_has(&fs::read_to_string(folder.path().join("captured/1_users.sql")).unwrap(), &["'secret'"]);
     fs::write(folder.path().join("captured/own.sql"), "SELECT 1;").unwrap();
     let said = capture(&folder, &["--save", "captured"], &script);
     assert!(said.starts_with("exit 2\n"), "{said}");
     assert_has(&said, &["`captured` holds `own.sql`, which no capture has written", "name a new folder"]);
+}
+
+/// The statements of a run from the beginning that leaves the tables of knex.
+fn first_run() -> Vec<String> {
+    [TABLE, "CREATE TABLE users (id int, email text)", "INSERT INTO users (email) VALUES ('a')", &row("1_users.js")]
+        .map(str::to_owned)
+        .to_vec()
+}
+
+fn save(folder: &Folder, script: &[String], options: &[&str]) -> Transcript {
+    let script: Vec<&str> = script.iter().map(String::as_str).collect();
+    capture(folder, &[&["--save", "captured"], options].concat(), &script)
+}
+
+#[test]
+fn only_what_is_new_runs_after_a_saved_capture() {
+    let Some(folder) = folder(&FILES[..1]) else { return };
+    assert_has(&save(&folder, &first_run(), &[]), &["captured 1 migration of knex", "saved 1 migration"]);
+    let text = fs::read_to_string(folder.path().join("captured/1_users.sql")).unwrap();
+    let tool = "\n\n-- tool: CREATE TABLE knex_migrations (id serial, name text, batch int)\n\
+                -- tool: INSERT INTO knex_migrations (name, batch) VALUES ('1_users.js', 1)\n";
+    assert!(text.ends_with(tool), "{text}");
+    fs::create_dir_all(folder.path().join("migrations")).unwrap();
+    fs::write(folder.path().join(FILES[1].0), FILES[1].1).unwrap();
+    // The table of the tool and its row are there, as are the tables of the migration, and no rows.
+    let second = [
+        "DO $$ BEGIN ASSERT (SELECT array_agg(name) FROM knex_migrations) = '{1_users.js}'; END $$",
+        "DO $$ BEGIN ASSERT NOT EXISTS (SELECT FROM users); END $$",
+        "CREATE INDEX users_email ON users (email)",
+        &row("2_email.js"),
+    ]
+    .map(str::to_owned);
+    let said = save(&folder, &second, &[]);
+    let finding = "migrations/2_email.js:2:1: error[index-without-concurrently]";
+    assert!(said.starts_with("exit 1\n"), "{said}");
+    let applied = "applying 1 saved migration, without their rows (1 statement omitted)";
+    assert_has(&said, &[applied, "captured 1 migration of knex with 3 statements", "saved 2 migrations", finding]);
+    assert_has(&folder.run(&["check", "captured", "--format", "concise"]), &[finding]);
+    // Nothing is new: the saved migrations are checked.
+    let said = save(&folder, &["SELECT name FROM knex_migrations".to_owned()], &[]);
+    assert_has(&said, &["applying 2 saved migrations", "saved 2 migrations", finding]);
+    // The last one has changed, and runs again.
+    fs::write(folder.path().join(FILES[1].0), "exports.up = (knex) => knex.raw('CREATE INDEX ON users (id)');")
+        .unwrap();
+    let again = ["CREATE INDEX ON users (id)".to_owned(), row("2_email.js")];
+    let said = save(&folder, &again, &[]);
+    assert_has(&said, &["after 1 saved migration, the others run again, because `2_email.sql`", "saved 2 migrations"]);
+    // Everything runs if that is asked for.
+    let said = save(&folder, &first_run(), &["--from-beginning"]);
+    assert!(!said.contains("applying"), "{said}");
+    assert_has(&said, &["captured 1 migration of knex", "saved 1 migration"]);
+}
+
+#[test]
+fn a_saved_capture_that_cannot_be_applied_is_run_again() {
+    let Some(folder) = folder(&FILES) else { return };
+    save(&folder, &first_run(), &[]);
+    let path = folder.path().join("captured/1_users.sql");
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, text.replace("CREATE TABLE users (id int, email text);", "CREATE TABLE users (id no_such_type);"))
+        .unwrap();
+    let said = save(&folder, &first_run(), &[]);
+    assert_has(
+        &said,
+        &[
+            "the saved migrations cannot be applied, so the command ran all of them: captured/1_users.sql:",
+            "type \"no_such_type\" does not exist",
+            "captured 1 migration of knex",
+        ],
+    );
+    assert!(fs::read_to_string(&path).unwrap().contains("email text"));
+    // A file without the statements of the tool.
+    fs::write(&path, text.split("\n-- tool").next().unwrap()).unwrap();
+    let said = save(&folder, &first_run(), &[]);
+    assert_has(
+        &said,
+        &["all migrations run again, because `1_users.sql` does not say how the migration tool recorded it"],
+    );
+}
+
+#[test]
+fn since_reports_only_what_is_new() {
+    let Some(folder) = folder(&FILES) else { return };
+    init(&folder);
+    let migrations = [
+        ("CREATE INDEX users_email ON users (email)", "2_email.js"),
+        ("CREATE INDEX users_both ON users (id, email)", "3_both.js"),
+    ];
+    let mut script = first_run();
+    script.extend(migrations.iter().flat_map(|(sql, name)| [(*sql).to_owned(), row(name)]));
+    fs::write(folder.path().join("migrations/3_both.js"), "// an index users_both\n").unwrap();
+    let lines: Vec<&str> = script.iter().map(String::as_str).collect();
+    let said = capture(&folder, &["--since", "HEAD"], &lines);
+    assert_has(&said, &["migrations/3_both.js:1:1: error[index-without-concurrently]"]);
+    assert!(!said.contains("2_email.js"), "{said}");
+    fs::remove_file(folder.path().join("migrations/3_both.js")).unwrap();
+    let said = capture(&folder, &["--since", "HEAD"], &lines[..6]);
+    assert!(said.starts_with("exit 0\n"), "{said}");
+    assert_has(&said, &["no source of a migration has changed since HEAD"]);
+    let said = capture(&folder, &["--since", "no-such"], &lines);
+    assert!(said.starts_with("exit 2\n"), "{said}");
+    assert_has(&said, &["has no revision `no-such`"]);
+    assert!(!said.contains("captured"), "{said}");
+}
+
+#[test]
+fn a_capture_starts_from_a_dump() {
+    let dump = "CREATE TABLE users (id int, email text);\nCREATE TABLE knex_migrations (name text, batch int);\n\
+                COPY knex_migrations (name, batch) FROM stdin;\n1_users.js\t1\n\\.\n";
+    let Some(folder) = folder(&[FILES[1], ("schema.sql", dump), ("broken.sql", "CREATE TABLE a (b no_such_type);")])
+    else {
+        return;
+    };
+    let script = [
+        "DO $$ BEGIN ASSERT (SELECT name FROM knex_migrations) = '1_users.js'; END $$",
+        "CREATE INDEX users_email ON users (email)",
+        &row("2_email.js"),
+    ];
+    let said = capture(&folder, &["--schema", "schema.sql"], &script);
+    assert_has(
+        &said,
+        &["migrations/2_email.js:2:1: error[index-without-concurrently]", "captured 1 migration of knex"],
+    );
+    let said = capture(&folder, &["--schema", "broken.sql"], &script);
+    assert!(said.starts_with("exit 2\n"), "{said}");
+    assert_has(&said, &["the schema cannot be restored: broken.sql:1:1", "no_such_type"]);
+    let said = capture(&folder, &["--schema", "missing.sql"], &script);
+    assert_has(&said, &["cannot read the schema in `missing.sql`"]);
+}
+
+#[test]
+fn a_configured_command_is_printed_and_run_by_capture_alone() {
+    let Some(folder) = folder(&FILES) else { return };
+    let words = command().iter().map(|word| format!("{word:?}")).collect::<Vec<_>>().join(", ");
+    let script = [TABLE, "CREATE TABLE users (id int, email text)", &row("1_users.js")].join("\\n");
+    let config = format!("[capture]\ncommand = [{words}]\nenv = {{ {SCRIPT} = \"{script}\" }}\nsave = \"captured\"\n");
+    fs::write(folder.path().join("pgvet.toml"), &config).unwrap();
+    let said = folder.run(&["capture", "--quiet"]);
+    assert_has(&said, &["note: running `", "the command of pgvet.toml"]);
+    assert!(folder.path().join("captured/1_users.sql").is_file(), "{said}");
+    // The words of the user come first.
+    let said = folder.run(&["capture", "--", "true"]);
+    assert_has(&said, &["`true` never connected"]);
+    assert!(!said.contains("running"), "{said}");
+    let touch = "[capture]\ncommand = [\"touch\", \"ran\"]\n";
+    fs::write(folder.path().join("pgvet.toml"), touch).unwrap();
+    for command in ["check", "fix", "config", "effects", "schema", "trace", "init"] {
+        folder.run(&[command]);
+        assert!(!folder.path().join("ran").exists(), "{command}");
+    }
+    folder.run(&["capture"]);
+    assert!(folder.path().join("ran").exists());
+    for (config, message) in [
+        ("[capture]\ncommand = []\n", "this command has no program"),
+        ("[capture]\ntable = \"applied\"\n", "`table` and `column` of `[capture]` belong together"),
+        ("[capture]\ncolumn = \"applied\"\n", "`table` and `column` of `[capture]` belong together"),
+        ("[capture]\nsave = \"../elsewhere\"\n", "this leads out of"),
+        ("", "there is no command to run"),
+    ] {
+        fs::write(folder.path().join("pgvet.toml"), config).unwrap();
+        let said = folder.run(&["capture"]);
+        assert!(said.starts_with("exit 2\n"), "{said}");
+        assert_has(&said, &[message]);
+    }
 }
 
 #[test]

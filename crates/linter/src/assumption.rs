@@ -146,6 +146,8 @@ pub enum Assumption {
     RowsMayRefuse { table: SmolStr },
     /// They do, although there is evidence against it.
     RowsRefuseThough { table: SmolStr, because: Met },
+    /// They do, although the program that was captured reads rows of the table first, of which the private server has none.
+    RowsRefuseThoughRead { table: SmolStr },
     /// Writes of deployed code violate a new constraint of the table.
     WritesViolate { table: SmolStr },
     /// A new object is meant to take the place of one that is dropped.
@@ -347,6 +349,7 @@ impl Assumption {
             | Self::RowsViolate { .. }
             | Self::RowsMayRefuse { .. }
             | Self::RowsRefuseThough { .. }
+            | Self::RowsRefuseThoughRead { .. }
             | Self::NoPolicyUnseen { .. }
             | Self::NeededThoughCopied { .. }
             | Self::StillRun { .. }

@@ -59,6 +59,8 @@ pub struct Migration<'a> {
     pub ordered: bool,
     /// Migrations with the same number are released together; `None`: nothing says with which.
     pub release: Option<u32>,
+    /// Whether `pgvet capture` wrote the file: comments before its statements say how often each of them was sent.
+    pub captured: bool,
     /// Migrations of different databases do not see each other; what runs in database 0 before any other is the
     /// history of all.
     pub database: u32,
@@ -81,8 +83,16 @@ impl<'a> Migration<'a> {
             baseline: false,
             ordered: true,
             release: None,
+            captured: false,
             database: 0,
         }
+    }
+
+    /// How often the program sent the statement that begins there, with these or other values.
+    pub fn times_sent(&self, start: u32) -> u64 {
+        let before = self.file.text.get(..start as usize).filter(|_| self.captured).unwrap_or_default();
+        let comments = before.trim_end_matches(' ').lines().rev().take_while(|line| line.starts_with("--"));
+        comments.filter_map(times_of_comment).next().unwrap_or(1)
     }
 
     /// The deployment of the migration, if it is the one at this index; `None` for what existed before.
@@ -168,6 +178,16 @@ impl<'a> Migration<'a> {
             }
         }
     }
+}
+
+/// The comment before a captured statement that was sent several times.
+pub fn times_comment(times: usize) -> String {
+    format!("sent {times} times, with these or other values")
+}
+
+fn times_of_comment(line: &str) -> Option<u64> {
+    let (times, rest) = line.strip_prefix("-- sent ")?.split_once(' ')?;
+    (rest == "times, with these or other values").then(|| times.parse().ok()).flatten()
 }
 
 /// The transaction that a statement gets without a BEGIN or COMMIT of the file.

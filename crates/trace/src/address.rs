@@ -9,7 +9,10 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 use std::path::Path;
 use std::sync::Arc;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
 use tokio_postgres::Config;
+use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 /// A database that can be connected to.
@@ -53,6 +56,24 @@ impl Address {
         let given = self.config.get_options().unwrap_or_default();
         address.config.options(format!("{given} -c {setting}").trim_start());
         address
+    }
+
+    /// Encrypts a connection to a server, which is verified as the address asks for.
+    ///
+    /// # Errors
+    /// The server does not prove who it is, or both sides have no kind of encryption in common.
+    pub async fn encrypt(
+        &self,
+        stream: TcpStream,
+        host: &str,
+    ) -> Result<impl AsyncRead + AsyncWrite + Unpin + use<>, Error> {
+        let failed = |why: String| Error::new(format!("cannot encrypt the connection: {why}"));
+        let connect = MakeTlsConnect::<TcpStream>::make_tls_connect(&mut self.tls.clone(), host);
+        connect
+            .map_err(|error| failed(error.to_string()))?
+            .connect(stream)
+            .await
+            .map_err(|error| failed(error.to_string()))
     }
 
     /// Where the server is, and who asks.

@@ -61,7 +61,7 @@ pub use precheck::{Answer, precheck};
 pub use progress::Progress;
 pub use refusal::{Refusals, Refused};
 pub use replay::RefusedStatement;
-pub use replayed::{Replayed, replayed};
+pub use replayed::{Replayed, apply, replayed};
 pub use resources::Limits;
 pub use rows::RowTarget;
 pub use runtime::{block_on, interruption, unless_interrupted};

@@ -45,6 +45,26 @@ pub fn replayed(
     })
 }
 
+/// Runs up migrations in a database of a provider. Returns the first statement that PostgreSQL refused, after which no
+/// other one was run.
+///
+/// # Errors
+/// The server is gone, or a placeholder has no value.
+pub async fn apply(
+    migrations: &[Migration<'_>],
+    clone: &ThinClone,
+    server: &ServerInfo,
+    settings: &Settings,
+    tell: &mut dyn FnMut(Event<'_>),
+) -> Result<Option<RefusedStatement>, Error> {
+    let database = Database { server: server.clone(), clone: clone.clone() };
+    match database.run(migrations, settings, tell).await {
+        Ok(_) => Ok(None),
+        Err(Stop::Refused(refused)) => Ok(Some(refused)),
+        Err(Stop::Broken(error)) => Err(error),
+    }
+}
+
 /// A database on a server of its own.
 pub(crate) struct Database {
     pub(crate) server: ServerInfo,

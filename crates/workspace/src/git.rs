@@ -114,6 +114,26 @@ impl Changes {
     }
 }
 
+/// The files that are new or have changed since this branch left a revision, committed or not.
+#[derive(Debug)]
+pub struct ChangedFiles(Changes);
+
+impl ChangedFiles {
+    /// Asks the repository around a folder.
+    ///
+    /// # Errors
+    /// There is no repository, or it has no such revision.
+    pub fn since(revision: &str, folder: &Path) -> Result<Self, Problem> {
+        let selection = ChangeSelection::Since(revision.to_owned());
+        changes(&selection, &BTreeSet::from([folder.to_owned()])).map(Self)
+    }
+
+    /// Whether a file is one of them.
+    pub fn contains(&self, file: &Path) -> bool {
+        self.0.of(&identity(file)).is_some()
+    }
+}
+
 /// The changes in the repositories around these folders.
 pub(crate) fn changes(selection: &ChangeSelection, folders: &BTreeSet<PathBuf>) -> Result<Changes, Problem> {
     let mut repositories: Vec<Repository> = Vec::new();

@@ -52,7 +52,7 @@ pub use boundary::Boundary;
 pub use cache::Cache;
 pub use check::Observe;
 pub use fingerprint::fingerprints;
-pub use git::{ChangeSelection, Revision};
+pub use git::{ChangeSelection, ChangedFiles, Revision};
 pub use known_order::UnknownOrder;
 pub use layout::captured;
 pub use layout::{Layout, Section, Sequence, Sign, Tool, WrittenFile, newer, sequence};

@@ -424,6 +424,7 @@ impl ProjectFile {
             baseline: matches!(self.role, Role::Baseline | Role::Observed { everything: true }),
             ordered: self.unknown_order.is_none(),
             release: self.layout.release,
+            captured: self.origin.is_some(),
             database: self.database,
         })
     }
@@ -519,8 +520,10 @@ pub(crate) fn project_file(
     let mut layout = layout::detect(&path, shown, folders, &config);
     let origin = Origin::of(&path, shown, layout.tool);
     // Migrations of packages are not the project's to change.
-    let is_foreign = origin.as_ref().is_some_and(|origin| origin.source.is_none() && origin.is_complete);
-    let role = if role == Role::Reported && is_foreign { Role::History } else { role };
+    let is_foreign = |origin: &Origin| origin.source.is_none() && origin.is_complete;
+    let is_history = origin.as_ref().is_some_and(|origin| is_foreign(origin) || origin.is_new == Some(false));
+    let role = if role == Role::Reported && is_history { Role::History } else { role };
+    let is_added = is_added || origin.as_ref().is_some_and(|origin| origin.is_new == Some(true));
     let on_disk = original.as_ref().map_or(&text, |original| &original.file);
     let is_judged = role == Role::Reported && encoding.is_none();
     let incidents =

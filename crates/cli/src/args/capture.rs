@@ -5,6 +5,7 @@ use super::input::{ChangeArgs, ConfigSourceArgs, InputArgs, LoudnessArgs, OUTPUT
 use super::output::Output;
 use super::rules::RuleArgs;
 use super::{ColorChoice, names};
+use crate::trace_args::CloneArgs;
 use clap::Args;
 use pgvet_model::version::VersionRange;
 use std::ffi::OsString;
@@ -18,7 +19,7 @@ const AFTER: &str = "Exit status: that of the command if it fails; else 0 no fin
     Examples:\n  \
     pgvet capture -- python manage.py migrate\n  \
     pgvet capture --save db/captured -- alembic upgrade head\n  \
-    pgvet capture --env DATABASE_URL={url} -- npx knex migrate:latest";
+    pgvet capture --save db/captured --since origin/main -- npx knex migrate:latest";
 
 /// Runs the migrations of a framework on a temporary server, and checks the SQL that they send.
 ///
@@ -29,13 +30,24 @@ const AFTER: &str = "Exit status: that of the command if it fails; else 0 no fin
 #[command(after_help = AFTER)]
 pub(crate) struct CaptureArgs {
     /// The command and its arguments. `{url}`, `{host}`, `{port}`, `{user}`, `{password}` and `{database}` are replaced
-    /// by the values for the temporary server.
-    #[arg(value_name = "COMMAND", required = true, last = true, num_args = 1..)]
+    /// by the values for the temporary server [default: `command` of `[capture]` in pgvet.toml].
+    #[arg(value_name = "COMMAND", last = true, num_args = 1..)]
     pub(crate) command: Vec<OsString>,
-    /// Write one SQL file for each migration to this folder, for later checks without running the command. Files of an
-    /// earlier capture are replaced.
+    /// Write one SQL file for each migration to this folder, for later checks without running the command. If it has
+    /// the files of an earlier capture, these are applied first, and the command runs only what is new or has changed
+    /// since.
     #[arg(long, value_name = "DIR", help_heading = RUN)]
     pub(crate) save: Option<PathBuf>,
+    /// Run all migrations, although an earlier capture is saved.
+    #[arg(long, help_heading = RUN)]
+    pub(crate) from_beginning: bool,
+    /// A dump of the database from which the command starts: the schema (`pg_dump --schema-only --no-owner`), and the
+    /// rows of the table in which the tool records applied migrations.
+    #[arg(long, value_name = "FILE", help_heading = RUN)]
+    pub(crate) schema: Option<PathBuf>,
+    /// Report only migrations whose source changed since this branch left REV, committed or not.
+    #[arg(long, value_name = "REV", help_heading = OUTPUT)]
+    pub(crate) since: Option<String>,
     /// Also set this variable for the command; `{url}` and the other words are replaced as in the command. May be
     /// repeated.
     #[arg(long = "env", value_name = "NAME=TEMPLATE", value_parser = variable, help_heading = RUN)]
@@ -52,9 +64,12 @@ pub(crate) struct CaptureArgs {
     /// Record all traffic in this file, as one JSON object per line.
     #[arg(long, value_name = "FILE", help_heading = RUN)]
     pub(crate) record: Option<PathBuf>,
-    /// The folder with `initdb` and `postgres` [default: searched for].
-    #[arg(long, value_name = "DIR", help_heading = RUN)]
-    pub(crate) pg_bin: Option<PathBuf>,
+    #[command(flatten, next_help_heading = RUN)]
+    pub(crate) place: CloneArgs,
+    /// Also run the captured statements on a second server or clone, and report their locks and times as `pgvet trace`
+    /// does.
+    #[arg(long, help_heading = RUN)]
+    pub(crate) trace: bool,
     /// The PostgreSQL major version, or a range. The newest version of a range is run [default: 14-18].
     #[arg(long, value_name = "VERSION", value_parser = VersionRange::parse, help_heading = RUN)]
     pub(crate) pg_version: Option<VersionRange>,
@@ -87,7 +102,7 @@ fn variable(text: &str) -> Result<(String, String), String> {
 
 impl CaptureArgs {
     /// The check of a folder with captured migrations, by the configuration of another one.
-    pub(crate) fn check(&self, captured: PathBuf, project: PathBuf) -> CheckArgs {
+    pub(crate) fn check(&self, captured: PathBuf, project: PathBuf, schema: Option<PathBuf>) -> CheckArgs {
         let nearest_to = Some(project);
         CheckArgs {
             input: InputArgs {
@@ -96,7 +111,7 @@ impl CaptureArgs {
                 force_exclude: false,
                 history: Vec::new(),
                 no_history: false,
-                schema: None,
+                schema,
                 start_after: Vec::new(),
                 changes: ChangeArgs::default(),
                 stdin_filename: None,

@@ -1,73 +1,167 @@
 //! `pgvet capture`.
 
+mod job;
 mod note;
+mod state;
+mod traced;
 
 use super::check;
+use super::clone::provider;
 use crate::args::CaptureArgs;
 use crate::error::{ExitStatus, Failure};
-use pgvet_capture::{Captured, Request, Sources, Tables, cut, files};
-use pgvet_trace::provider::{Scratch, ScratchOptions};
-use pgvet_workspace::captured;
-use pgvet_workspace::config::Configs;
-use pgvet_workspace::create_report;
+use job::Job;
+use pgvet_capture::{Capture, Captured, Files, Request, Saved, Sources, Started, State, cut, files};
+use pgvet_schema::script;
+use pgvet_workspace::captured::{self, Header, MANIFEST, Manifest};
+use pgvet_workspace::{ChangedFiles, create_report};
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-
-/// The password in the address that the command gets; the private server asks for none.
-const PASSWORD: &str = "pgvet";
+use tempfile::TempDir;
 
 pub(crate) fn run(args: &CaptureArgs, out: &mut dyn Write) -> Result<ExitStatus, Failure> {
     out.flush()?;
-    let project =
-        std::env::current_dir().map_err(|error| Failure::new(format!("the current folder is gone: {error}")))?;
-    let tables = Tables::with(args.table.as_deref().map(|table| (table, args.column.as_slice())));
-    let captured = execute(args, &tables, &project)?;
+    if args.trace {
+        traced::check_arguments(args)?;
+    }
+    let job = Job::new(args)?;
+    // A revision that does not exist is said before anything runs.
+    let changed = args.since.as_deref().map(|revision| ChangedFiles::since(revision, &job.project)).transpose();
+    let changed = changed.map_err(|problem| Failure::from(&problem))?;
+    let mut saved = state::saved(&job)?;
+    note::about_saved(&job, &saved);
+    let mut captured = execute(&job, &saved)?;
+    let with_values = args.trace.then(|| captured.recording.clone());
+    captured.recording.remove_values(&job.keeps_values());
     if let Some(file) = &args.record {
         write_recording(&captured, file)?;
     }
-    let capture = cut(&captured.recording, &tables);
-    note::about_run(args, &captured, &capture);
+    if let Started::WithoutSaved(refused) = &captured.started {
+        note::not_applied(&job, refused);
+        saved = Saved::default();
+    }
+    let mut capture = cut(&captured.recording, &job.tables);
+    if !saved.migrations.is_empty() || matches!(captured.started, Started::Clone(_)) {
+        capture = capture.continued();
+    }
+    // A clone can lack migrations that are saved.
+    saved.remove(&capture);
+    note::about_run(&job, &captured, &capture);
     let failed = ExitStatus::of_command(captured.status);
-    if capture.migrations.is_empty() {
-        note::nothing(args, &captured).write(&mut std::io::stderr().lock())?;
+    if capture.migrations.is_empty() && (saved.migrations.is_empty() || failed.is_some()) {
+        note::nothing(&job, &captured).write(&mut std::io::stderr().lock())?;
         return Ok(failed.unwrap_or(ExitStatus::NotChecked));
     }
-    let sources = Sources::of(&project);
-    let all = files(&capture, &sources, project.clone());
-    note::about_sources(args, &sources, &all);
-    if let Some(folder) = &args.save {
-        let kept = files(&capture.complete(), &sources, captured::root_from(folder, &project));
-        captured::clear(folder).map_err(|problem| Failure::from(&problem))?;
-        write_files(folder, &kept.files)?;
-        note::saved(args, folder, &kept);
+    let sources = Sources::of(&job.project);
+    if let Some(folder) = &job.save {
+        let kept = files(&capture.complete(), &saved, &sources, captured::root_from(folder, &job.project));
+        let before = Manifest::of(folder).map_or(0, |manifest| manifest.files.len());
+        if failed.is_some() && before > kept.files.len() - 1 {
+            note::not_saved(&job, folder);
+        } else {
+            captured::clear(folder).map_err(|problem| Failure::from(&problem))?;
+            write_files(folder, &kept.files)?;
+            note::saved(&job, folder, &kept);
+        }
     }
-    let folder = tempfile::Builder::new().prefix("pgvet-capture-").tempdir();
-    let folder = folder.map_err(|error| Failure::new(format!("cannot make a folder: {error}")))?;
-    write_files(folder.path(), &all.files)?;
-    let checked = check::run_captured(&args.check(folder.path().to_owned(), project), out)?;
-    Ok(failed.unwrap_or(checked))
+    let judged = Judged::new(&job, &captured, &capture, &saved, &sources, changed.as_ref())?;
+    let check = args.check(judged.folder.path().to_owned(), job.project.clone(), judged.schema());
+    let mut status = check::run_captured(&check, out)?;
+    if let Some(recording) = with_values {
+        let nothing = Saved::default();
+        let before = if judged.clone.is_some() { &nothing } else { &saved };
+        let traced = traced::run(&job, &recording, before, &sources, changed.as_ref(), judged.schema(), out)?;
+        status = if status == ExitStatus::Clean || traced == ExitStatus::NotChecked { traced } else { status };
+    }
+    Ok(failed.unwrap_or(status))
 }
 
-/// Runs the command on a private server.
-fn execute(args: &CaptureArgs, tables: &Tables, project: &Path) -> Result<Captured, Failure> {
-    let mut source = args.source.clone();
-    source.nearest_to = Some(project.to_owned());
-    let config = Configs::new(source.source()).of(project).map_err(|error| Failure::config(error, args.color))?;
-    let configured = config.settings.versions_configured.then_some(config.settings.versions);
-    let mut provider = Scratch::new(ScratchOptions {
-        binaries: args.pg_bin.clone(),
-        major: args.pg_version.or(configured).map(|versions| versions.to.0),
-        durable: false,
-        setup: Vec::new(),
-    });
-    let (tables, values) = (tables.clone(), args.values);
+/// Runs the command on a private server or a clone.
+fn execute(job: &Job<'_>, saved: &Saved) -> Result<Captured, Failure> {
+    let mut provider = provider(&job.args.place, job.major, false)?;
+    let schema = state::schema(job)?;
+    let baseline = state::baseline(schema.as_ref());
+    let keeps_values = job.keeps_values();
+    let is_traced = job.args.trace;
+    let migrations = saved.migrations();
     let request = Request {
-        command: &args.command,
-        variables: &args.variables,
-        password: PASSWORD,
-        keep_values: Box::new(move |sql| values || tables.needs_values(sql)),
+        command: &job.command,
+        folder: &job.folder,
+        variables: &job.variables,
+        // A trace needs all of them, and nothing else gets to see them.
+        keep_values: Box::new(move |sql| is_traced || keeps_values(sql)),
+        state: State { schema: &baseline, saved: &migrations },
+        allow_server_changes: job.args.place.allow_server_changes,
     };
-    Ok(pgvet_capture::run(&mut provider, request)?)
+    Ok(pgvet_capture::run(provider.as_mut(), request, &mut |_| ())?)
+}
+
+/// What is checked: a folder with migrations, and the schema before them.
+struct Judged {
+    folder: TempDir,
+    /// A folder with the schema of the clone.
+    clone: Option<TempDir>,
+    schema: Option<PathBuf>,
+}
+
+impl Judged {
+    fn new(
+        job: &Job<'_>,
+        captured: &Captured,
+        capture: &Capture,
+        saved: &Saved,
+        sources: &Sources,
+        changed: Option<&ChangedFiles>,
+    ) -> Result<Self, Failure> {
+        // What a clone has applied is in its schema.
+        let nothing = Saved::default();
+        let (before, clone) = match &captured.started {
+            Started::Clone(schema) => (&nothing, Some(schema)),
+            Started::AsAsked | Started::WithoutSaved(_) => (saved, None),
+        };
+        let mut all = files(capture, before, sources, job.project.clone());
+        note::about_sources(job, sources, &all);
+        if let Some(changed) = changed {
+            mark_new(&mut all, changed, job)?;
+        }
+        let folder = temporary()?;
+        write_files(folder.path(), &all.files)?;
+        let clone = clone
+            .map(|schema| {
+                let folder = temporary()?;
+                write_files(folder.path(), &[("schema.sql".to_owned(), script(schema).text)])?;
+                Ok::<_, Failure>(folder)
+            })
+            .transpose()?;
+        Ok(Self { folder, clone, schema: job.schema.clone() })
+    }
+
+    fn schema(&self) -> Option<PathBuf> {
+        self.clone.as_ref().map(|folder| folder.path().join("schema.sql")).or_else(|| self.schema.clone())
+    }
+}
+
+fn temporary() -> Result<TempDir, Failure> {
+    let folder = tempfile::Builder::new().prefix("pgvet-capture-").tempdir();
+    folder.map_err(|error| Failure::new(format!("cannot make a folder: {error}")))
+}
+
+/// Marks the migrations whose sources have changed since a revision.
+fn mark_new(files: &mut Files, changed: &ChangedFiles, job: &Job<'_>) -> Result<(), Failure> {
+    let is_new = |text: &str| {
+        let header = Header::of(text);
+        let source = header.source.map(|(source, _)| job.project.join(source));
+        // One that did not run to its end is new, wherever it comes from.
+        source.map_or(header.name.is_empty(), |source| changed.contains(&source))
+    };
+    let migrations = files.files.iter().filter(|(name, _)| name != MANIFEST);
+    let new: BTreeSet<String> = migrations.filter(|(_, text)| is_new(text)).map(|(name, _)| name.clone()).collect();
+    note::about_new(job, &new);
+    let Some((_, manifest)) = files.files.iter_mut().find(|(name, _)| name == MANIFEST) else { return Ok(()) };
+    let mut read = Manifest::parse(manifest).ok_or_else(|| Failure::new("the order of the migrations cannot be read"))?;
+    read.new = Some(new);
+    *manifest = read.to_text();
+    Ok(())
 }
 
 fn write_recording(captured: &Captured, path: &Path) -> Result<(), Failure> {

@@ -4,6 +4,7 @@ pub(crate) mod baseline;
 mod calibrate;
 pub(crate) mod capture;
 pub(crate) mod check;
+mod clone;
 pub(crate) mod completions;
 pub(crate) mod config;
 mod crash;

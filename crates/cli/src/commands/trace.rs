@@ -1,6 +1,7 @@
 //! `pgvet trace`.
 
 use super::calibrate::Calibration;
+use super::clone::{address, dblab, provider};
 use super::{baseline, load};
 use crate::args::FailOn;
 use crate::bookkeeping;
@@ -21,11 +22,8 @@ use pgvet_model::production::TableSettings;
 use pgvet_model::version::{PgVersion, VersionRange};
 use pgvet_syntax::source::SourceFile;
 use pgvet_syntax::statement;
-use pgvet_trace::provider::{
-    CloneProvider, DataDir, DataDirOptions, Dblab, DblabOptions, Scratch, ScratchOptions, Template, Url, parse_address,
-    with_password,
-};
-use pgvet_trace::{Address, Event, Limits, Observations, Trace, Workload, server};
+use pgvet_trace::provider::Template;
+use pgvet_trace::{Event, Limits, Observations, Trace, Workload, server};
 use pgvet_workspace::config::Config;
 use pgvet_workspace::{Project, Role, create_report};
 use std::collections::{BTreeMap, BTreeSet};
@@ -89,7 +87,7 @@ fn trace_settings(
         statement_timeout: args.statement_timeout,
         limits: Limits {
             time: Some(args.time_limit),
-            disk: (args.on == On::Scratch).then(std::env::temp_dir),
+            disk: (args.place.on == On::Scratch).then(std::env::temp_dir),
             ..Limits::default()
         },
         keep_going: args.keep_going,
@@ -101,7 +99,7 @@ fn trace_settings(
         workload: None,
         progress: false,
         effects_only: false,
-        allow_server_changes: args.allow_server_changes,
+        allow_server_changes: args.place.allow_server_changes,
     }
 }
 
@@ -112,7 +110,8 @@ fn measure(
     migrations: &[Migration<'_>],
     mut settings: pgvet_trace::Settings,
 ) -> Result<Trace, Failure> {
-    let mut provider = provider(args, model)?;
+    let newest = model.versions_configured.then_some(model.versions.to.0);
+    let mut provider = provider(&args.place, newest, !args.rows.is_empty())?;
     let spinner = Spinner::new();
     settings.progress = spinner.is_shown();
     let mut trace = pgvet_trace::run(migrations, provider.as_mut(), &settings, &mut |event| match event {
@@ -134,7 +133,7 @@ fn measure(
 fn judge(args: &TraceArgs, project: &Project, trace: &Trace) -> Outcome {
     let settings = |config: &Config| {
         let mut settings = settings_for(trace.major, args.input.settings(config));
-        if args.on != On::Scratch {
+        if args.place.on != On::Scratch {
             know_sizes(trace, &mut settings);
         }
         settings
@@ -159,7 +158,7 @@ fn predicted(
     migrations: &[Migration<'_>],
     settings: &Settings,
 ) -> Vec<Vec<StatementEffects>> {
-    if args.on != On::Scratch || has_schema(project) {
+    if args.place.on != On::Scratch || has_schema(project) {
         return predict::effects(migrations, settings.versions.to, &settings.functions);
     }
     let tables = bookkeeping::tables(project, false).join(";\n");
@@ -202,62 +201,6 @@ fn status(args: &TraceArgs, report: &TraceReport<'_>) -> ExitStatus {
 fn fails(args: &TraceArgs, report: &TraceReport<'_>) -> bool {
     let least = args.fail_on.and_then(FailOn::severity);
     least.is_some_and(|least| report.findings.findings.iter().any(|finding| finding.diagnostic.severity >= least))
-}
-
-fn provider(args: &TraceArgs, settings: &Settings) -> Result<Box<dyn CloneProvider>, Failure> {
-    Ok(match args.on {
-        On::Scratch => Box::new(Scratch::new(ScratchOptions {
-            binaries: args.pg_bin.clone(),
-            major: settings.versions_configured.then_some(settings.versions.to.0),
-            durable: !args.rows.is_empty(),
-            setup: Vec::new(),
-        })),
-        On::Template => Box::new(Template::new(address(args)?)),
-        On::Url if !args.this_is_a_clone => {
-            return Err(Failure::new("--on url runs the migrations on the database itself, and blocks and changes it")
-                .help("add --this-is-a-clone if this database is a clone"));
-        }
-        On::Url => Box::new(Url::new(address(args)?)),
-        On::Datadir => Box::new(data_directory(args)?),
-        On::Dblab => Box::new(dblab(args)?),
-    })
-}
-
-fn data_directory(args: &TraceArgs) -> Result<DataDir, Failure> {
-    let missing = |what: &str, help: &str| Failure::new(format!("--on datadir needs {what}")).help(help);
-    Ok(DataDir::new(DataDirOptions {
-        folder: args.data.clone().ok_or_else(|| missing("a data directory", "name it: --data DIR"))?,
-        database: args.database.clone().ok_or_else(|| missing("a database", "name it: --database NAME"))?,
-        user: std::env::var("PGUSER").ok().filter(|user| !user.is_empty()).unwrap_or_else(|| "postgres".to_owned()),
-        binaries: args.pg_bin.clone(),
-    })
-    .with_password()?)
-}
-
-fn dblab(args: &TraceArgs) -> Result<Dblab, Failure> {
-    let missing = |what: &str, help: &str| Failure::new(format!("--on dblab needs {what}")).help(help);
-    let url = args.dblab.clone();
-    let token = std::env::var("DBLAB_TOKEN").ok().filter(|token| !token.is_empty());
-    Ok(Dblab::new(DblabOptions {
-        url: url.ok_or_else(|| missing("an address", "name it: --dblab https://HOST:PORT"))?,
-        token: token.ok_or_else(|| missing("a token", "set DBLAB_TOKEN"))?,
-        database: args.database.clone().ok_or_else(|| missing("a database", "name it: --database NAME"))?,
-        branch: args.dblab_branch.clone(),
-        snapshot: None,
-    }))
-}
-
-fn address(args: &TraceArgs) -> Result<Address, Failure> {
-    let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    let text = match &args.database {
-        Some(text) => text,
-        None if is_set("PGSERVICE") || is_set("PGDATABASE") => "",
-        None => {
-            return Err(Failure::new("--on template and --on url need a database")
-                .help("name it: --database postgres://HOST/DATABASE, or --database service=NAME"));
-        }
-    };
-    Ok(with_password(parse_address(text)?)?)
 }
 
 /// The settings of the project, for the major that was traced.
@@ -312,12 +255,12 @@ fn workload(args: &TraceArgs) -> Result<Option<Workload>, Failure> {
 fn clean(args: &TraceArgs, out: &mut dyn Write) -> Result<ExitStatus, Failure> {
     let server::Leftovers { removed, kept } = server::remove_leftovers();
     let mut removed: Vec<String> = removed.iter().map(|folder| format!("the server in {}", folder.display())).collect();
-    if args.on == On::Template {
-        let databases = Template::new(address(args)?).remove_leftovers_now()?;
+    if args.place.on == On::Template {
+        let databases = Template::new(address(&args.place)?).remove_leftovers_now()?;
         removed.extend(databases.iter().map(|name| format!("the database {name}")));
     }
-    if args.on == On::Dblab {
-        removed.extend(dblab(args)?.remove_leftovers_now()?.iter().map(|name| format!("the clone {name}")));
+    if args.place.on == On::Dblab {
+        removed.extend(dblab(&args.place)?.remove_leftovers_now()?.iter().map(|name| format!("the clone {name}")));
     }
     for what in &removed {
         writeln!(out, "removed {}", inert::line(what))?;

@@ -63,7 +63,7 @@ impl<'a> TraceReport<'a> {
     /// The file of a difference, and its place there.
     pub(crate) fn place(&self, difference: &ModelDifference) -> (&'a str, JsonRange) {
         let file = self.files[difference.migration];
-        (&file.shown().path, json_range(file, difference.range))
+        (file.named(), json_range(file, difference.range))
     }
 
     pub(crate) fn failed(&self) -> bool {
@@ -109,9 +109,9 @@ impl<'a> TraceReport<'a> {
 }
 
 impl<'a> TracedFile<'a> {
-    /// As the user named it.
+    /// As the user named it; of a captured migration, its source.
     pub(crate) fn path(&self) -> &'a str {
-        &self.file.shown().path
+        self.file.named()
     }
 
     /// The statements of the file, without what the tool adds.
@@ -126,7 +126,7 @@ impl<'a> TracedFile<'a> {
     }
 
     pub(crate) fn line(&self, statement: &StatementTrace) -> u32 {
-        self.position(statement.range.start).line
+        self.file.positions(self.file.on_disk(statement.range)).0.line
     }
 
     /// Where an offset of what was run is in the file.

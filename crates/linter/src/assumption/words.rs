@@ -102,6 +102,9 @@ impl fmt::Display for Assumption {
             Self::RowsRefuseThough { table, because } => {
                 write!(f, "assumes that `{table}` has such rows, although {because}")
             }
+            Self::RowsRefuseThoughRead { table } => {
+                write!(f, "assumes that `{table}` has such rows, although the program reads its rows and may change them")
+            }
             Self::KeyTaken { table } => write!(f, "assumes that `{table}` already has a row with this key"),
             Self::KeyTakenThough { table, because } => {
                 write!(f, "assumes that `{table}` already has a row with this key, although {because}")

@@ -112,6 +112,7 @@ static RULES: &[&Rule] = &[
     &data::missing_analyze::RULE,
     &data::rows_may_violate_constraint::RULE,
     &data::select_then_insert::RULE,
+    &data::statement_per_row::RULE,
     &data::system_catalog_write::RULE,
     &data::toast_compression_not_applied::RULE,
     &data::trigger_left_disabled::RULE,

@@ -6,6 +6,7 @@
 //! -- set: table orders rows=100 hot
 //! -- set: query sqlx SELECT * FROM orders; SELECT 1   (a transaction of the application)
 //! -- set: index public.orders_note scans=5 days=30
+//! -- captured                      (written by `pgvet capture`)
 //! -- unordered                     (scripts of which nobody knows which runs first)
 //! -- baseline:                      a schema dump that is not reported
 //! CREATE TABLE orders (id bigint);
@@ -38,6 +39,7 @@ pub(crate) struct Scenario {
     pub(crate) ordered: bool,
     /// Whether all sections run in one session.
     pub(crate) one_session: bool,
+    pub(crate) captured: bool,
     pub(crate) settings: Settings,
 }
 
@@ -83,7 +85,8 @@ impl Scenario {
     pub(crate) fn read(text: &str) -> Result<Self, String> {
         let settings =
             Settings { strict: true, level: Severity::Info, confidence: Confidence::Possible, ..Settings::default() };
-        let mut scenario = Self { sections: Vec::new(), ordered: true, one_session: false, settings };
+        let mut scenario =
+            Self { sections: Vec::new(), ordered: true, one_session: false, captured: false, settings };
         let mut mode = TransactionMode::default();
         let mut header = String::new();
         for (number, line) in text.split_inclusive('\n').enumerate() {
@@ -105,6 +108,7 @@ impl Scenario {
                     scenario.settings.versions_configured = true;
                 }
                 ("unordered", "") => scenario.ordered = false,
+                ("captured", "") => scenario.captured = true,
                 ("mode", _) => mode = transaction_mode(value)?,
                 ("transaction" | "single-string" | "autocommit", "") => mode = transaction_mode(word)?,
                 ("set", "one-session") => scenario.one_session = true,
@@ -161,6 +165,7 @@ impl Scenario {
                     session: if self.one_session { SessionScope::Run } else { SessionScope::Migration },
                     ..Runner::default()
                 },
+                captured: self.captured,
                 release: section.release,
                 ..Migration::new(file)
             })

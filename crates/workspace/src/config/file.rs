@@ -65,6 +65,8 @@ pub(crate) struct ConfigFile {
     pub(crate) functions: BTreeMap<String, FunctionSetting>,
     /// For `pgvet trace`.
     pub(crate) trace: TraceSetting,
+    /// For `pgvet capture`. No other command runs what is named here.
+    pub(crate) capture: CaptureSetting,
     /// Values of placeholders, by name: `schema = "app"` replaces `${schema}`, `{{ schema }}` and `:schema` by `app`.
     pub(crate) placeholders: BTreeMap<String, String>,
     /// Where the migrations are and how they are run, if pgvet cannot detect that.
@@ -188,6 +190,28 @@ pub(crate) struct TraceSetting {
     /// Maximum time for which a lock of this mode or a stronger one may be held on any relation, such as `"500ms"`.
     #[schemars(with = "BTreeMap<LockModeSetting, String>")]
     pub(crate) max_held: MaxHeldSetting,
+}
+
+/// For `pgvet capture`.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct CaptureSetting {
+    /// The command that applies all migrations, as a list of words: `["python", "manage.py", "migrate"]`. It runs in the
+    /// folder of this file if `pgvet capture` is called without a command.
+    #[schemars(with = "Vec<String>")]
+    pub(crate) command: Option<Spanned<Vec<String>>>,
+    /// Further variables of its environment; `{url}`, `{host}`, `{port}`, `{user}`, `{password}` and `{database}` are
+    /// replaced.
+    pub(crate) env: BTreeMap<String, String>,
+    /// The table in which the tool records applied migrations, if pgvet does not know it.
+    #[schemars(with = "Option<String>")]
+    pub(crate) table: Option<Spanned<String>>,
+    /// The column of that table that contains the migration's file name, or the number at its beginning; a list if it
+    /// takes several columns to name a migration.
+    pub(crate) column: Option<OneOrMany>,
+    /// The folder in which the capture is saved, relative to this file.
+    #[schemars(with = "Option<String>")]
+    pub(crate) save: Option<Spanned<String>>,
 }
 
 /// Durations by lock mode.

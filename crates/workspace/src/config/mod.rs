@@ -63,7 +63,23 @@ pub struct Config {
     pub placeholders: BTreeMap<String, String>,
     /// How long `pgvet trace` may see locks held.
     pub max_held: HeldLimits,
+    pub capture: CaptureConfig,
     overrides: Vec<Override>,
+}
+
+/// How `pgvet capture` runs the migrations.
+#[derive(Debug, Clone, Default)]
+pub struct CaptureConfig {
+    /// The command; empty: none is configured.
+    pub command: Vec<String>,
+    /// The file that configures the command, in whose folder it runs.
+    pub file: Option<PathBuf>,
+    /// Further variables of its environment, as templates.
+    pub env: BTreeMap<String, String>,
+    /// The tool's own table, and the columns that name a migration.
+    pub table: Option<(String, Vec<String>)>,
+    /// The folder in which the capture is saved.
+    pub save: Option<PathBuf>,
 }
 
 /// Where migrations are and how they are run, where configuration says so.

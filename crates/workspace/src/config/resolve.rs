@@ -2,11 +2,11 @@
 
 use super::error::{ConfigError, did_you_mean};
 use super::file::{
-    ConfigFile, LockModeSetting, MaxHeldSetting, MigrationsSetting, OverrideSetting, Preset, RuleLevel, RuleOptions,
-    RuleSetting,
+    CaptureSetting, ConfigFile, LockModeSetting, MaxHeldSetting, MigrationsSetting, OverrideSetting, Preset, RuleLevel,
+    RuleOptions, RuleSetting,
 };
 use super::limit::{Limit, parse_duration};
-use super::{Config, Override, Patterns, absolute};
+use super::{CaptureConfig, Config, Override, Patterns, absolute};
 use crate::boundary::Boundary;
 use crate::read;
 use pgvet_linter::meta::Category;
@@ -134,6 +134,7 @@ impl Layer<'_> {
         for entry in &file.overrides {
             config.overrides.push(self.override_entry(entry)?);
         }
+        self.capture(file.capture, &mut config.capture)?;
         self.migrations(file.migrations, config)
     }
 
@@ -155,6 +156,33 @@ impl Layer<'_> {
             migrations.start_after = start_after.into();
         }
         migrations.schema = self.file(setting.schema, "sql")?.or(migrations.schema.take());
+        Ok(())
+    }
+
+    fn capture(&self, setting: CaptureSetting, capture: &mut CaptureConfig) -> Result<(), ConfigError> {
+        if let Some(command) = setting.command {
+            if command.get_ref().first().is_none_or(String::is_empty) {
+                let help = "write each word of the command: [\"python\", \"manage.py\", \"migrate\"]".to_owned();
+                return Err(self.error(command.span(), "this command has no program").help(Some(help)));
+            }
+            capture.command = command.into_inner();
+            capture.file = Some(self.path.to_owned());
+        }
+        capture.env.extend(setting.env);
+        match (setting.table, setting.column) {
+            (None, None) => {}
+            (Some(table), Some(column)) => capture.table = Some((table.into_inner(), column.into())),
+            (table, _) => {
+                let message = "`table` and `column` of `[capture]` belong together";
+                return Err(match table {
+                    Some(table) => self.error(table.span(), message),
+                    None => ConfigError::new(self.path, message),
+                });
+            }
+        }
+        if let Some(save) = &setting.save {
+            capture.save = Some(self.inside(save)?);
+        }
         Ok(())
     }
 

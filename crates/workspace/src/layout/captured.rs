@@ -11,6 +11,7 @@ use crate::read;
 use pgvet_model::migration::TransactionMode;
 use pgvet_syntax::source::TextRange;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// The name of the manifest.
@@ -29,17 +30,24 @@ pub struct Manifest {
     pub root: PathBuf,
     /// Names of files in the order in which the migrations ran.
     pub files: Vec<String>,
+    /// Those of them that are new since a revision: nothing is reported about others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub new: Option<BTreeSet<String>>,
 }
 
 impl Manifest {
     pub fn new(tool: String, root: PathBuf, files: Vec<String>) -> Self {
-        Self { version: VERSION, tool, root, files }
+        Self { version: VERSION, tool, root, files, new: None }
     }
 
     /// Reads the manifest of a folder, if it has one.
     pub fn of(folder: &Path) -> Option<Self> {
-        let text = read::text(&folder.join(MANIFEST)).ok()?;
-        serde_json::from_str(&text).ok().filter(|manifest: &Self| manifest.version == VERSION)
+        Self::parse(&read::text(&folder.join(MANIFEST)).ok()?)
+    }
+
+    /// Reads the text of a manifest of this version.
+    pub fn parse(text: &str) -> Option<Self> {
+        serde_json::from_str(text).ok().filter(|manifest: &Self| manifest.version == VERSION)
     }
 
     /// The text of the file, one name in each line, so that git merges it line by line.
@@ -105,7 +113,8 @@ impl Header {
         format!("{TITLE}\n-- name: {name}\n{source}-- transaction: {}\n\n", self.transaction.name())
     }
 
-    fn of(text: &str) -> Self {
+    /// Reads the comments at the start of a file.
+    pub fn of(text: &str) -> Self {
         let mut header = Self::default();
         let (mut source, mut digest) = (None, String::new());
         for comment in text.lines().map_while(|line| line.strip_prefix("-- ")) {
@@ -138,11 +147,34 @@ pub fn place_comment(source: &str, line: Option<usize>) -> String {
     format!("-- at {}{line}\n", one_line(source))
 }
 
-pub(super) fn transaction(text: &str) -> TransactionMode {
+/// How a captured migration is wrapped in transactions when its file is run.
+pub fn transaction(text: &str) -> TransactionMode {
     match Header::of(text).transaction {
         Wrapping::AsWritten => TransactionMode::Autocommit,
         Wrapping::One | Wrapping::Shared => TransactionMode::Transaction,
     }
+}
+
+/// The beginning of a comment with a statement about the tool's own tables.
+const OWN: &str = "-- tool: ";
+
+/// The comments at the end of a file with the statements, each on one line, that leave the tool's own tables as they are
+/// after the migration.
+pub fn own_comments(statements: &[String]) -> String {
+    let comment = |sql: &String| format!("{OWN}{}\n", one_line(sql));
+    let comments: String = statements.iter().map(comment).collect();
+    if comments.is_empty() { comments } else { format!("\n{comments}") }
+}
+
+/// Reads what [`own_comments`] wrote, and the text before it.
+pub fn split_own_statements(text: &str) -> (&str, Vec<&str>) {
+    let own = text.lines().rev().map_while(|line| line.strip_prefix(OWN));
+    let mut own: Vec<&str> = own.collect();
+    own.reverse();
+    let length: usize = own.iter().map(|sql| OWN.len() + sql.len() + 1).sum();
+    let before = text.get(..text.len().saturating_sub(length)).unwrap_or(text);
+    // Nothing but this block follows an empty line.
+    if before.ends_with("\n\n") { (before, own) } else { (text, Vec::new()) }
 }
 
 /// The folder of the project as the manifest of a folder names it.
@@ -192,6 +224,8 @@ pub struct Origin {
     pub(crate) is_shared: bool,
     /// Whether it ran to its end.
     pub(crate) is_complete: bool,
+    /// Whether it is new since the revision of the run, if that has one.
+    pub(crate) is_new: Option<bool>,
     /// Why the file does not say what the source does now.
     pub(crate) stale: Option<Problem>,
     /// Offsets of comments that name lines, with the lines.
@@ -211,6 +245,7 @@ impl Origin {
             source: None,
             is_shared: header.transaction == Wrapping::Shared,
             is_complete: !header.name.is_empty(),
+            is_new: manifest.new.as_ref().map(|new| is_among(path, new)),
             stale: None,
             lines: Vec::new(),
         };
@@ -228,6 +263,15 @@ impl Origin {
         let before = self.lines.partition_point(|(offset, _)| *offset <= range.start);
         self.lines[..before].last().and_then(|(_, line)| *line).unwrap_or(1)
     }
+}
+
+fn is_among(path: &Path, names: &BTreeSet<String>) -> bool {
+    path.file_name().and_then(|name| name.to_str()).is_some_and(|name| names.contains(name))
+}
+
+/// Why a captured migration does not say what its source does now.
+pub fn staleness(path: &Path, text: &str) -> Option<Problem> {
+    Origin::of(path, text, Tool::Captured)?.stale
 }
 
 /// The path of a source as a user in the current folder would name it.
@@ -290,6 +334,19 @@ mod tests {
             text.lines().all(|line| line.is_empty() || line.starts_with("-- ")) && !text.contains('\u{1b}'),
             "{text}"
         );
+    }
+
+    #[test]
+    fn statements_about_the_table_of_the_tool_stand_at_the_end() {
+        let text = "-- name: 1\n\nSELECT '\n-- tool: no';\n".to_owned();
+        let own = ["INSERT INTO t VALUES ('1')".to_owned(), "DELETE FROM locks".to_owned()];
+        let whole = text.clone() + &own_comments(&own);
+        let (before, found) = split_own_statements(&whole);
+        assert_eq!((before.trim_end(), found), (text.trim_end(), own.iter().map(String::as_str).collect()));
+        assert_eq!(split_own_statements(&text), (text.as_str(), Vec::new()));
+        assert_eq!(text.clone() + &own_comments(&[]), text);
+        let refused = "SELECT 1;\n-- tool: DROP TABLE t\n";
+        assert_eq!(split_own_statements(refused), (refused, Vec::new()));
     }
 
     #[test]

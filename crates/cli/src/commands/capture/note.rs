@@ -1,19 +1,16 @@
 //! What a capture says besides findings, on standard error.
 
-use crate::args::CaptureArgs;
+use super::job::Job;
 use crate::error::Failure;
 use crate::inert;
 use crate::report::{excerpt, plural};
-use pgvet_capture::{Capture, Captured, Files, MAX_FILES, Refused, Sources, loops, shown};
+use crate::trace_args::On;
+use pgvet_capture::{Capture, Captured, Files, MAX_FILES, NOT_RUN, Refused, Saved, Sources, Started};
 use pgvet_syntax::ast::Ast;
 use pgvet_syntax::statement::parse;
+use pgvet_trace::RefusedStatement;
+use std::collections::BTreeSet;
 use std::path::Path;
-
-/// How many statements that were sent often are named.
-const LOOPS_SHOWN: usize = 5;
-
-/// From so many statements of one shape on, a loop is worth a note.
-const LOOP: usize = 10;
 
 /// Statements that a server refuses because it lacks the files of an extension.
 ///
@@ -21,20 +18,74 @@ const LOOP: usize = 10;
 /// `could not open extension control file`.
 const NO_EXTENSION: [&str; 2] = ["0A000", "58P01"];
 
-fn note(args: &CaptureArgs, note: &Failure) {
-    if !args.loudness.quiet {
+fn note(job: &Job<'_>, note: &Failure) {
+    if !job.is_quiet() {
         // Nobody is left to tell when standard error is closed.
         let _ = note.write_note(&mut std::io::stderr().lock());
     }
 }
 
+/// Says which migrations of an earlier capture are applied instead of run.
+pub(super) fn about_saved(job: &Job<'_>, saved: &Saved) {
+    let count = saved.migrations.len();
+    if job.args.place.on != On::Scratch {
+        return;
+    }
+    if let Some(why) = &saved.ends {
+        let which = if count == 0 {
+            "all migrations run again".to_owned()
+        } else {
+            format!("after {}, the others run again", plural(count, "saved migration"))
+        };
+        note(job, &Failure::new(format!("{which}, because {}", inert::line(why))));
+    }
+    if count > 0 {
+        let rows = if saved.omitted > 0 {
+            format!(", without their rows ({} omitted)", plural(saved.omitted, "statement"))
+        } else {
+            String::new()
+        };
+        let help = "if a new migration needs rows of earlier ones, use --from-beginning";
+        let said = Failure::new(format!("applying {}{rows}", plural(count, "saved migration")));
+        note(job, &if saved.omitted > 0 { said.help(help) } else { said });
+    }
+}
+
+/// Says why an earlier capture is of no use.
+pub(super) fn not_applied(job: &Job<'_>, refused: &RefusedStatement) {
+    let said = format!(
+        "the saved migrations cannot be applied, so the command ran all of them: {}: {}",
+        refused.place(),
+        refused.message
+    );
+    note(job, &Failure::new(inert::line(&said)));
+}
+
+/// Says that nothing is reported.
+pub(super) fn about_new(job: &Job<'_>, new: &BTreeSet<String>) {
+    if let (true, Some(revision)) = (new.is_empty(), &job.args.since) {
+        note(job, &Failure::new(inert::line(&format!("no source of a migration has changed since {revision}"))));
+    }
+}
+
+/// Says what of the statements is not measured.
+pub(super) fn about_trace(job: &Job<'_>, files: &Files) {
+    let is_unknown = |line: &&str| *line == NOT_RUN;
+    let unknown: usize = files.files.iter().map(|(_, text)| text.lines().filter(is_unknown).count()).sum();
+    if unknown > 0 {
+        let said =
+            format!("not traced: {}, because the value of a parameter cannot be read", plural(unknown, "statement"));
+        note(job, &Failure::new(said));
+    }
+}
+
 /// Describes the run.
-pub(super) fn about_run(args: &CaptureArgs, captured: &Captured, capture: &Capture) {
+pub(super) fn about_run(job: &Job<'_>, captured: &Captured, capture: &Capture) {
     for text in &captured.server.announcements {
-        note(args, &Failure::new(inert::line(text)));
+        note(job, &Failure::new(inert::line(text)));
     }
     if !captured.status.success() {
-        let said = format!("`{}` failed ({})", shown(&args.command), captured.status);
+        let said = format!("`{}` failed ({})", job.shown(), captured.status);
         let help = "the statements before the failure are checked; the messages of the command are above";
         failure(&Failure::new(inert::line(&said)).help(help));
     }
@@ -51,13 +102,13 @@ pub(super) fn about_run(args: &CaptureArgs, captured: &Captured, capture: &Captu
     if left_open > 0 {
         let said = format!("{} still open when the command ended", connections(left_open));
         let help = "what a program in the background sends later is not captured";
-        note(args, &Failure::new(said).help(help));
+        note(job, &Failure::new(said).help(help));
     }
     if capture.migrations.is_empty() {
         return;
     }
-    note(args, &Failure::new(summary(capture)));
-    about_statements(args, capture);
+    note(job, &Failure::new(summary(capture)));
+    about_statements(job, capture);
 }
 
 fn connections(count: usize) -> String {
@@ -84,7 +135,7 @@ fn summary(capture: &Capture) -> String {
     format!("captured {}{of} with {}{apart}", plural(complete, "migration"), plural(work, "statement"))
 }
 
-fn about_statements(args: &CaptureArgs, capture: &Capture) {
+fn about_statements(job: &Job<'_>, capture: &Capture) {
     if let Some(last) = capture.migrations.last().filter(|last| !last.is_complete) {
         let (said, help) = match &capture.tool {
             Some(_) => (
@@ -99,76 +150,87 @@ fn about_statements(args: &CaptureArgs, capture: &Capture) {
                 "name the table and column in which the tool records applied migrations, as in `--table migrations --column name`",
             ),
         };
-        note(args, &Failure::new(said).help(help));
+        note(job, &Failure::new(said).help(help));
     }
     if !capture.after.is_empty() {
         let first = excerpt(&capture.after[0].sql);
         let count = plural(capture.after.len(), "statement");
-        note(args, &Failure::new(format!("not checked: {count} after the last migration, beginning with {first}")));
+        note(job, &Failure::new(format!("not checked: {count} after the last migration, beginning with {first}")));
     }
     let too_long =
         capture.migrations.iter().flat_map(|migration| &migration.work).filter(|work| work.cut_from > 0).count();
     if too_long > 0 {
         let said = format!("not recorded and not checked: {} longer than 16 MiB", plural(too_long, "statement"));
-        note(args, &Failure::new(said));
+        note(job, &Failure::new(said));
     }
     let counts = &capture.counts;
     if counts.tolerated + counts.undone + counts.attempts > 0 {
         let (refused, undone) = (counts.tolerated, counts.undone + counts.attempts);
         let all = plural(refused + undone, "statement");
         let said = format!("not checked: {all} without effect ({refused} refused by the server, {undone} rolled back)");
-        note(args, &Failure::new(said));
+        note(job, &Failure::new(said));
     }
-    about_loops(args, capture);
+    about_repeated(job, capture);
 }
 
-fn about_loops(args: &CaptureArgs, capture: &Capture) {
-    let loops: Vec<_> = loops(capture).into_iter().filter(|(_, times, _)| *times >= LOOP).collect();
-    for (name, times, sql) in loops.iter().take(LOOPS_SHOWN) {
-        let name = if name.is_empty() { "the last migration".to_owned() } else { inert::line(name).into_owned() };
-        let said = format!("{name} sent the same statement {times} times with different values: {}", excerpt(sql));
-        note(args, &Failure::new(said).help("it is checked once; one statement for all rows would be one round trip"));
+/// Says that a statement was checked once for all of its values. The rule `statement-per-row` judges loops.
+fn about_repeated(job: &Job<'_>, capture: &Capture) {
+    let work = || capture.migrations.iter().flat_map(|migration| &migration.work).filter(|work| work.times > 1);
+    if work().next().is_none() {
+        return;
     }
-    let others = loops.len().saturating_sub(LOOPS_SHOWN);
-    if others > 0 {
-        let count = plural(others, "other statement");
-        note(args, &Failure::new(format!("{count} sent at least {LOOP} times by one migration")));
-    }
+    let sent: usize = work().map(|work| work.times).sum();
+    let said = format!("{sent} statements differ only in their values, and were checked as {}", work().count());
+    note(job, &Failure::new(said));
 }
 
-pub(super) fn about_sources(args: &CaptureArgs, sources: &Sources, files: &Files) {
+pub(super) fn about_sources(job: &Job<'_>, sources: &Sources, files: &Files) {
     if sources.is_cut {
         let said = format!("searched for migrations in the first {MAX_FILES} files of this folder alone");
-        note(args, &Failure::new(said).help("run pgvet in the folder of the project"));
+        note(job, &Failure::new(said).help("run pgvet in the folder of the project"));
     }
     let [first, ..] = &*files.without_source else { return };
     let count = plural(files.without_source.len(), "migration");
     let said =
         format!("{count} without a file in this folder, such as {}, replayed and not reported", inert::line(first));
-    note(args, &Failure::new(said));
+    note(job, &Failure::new(said));
 }
 
-pub(super) fn saved(args: &CaptureArgs, folder: &Path, files: &Files) {
+/// Says that an earlier capture with more migrations stays as it is.
+pub(super) fn not_saved(job: &Job<'_>, folder: &Path) {
+    let folder = folder.display().to_string();
+    let said = format!("the capture in `{}` was not changed, because the command failed", inert::line(&folder));
+    note(job, &Failure::new(said));
+}
+
+pub(super) fn saved(job: &Job<'_>, folder: &Path, files: &Files) {
     let folder = folder.display().to_string();
     let count = plural(files.files.len().saturating_sub(1), "migration");
     let said = format!("saved {count} in `{}`", inert::line(&folder));
     note(
-        args,
+        job,
         &Failure::new(said)
             .help(format!("check them without running the command: `pgvet check {}`", inert::line(&folder))),
     );
 }
 
 /// Why there is nothing to check.
-pub(super) fn nothing(args: &CaptureArgs, captured: &Captured) -> Failure {
-    let command = shown(&args.command);
-    let command = inert::line(&command);
+pub(super) fn nothing(job: &Job<'_>, captured: &Captured) -> Failure {
+    let command = job.shown();
     let place = captured.place.shown();
+    if captured.connections == 0 && !captured.status.success() {
+        return Failure::new(format!("`{command}` failed before it connected to {place}, so nothing was captured"))
+            .help("make the command work first; its messages are above");
+    }
     if captured.connections == 0 {
         return Failure::new(format!("`{command}` never connected to {place}, so nothing was captured")).help(
             "its settings name another database, which it may have migrated; make them read DATABASE_URL, or PGHOST and \
              PGPORT, or pass the variables that they read, as in --env DB_HOST={host} --env DB_PORT={port}",
         );
+    }
+    if matches!(captured.started, Started::Clone(_)) {
+        return Failure::new(format!("`{command}` ran no migration, so nothing was captured"))
+            .help("the clone has applied all of them; clone a database that lacks the new ones");
     }
     Failure::new(format!("`{command}` connected to {place} and ran no migration, so nothing was captured"))
         .help("run the command that applies all migrations to an empty database")

@@ -9,6 +9,7 @@ pub mod looks_like_rename;
 pub mod missing_analyze;
 pub mod rows_may_violate_constraint;
 pub mod select_then_insert;
+pub mod statement_per_row;
 pub mod system_catalog_write;
 pub mod toast_compression_not_applied;
 pub mod trigger_left_disabled;

@@ -5,6 +5,8 @@ use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::text::sql_name;
 use pgvet_model::effect::{Demand, RowDemand};
+use pgvet_syntax::ast::{Ast, Part};
+use pgvet_syntax::statement::Statement;
 
 declare_rule! {
     /// A constraint or unique index that fails if existing rows violate it.
@@ -49,6 +51,9 @@ declare_rule! {
     /// - `NOT NULL` on a new column with a default
     /// - changes of a column's type, exclusion constraints, domains and bounds of partitions, which `pgvet precheck` lists
     ///
+    /// In a captured migration, the confidence is only `possible` if the program has read rows of the table before: it may
+    /// change them, but it sends nothing for a table that is empty on the private server.
+    ///
     /// The confidence is `likely` if every row violates the constraint, because a new column has the same value in all
     /// of them. Otherwise it depends on the data: the confidence is `possible`, and the finding is shown only with
     /// `--confidence possible`. `pgvet precheck` lists and counts all of them.
@@ -71,6 +76,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         let table = demand.relation.name.clone();
         let assumption = match (demand.met, &demand.demand) {
             (Some(because), _) => Assumption::RowsRefuseThough { table, because },
+            _ if reads_rows(context, &table) => Assumption::RowsRefuseThoughRead { table },
             (None, Demand::NoRows { .. } | Demand::OneRow { .. }) => Assumption::RowsRefuse { table },
             (None, _) => Assumption::RowsMayRefuse { table },
         };
@@ -85,6 +91,19 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             .help(help)
             .emit();
     }
+}
+
+/// Whether the program of a captured migration has read rows of the table. It may change each of them, but it sends nothing
+/// for a table that is empty on the private server.
+fn reads_rows(context: &RuleContext<'_>, table: &str) -> bool {
+    let reads = |statement: &Statement| {
+        let mut found = false;
+        if let Some(ast @ Ast::Select(_)) = statement.ast() {
+            ast.visit(&mut |part| found |= matches!(part, Part::Read(read) if read.name.name.text == table));
+        }
+        found
+    };
+    context.migration.captured && context.migration.statements_before(context.outer().start).any(reads)
 }
 
 /// Whether the statement itself adds the column, so that no row can have a value.

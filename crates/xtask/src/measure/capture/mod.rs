@@ -7,7 +7,7 @@ mod sample;
 mod server;
 
 use super::median::median;
-use pgvet_capture::{Captured, Request, Tables};
+use pgvet_capture::{Captured, Request, State, Tables};
 use sample::Sample;
 use server::Logged;
 use std::collections::BTreeMap;
@@ -100,12 +100,14 @@ fn capture(
     let (command, variables) = sample.command(project, installed);
     let request = Request {
         command: &command,
+        folder: std::path::Path::new("."),
         variables: &variables,
-        password: "pgvet",
         keep_values: Box::new(move |sql| tables.needs_values(sql)),
+        state: State::default(),
+        allow_server_changes: false,
     };
     let before = server.log_length();
-    let captured = pgvet_capture::run(server, request).map_err(|error| error.to_string())?;
+    let captured = pgvet_capture::run(server, request, &mut |_| ()).map_err(|error| error.to_string())?;
     let log = server.statements_since(before)?;
     Ok((captured, log))
 }

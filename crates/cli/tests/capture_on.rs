@@ -1,0 +1,149 @@
+//! `pgvet capture` on clones of a database, and with a trace. The command is this test program itself: see [`client`].
+
+#![expect(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]
+
+#[path = "support/runs.rs"]
+#[expect(dead_code, reason = "it serves other tests, too")]
+mod runs;
+mod support;
+
+use pgvet_trace::server::Server;
+use pgvet_trace::server::testing::{server, wait_until};
+use runs::folder;
+use support::{Folder, Transcript, transcript};
+
+const SCRIPT: &str = "PGVET_TEST_SCRIPT";
+
+/// Plays a migration tool that wants to reach production, for the other tests.
+#[test]
+#[ignore = "a program for the other tests"]
+fn client() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let url = std::env::var("DATABASE_URL").unwrap();
+        assert!(!url.contains("geheim"), "the password of the database is not for the command");
+        let mut config: tokio_postgres::Config = url.parse().unwrap();
+        config.dbname("shop");
+        let (client, connection) = config.connect(tokio_postgres::NoTls).await.unwrap();
+        let connection = tokio::spawn(connection);
+        for line in std::env::var("PGVET_TEST_SCRIPT").unwrap().lines() {
+            match line.strip_prefix("prepared:") {
+                Some(sql) => drop(client.execute(sql, &[&"geheimer Wert"]).await.unwrap()),
+                None => client.batch_execute(line).await.unwrap(),
+            }
+        }
+        drop(client);
+        connection.await.unwrap().unwrap();
+        // Nobody else may use the clone.
+        config.password("guessed");
+        let refused = config.connect(tokio_postgres::NoTls).await.map(drop);
+        if std::env::var_os("PGVET_TEST_GUESS").is_some() {
+            assert_eq!(refused.unwrap_err().code().unwrap().code(), "28P01");
+        }
+    });
+}
+
+fn capture(folder: &Folder, options: &[&str], script: &[&str], env: &[(&str, &str)]) -> Transcript {
+    let program = std::env::current_exe().unwrap().display().to_string();
+    let mut args = vec!["capture", "--format", "concise"];
+    args.extend(options);
+    args.extend(["--", &program, "client", "--exact", "--ignored", "--nocapture"]);
+    let script = script.join("\n");
+    transcript(&folder.output(&args, b"", &[&[(SCRIPT, script.as_str())], env].concat()))
+}
+
+#[track_caller]
+fn assert_has(said: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(said.contains(part), "`{part}` is missing:\n{said}");
+    }
+}
+
+const FILES: [(&str, &str); 2] =
+    [("migrations/1_users.js", "// users\n"), ("migrations/2_email.js", "\nknex.raw('CREATE INDEX users_email');\n")];
+
+const FINDING: &str = "migrations/2_email.js:2:1: error[index-without-concurrently]";
+
+const SECOND: [&str; 3] = [
+    "CREATE INDEX users_email ON users (email)",
+    "prepared:INSERT INTO users (email) VALUES ($1)",
+    "INSERT INTO knex_migrations (name, batch) VALUES ('2_email.js', 2)",
+];
+
+/// A database with the first migration, whose owner needs a password.
+fn shop(major: u8) -> Option<(Server, String)> {
+    let server = server(major)?;
+    server.query("postgres", "CREATE ROLE ann LOGIN CREATEDB PASSWORD 'geheim'").unwrap();
+    server.query("postgres", "CREATE DATABASE shop OWNER ann").unwrap();
+    for sql in [
+        "CREATE TABLE users (id int, email text)",
+        "CREATE TABLE knex_migrations (id serial, name text, batch int)",
+        "INSERT INTO knex_migrations (name, batch) VALUES ('1_users.js', 1)",
+        "ALTER TABLE users OWNER TO ann",
+        "ALTER TABLE knex_migrations OWNER TO ann",
+    ] {
+        server.query("shop", sql).unwrap();
+    }
+    std::fs::write(server.data().join("pg_hba.conf"), "local all ann scram-sha-256\nlocal all all trust\n").unwrap();
+    server.query("postgres", "SELECT pg_reload_conf()").unwrap();
+    let address = format!("host={} user=ann dbname=shop", server.socket().display());
+    Some((server, address))
+}
+
+#[test]
+fn a_command_runs_on_a_copy_without_the_password_of_the_database() {
+    for major in [14, 18] {
+        let Some(folder) = folder(&FILES) else { return };
+        let Some((server, address)) = shop(major) else { continue };
+        let options = ["--on", "template", "--database", &address];
+        let env = [("PGPASSWORD", "geheim"), ("PGVET_TEST_GUESS", "1")];
+        wait_until(|| capture(&folder, &options, &SECOND, &[]).contains("password missing"));
+        let said = capture(&folder, &options, &SECOND, &env);
+        assert!(said.starts_with("exit 1\n"), "{major}: {said}");
+        assert_has(&said, &[FINDING, "captured 1 migration of knex with 2 statements"]);
+        let left = server.query("shop", "SELECT count(*) FROM knex_migrations").unwrap();
+        assert_eq!(left, [[Some("1".to_owned())]], "{major}: the database is as before");
+        let clones = "SELECT datname FROM pg_database WHERE datname LIKE 'pgvet%'";
+        assert!(server.query("postgres", clones).unwrap().is_empty(), "{major}: no clone is left");
+        // A user who can do more than change a database.
+        let address = format!("host={} user=postgres dbname=shop", server.socket().display());
+        let said = capture(&folder, &["--on", "template", "--database", &address], &SECOND, &[]);
+        assert!(said.starts_with("exit 2\n"), "{said}");
+        assert_has(&said, &["`postgres` can do more than change one database", "--allow-server-changes"]);
+        // The database itself, only if it is said to be a clone.
+        let url = ["--on", "url", "--database", &address];
+        assert_has(&capture(&folder, &url, &SECOND, &[]), &["add --this-is-a-clone"]);
+        let url = [&url[..], &["--this-is-a-clone", "--allow-server-changes"]].concat();
+        assert_has(&capture(&folder, &url, &SECOND, &[]), &[FINDING]);
+        let left = server.query("shop", "SELECT count(*) FROM knex_migrations").unwrap();
+        assert_eq!(left, [[Some("2".to_owned())]], "{major}: the clone has the migration");
+        let traced = [&url[..], &["--trace"]].concat();
+        assert_has(&capture(&folder, &traced, &SECOND, &[]), &["--on url does not have", "use --on template"]);
+    }
+}
+
+#[test]
+fn captured_statements_are_traced_with_their_values_and_nothing_keeps_these() {
+    let Some(folder) = folder(&FILES) else { return };
+    let first = [
+        "CREATE TABLE knex_migrations (id serial, name text, batch int)",
+        "CREATE TABLE users (id serial, email text NOT NULL)",
+        "INSERT INTO knex_migrations (name, batch) VALUES ('1_users.js', 1)",
+    ];
+    let script = [&first[..], &SECOND].concat();
+    let options = ["--trace", "--save", "captured", "--record", "all.jsonl"];
+    let said = capture(&folder, &options, &script, &[]);
+    assert!(said.starts_with("exit 1\n"), "{said}");
+    assert_has(
+        &said,
+        &[FINDING, "migrations/2_email.js  ", "SHARE", "INSERT INTO users (email) VALUES ('geheimer Wert'::text)"],
+    );
+    for file in ["captured/2_email.sql", "all.jsonl"] {
+        let text = std::fs::read_to_string(folder.path().join(file)).unwrap();
+        assert!(text.contains("INSERT INTO users") && !text.contains("geheimer Wert"), "{file}: {text}");
+    }
+    let said = capture(&folder, &["--trace", "--format", "json"], &script, &[]);
+    assert_has(&said, &["several formats would be written to standard output"]);
+    let program = ["capture", "--trace", "--format", "json", "--", "true"];
+    assert_has(&folder.run(&program), &["with --trace, standard output has the report of the trace, too"]);
+}
