@@ -420,7 +420,8 @@ impl Catalog {
             if schema == TEMPORARY_SCHEMA {
                 catalog.note_temporary(oid);
             }
-            let definition = TypeDef { oid, schema: schema.clone(), name, array, kind, transaction };
+            let modifiers = catalog.types.get(&oid).map(|known| known.modifiers.clone()).unwrap_or_default();
+            let definition = TypeDef { oid, schema: schema.clone(), name, array, kind, transaction, modifiers };
             catalog.types.insert(oid, Arc::new(definition));
         };
         self.note_domain_constraints(schema, &kind);
