@@ -307,7 +307,11 @@ impl Catalog {
 
     /// Removes a column of a relation; what depends on it is the caller's business.
     pub fn remove_column(&mut self, table: Oid, column: &str) {
-        self.relation_mut(table).columns.retain(|other| other.name != column);
+        let relation = self.relation_mut(table);
+        relation.columns.retain(|other| other.name != column);
+        if !relation.known && !relation.gone_columns.iter().any(|gone| gone == column) {
+            relation.gone_columns.push(column.into());
+        }
         self.forget_column_privileges(table, column);
     }
 
