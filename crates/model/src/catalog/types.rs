@@ -138,14 +138,13 @@ impl Catalog {
     /// The [`SqlType::typmod`] of a type of the database that is used with these modifiers.
     pub fn typmod_of(&mut self, oid: Oid, modifiers: &str) -> i32 {
         let Some(definition) = self.get_type(oid) else { return -1 };
-        let place = definition.modifiers.iter().position(|known| known == modifiers);
-        let place = place.unwrap_or_else(|| {
-            let place = definition.modifiers.len();
-            if let Some(definition) = self.type_mut(oid) {
-                definition.modifiers.push(modifiers.into());
-            }
-            place
-        });
+        let known = definition.modifiers.iter().position(|known| known == modifiers);
+        let place = known.unwrap_or(definition.modifiers.len());
+        if known.is_none()
+            && let Some(definition) = self.type_mut(oid)
+        {
+            definition.modifiers.push(modifiers.into());
+        }
         i32::try_from(place).unwrap_or(-1)
     }
 

@@ -26,9 +26,8 @@ impl Analyzer<'_> {
 
     /// The modifiers of a type of the database, in parentheses; nothing without modifiers.
     fn own_modifiers(&self, sql_type: SqlType) -> String {
-        let definition = self.schema.type_by_oid(sql_type.oid);
-        let place = usize::try_from(sql_type.typmod).ok();
-        let modifiers = definition.zip(place).and_then(|(definition, place)| definition.modifiers.get(place));
+        let Some(definition) = self.schema.type_by_oid(sql_type.oid) else { return String::new() };
+        let modifiers = usize::try_from(sql_type.typmod).ok().and_then(|place| definition.modifiers.get(place));
         modifiers.map(|modifiers| format!("({modifiers})")).unwrap_or_default()
     }
 
