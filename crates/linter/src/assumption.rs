@@ -88,6 +88,10 @@ pub enum Assumption {
     TransactionOfFileThoughUnfit,
     /// The program that runs the migration sends all of it as one string.
     SentAsString,
+    /// PostgreSQL gets the text of the file, and not one that a program makes of it.
+    SentUnchanged,
+    /// No value of a placeholder corrects the statement.
+    RefusedWithAnyValue { placeholder: SmolStr },
     /// The tool whose marks a file has runs it.
     RunByTool { tool: SmolStr },
     /// psql does not run a COPY, and so reads its data as statements.
@@ -296,6 +300,7 @@ impl Assumption {
             | Self::BaseIsApplied
             | Self::TransactionOfFile
             | Self::SentAsString
+            | Self::SentUnchanged
             | Self::RunByTool { .. } => Confidence::Likely,
             Self::LargeThough { .. }
             | Self::NoIndexFinds { .. }
@@ -353,6 +358,7 @@ impl Assumption {
             | Self::NoPolicyUnseen { .. }
             | Self::NeededThoughCopied { .. }
             | Self::StillRun { .. }
+            | Self::RefusedWithAnyValue { .. }
             | Self::NoTimeoutThough { .. }
             | Self::WritesViolate { .. } => Confidence::Possible,
         }

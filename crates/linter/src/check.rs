@@ -2,6 +2,7 @@
 
 mod in_code;
 
+use crate::assumption::Assumption;
 use crate::cause::Cause;
 use crate::declared::Subjects;
 use crate::diagnostic::Diagnostic;
@@ -26,7 +27,7 @@ use pgvet_model::session::Session;
 use pgvet_model::version::PgVersion;
 use pgvet_syntax::ast::{Ast, Do, SyntaxError};
 use pgvet_syntax::source::{SourceFile, TextRange};
-use pgvet_syntax::statement::{self, Doubt, Statement};
+use pgvet_syntax::statement::{self, Doubt, Placeholder, PlaceholderKind, Statement};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -365,7 +366,11 @@ impl Visitor for Checker<'_> {
             Reporter::new(self.settings, &rule.meta, file, statement.range, version, &mut self.found)
         {
             let help = "PostgreSQL refuses the whole statement; correct it (the rest of the file is still checked)";
-            reporter.report(error.range, error.message.clone()).help(help).caused_by(Cause::Message).emit();
+            let finding = reporter.report(error.range, error.message.clone()).help(help);
+            let placeholder = statement.placeholders.iter().find(|one| one.kind == PlaceholderKind::Template);
+            let of_placeholder =
+                |one: &Placeholder| Assumption::RefusedWithAnyValue { placeholder: one.text.as_str().into() };
+            finding.assuming(placeholder.map(of_placeholder)).caused_by(Cause::Message).emit();
         }
         if let Some(diagnostic) = self.found.last_mut() {
             diagnostic.pg_versions = self.settings.versions.iter().collect();

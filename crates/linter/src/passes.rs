@@ -5,6 +5,7 @@ use crate::assumption::Assumption;
 use crate::confidence::Confidence;
 use crate::diagnostic::Diagnostic;
 use crate::meta::Category;
+use crate::repository::IdleReason;
 use crate::rules;
 use crate::settings::Settings;
 use crate::severity::Severity;
@@ -29,7 +30,13 @@ pub(crate) fn weigh(found: &mut [Diagnostic], settings: &Settings) {
     }
     for diagnostic in found {
         let Some(evidence) = settings.repository.get(&diagnostic.file) else { continue };
-        if let Some(although) = evidence.idle.clone() {
+        if evidence.script && diagnostic.is_of(&rules::engine::syntax_error::RULE.meta) {
+            diagnostic.assume(Assumption::SentUnchanged);
+        }
+        // That a tool leaves a file out is what rules of the history report.
+        let is_of_history = || rules::find(diagnostic.rule).is_some_and(|rule| rule.meta.category == Category::History);
+        let idle = evidence.idle.clone();
+        if let Some(although) = idle.filter(|idle| *idle != IdleReason::Unlisted || !is_of_history()) {
             diagnostic.assume(Assumption::StillRun { although });
         }
         let unset = diagnostic.assumptions.iter().position(|one| *one == Assumption::LockTimeoutUnset);
@@ -103,7 +110,7 @@ pub(crate) fn keep_placeholders(found: &mut [Diagnostic], placeholders: &[Placeh
         return;
     }
     let is_value = |placeholder: &Placeholder| {
-        !matches!(placeholder.kind, PlaceholderKind::Control | PlaceholderKind::MetaCommand)
+        !matches!(placeholder.kind, PlaceholderKind::Control | PlaceholderKind::MetaCommand | PlaceholderKind::Omitted)
     };
     let only_values = placeholders.iter().all(is_value);
     let stand_ins: Vec<String> = placeholders.iter().map(Placeholder::identifier).collect();
@@ -129,7 +136,7 @@ pub(crate) fn keep_placeholders(found: &mut [Diagnostic], placeholders: &[Placeh
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::repository::{CodeTimeout, IdleReason, RepositoryEvidence};
+    use crate::repository::{CodeTimeout, RepositoryEvidence};
 
     /// The confidence of the findings of a migration about which the repository shows this.
     fn confidences(text: &str, evidence: RepositoryEvidence) -> Vec<(&'static str, Confidence)> {
@@ -145,7 +152,7 @@ mod tests {
     fn a_migration_that_may_not_run_has_possible_findings_only() {
         let idle = || Some(IdleReason::Folder { name: "old".into() });
         let text = "ALTER TABLE t DROP COLUMN a;\nSELEC 1;\n";
-        let found = confidences(text, RepositoryEvidence { idle: idle(), timeout: None });
+        let found = confidences(text, RepositoryEvidence { idle: idle(), timeout: None, script: false });
         assert!(found.iter().all(|(_, confidence)| *confidence == Confidence::Possible), "{found:?}");
         let sure = confidences(text, RepositoryEvidence::default());
         assert_eq!(sure.len(), found.len());
@@ -155,8 +162,10 @@ mod tests {
     #[test]
     fn a_timeout_of_the_program_counts_for_waits_alone() {
         let timeout = || CodeTimeout { setting: "lock_timeout".into(), place: "migrate.ts:4".into() };
-        let found =
-            confidences("ALTER TABLE t DROP COLUMN a;\n", RepositoryEvidence { idle: None, timeout: Some(timeout()) });
+        let found = confidences(
+            "ALTER TABLE t DROP COLUMN a;\n",
+            RepositoryEvidence { idle: None, timeout: Some(timeout()), script: false },
+        );
         assert!(found.contains(&("missing-lock-timeout", Confidence::Possible)), "{found:?}");
         assert!(found.contains(&("drop-column", Confidence::Likely)), "{found:?}");
     }

@@ -11,6 +11,8 @@ pub struct RepositoryEvidence {
     pub idle: Option<IdleReason>,
     /// The timeout that the program sets before it runs the migration.
     pub timeout: Option<CodeTimeout>,
+    /// Whether neither its name nor a tool shows that it is a migration.
+    pub script: bool,
 }
 
 impl RepositoryEvidence {
@@ -28,6 +30,8 @@ pub enum IdleReason {
     Folder { name: SmolStr },
     /// A migration of another history drops the table in which the tool records what has run.
     Replaced { table: SmolStr, by: SmolStr },
+    /// The tool does not run files of its name, or its own list does not name it.
+    Unlisted,
 }
 
 impl fmt::Display for IdleReason {
@@ -37,6 +41,7 @@ impl fmt::Display for IdleReason {
             Self::Replaced { table, by } => {
                 write!(f, "`{by}` drops `{table}`, in which the tool records what has run")
             }
+            Self::Unlisted => f.write_str("the migration tool leaves it out"),
         }
     }
 }

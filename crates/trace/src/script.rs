@@ -132,6 +132,7 @@ pub(crate) fn fill(text: &str, statement: &Statement, variables: &Variables, pat
     for placeholder in statement.placeholders.iter().rev() {
         let value = match placeholder.kind {
             PlaceholderKind::Control | PlaceholderKind::MetaCommand => String::new(),
+            PlaceholderKind::Omitted => value_of(&placeholder.text, variables).unwrap_or_default(),
             _ => value_of(&placeholder.text, variables).ok_or_else(|| unfilled(&placeholder.text, path))?,
         };
         let at = |offset: u32| (offset - range.start) as usize;

@@ -8,8 +8,9 @@ use crate::problem::{Problem, display};
 use crate::project::{ProjectFile, Role};
 use crate::skipped::{self, SkipReason, Skipped};
 use crate::{framework, order};
+use pgvet_syntax::ast::Ast;
 use pgvet_syntax::lexer::{Token, TokenKind};
-use pgvet_syntax::statement::{self, Statement};
+use pgvet_syntax::statement::{self, Placeholder, PlaceholderKind, Statement};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -21,7 +22,7 @@ pub(crate) enum Purpose {
     Migration,
     /// Queries with names, from which sqlc, HugSQL, yesql, aiosql or `PgTyped` makes code.
     Queries,
-    /// PostgreSQL refuses a statement of it, and `?` is where a value is to be.
+    /// A statement of it has `$1`, `?` or `%s` where a program is to put a value.
     Parameters,
     /// PostgreSQL refuses a statement of it, and another database reads what none but it does.
     Other(Dialect),
@@ -60,13 +61,18 @@ impl Purpose {
         // sqlc reads migrations with versions as the schema, and takes no queries from them.
         let has_names = || text.lines().any(is_query_name) || begins_with_name(text);
         let has_names = || QUERY_NAMES.iter().any(|name| text.contains(name)) && has_names();
-        if !order::is_versioned(&file.path) && has_names() {
+        let is_versioned = order::is_versioned(&file.path);
+        if !is_versioned && has_names() {
             return Self::Queries;
         }
         if is_dump(text) {
             return Self::Dump;
         }
-        if text.contains('?') && with_statements(file, |all, text| all.iter().any(|one| has_parameter(one, text))) {
+        let has_marks = text.contains(['?', '%']) || text.contains("$1");
+        if !is_versioned
+            && has_marks
+            && with_statements(file, |all, text| all.iter().any(|one| has_parameter(one, text)))
+        {
             return Self::Parameters;
         }
         if !dialect::may_be_other(text) {
@@ -134,8 +140,22 @@ fn with_statements<T>(file: &ProjectFile, ask: impl Fn(&[Statement], &str) -> T)
     }
 }
 
-/// Whether PostgreSQL refuses a statement in which `?` stands for a value. Elsewhere it is an operator, between two values.
+/// Whether a program must put values into the statement before PostgreSQL can run it.
 fn has_parameter(statement: &Statement, text: &str) -> bool {
+    has_numbered_parameter(statement) || has_question_mark(statement, text) || has_format_mark(statement, text)
+}
+
+/// Whether it has `$1` although neither PREPARE nor a function gives it a value.
+fn has_numbered_parameter(statement: &Statement) -> bool {
+    let has_values = matches!(statement.ast(), Some(Ast::Prepare(_) | Ast::CreateFunction(_)));
+    let is_replaced = |placeholder: &Placeholder| placeholder.kind == PlaceholderKind::Parameter;
+    !has_values
+        && (statement.tokens.iter().any(|token| token.kind == TokenKind::Parameter)
+            || statement.placeholders.iter().any(is_replaced))
+}
+
+/// Whether PostgreSQL refuses it, and `?` stands for a value. Elsewhere `?` is an operator, between two values.
+fn has_question_mark(statement: &Statement, text: &str) -> bool {
     let tokens = &statement.tokens;
     let ends_value = |token: Option<&Token>| {
         token.is_none_or(|token| matches!(token.kind, TokenKind::Punctuation(b')' | b',' | b';') | TokenKind::Word))
@@ -150,6 +170,22 @@ fn has_parameter(statement: &Statement, text: &str) -> bool {
         tokens[at].text(text) == "?" && begins_value && ends_value(tokens.get(at + 1))
     };
     statement.parsed.is_err() && (0..tokens.len()).any(is_parameter)
+}
+
+/// Whether PostgreSQL stops at a mark of `printf`: `%s`, `%d`, `%[1]s`, `%(name)s`.
+fn has_format_mark(statement: &Statement, text: &str) -> bool {
+    let Err(error) = &statement.parsed else { return false };
+    let Some(mark) = statement.tokens.iter().find(|token| token.range.start == error.range.start) else { return false };
+    let after = text.get(mark.range.end as usize..).unwrap_or_default();
+    let of_conversion = |after: &str| {
+        let mut letters = after.chars();
+        letters.next().is_some_and(|letter| "sdvqiLI".contains(letter))
+            && letters.next().is_none_or(|next| !next.is_ascii_alphanumeric() && next != '_')
+    };
+    let named = [('(', ')'), ('[', ']')]
+        .iter()
+        .find_map(|(open, close)| Some(after.strip_prefix(*open)?.split_once(*close)?.1));
+    mark.text(text) == "%" && of_conversion(named.unwrap_or(after))
 }
 
 /// Files with what they say themselves; `None` for those that were named.
@@ -201,9 +237,10 @@ pub(crate) fn exclude(loaded: Loaded, folders: &Folders) -> (Vec<ProjectFile>, E
     (files, Excluded { skipped, note: note(&foreign.collect::<Vec<_>>()) })
 }
 
-/// Whether it is known when the migration runs, and it is no dump itself.
+/// Whether it is known when the up migration runs, and it is no dump itself.
 fn is_ordered_migration(file: &ProjectFile, purpose: Option<Purpose>) -> bool {
     file.role != Role::Baseline
+        && file.is_run()
         && purpose != Some(Purpose::Dump)
         && !matches!(file.unknown_order, Some(UnknownOrder::NoVersion))
         && !file.layout.unlisted

@@ -23,7 +23,7 @@ pub enum SkipReason {
     OtherDatabase,
     /// A library makes code of its queries: sqlc, HugSQL, yesql, aiosql or `PgTyped`.
     Queries,
-    /// Programs put values in place of its `?`, so it is not a migration.
+    /// Programs put values in place of its `?`, `$1` or `%s`, so it is not a migration.
     Parameters,
     /// It is a dump of the whole schema beside migrations.
     Dump,
@@ -56,7 +56,7 @@ impl SkipReason {
             Self::Sample => "for examples or development",
             Self::OtherDatabase => "for another database",
             Self::Queries => "with named queries",
-            Self::Parameters => "with `?` for values",
+            Self::Parameters => "with `?`, `$1` or `%s` for values",
             Self::Dump => "with a dump of the schema",
             Self::NoMigration => "outside of migration folders",
             Self::NoText => "without text",

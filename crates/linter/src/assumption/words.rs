@@ -153,6 +153,10 @@ impl fmt::Display for Assumption {
                  the file can run in one",
             ),
             Self::SentAsString => f.write_str("assumes that the program that runs this file sends it as one string"),
+            Self::SentUnchanged => f.write_str("assumes that PostgreSQL gets this file as it is, and no program changes it"),
+            Self::RefusedWithAnyValue { placeholder } => {
+                write!(f, "assumes that no value of `{placeholder}` makes the statement valid")
+            }
             Self::RunByTool { tool } => write!(f, "assumes that {tool} itself runs this file"),
             Self::HistoryComplete => f.write_str(
                 "assumes that the migrations show every change of the schema, although later ones suggest that this \

@@ -307,7 +307,11 @@ impl Catalog {
 
     /// Removes a column of a relation; what depends on it is the caller's business.
     pub fn remove_column(&mut self, table: Oid, column: &str) {
-        self.relation_mut(table).columns.retain(|other| other.name != column);
+        let relation = self.relation_mut(table);
+        relation.columns.retain(|other| other.name != column);
+        if !relation.known && !relation.gone_columns.iter().any(|gone| gone == column) {
+            relation.gone_columns.push(column.into());
+        }
         self.forget_column_privileges(table, column);
     }
 
@@ -420,7 +424,8 @@ impl Catalog {
             if schema == TEMPORARY_SCHEMA {
                 catalog.note_temporary(oid);
             }
-            let definition = TypeDef { oid, schema: schema.clone(), name, array, kind, transaction };
+            let modifiers = catalog.types.get(&oid).map(|known| known.modifiers.clone()).unwrap_or_default();
+            let definition = TypeDef { oid, schema: schema.clone(), name, array, kind, transaction, modifiers };
             catalog.types.insert(oid, Arc::new(definition));
         };
         self.note_domain_constraints(schema, &kind);

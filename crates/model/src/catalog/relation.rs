@@ -77,6 +77,8 @@ pub struct Relation {
     pub copies: Vec<Copied>,
     /// Constraints and unique indexes that the last deployment with such a change has dropped.
     pub dropped: Vec<Dropped>,
+    /// Columns that it surely has not, although not all of its columns are known.
+    pub gone_columns: Vec<SmolStr>,
     pub detail: RelationDetail,
 }
 
@@ -396,6 +398,7 @@ impl Relation {
             viewed_by: Vec::new(),
             copies: Vec::new(),
             dropped: Vec::new(),
+            gone_columns: Vec::new(),
             detail: RelationDetail::None,
         }
     }
@@ -410,6 +413,11 @@ impl Relation {
 
     pub fn column(&self, name: &str) -> Option<&Column> {
         self.columns.iter().find(|column| column.name == name)
+    }
+
+    /// Whether nothing shows that it lacks a column of this name.
+    pub fn may_have_column(&self, name: &str) -> bool {
+        self.column(name).is_some() || !self.known && self.gone_columns.iter().all(|gone| gone != name)
     }
 
     pub fn constraint(&self, name: &str) -> Option<&Arc<Constraint>> {

@@ -11,7 +11,8 @@ use std::sync::Arc;
 pub struct SqlType {
     /// Built-in types have PostgreSQL's oid, user types one of the catalog's; invalid when not known.
     pub oid: Oid,
-    /// PostgreSQL's atttypmod: -1 without modifier.
+    /// PostgreSQL's atttypmod: -1 without modifier. Only the code of an extension's type knows its own, so for such a
+    /// type this is a place in [`TypeDef::modifiers`].
     pub typmod: i32,
 }
 
@@ -37,6 +38,8 @@ pub struct TypeDef {
     pub array: Oid,
     pub kind: TypeKind,
     pub transaction: u32,
+    /// The modifiers that the type was used with, as written: `768` of `vector(768)`.
+    pub modifiers: Vec<SmolStr>,
 }
 
 /// The kinds of type.
@@ -130,6 +133,19 @@ impl Catalog {
             self.rename_type(existing.oid, schema.clone(), free);
         }
         matches!(existing.kind, TypeKind::Shell | TypeKind::Assumed).then_some((existing.oid, existing.array))
+    }
+
+    /// The [`SqlType::typmod`] of a type of the database that is used with these modifiers.
+    pub fn typmod_of(&mut self, oid: Oid, modifiers: &str) -> i32 {
+        let Some(definition) = self.get_type(oid) else { return -1 };
+        let known = definition.modifiers.iter().position(|known| known == modifiers);
+        let place = known.unwrap_or(definition.modifiers.len());
+        if known.is_none()
+            && let Some(definition) = self.type_mut(oid)
+        {
+            definition.modifiers.push(modifiers.into());
+        }
+        i32::try_from(place).unwrap_or(-1)
     }
 
     /// Changes a domain.

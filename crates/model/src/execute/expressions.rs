@@ -7,6 +7,7 @@ use crate::effect::{Failure, FailureSubject};
 use crate::expression::{self, Analyzer, Coercion, Refused, Schema, Scope, Typed};
 use crate::version::Target;
 use pgvet_syntax::ast::{Expr, ExprKind, FunctionBody, Literal, Name, ObjectName, Query, TypeName};
+use pgvet_syntax::deparse;
 use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
 use std::sync::Arc;
@@ -138,8 +139,12 @@ impl Executor<'_> {
         let kind = extension.map_or(TypeKind::Assumed, |_| TypeKind::Base);
         let known = self.catalog.type_named(&schema, &name.name);
         let oid = known.unwrap_or_else(|| self.catalog.add_type(&schema, &name.name, kind, 0));
+        let typmod = match name.modifiers.as_slice() {
+            [] => -1,
+            modifiers => self.catalog.typmod_of(oid, &deparse::modifiers(modifiers)),
+        };
         let array = || self.catalog.get_type(oid).map_or(Oid::INVALID, |definition| definition.array);
-        SqlType::new(if name.is_array { array() } else { oid })
+        SqlType { oid: if name.is_array { array() } else { oid }, typmod }
     }
 
     /// The installed extension that has a base type of this name.

@@ -99,6 +99,9 @@ impl Analyzer<'_> {
         }
         let mut steps = Vec::new();
         let typmod = self.coerce_type(from, to, context, &mut steps)?;
+        if typmod != to.typmod && to.typmod >= 0 && !self.knows_length_coercion(to.oid) {
+            return Err(NoSteps::Unknown);
+        }
         self.coerce_typmod(SqlType { oid: to.oid, typmod }, to.typmod, &mut steps);
         Ok(steps)
     }
@@ -163,6 +166,12 @@ impl Analyzer<'_> {
         self.coerce_typmod(value, base.typmod, steps);
         steps.push(Step::Domain { constrained: self.has_domain_constraints(domain) });
         -1
+    }
+
+    /// Whether it is known what gives a value of the type other modifiers. The code of an extension's type is not.
+    fn knows_length_coercion(&self, oid: Oid) -> bool {
+        let element = self.facts(oid).and_then(|facts| facts.element);
+        builtin::type_by_oid(element.unwrap_or(oid).0).is_some()
     }
 
     /// PostgreSQL's `coerce_type_typmod`.

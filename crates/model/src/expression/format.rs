@@ -24,6 +24,13 @@ impl Analyzer<'_> {
         }
     }
 
+    /// The modifiers of a type of the database, in parentheses; nothing without modifiers.
+    fn own_modifiers(&self, sql_type: SqlType) -> String {
+        let Some(definition) = self.schema.type_by_oid(sql_type.oid) else { return String::new() };
+        let modifiers = usize::try_from(sql_type.typmod).ok().and_then(|place| definition.modifiers.get(place));
+        modifiers.map(|modifiers| format!("({modifiers})")).unwrap_or_default()
+    }
+
     fn plain_name(&self, sql_type: SqlType) -> Option<String> {
         if let Some(row) = builtin::type_by_oid(sql_type.oid.0) {
             return Some(if row.schema == "pg_catalog" {
@@ -34,10 +41,8 @@ impl Analyzer<'_> {
         }
         let definition = self.schema.type_by_oid(sql_type.oid)?;
         let visible = self.schema.type_named(None, &definition.name) == Some(sql_type.oid);
-        Some(if visible {
-            quote_identifier(&definition.name)
-        } else {
-            format!("{}.{}", quote_identifier(&definition.schema), quote_identifier(&definition.name))
-        })
+        let name = quote_identifier(&definition.name);
+        let name = if visible { name } else { format!("{}.{name}", quote_identifier(&definition.schema)) };
+        Some(name + &self.own_modifiers(sql_type))
     }
 }

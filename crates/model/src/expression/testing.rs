@@ -57,7 +57,15 @@ impl Fake {
         let oid = Oid(20000 + 2 * self.types.len() as u32);
         let array = Oid(oid.0 + 1);
         let definition = |oid, name: String, array, kind| {
-            Arc::new(TypeDef { oid, schema: "m".into(), name: name.into(), array, kind, transaction: 0 })
+            Arc::new(TypeDef {
+                oid,
+                schema: "m".into(),
+                name: name.into(),
+                array,
+                kind,
+                transaction: 0,
+                modifiers: Vec::new(),
+            })
         };
         self.types.push(definition(oid, name.to_owned(), array, kind));
         self.types.push(definition(array, format!("_{name}"), Oid::INVALID, TypeKind::Array { element: oid }));

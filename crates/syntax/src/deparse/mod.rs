@@ -7,7 +7,7 @@ mod expression;
 mod query;
 mod types;
 
-use crate::ast::{Expr, Query, TypeName};
+use crate::ast::{Expr, Literal, Query, TypeName};
 use std::fmt;
 
 /// A part of SQL that the typed tree does not keep exactly.
@@ -45,6 +45,11 @@ pub fn query(query: &Query) -> Result<String, NotKept> {
 /// Names the part that the typed tree does not keep.
 pub fn type_name(name: &TypeName) -> Result<String, NotKept> {
     types::write(name)
+}
+
+/// The modifiers of a type, as between its parentheses.
+pub fn modifiers(modifiers: &[Literal]) -> String {
+    types::modifiers(modifiers)
 }
 
 /// Writes a string constant.

@@ -22,8 +22,7 @@ pub(super) fn write(name: &TypeName) -> Text {
             _ => return Err(NotKept("the fields of an interval")),
         };
     }
-    let modifiers: Vec<String> = modifiers.iter().map(literal).collect();
-    let modifiers = if modifiers.is_empty() { String::new() } else { format!("({})", modifiers.join(", ")) };
+    let modifiers = if modifiers.is_empty() { String::new() } else { format!("({})", self::modifiers(modifiers)) };
     let (before, after) = match (is_own, name.name.as_str()) {
         (false, internal) => match usual(internal) {
             Some((before, after)) => (before.to_owned(), after),
@@ -34,6 +33,11 @@ pub(super) fn write(name: &TypeName) -> Text {
     let array = if name.is_array { "[]" } else { "" };
     let set = if name.setof { "SETOF " } else { "" };
     Ok(format!("{set}{before}{modifiers}{after}{array}"))
+}
+
+pub(super) fn modifiers(modifiers: &[Literal]) -> String {
+    let modifiers: Vec<String> = modifiers.iter().map(literal).collect();
+    modifiers.join(", ")
 }
 
 fn qualified(name: &TypeName) -> String {

@@ -127,17 +127,12 @@ impl<'a> Parser<'a> {
             };
             let at = error.range.start;
             first.get_or_insert((tokens, error));
-            let changed = holes
-                .iter_mut()
-                .rev()
-                .filter(|hole| hole.filled.start <= at)
-                .take(2)
-                .any(|hole| hole.filler.next().map(|filler| hole.filler = filler).is_some());
+            let changed = holes.iter_mut().rev().filter(|hole| hole.filled.start <= at).take(2).any(Hole::refill);
             if !changed {
                 break;
             }
         }
-        let placeholders: Vec<_> = holes.into_iter().map(|hole| hole.placeholder).collect();
+        let placeholders: Vec<_> = holes.into_iter().map(Hole::unknown).collect();
         match (raw, first) {
             // The text is wrong elsewhere: PostgreSQL's own error is the true one.
             (Some(error), _) if !placeholders.iter().any(|hole| touches(hole.range, error.range)) => {

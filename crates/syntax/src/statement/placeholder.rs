@@ -18,6 +18,8 @@ pub struct Placeholder {
 pub enum PlaceholderKind {
     /// `{{ ... }}`, `${name}`, `$%NAME%$`, `$name$`, `{name}`.
     Template,
+    /// The same where PostgreSQL refuses the statement with a value in its place, and accepts it without one.
+    Omitted,
     /// `{{ if ... }}`, `{{ end }}`, `{% ... %}`: no value.
     Control,
     /// psql's `:name`, `:'name'` and `:"name"`.
@@ -64,15 +66,6 @@ pub(super) enum Filler {
 }
 
 impl Filler {
-    /// The filler to try if PostgreSQL refuses this one.
-    pub(super) fn next(self) -> Option<Self> {
-        match self {
-            Self::Identifier => Some(Self::String),
-            Self::String => Some(Self::Number),
-            Self::Blank | Self::Number | Self::Quoted | Self::Cast => None,
-        }
-    }
-
     pub(super) fn apply(self, text: &mut [u8]) {
         let sanitize = |bytes: &mut [u8]| {
             for byte in bytes.iter_mut().filter(|byte| !byte.is_ascii_alphanumeric() && byte.is_ascii()) {
@@ -107,6 +100,30 @@ pub(super) struct Hole {
     pub(super) filler: Filler,
     /// The placeholder, or the placeholder and the dot after it.
     pub(super) filled: TextRange,
+}
+
+impl Hole {
+    /// Changes the filler to the one to try if PostgreSQL refuses this one. Returns whether there is one.
+    pub(super) fn refill(&mut self) -> bool {
+        self.filler = match self.filler {
+            Filler::Identifier => Filler::String,
+            Filler::String => Filler::Number,
+            Filler::Number if self.placeholder.kind == PlaceholderKind::Template => {
+                self.placeholder.kind = PlaceholderKind::Omitted;
+                Filler::Blank
+            }
+            Filler::Blank | Filler::Number | Filler::Quoted | Filler::Cast => return false,
+        };
+        true
+    }
+
+    /// The placeholder of a statement that PostgreSQL refuses with any filler.
+    pub(super) fn unknown(self) -> Placeholder {
+        match self.placeholder.kind {
+            PlaceholderKind::Omitted => Placeholder { kind: PlaceholderKind::Template, ..self.placeholder },
+            _ => self.placeholder,
+        }
+    }
 }
 
 /// Whether this tag is not a value, but a condition, a loop or a comment.

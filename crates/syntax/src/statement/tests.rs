@@ -207,6 +207,24 @@ fn a_comment_stands_for_a_name_only_before_a_dot_where_one_is_needed() {
 }
 
 #[test]
+fn a_placeholder_that_can_be_no_value_is_omitted() {
+    let kinds = |text: &str| -> Vec<PlaceholderKind> {
+        let statement = &parse(text)[0];
+        assert!(statement.parsed.is_ok(), "{text}");
+        statement.placeholders.iter().map(|placeholder| placeholder.kind).collect()
+    };
+    assert_eq!(kinds("${guard} ALTER TABLE t ADD a int;"), [PlaceholderKind::Omitted]);
+    assert_eq!(
+        kinds("${guard} ALTER TABLE ${schema}.t ADD a int;"),
+        [PlaceholderKind::Omitted, PlaceholderKind::Template]
+    );
+    assert_eq!(kinds("ALTER TABLE ${table} ADD a int;"), [PlaceholderKind::Template]);
+    let refused = &parse("${guard} ALTER TABLE t ADDD a int b;")[0];
+    assert!(refused.parsed.is_err());
+    assert!(refused.placeholders.iter().all(|placeholder| placeholder.kind == PlaceholderKind::Template));
+}
+
+#[test]
 fn placeholders_leave_a_stable_name() {
     let text = "CREATE TABLE {{ .Ns }}.a${x}b (c int DEFAULT ${y})";
     let statement = &parse(text)[0];

@@ -110,6 +110,25 @@ fn queries_with_parameters_are_excluded_unless_a_number_makes_them_migrations() 
         ("db/1_a.sql", query),
     ]);
     assert_eq!(loaded, (names(&["db/1_a.sql", "db/operator.sql"]), None));
+    let loaded = walk(&[
+        ("db/by_number.sql", "DELETE FROM users WHERE id = $1;"),
+        ("db/format.sql", "SELECT id FROM users ORDER BY %s;"),
+        ("db/named.sql", "SELECT id FROM users WHERE name = %(name)s;"),
+        ("db/function.sql", "CREATE FUNCTION f(int) RETURNS int LANGUAGE sql AS 'SELECT $1'; SELECT 5 %s;"),
+        ("db/prepared.sql", "PREPARE q (int) AS SELECT $1; SELECT format('%s', 1), 7 % 2;"),
+        ("db/1_a.sql", "SELECT $1;"),
+    ]);
+    assert_eq!(loaded, (names(&["db/1_a.sql", "db/function.sql", "db/prepared.sql"]), None));
+}
+
+#[test]
+fn a_down_migration_alone_makes_no_folder_of_migrations() {
+    let loaded = walk(&[
+        ("static/migrations/1_a.up.sql", "SELECT 1;"),
+        ("static/views/down.sql", "DROP VIEW v;"),
+        ("static/queries/users.sql", "SELECT 1;"),
+    ]);
+    assert!(!loaded.0.contains(&"static/queries/users.sql".to_owned()), "{loaded:?}");
 }
 
 #[test]

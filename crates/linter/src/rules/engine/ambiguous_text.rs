@@ -4,8 +4,9 @@ use crate::assumption::Assumption;
 use crate::confidence::Confidence;
 use crate::report::{Finding, Reporter};
 use crate::rule::{MigrationContext, RuleContext, declare_rule};
+use crate::severity::Severity;
 use pgvet_syntax::source::TextRange;
-use pgvet_syntax::statement::{Doubt, DoubtKind, boolean};
+use pgvet_syntax::statement::{Doubt, DoubtKind, PlaceholderKind, boolean};
 
 declare_rule! {
     /// Text that PostgreSQL or psql may split into statements differently than pgvet.
@@ -22,6 +23,8 @@ declare_rule! {
     ///   command may have changed the setting, or if an earlier file changed it;
     /// - characters beyond ASCII after `client_encoding` was set to an encoding such as GBK, Big5 or Shift JIS;
     /// - a template tag (`{# ... #}`, `$name$_`) that PostgreSQL reads as SQL if no template engine replaces it;
+    /// - a placeholder such as `${guard} DROP TABLE t`, which can only be empty or the beginning of a comment. The
+    ///   finding is a note, and the statement is checked as if the placeholder were empty;
     /// - data of `COPY ... FROM stdin` that psql reads as statements if it does not run the COPY;
     /// - `\set SINGLELINE`, with which psql sends each line as a statement.
     ///
@@ -51,6 +54,9 @@ declare_rule! {
 
 /// The file shows one value of the setting, and what was run before another one.
 fn check_statement(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
+    if context.code.is_none() {
+        report_omitted(context, reporter);
+    }
     let Some(quoting) = context.statement.quoting.filter(|quoting| !quoting.in_doubt) else { return };
     let setting = context.session.settings.get("standard_conforming_strings");
     let on = setting.map_or(Some(true), |setting| boolean(setting.value.trim_matches('\'')));
@@ -65,6 +71,19 @@ fn check_statement(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         let place = setting.place;
         help(reporter.report(quoting.string, message).label_in(place.file, place.range, "set here")).emit();
     }
+}
+
+/// A placeholder with which the statement is one, and without which it is another.
+fn report_omitted(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
+    let omitted = context.statement.placeholders.iter().find(|one| one.kind == PlaceholderKind::Omitted);
+    let Some(placeholder) = omitted else { return };
+    let message = format!(
+        "the statement is checked as if `{}` were empty: with another value PostgreSQL may run something else, or \
+         nothing",
+        placeholder.text
+    );
+    let help = "set the value of the placeholder in pgvet.toml, or run pgvet on the rendered file";
+    reporter.report(placeholder.range, message).severity(Severity::Info).help(help).emit();
 }
 
 fn check_migration(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {

@@ -7,10 +7,12 @@ use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::offer::{leave_transaction, offer};
 use crate::rules::advice::{constraint, index};
 use crate::rules::deployment::dropped_later::is_dropped_later;
+use crate::rules::deployment::other_statements::{Until, means, rest_until};
 use crate::rules::text::{enumerate, sql_name};
 use pgvet_model::catalog::RelationKind;
 use pgvet_model::effect::RelationName;
-use pgvet_syntax::ast::{Ast, Drop, DropBehavior, LockMode, ObjectKind};
+use pgvet_model::execute::command_lock_level;
+use pgvet_syntax::ast::{AlterTable, Ast, Drop, DropBehavior, LockMode, ObjectKind};
 use pgvet_syntax::source::TextRange;
 
 declare_rule! {
@@ -40,7 +42,8 @@ declare_rule! {
     ///
     /// - an index of a table that the same transaction created, or that the same migration created and left empty
     /// - an index of a table that the same migration drops later
-    /// - an index of a table on which the transaction already holds ACCESS EXCLUSIVE
+    /// - an index of a table on which the transaction already holds ACCESS EXCLUSIVE, or takes it with a later ALTER
+    ///   TABLE
     /// - `DROP INDEX IF EXISTS` of an index that no migration creates
     ///
     /// ## Fix safety
@@ -85,6 +88,9 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     {
         return;
     }
+    if !tables.is_empty() && tables.iter().all(|table| is_locked_later(context, table)) {
+        return;
+    }
     // Partitions are locked with their parent, which stands for them.
     let named = tables.clone();
     tables.retain(|table| !is_partition_of(context, table, &named));
@@ -110,6 +116,17 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     }
     finding = offer(context, finding, index::drop_concurrently(context, &names, statement.if_exists));
     finding.fix(concurrently(context, statement)).emit();
+}
+
+/// Whether a later ALTER TABLE of the transaction needs the same lock on the table, or even drops the index with a column.
+fn is_locked_later(context: &RuleContext<'_>, table: &RelationName) -> bool {
+    let needs_lock = |alter: &AlterTable| {
+        let modes = alter.commands.iter().map(|command| command_lock_level(&command.action));
+        modes.max() == Some(LockMode::AccessExclusive) && means(context, &alter.name, table)
+    };
+    let later = || rest_until(context, Until::Commit);
+    context.is_surely_in_block()
+        && later().iter().any(|ast| matches!(&**ast, Ast::AlterTable(alter) if needs_lock(alter)))
 }
 
 fn is_partition_of(context: &RuleContext<'_>, table: &RelationName, parents: &[&RelationName]) -> bool {

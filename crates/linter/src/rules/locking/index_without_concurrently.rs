@@ -7,7 +7,7 @@ use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::index;
 use crate::rules::advice::offer::{leave_transaction, offer};
 use crate::rules::statement::altered::by_range;
-use crate::rules::statement::locks::{lock_on_reads, show_lock};
+use crate::rules::statement::locks::{lock_on_reads, show_lock, show_other_locks};
 use crate::severity::Severity;
 use pgvet_model::catalog::RelationKind;
 use pgvet_model::effect::{IndexBuild, IndexBuildCause, Visibility};
@@ -142,6 +142,9 @@ fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRan
         finding = show_lock(finding, lock);
     } else if table.kind == RelationKind::MaterializedView {
         finding = finding.severity(Severity::Warning);
+    }
+    if context.is_surely_in_block() {
+        finding = show_other_locks(finding, context, &[table.oid]);
     }
     let finding = match statement {
         Some(statement) if table.kind == RelationKind::PartitionedTable => {

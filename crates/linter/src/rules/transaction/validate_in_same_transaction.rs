@@ -50,13 +50,14 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         if !table.visibility.is_exposed() || !is_new(context, table.oid, constraint) {
             continue;
         }
-        let Some(lock) = block.locks.of(table.oid).find(|lock| lock.mode.blocks_writes()) else {
+        let held = block.locks.of(table.oid).filter(|lock| lock.mode.blocks_writes());
+        let Some(lock) = held.max_by_key(|lock| (lock.mode, std::cmp::Reverse(lock.place.range.start))) else {
             continue;
         };
         let access = if lock.mode.blocks_reads() { "read or write" } else { "write to" };
         let message = format!(
-            "validating `{constraint}` here extends the {} lock of ADD CONSTRAINT: nobody can {access} `{}` until \
-             all rows are read",
+            "validating `{constraint}` here extends the {} lock that the transaction holds: nobody can {access} `{}` \
+             until all rows are read",
             lock.mode.sql(),
             table.name
         );

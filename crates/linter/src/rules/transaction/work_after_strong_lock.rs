@@ -5,7 +5,7 @@ use crate::assumption::Assumption;
 use crate::cause::Cause;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
-use crate::rules::statement::locks::{show_lock, stops_queries, strong_locks};
+use crate::rules::statement::locks::{show_lock, show_other_locks, stops_queries, strong_locks};
 use pgvet_model::catalog::Oid;
 use pgvet_model::effect::{
     DataChange, DataChangeKind, Effects, Extent, PartitionWorkKind, Read, RelationName, Rows, RowsReason, Scan,
@@ -119,7 +119,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     }
     let finding = finding.assuming(assumed_transaction(context, lock.place));
     let finding = locks.iter().fold(finding, show_lock);
-    finding.help(split_help(context, "the slow statement")).emit();
+    let named: Vec<Oid> = locks.iter().map(|lock| lock.relation).collect();
+    show_other_locks(finding, context, &named).help(split_help(context, "the slow statement")).emit();
 }
 
 fn works<'a>(context: &'a RuleContext<'_>) -> Vec<Work<'a>> {

@@ -299,7 +299,7 @@ impl Executor<'_> {
     ) -> Run {
         let relation = self.catalog.relation(altering.table);
         match relation.column(&column.text) {
-            None if if_exists => return Ok(()),
+            None if if_exists && !relation.may_have_column(&column.text) => return Ok(()),
             None => self.require_column(altering.table, column)?,
             Some(found) if found.inherited_from > 0 => {
                 return fail("42P16", format!("cannot drop inherited column \"{}\"", column.text), column.range);

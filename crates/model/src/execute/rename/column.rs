@@ -77,6 +77,10 @@ impl Executor<'_> {
         self.catalog.rename_column_privileges(table, old, new);
         let indexes = self.catalog.relation(table).indexes.clone();
         let relation = self.catalog.relation_mut(table);
+        if !relation.known && !relation.gone_columns.contains(old) {
+            relation.gone_columns.push(old.clone());
+        }
+        relation.gone_columns.retain(|gone| gone != new);
         for column in &mut relation.columns {
             if column.name == *old {
                 column.name = new.clone();

@@ -4,6 +4,7 @@ mod archive;
 mod replaced;
 mod timeout;
 
+use crate::known_order::UnknownOrder;
 use crate::layout::Folders;
 use crate::problem::{Problem, display};
 use crate::project::{ProjectFile, Role};
@@ -19,8 +20,14 @@ pub(crate) fn gather(files: &mut [ProjectFile], given: &[PathBuf], folders: &Fol
     for file in files.iter_mut().filter(|file| is_judged(file)) {
         file.evidence.idle = archives.idle(file, folders);
         file.evidence.timeout = timeouts.of(file);
+        file.evidence.script = file.unknown_order == Some(UnknownOrder::NoVersion);
     }
     replaced::mark(files);
+    for file in files.iter_mut().filter(|file| file.role == Role::Reported && file.layout.unlisted) {
+        if !file.config.is_included(&file.path) {
+            file.evidence.idle = Some(IdleReason::Unlisted);
+        }
+    }
 }
 
 /// Whether findings about the file are reported for which evidence counts. What the configuration includes is run.
@@ -36,6 +43,8 @@ pub(crate) fn notes(files: &[ProjectFile]) -> Vec<Problem> {
         let why = match idle {
             IdleReason::Folder { name } => format!("a folder above is called `{name}`"),
             IdleReason::Replaced { .. } => idle.to_string(),
+            // The summary counts them.
+            IdleReason::Unlisted => continue,
         };
         reasons.entry(why).or_insert((&file.path, 0)).1 += 1;
     }

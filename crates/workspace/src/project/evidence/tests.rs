@@ -20,7 +20,7 @@ fn evidence(files: &[(&str, &str)], config: Option<&str>) -> (Vec<String>, usize
         Request { paths: vec![folder.path().to_owned()], config: ConfigSource::Nearest, ..Request::default() };
     let project = Project::load(&request, &|_, _| {}).unwrap();
     let shown = |path: &Path| path.strip_prefix(folder.path()).unwrap().display().to_string();
-    let with = project.files.iter().filter(|file| !file.evidence.is_empty());
+    let with = project.files.iter().filter(|file| file.evidence.idle.is_some() || file.evidence.timeout.is_some());
     let lines = with.map(|file| {
         let idle = file.evidence.idle.as_ref().map(ToString::to_string).unwrap_or_default();
         let place = file.evidence.timeout.as_ref().map(|timeout| timeout.place.as_str()).unwrap_or_default();
@@ -49,6 +49,17 @@ fn what_names_the_folder_beats_its_name() {
     }
     let service = [("legacy/go.mod", "module legacy"), ("legacy/migrations/1_a.sql", "CREATE TABLE a (b int);")];
     assert_eq!(evidence(&service, None), (vec![], 0), "a service of that name");
+}
+
+#[test]
+fn a_file_that_the_tool_leaves_out_is_doubted() {
+    let files = [
+        ("Cargo.toml", "[dependencies]\nsqlx = \"0.8\"\n"),
+        ("migrations/1_a.sql", "CREATE TABLE a (b int);"),
+        ("migrations/t.sql", "SELEC 1;"),
+    ];
+    let expected = vec!["migrations/t.sql: the migration tool leaves it out".to_owned()];
+    assert_eq!(evidence(&files, None), (expected, 0));
 }
 
 #[test]
