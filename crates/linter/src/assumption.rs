@@ -142,6 +142,8 @@ pub enum Assumption {
     RowsMayRefuse { table: SmolStr },
     /// They do, although there is evidence against it.
     RowsRefuseThough { table: SmolStr, because: Met },
+    /// There are such rows since `pgvet precheck` counted none on this day.
+    RowsRefuseSince { table: SmolStr, day: SmolStr },
     /// Writes of deployed code violate a new constraint of the table.
     WritesViolate { table: SmolStr },
     /// A new object is meant to take the place of one that is dropped.
@@ -341,6 +343,7 @@ impl Assumption {
             | Self::RowsViolate { .. }
             | Self::RowsMayRefuse { .. }
             | Self::RowsRefuseThough { .. }
+            | Self::RowsRefuseSince { .. }
             | Self::NoPolicyUnseen { .. }
             | Self::NeededThoughCopied { .. }
             | Self::StillRun { .. }

@@ -4,6 +4,7 @@ use crate::confidence::Confidence;
 use crate::fix::Edit;
 use crate::meta::{Category, RuleMeta};
 use crate::repository::RepositoryEvidence;
+use crate::row_counts::RowCounts;
 use crate::severity::Severity;
 use pgvet_model::production::{ByName, FunctionSettings, Functions, TableSettings, lookup};
 use pgvet_model::statistics::Statistics;
@@ -44,6 +45,8 @@ pub struct Settings {
     pub tables: ByName<TableSettings>,
     /// Settings of functions, by `schema.name`, or `name` for any schema.
     pub functions: Functions,
+    /// What a database has answered about rows that make statements fail.
+    pub row_counts: RowCounts,
     /// How fast the server works, for estimates of time.
     pub throughput: Throughput,
     pub lock_timeout: LockTimeout,
@@ -159,6 +162,7 @@ impl Default for Settings {
             lint_down: false,
             tables: FxHashMap::default(),
             functions: FxHashMap::default(),
+            row_counts: RowCounts::default(),
             throughput: Throughput::default(),
             lock_timeout: LockTimeout::default(),
             max_locked_tables: 3,

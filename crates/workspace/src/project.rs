@@ -19,6 +19,7 @@ use crate::skipped::{SkipReason, Skipped};
 use crate::texts::Texts;
 use crate::{fizz, order, parallel};
 use pgvet_linter::repository::RepositoryEvidence;
+use pgvet_linter::row_counts::RowCounts;
 use pgvet_linter::settings::Settings;
 use pgvet_model::incident::Incident;
 use pgvet_model::migration::{Direction, Migration};
@@ -26,6 +27,7 @@ use pgvet_model::predict::{self, StatementEffects};
 use pgvet_model::runner::Runner;
 use pgvet_syntax::source::{Position, SourceFile, TextRange};
 use pgvet_syntax::statement::{self, ParsedFile};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -134,6 +136,8 @@ pub struct Project {
     pub skipped: Vec<Skipped>,
     /// Whether files were only read, to be parsed during the check.
     pub(crate) unread: bool,
+    /// What databases have answered to `pgvet precheck`, by [`ProjectFile::database`].
+    pub(crate) row_counts: BTreeMap<u32, RowCounts>,
     /// The cached results of each group; empty without a cache.
     pub(crate) warm: Vec<Warm>,
 }
@@ -205,7 +209,16 @@ impl Project {
             named.narrow(&mut files, &mut skipped);
         }
         skipped.sort_by(|one, other| one.path.cmp(&other.path));
-        Ok(Self { files, databases, problems, notes, skipped, unread: false, warm: Vec::new() })
+        Ok(Self {
+            files,
+            databases,
+            problems,
+            notes,
+            skipped,
+            unread: false,
+            row_counts: BTreeMap::new(),
+            warm: Vec::new(),
+        })
     }
 
     /// The input of the linter: each section of each file.
