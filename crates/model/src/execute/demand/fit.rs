@@ -1,7 +1,8 @@
 //! What a change of type demands of the values of the column.
 
-use crate::builtin::{CastContext, oid};
-use crate::catalog::{Column, Oid, SqlType};
+use super::is_pure;
+use crate::builtin::{CastContext, Volatility, oid};
+use crate::catalog::{Column, Oid, SqlType, TypeKind};
 use crate::effect::{Conversion, ConversionTest, Demand, Visibility, Written};
 use crate::execute::Executor;
 use crate::execute::alter_table::use_of;
@@ -30,12 +31,31 @@ impl Executor<'_> {
         let Some(test) = self.with_analyzer(|analyzer| change.test(analyzer, &scope)) else { return };
         let relation = self.catalog.relation(table);
         let met = self.met(relation, &[&column.name]);
-        let is_pure = using.is_none_or(|using| self.is_pure_in(table, using));
+        let value = using.map_or(old, |using| self.analyze(using, Some(table)).sql_type);
+        let is_pure = using.is_none_or(|using| self.is_pure_in(table, using))
+            && self.with_analyzer(|analyzer| is_pure_cast(analyzer, value, new))
+            && self.is_pure_domain(new.oid);
         let name = self.with_analyzer(|analyzer| analyzer.format_type(new));
         let written = use_of(using, &column.name);
         let demand =
             Demand::Type(Conversion { column: column.name.clone(), from: old, to: new, name, using: written, test });
         self.note_demand(table, demand, met, range, is_pure);
+    }
+
+    /// Whether the CHECKs of a domain, and of those that it is over, change nothing; any other type has none.
+    fn is_pure_domain(&self, oid: Oid) -> bool {
+        let Some(TypeKind::Domain(domain)) = self.catalog.get_type(oid).map(|own| &own.kind) else { return true };
+        let scope = Scope::of_columns("used", [("value".into(), domain.base)]);
+        let is_pure_check = |check: &Expr| self.with_analyzer(|analyzer| is_pure(&analyzer.infer(check, &scope)));
+        domain.checks.iter().all(|check| is_pure_check(&check.expression)) && self.is_pure_domain(domain.base.oid)
+    }
+}
+
+/// Whether the cast that PostgreSQL adds changes nothing, as far as its definition says.
+fn is_pure_cast(analyzer: &Analyzer<'_>, from: SqlType, to: SqlType) -> bool {
+    match analyzer.coercion(from, to, CastContext::Assignment) {
+        Coercion::Steps(steps) => steps.iter().all(|step| step.volatility() != Volatility::Volatile),
+        Coercion::Impossible | Coercion::Unknown => false,
     }
 }
 

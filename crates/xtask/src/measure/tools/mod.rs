@@ -58,9 +58,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<String, String> {
         }
         for tool in &tools {
             let only = arguments.case.as_deref();
-            let cases = || if arguments.changes { Ok(String::new()) } else { record(tool, &mut servers, only) };
-            let recorded = cases().and_then(|told| Ok(told + &record_changes(tool, &mut servers, only)?));
-            match recorded {
+            let recorded = if arguments.changes { Ok(String::new()) } else { record(tool, &mut servers, only) };
+            match recorded.and_then(|told| Ok(told + &record_changes(tool, &mut servers, only)?)) {
                 Ok(told) => report += &told,
                 Err(error) => {
                     let _ = writeln!(report, "{}: NOT RUN: {error}", tool.name);
