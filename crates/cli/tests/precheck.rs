@@ -51,7 +51,7 @@ fn production_is_asked_which_rows_would_make_statements_fail() {
     assert!(said.starts_with("exit 1\n") && said.contains("\"rows\": 2"), "{said}");
     server.query("shop", "DELETE FROM users WHERE id > 1; UPDATE users SET age = 18").unwrap();
     let said = run(&[]);
-    assert!(said.starts_with("exit 0\n") && said.contains("0 with such rows, 6 without"), "{said}");
+    assert!(said.starts_with("exit 0\n") && said.contains("0 with such rows, 8 without"), "{said}");
     server.query("shop", "INSERT INTO users SELECT i + 10, i::text, 18, '' FROM generate_series(1, 200000) i").unwrap();
     let said = run(&["--timeout", "1ms"]);
     assert!(said.starts_with("exit 2\n") && said.contains("not counted within the time limit"), "{said}");
@@ -87,4 +87,52 @@ fn one_database_is_not_asked_about_the_migrations_of_several() {
     assert!(said.starts_with("exit 2\n") && said.contains("those of several databases"), "{said}");
     let said = folder.run(&["precheck"]);
     assert!(said.starts_with("exit 0\n"), "{said}");
+}
+
+/// What `pgvet check` says of `rows-may-violate-constraint` alone.
+fn findings(folder: &Folder, more: &[&str]) -> String {
+    let only = ["check", "m/2.sql", "--only", "rows-may-violate-constraint", "--format", "concise"];
+    folder.run(&[&only[..], more].concat())
+}
+
+#[test]
+fn findings_are_judged_by_what_was_counted() {
+    let pending = "ALTER TABLE users ADD CONSTRAINT adult CHECK (age >= 18);
+ALTER TABLE users ALTER COLUMN note SET NOT NULL;
+ALTER TABLE users ALTER COLUMN note TYPE date USING note::date;
+";
+    let files = [("m/1.sql", HISTORY), ("m/2.sql", pending), ("pgvet.toml", "")];
+    let folder = Folder::new(&files.map(|(path, text)| (path, text.as_bytes())));
+    let write = |path: &str, text: &str| std::fs::write(folder.path().join(path), text).unwrap();
+    let Some(server) = server(14) else { return };
+    server.query("postgres", "CREATE DATABASE shop").unwrap();
+    server.query("shop", HISTORY).unwrap();
+    server.query("shop", "INSERT INTO users VALUES (1, 'a@b', 20, '7'), (2, 'a@b', 17, 'secret')").unwrap();
+    let address = format!("host={} user=postgres dbname=shop", server.socket().display());
+    let said = folder.run(&["precheck", "m/2.sql", "--database", &address, "--format", "json"]);
+    let json = said.split_once("--- stdout\n").map_or("", |(_, json)| json);
+    // The value that does not fit is the user's own.
+    assert!(json.contains("\"at-least-one\"") && json.contains("\"22007\"") && !json.contains("secret"), "{said}");
+    write("counts.json", json.split("\n--- ").next().unwrap_or_default());
+    let said = findings(&folder, &["--precheck", "counts.json"]);
+    assert!(said.contains("violates the constraint `adult`: `pgvet precheck` counted 1 on 20"), "{said}");
+    assert!(said.contains("does not fit the type `date`: `pgvet precheck` counted at least 1 on 20"), "{said}");
+    assert!(!said.contains("`note` is NULL"), "{said}");
+    let said = findings(&folder, &["--precheck", "counts.json", "--confidence", "possible"]);
+    assert!(said.contains("`note` is NULL"), "{said}");
+    // The configuration names the file as well.
+    write("pgvet.toml", "precheck = 'counts.json'\n");
+    let said = findings(&folder, &[]);
+    assert!(said.contains("counted 1 on 20"), "{said}");
+    // Another text of the migration, and a migration that is gone.
+    write("m/2.sql", &pending.replace("18", "21"));
+    let said = findings(&folder, &[]);
+    assert!(said.contains("was written for another text of `m/2.sql`: the counts are ignored"), "{said}");
+    assert!(!said.contains("counted 1 on 20"), "{said}");
+    write("counts.json", &json.split("\n--- ").next().unwrap_or_default().replace("m/2.sql", "m/3.sql"));
+    let said = findings(&folder, &[]);
+    assert!(said.contains("has counts for migrations that are not part of this run, such as `m/3.sql`"), "{said}");
+    write("counts.json", "{\"schema_version\": 1, \"prechecks\": []}");
+    let said = findings(&folder, &[]);
+    assert!(said.contains("has no counts: it was written without --database"), "{said}");
 }

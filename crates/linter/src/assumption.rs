@@ -152,6 +152,8 @@ pub enum Assumption {
     RowsRefuseThough { table: SmolStr, because: Met },
     /// They do, although the program that was captured reads rows of the table first, of which the private server has none.
     RowsRefuseThoughRead { table: SmolStr },
+    /// There are such rows since `pgvet precheck` counted none on this day.
+    RowsRefuseSince { table: SmolStr, day: SmolStr },
     /// Writes of deployed code violate a new constraint of the table.
     WritesViolate { table: SmolStr },
     /// A new object is meant to take the place of one that is dropped.
@@ -355,6 +357,7 @@ impl Assumption {
             | Self::RowsMayRefuse { .. }
             | Self::RowsRefuseThough { .. }
             | Self::RowsRefuseThoughRead { .. }
+            | Self::RowsRefuseSince { .. }
             | Self::NoPolicyUnseen { .. }
             | Self::NeededThoughCopied { .. }
             | Self::StillRun { .. }

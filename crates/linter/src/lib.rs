@@ -19,6 +19,7 @@ pub mod report;
 pub mod repository;
 pub mod resume;
 pub mod rewrite;
+pub mod row_counts;
 pub mod rule;
 pub mod rules;
 pub mod settings;

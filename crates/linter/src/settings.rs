@@ -4,6 +4,7 @@ use crate::confidence::Confidence;
 use crate::fix::Edit;
 use crate::meta::{Category, RuleMeta};
 use crate::repository::RepositoryEvidence;
+use crate::row_counts::RowCounts;
 use crate::severity::Severity;
 use pgvet_model::application::Application;
 use pgvet_model::production::{ByName, FunctionSettings, Functions, IndexUse, TableSettings, lookup};
@@ -48,6 +49,8 @@ pub struct Settings {
     pub functions: Functions,
     /// Indexes that production has used, by `schema.name`.
     pub used_indexes: ByName<IndexUse>,
+    /// What a database has answered about rows that make statements fail.
+    pub row_counts: RowCounts,
     /// How fast the server works, for estimates of time.
     pub throughput: Throughput,
     pub lock_timeout: LockTimeout,
@@ -176,6 +179,7 @@ impl Default for Settings {
             tables: FxHashMap::default(),
             functions: FxHashMap::default(),
             used_indexes: FxHashMap::default(),
+            row_counts: RowCounts::default(),
             throughput: Throughput::default(),
             lock_timeout: LockTimeout::default(),
             max_locked_tables: 3,

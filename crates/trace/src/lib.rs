@@ -57,7 +57,7 @@ pub use extrapolate::{Extrapolation, extrapolate};
 pub use limit::{Exceeded, exceeded};
 pub use observation::*;
 pub use observed::Observations;
-pub use precheck::{Answer, precheck};
+pub use precheck::{Answer, Answers, major_version, precheck};
 pub use progress::Progress;
 pub use refusal::{Refusals, Refused};
 pub use replay::RefusedStatement;

@@ -12,6 +12,7 @@ use pgvet_linter::confidence::Confidence;
 use pgvet_linter::diagnostic::Diagnostic;
 use pgvet_linter::fix::Edit;
 use pgvet_linter::repository::RepositoryEvidence;
+use pgvet_linter::row_counts::RowCounts;
 use pgvet_linter::settings::{Levels, Settings};
 use pgvet_linter::severity::Severity;
 use pgvet_model::application::Application;
@@ -37,6 +38,7 @@ type MakeSettings<'a> = dyn Fn(&Config) -> Settings + Sync + 'a;
 struct Group {
     config: Arc<Config>,
     application: Arc<Application>,
+    row_counts: RowCounts,
     /// Indexes into [`Project::migrations`].
     migrations: Vec<u32>,
 }
@@ -69,6 +71,7 @@ impl Group {
             opt_outs: opt_outs(self, sections),
             repository: evidence(self, sections),
             application: Arc::clone(&self.application),
+            row_counts: self.row_counts.clone(),
             ..settings(&self.config)
         }
     }
@@ -168,19 +171,21 @@ impl Project {
             own.map(|(index, _)| index as u32).collect()
         };
         let databases = databases.into_iter().filter(|database| *database != 0 || only_shared);
-        databases
-            .map(|database| Group {
-                config: self.config_of(database),
-                application: Arc::clone(&self.application),
-                migrations: belongs(database),
-            })
-            .collect()
+        let group = |database| Group {
+            config: self.config_of(database),
+            application: Arc::clone(&self.application),
+            row_counts: self.row_counts.get(&database).cloned().unwrap_or_default(),
+            migrations: belongs(database),
+        };
+        databases.map(group).collect()
     }
 
     /// The settings of the run of a project that has one database.
     pub(crate) fn only_settings(&self, settings: &Settings) -> Settings {
         let migrations = (0..self.migrations().len() as u32).collect();
-        let group = Group { config: self.config_of(1), application: Arc::clone(&self.application), migrations };
+        let row_counts = self.row_counts.get(&1).cloned().unwrap_or_default();
+        let application = Arc::clone(&self.application);
+        let group = Group { config: self.config_of(1), application, row_counts, migrations };
         group.settings(&self.file_levels(), &self.sections(), &|_| settings.clone())
     }
 

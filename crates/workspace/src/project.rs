@@ -20,6 +20,7 @@ use crate::skipped::{SkipReason, Skipped};
 use crate::texts::Texts;
 use crate::{fizz, order, parallel};
 use pgvet_linter::repository::RepositoryEvidence;
+use pgvet_linter::row_counts::RowCounts;
 use pgvet_linter::settings::Settings;
 use pgvet_model::application::Application;
 use pgvet_model::incident::Incident;
@@ -28,6 +29,7 @@ use pgvet_model::predict::{self, StatementEffects};
 use pgvet_model::runner::Runner;
 use pgvet_syntax::source::{Position, SourceFile, TextRange};
 use pgvet_syntax::statement::{self, ParsedFile};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -138,6 +140,8 @@ pub struct Project {
     pub application: Arc<Application>,
     /// Whether files were only read, to be parsed during the check.
     pub(crate) unread: bool,
+    /// What databases have answered to `pgvet precheck`, by [`ProjectFile::database`].
+    pub(crate) row_counts: BTreeMap<u32, RowCounts>,
     /// The cached results of each group; empty without a cache.
     pub(crate) warm: Vec<Warm>,
 }
@@ -212,7 +216,17 @@ impl Project {
         let queries = Queries::gather(&files, &skipped, texts);
         notes.extend(queries.notes);
         let application = Arc::new(queries.application);
-        Ok(Self { files, databases, problems, notes, skipped, application, unread: false, warm: Vec::new() })
+        Ok(Self {
+            files,
+            databases,
+            problems,
+            notes,
+            skipped,
+            application,
+            unread: false,
+            row_counts: BTreeMap::new(),
+            warm: Vec::new(),
+        })
     }
 
     /// The input of the linter: each section of each file.

@@ -1,6 +1,6 @@
 //! The model says what real migration tools did, or `tool.toml` says why not.
 
-use xtask::measure::tools::{Declaration, compare};
+use xtask::measure::tools::{Declaration, Difference, compare, difference, recorded_changes};
 
 #[test]
 fn the_model_says_what_was_recorded() {
@@ -30,5 +30,21 @@ fn the_model_says_what_was_recorded() {
         }
     }
     assert!(runs > 200, "only {runs} runs are recorded");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn reactions_to_changes_are_those_that_were_recorded() {
+    let mut wrong = Vec::new();
+    let mut runs = 0;
+    for tool in Declaration::all().unwrap() {
+        for recorded in recorded_changes(&tool).unwrap() {
+            runs += 1;
+            if let Some(Difference { recorded: seen, predicted, .. }) = difference(&tool, &recorded) {
+                wrong.push(format!("{} {}: {seen} / pgvet: {predicted}", tool.name, recorded.case));
+            }
+        }
+    }
+    assert!(runs > 30, "only {runs} runs are recorded");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

@@ -80,11 +80,21 @@ pub(crate) struct AgainstArgs {
     /// Check migrations against the schema of production: a file with the output of `pgvet drift --format json`.
     #[arg(long, value_name = "FILE", help_heading = FILES)]
     against: Option<PathBuf>,
+    /// Judge findings by counts of existing rows: a file with the output of
+    /// `pgvet precheck --database URL --format json`.
+    #[arg(long, value_name = "FILE", help_heading = FILES)]
+    precheck: Option<PathBuf>,
 }
 
 impl AgainstArgs {
-    pub(crate) fn file(&self) -> Option<&Path> {
+    /// The schema of production.
+    pub(crate) fn schema(&self) -> Option<&Path> {
         self.against.as_deref()
+    }
+
+    /// Its counts of rows.
+    pub(crate) fn precheck(&self) -> Option<&Path> {
+        self.precheck.as_deref()
     }
 }
 

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 pub(crate) fn run(args: &BaselineArgs, out: &mut dyn Write) -> Result<ExitStatus, Failure> {
     rule_names::check(&args.rules)?;
-    let project = load_against(&args.input, args.against.file())?;
+    let project = load_against(&args.input, &args.against)?;
     if !project.problems.is_empty() {
         // What could not be read would be missing, and be reported as new later.
         return Ok(ExitStatus::NotChecked);

@@ -26,20 +26,20 @@ pub(crate) fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<ExitStatus, F
     }
     let settings = |config: &Config| args.settings(config);
     let project = if args.fix.any() {
-        let mut project = load_against(&args.input, args.against.file())?;
+        let mut project = load_against(&args.input, &args.against)?;
         if args.fix.diff {
             return fix::show(args, &mut project, out);
         }
         fix::make(args, &mut project)?;
         project
     } else if let Some(reason) = &args.fix.add_ignore {
-        let mut project = load_against(&args.input, args.against.file())?;
+        let mut project = load_against(&args.input, &args.against)?;
         if ignore::run(args, reason, &mut project, out)? == Done::Shown {
             return Ok(ExitStatus::Clean);
         }
         project
     } else {
-        load_to_check(&args.input, args.against.file(), &args.cache, &settings)?
+        load_to_check(&args.input, &args.against, &args.cache, &settings)?
     };
     // The process ends with this: to free what it has read would only take time.
     let project = ManuallyDrop::new(project);
@@ -52,7 +52,7 @@ pub(super) fn run_captured(args: &CheckArgs, out: &mut dyn Write) -> Result<Exit
     rule_names::check(&args.rules)?;
     let outputs = outputs(args)?;
     let settings = |config: &Config| args.settings(config);
-    let project = load_to_check(&args.input, args.against.file(), &args.cache, &settings)?;
+    let project = load_to_check(&args.input, &args.against, &args.cache, &settings)?;
     let outcome = super::check(&project, &settings);
     show(args, &project, &outcome, &outputs, out)
 }
@@ -69,7 +69,7 @@ fn watch(args: &CheckArgs, outputs: &[Output], out: &mut dyn Write) -> Result<Ex
             // Clears the screen, as `clear` does.
             write!(out, "\x1b[H\x1b[2J")?;
         }
-        match load_to_check(&args.input, args.against.file(), &args.cache, &settings) {
+        match load_to_check(&args.input, &args.against, &args.cache, &settings) {
             Ok(project) => {
                 // What changes from here on is seen, too.
                 watch.follow(&project, &args.input.paths)?;

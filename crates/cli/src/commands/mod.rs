@@ -32,7 +32,7 @@ pub(crate) mod trace;
 mod verbose;
 mod watch;
 
-use crate::args::{CacheArgs, ColorChoice, InputArgs, LoudnessArgs};
+use crate::args::{AgainstArgs, CacheArgs, ColorChoice, InputArgs, LoudnessArgs};
 use crate::error::Failure;
 use crate::inert;
 use crate::progress::Progress;
@@ -41,7 +41,6 @@ use pgvet_linter::settings::Settings;
 use pgvet_workspace::config::{Config, ConfigError};
 use pgvet_workspace::{Project, Request};
 use std::io;
-use std::path::Path;
 
 /// Checks a project, with a progress bar.
 fn check(project: &Project, settings: &(dyn Fn(&Config) -> Settings + Sync)) -> Outcome {
@@ -52,7 +51,7 @@ fn check(project: &Project, settings: &(dyn Fn(&Config) -> Settings + Sync)) -> 
 /// [`load`] for a check, which parses the files itself as far as earlier runs have left nothing in the cache.
 fn load_to_check(
     args: &InputArgs,
-    against: Option<&Path>,
+    against: &AgainstArgs,
     cache: &CacheArgs,
     settings: &(dyn Fn(&Config) -> Settings + Sync),
 ) -> Result<Project, Failure> {
@@ -60,7 +59,8 @@ fn load_to_check(
     let request = args.request();
     loaded(args, &request, |request, progress| {
         let project = Project::load_to_check(request, cache.as_ref(), settings, progress)?;
-        if project.observed_files(against).is_empty() {
+        let precheck_files = project.precheck_files(against.precheck());
+        if project.observed_files(against.schema()).is_empty() && precheck_files.is_empty() {
             return Ok(project);
         }
         // What a database has is compared with the migrations before they are checked.
@@ -70,16 +70,17 @@ fn load_to_check(
 
 fn load_with_observed(
     request: &Request,
-    against: Option<&Path>,
+    against: &AgainstArgs,
     progress: OnProgress<'_>,
 ) -> Result<Project, ConfigError> {
     let mut project = Project::load(request, progress)?;
-    project.add_observed(against);
+    project.add_observed(against.schema());
+    project.add_prechecked(against.precheck());
     Ok(project)
 }
 
 /// [`load`] with what live databases have.
-fn load_against(args: &InputArgs, against: Option<&Path>) -> Result<Project, Failure> {
+fn load_against(args: &InputArgs, against: &AgainstArgs) -> Result<Project, Failure> {
     loaded(args, &args.request(), |request, progress| load_with_observed(request, against, progress))
 }
 

@@ -6,17 +6,30 @@ use crate::error::{ExitStatus, Failure};
 use crate::inert::{self, Kind};
 use crate::report::precheck::{Outcome, Precheck, PrecheckReport};
 use pgvet_model::predict::StatementEffects;
+use pgvet_model::version::VersionRange;
+use pgvet_trace::Address;
 use pgvet_trace::provider::{parse_address, with_password};
 use pgvet_workspace::{Project, Role};
 use std::io::Write;
 
 pub(crate) fn run(args: &PrecheckArgs, out: &mut dyn Write) -> Result<ExitStatus, Failure> {
     let project = load(&args.input)?;
-    let settings = args.input.settings(&project.config_of(1));
+    let mut settings = args.input.settings(&project.config_of(1));
+    let database = match &args.database {
+        Some(database) => {
+            of_one_database(&project)?;
+            Some(with_password(parse_address(database)?)?)
+        }
+        None => None,
+    };
+    if let Some(database) = &database {
+        // The queries are those that this server understands.
+        let major = pgvet_trace::major_version(database)?;
+        settings.versions = VersionRange::parse(&major.to_string()).map_err(Failure::new)?;
+    }
     let mut report = report(&project, &project.effects(&settings));
-    if let Some(database) = &args.database {
-        of_one_database(&project)?;
-        ask(&mut report.prechecks, database, args)?;
+    if let Some(database) = &database {
+        ask(&mut report, database, args)?;
     }
     match args.format {
         PlainFormat::Json => inert::through(out, Kind::Json, |out| report.write_json(out))?,
@@ -50,8 +63,7 @@ fn report(project: &Project, effects: &[Vec<StatementEffects>]) -> PrecheckRepor
             let effects = &statement.effects;
             report.not_analyzed += usize::from(!effects.unknown.is_empty() || effects.fails.is_some());
             for demand in &effects.demands {
-                let start = file.shown().position(file.on_disk(demand.range).start);
-                report.prechecks.push(Precheck::new(&file.shown().path, (start.line, start.column), demand));
+                report.prechecks.push(Precheck::new(file, demand, &project.config_of(file.database).settings));
             }
         }
     }
@@ -59,18 +71,16 @@ fn report(project: &Project, effects: &[Vec<StatementEffects>]) -> PrecheckRepor
 }
 
 /// Asks the database all queries that are safe to run.
-fn ask(prechecks: &mut [Precheck], database: &str, args: &PrecheckArgs) -> Result<(), Failure> {
+fn ask(report: &mut PrecheckReport, database: &Address, args: &PrecheckArgs) -> Result<(), Failure> {
     let (asked, not_asked): (Vec<&mut Precheck>, Vec<_>) =
-        prechecks.iter_mut().partition(|precheck| precheck.why_not_asked().is_none());
+        report.prechecks.iter_mut().partition(|precheck| precheck.why_not_asked().is_none());
     for precheck in not_asked {
         precheck.outcome = precheck.why_not_asked().map(|reason| Outcome::NotAsked { reason });
     }
     let queries: Vec<String> = asked.iter().filter_map(|precheck| precheck.query.clone().ok()).collect();
-    if queries.is_empty() {
-        return Ok(());
-    }
-    let answers = pgvet_trace::precheck(&with_password(parse_address(database)?)?, &queries, args.timeout)?;
-    for (precheck, answer) in std::iter::zip(asked, answers) {
+    let answers = pgvet_trace::precheck(database, &queries, args.timeout)?;
+    report.taken_at = Some(answers.taken_at);
+    for (precheck, answer) in std::iter::zip(asked, answers.answers) {
         precheck.outcome = Some(answer.into());
     }
     Ok(())

@@ -3,9 +3,10 @@
 use super::plural;
 use crate::error::{ExitStatus, Failure};
 use crate::inert::line;
-use pgvet_model::effect::{RelationName, RowDemand};
-use pgvet_syntax::lexer::quote_identifier;
+use pgvet_linter::settings::Settings;
+use pgvet_model::effect::{Access, Counterexample, RowDemand};
 use pgvet_trace::Answer;
+use pgvet_workspace::{PrecheckedMigration, ProjectFile};
 use serde::{Serialize, Serializer};
 use std::io::{self, Write};
 
@@ -15,8 +16,12 @@ pub(crate) struct Precheck {
     path: String,
     line: u32,
     column: u32,
+    #[serde(flatten)]
+    migration: PrecheckedMigration,
     table: String,
     message: String,
+    /// A row that the schema before the statement allows, and that makes it fail.
+    example: Option<Counterexample>,
     /// Evidence for rows that do not.
     although: Option<String>,
     /// The query that counts such rows, or why there is none.
@@ -24,6 +29,10 @@ pub(crate) struct Precheck {
     pub(crate) query: Result<String, String>,
     #[serde(skip)]
     is_pure: bool,
+    /// How the query finds the rows.
+    access: Access,
+    /// The size of the table, if statistics say it.
+    table_bytes: Option<u64>,
     /// What came of the query; `None` where no database was asked.
     pub(crate) outcome: Option<Outcome>,
 }
@@ -36,16 +45,29 @@ fn written<S: Serializer>(query: &Result<String, String>, serializer: S) -> Resu
 #[derive(Debug, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub(crate) enum Outcome {
-    Counted { rows: i64, seconds: f64 },
-    NotAsked { reason: String },
+    Counted {
+        rows: i64,
+        seconds: f64,
+    },
+    /// The evaluation of the query fails for a row, as the statement does.
+    AtLeastOne {
+        sqlstate: String,
+        seconds: f64,
+    },
+    NotAsked {
+        reason: String,
+    },
     TimedOut,
-    Failed { error: String },
+    Failed {
+        error: String,
+    },
 }
 
 impl From<Answer> for Outcome {
     fn from(answer: Answer) -> Self {
         match answer {
             Answer::Counted { rows, took } => Self::Counted { rows, seconds: took.as_secs_f64() },
+            Answer::AtLeastOne { sqlstate, took } => Self::AtLeastOne { sqlstate, seconds: took.as_secs_f64() },
             Answer::NotYet(error) => {
                 Self::NotAsked { reason: format!("an earlier statement has to run first: {error}") }
             }
@@ -55,17 +77,29 @@ impl From<Answer> for Outcome {
     }
 }
 
+impl Outcome {
+    fn has_rows(&self) -> bool {
+        matches!(self, Self::Counted { rows: 1.., .. } | Self::AtLeastOne { .. })
+    }
+}
+
 impl Precheck {
-    pub(crate) fn new(path: &str, (line, column): (u32, u32), demand: &RowDemand) -> Self {
+    pub(crate) fn new(file: &ProjectFile, demand: &RowDemand, settings: &Settings) -> Self {
+        let start = file.shown().position(file.on_disk(demand.range).start);
+        let table = &demand.relation;
         Self {
-            path: path.to_owned(),
-            line,
-            column,
+            path: file.shown().path.clone(),
+            line: start.line,
+            column: start.column,
+            migration: PrecheckedMigration::of(file),
             table: demand.relation.to_string(),
             message: demand.to_string(),
+            example: demand.counterexample.clone(),
             although: demand.met.map(|met| met.to_string()),
-            query: demand.query(qualified).map_err(|part| format!("pgvet cannot write a query for {part}")),
+            query: demand.qualified_query().map_err(|part| format!("pgvet cannot write a query for {part}")),
             is_pure: demand.is_pure,
+            access: demand.access.clone(),
+            table_bytes: settings.table(&table.schema, &table.name).bytes,
             outcome: None,
         }
     }
@@ -81,8 +115,23 @@ impl Precheck {
         }
     }
 
+    /// No query has shown that there are none.
+    fn may_have_rows(&self) -> bool {
+        !matches!(self.outcome, Some(Outcome::Counted { rows: 0, .. }))
+    }
+
     fn place(&self) -> String {
         line(&format!("{}:{}:{}", self.path, self.line, self.column)).into_owned()
+    }
+
+    /// What the query reads: `reads all rows of the table (12 GB)`.
+    fn cost(&self) -> String {
+        let size = self.table_bytes.map_or_else(String::new, |bytes| format!(" ({})", shown_bytes(bytes)));
+        match &self.access {
+            Access::FirstRows => "reads at most two rows".to_owned(),
+            Access::Index { index } => format!("can use the index `{index}`"),
+            Access::Table => format!("reads all rows of the table{size}"),
+        }
     }
 
     fn write_query(&self, out: &mut dyn Write) -> io::Result<()> {
@@ -91,8 +140,18 @@ impl Precheck {
     }
 }
 
-fn qualified(table: &RelationName) -> String {
-    format!("{}.{}", quote_identifier(&table.schema), quote_identifier(&table.name))
+/// A size as PostgreSQL's `pg_size_pretty` shows it.
+fn shown_bytes(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["bytes", "kB", "MB", "GB", "TB"];
+    let mut size = bytes;
+    let mut units = UNITS.iter();
+    let mut unit = units.next().unwrap_or(&"bytes");
+    while size >= 10 * 1024
+        && let Some(larger) = units.next()
+    {
+        (size, unit) = (size / 1024, larger);
+    }
+    format!("{size} {unit}")
 }
 
 /// The version of the JSON.
@@ -102,6 +161,8 @@ const SCHEMA_VERSION: u32 = 1;
 #[derive(Debug, Serialize)]
 pub(crate) struct PrecheckReport {
     schema_version: u32,
+    /// When a database was asked, as its clock says.
+    pub(crate) taken_at: Option<String>,
     pub(crate) prechecks: Vec<Precheck>,
     /// How many statements PostgreSQL refuses anyway, or were not analyzed at least in part: rows may make these fail, too.
     pub(crate) not_analyzed: usize,
@@ -109,7 +170,7 @@ pub(crate) struct PrecheckReport {
 
 impl Default for PrecheckReport {
     fn default() -> Self {
-        Self { schema_version: SCHEMA_VERSION, prechecks: Vec::new(), not_analyzed: 0 }
+        Self { schema_version: SCHEMA_VERSION, taken_at: None, prechecks: Vec::new(), not_analyzed: 0 }
     }
 }
 
@@ -120,7 +181,7 @@ impl PrecheckReport {
 
     /// [`ExitStatus::Clean`] where no database was asked, too.
     pub(crate) fn status(&self) -> ExitStatus {
-        if self.count(|outcome| matches!(outcome, Outcome::Counted { rows: 1.., .. })) > 0 {
+        if self.count(Outcome::has_rows) > 0 {
             ExitStatus::Findings
         } else if self.count(|outcome| matches!(outcome, Outcome::TimedOut | Outcome::Failed { .. })) > 0 {
             ExitStatus::NotChecked
@@ -139,8 +200,13 @@ impl PrecheckReport {
                     writeln!(out, "    {rows} found ({seconds:.1} s):")?;
                     precheck.write_query(out)?;
                 }
+                Some(Outcome::AtLeastOne { sqlstate, seconds }) => {
+                    writeln!(out, "    at least 1 found (SQLSTATE {sqlstate}, {seconds:.1} s):")?;
+                    precheck.write_query(out)?;
+                }
                 Some(Outcome::TimedOut) => {
-                    writeln!(out, "    not counted within the time limit (--timeout):")?;
+                    let cost = precheck.cost();
+                    writeln!(out, "    not counted within the time limit (--timeout); the query {}:", line(&cost))?;
                     precheck.write_query(out)?;
                 }
                 Some(Outcome::NotAsked { reason } | Outcome::Failed { error: reason }) => {
@@ -148,12 +214,15 @@ impl PrecheckReport {
                 }
                 None => {}
             }
+            if let Some(example) = precheck.example.as_ref().filter(|_| precheck.may_have_rows()) {
+                writeln!(out, "    example: {}", line(&example.to_string()))?;
+            }
             if let Some(although) = &precheck.although {
                 writeln!(out, "    note: {}", line(although))?;
             }
         }
         writeln!(out, "{}", self.summary())?;
-        let found = self.count(|outcome| matches!(outcome, Outcome::Counted { rows: 1.., .. }));
+        let found = self.count(Outcome::has_rows);
         let none = self.count(|outcome| matches!(outcome, Outcome::Counted { rows: 0, .. }));
         if !self.prechecks.is_empty() {
             writeln!(
@@ -188,11 +257,14 @@ impl PrecheckReport {
         writeln!(out, "-- {}", self.summary())?;
         for precheck in &self.prechecks {
             writeln!(out, "\n-- {}: {}", precheck.place(), line(&precheck.message))?;
+            if let Some(example) = &precheck.example {
+                writeln!(out, "-- Example: {}.", line(&example.to_string()))?;
+            }
             if let Some(although) = &precheck.although {
                 writeln!(out, "-- Note: {}.", line(although))?;
             }
             match &precheck.query {
-                Ok(query) => writeln!(out, "{query};")?,
+                Ok(query) => writeln!(out, "-- The query {}.\n{query};", line(&precheck.cost()))?,
                 Err(reason) => writeln!(out, "-- No query: {}.", line(reason))?,
             }
         }

@@ -105,6 +105,9 @@ impl fmt::Display for Assumption {
             Self::RowsRefuseThoughRead { table } => {
                 write!(f, "assumes that `{table}` has such rows, although the program reads its rows and may change them")
             }
+            Self::RowsRefuseSince { table, day } => {
+                write!(f, "assumes that `{table}` has such rows now, although `pgvet precheck` counted none on {day}")
+            }
             Self::KeyTaken { table } => write!(f, "assumes that `{table}` already has a row with this key"),
             Self::KeyTakenThough { table, because } => {
                 write!(f, "assumes that `{table}` already has a row with this key, although {because}")

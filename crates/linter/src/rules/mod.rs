@@ -138,6 +138,7 @@ static RULES: &[&Rule] = &[
     &plpgsql::unknown_column_or_table::RULE,
     // schema
     &schema::char_type::RULE,
+    &schema::default_violates_check::RULE,
     &schema::float_money::RULE,
     &schema::identifier_too_long::RULE,
     &schema::int4_primary_key::RULE,

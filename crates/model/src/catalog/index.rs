@@ -14,6 +14,8 @@ pub struct Index {
     pub primary: bool,
     pub exclusion: bool,
     pub nulls_not_distinct: bool,
+    /// Those of an exclusion constraint, one for each key; also of UNIQUE ... WITHOUT OVERLAPS.
+    pub operators: Vec<SmolStr>,
     pub valid: bool,
     pub method: SmolStr,
     pub elements: Arc<Vec<IndexElement>>,

@@ -1,8 +1,11 @@
 //! What a statement demands of the rows that a table already holds.
 
-use super::RelationName;
+mod query;
+
+use super::{RelationName, Using};
+use crate::catalog::{Oid, SqlType};
+use pgvet_syntax::ast::PartitionBound;
 use pgvet_syntax::deparse::NotKept;
-use pgvet_syntax::lexer::quote_identifier;
 use pgvet_syntax::source::TextRange;
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
@@ -16,8 +19,37 @@ pub struct RowDemand {
     /// Evidence for rows that meet it.
     pub met: Option<Met>,
     pub range: TextRange,
+    /// Tables inherit from it whose rows are not meant.
+    pub only: bool,
     /// Its conditions call only functions that change nothing, as far as their definitions say.
     pub is_pure: bool,
+    /// What the schema before the statement allows, and the demand does not.
+    pub counterexample: Option<Counterexample>,
+    /// How the query that counts the rows finds them.
+    pub access: Access,
+}
+
+/// How a query finds the rows that do not meet a demand.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Access {
+    /// One row or two decide it.
+    FirstRows,
+    Index {
+        index: SmolStr,
+    },
+    /// It reads all rows.
+    Table,
+}
+
+/// A row, or two rows, with which a statement fails.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Counterexample {
+    pub rows: u8,
+    /// The values that matter, as SQL; other columns can have any.
+    pub values: Vec<(SmolStr, String)>,
+    /// How PostgreSQL then refuses the statement.
+    pub sqlstate: &'static str,
 }
 
 /// An expression as SQL, or why it cannot be written.
@@ -38,23 +70,16 @@ pub enum Demand {
     Unique(UniqueKey),
     /// Each has a row that it refers to, or a null in one of the columns.
     References(Reference),
-    /// Something for which there is no query.
-    Other(OtherDemand),
-}
-
-/// A demand that no query of ours can count.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum OtherDemand {
-    /// No two rows conflict for an exclusion constraint.
-    Exclusion { constraint: SmolStr },
-    /// All values fit a new type.
-    Type { column: SmolStr },
-    /// All rows are within the bound of the partition that the table becomes.
-    Bound,
-    /// No row of the DEFAULT partition belongs to a new one.
-    DefaultPartition,
-    /// All values satisfy a domain.
-    Domain { domain: SmolStr },
+    /// No two conflict for an exclusion constraint.
+    Exclusion(Exclusion),
+    /// All values of a column fit a new type.
+    Type(Conversion),
+    /// All are within the bound of the partition that the table becomes.
+    Bound(PartitionRows),
+    /// None is within the bound of a new partition, because they are those of the DEFAULT partition.
+    DefaultPartition(PartitionRows),
+    /// All values of a domain satisfy a new constraint of it.
+    Domain(DomainValues),
 }
 
 /// The key of a unique index.
@@ -75,6 +100,55 @@ pub enum KeyPart {
     Expression(Written),
 }
 
+/// The key of an exclusion constraint.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Exclusion {
+    pub constraint: SmolStr,
+    /// The parts with their operators: two rows conflict if all of them yield true.
+    pub parts: Vec<(KeyPart, SmolStr)>,
+    pub predicate: Option<Written>,
+}
+
+/// The rows of a partition.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PartitionRows {
+    pub parent: Oid,
+    pub bound: PartitionBound,
+    /// What the bound requires.
+    pub condition: Written,
+}
+
+/// A new type for the values of a column.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Conversion {
+    pub column: SmolStr,
+    pub from: SqlType,
+    pub to: SqlType,
+    /// The new type, as messages name it.
+    pub name: String,
+    pub using: Using,
+    pub test: ConversionTest,
+}
+
+/// How the values that do not fit a new type are found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ConversionTest {
+    /// By a condition that is true for them.
+    Condition(String),
+    /// By converting all values, which fails at the first that does not fit.
+    Convert(Written),
+}
+
+/// The values of a domain in a table.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DomainValues {
+    pub domain: SmolStr,
+    /// The columns of the domain, and of domains over it.
+    pub columns: Vec<SmolStr>,
+    /// The condition on `value`; `None` for NOT NULL.
+    pub check: Option<Written>,
+}
+
 /// The columns of a foreign key.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reference {
@@ -84,6 +158,8 @@ pub struct Reference {
     pub referenced_columns: Vec<SmolStr>,
     /// A row with a null in one of the columns has nulls in all.
     pub match_full: bool,
+    /// Tables inherit from the referenced one whose rows are not meant.
+    pub only: bool,
 }
 
 /// Why the rows may meet a demand.
@@ -122,20 +198,22 @@ impl fmt::Display for RowDemand {
                 quoted(&key.columns),
                 key.referenced.name
             ),
-            Demand::Other(OtherDemand::Exclusion { constraint }) => {
+            Demand::Exclusion(exclusion) => {
+                let constraint = &exclusion.constraint;
                 write!(f, "fails if two existing rows of `{table}` conflict for the constraint `{constraint}`")
             }
-            Demand::Other(OtherDemand::Type { column }) => {
-                write!(f, "fails if a value of `{column}` in `{table}` does not fit the new type")
+            Demand::Type(conversion) => {
+                let Conversion { column, name, .. } = conversion;
+                write!(f, "fails if a value of `{column}` in `{table}` does not fit the type `{name}`")
             }
-            Demand::Other(OtherDemand::Bound) => {
+            Demand::Bound(_) => {
                 write!(f, "fails if a row of `{table}` is outside of the bound of the partition")
             }
-            Demand::Other(OtherDemand::DefaultPartition) => {
+            Demand::DefaultPartition(_) => {
                 write!(f, "fails if a row of the DEFAULT partition `{table}` belongs to the new partition")
             }
-            Demand::Other(OtherDemand::Domain { domain }) => {
-                write!(f, "fails if a value in `{table}` violates the domain `{domain}`")
+            Demand::Domain(values) => {
+                write!(f, "fails if a value in `{table}` violates the domain `{}`", values.domain)
             }
         }
     }
@@ -143,10 +221,13 @@ impl fmt::Display for RowDemand {
 
 /// `` `a`, `b` and `c` ``.
 fn quoted(names: &[SmolStr]) -> String {
-    let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
-    match names.as_slice() {
+    listed(&names.iter().map(|name| format!("`{name}`")).collect::<Vec<String>>())
+}
+
+fn listed(items: &[String]) -> String {
+    match items {
         [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
-        names => names.concat(),
+        items => items.concat(),
     }
 }
 
@@ -161,6 +242,15 @@ impl UniqueKey {
     }
 }
 
+/// `a row with ...`.
+impl fmt::Display for Counterexample {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let values: Vec<String> = self.values.iter().map(|(column, value)| format!("`{column}` = {value}")).collect();
+        let rows = if self.rows == 1 { "a row with" } else { "two rows with" };
+        write!(f, "{rows} {}", listed(&values))
+    }
+}
+
 impl fmt::Display for Met {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -172,83 +262,15 @@ impl fmt::Display for Met {
     }
 }
 
-impl RowDemand {
-    /// Returns the query that counts what makes the statement fail, 0 if nothing does. `sql_name` writes the name of a
-    /// table.
-    ///
-    /// # Errors
-    /// Names the part of a condition that cannot be written.
-    pub fn query(&self, sql_name: impl Fn(&RelationName) -> String) -> Written {
-        let table = sql_name(&self.relation);
-        Ok(match &self.demand {
-            Demand::NoRows { .. } => format!("SELECT count(*) FROM (SELECT FROM {table} LIMIT 1) AS found"),
-            Demand::OneRow { .. } => format!("SELECT count(*) FROM (SELECT FROM {table} OFFSET 1 LIMIT 1) AS found"),
-            Demand::NotNull { column } => {
-                format!("SELECT count(*) FROM {table} WHERE {} IS NULL", quote_identifier(column))
-            }
-            Demand::Check { condition, .. } => {
-                format!("SELECT count(*) FROM {table} WHERE NOT ({})", condition.as_ref().map_err(|why| *why)?)
-            }
-            Demand::Unique(key) => key.query(&table)?,
-            Demand::References(key) => key.query(&table, &sql_name(&key.referenced)),
-            Demand::Other(other) => return Err(other.not_kept()),
-        })
-    }
-}
-
-impl OtherDemand {
-    fn not_kept(&self) -> NotKept {
-        NotKept(match self {
-            Self::Exclusion { .. } => "the operators of an exclusion constraint",
-            Self::Type { .. } => "the conversion to another type",
-            Self::Bound | Self::DefaultPartition => "the bound of a partition",
-            Self::Domain { .. } => "the conditions of a domain",
-        })
-    }
-}
-
-impl UniqueKey {
-    fn query(&self, table: &str) -> Written {
-        let parts = self.parts.iter().map(KeyPart::sql).collect::<Result<Vec<String>, NotKept>>()?;
-        let mut conditions = Vec::new();
-        if let Some(predicate) = &self.predicate {
-            conditions.push(format!("({})", predicate.as_ref().map_err(|why| *why)?));
-        }
-        if self.nulls_distinct {
-            conditions.extend(parts.iter().map(|part| format!("{part} IS NOT NULL")));
-        }
-        let filter = if conditions.is_empty() { String::new() } else { format!(" WHERE {}", conditions.join(" AND ")) };
-        let parts = parts.join(", ");
-        Ok(format!(
-            "SELECT count(*) FROM (SELECT FROM {table}{filter} GROUP BY {parts} HAVING count(*) > 1) AS duplicates"
-        ))
-    }
-}
-
-impl KeyPart {
-    fn sql(&self) -> Written {
+impl Demand {
+    /// What distinguishes two demands of one statement on one table that are of one kind.
+    pub fn subject(&self) -> Option<&SmolStr> {
         match self {
-            Self::Column(name) => Ok(quote_identifier(name)),
-            Self::Expression(written) => written.as_ref().map(|sql| format!("({sql})")).map_err(|why| *why),
+            Self::NoRows { column } | Self::OneRow { column } | Self::NotNull { column } => Some(column),
+            Self::Check { constraint, .. } => Some(constraint),
+            Self::Type(conversion) => Some(&conversion.column),
+            // Partitions have indexes and foreign keys of other names, and only one statement makes them.
+            _ => None,
         }
-    }
-}
-
-impl Reference {
-    fn query(&self, table: &str, referenced: &str) -> String {
-        let columns: Vec<String> = self.columns.iter().map(|column| quote_identifier(column)).collect();
-        let not_null: Vec<String> = columns.iter().map(|column| format!("r.{column} IS NOT NULL")).collect();
-        let not_null = if self.match_full && columns.len() > 1 {
-            format!("({})", not_null.join(" OR "))
-        } else {
-            not_null.join(" AND ")
-        };
-        let pairs = std::iter::zip(&self.referenced_columns, &columns);
-        let same: Vec<String> =
-            pairs.map(|(key, column)| format!("k.{} = r.{column}", quote_identifier(key))).collect();
-        let same = same.join(" AND ");
-        format!(
-            "SELECT count(*) FROM {table} AS r WHERE {not_null} AND NOT EXISTS (SELECT FROM {referenced} AS k WHERE {same})"
-        )
     }
 }

@@ -17,7 +17,10 @@ use crate::catalog::{Oid, Relation, RelationKind, SqlType};
 pub use catalog_rows::CatalogRows;
 pub use change::{ChangeAction, ChangedObject, ObjectChange, RuleAction};
 pub use contents::FewRows;
-pub use demand::{Demand, KeyPart, Met, OtherDemand, Reference, RowDemand, UniqueKey, Written};
+pub use demand::{
+    Access, Conversion, ConversionTest, Counterexample, Demand, DomainValues, Exclusion, KeyPart, Met, PartitionRows,
+    Reference, RowDemand, UniqueKey, Written,
+};
 use indexmap::IndexSet;
 pub use locks::Locks;
 use pgvet_syntax::ast::LockMode;

@@ -3,14 +3,20 @@
 //! What cannot fail is omitted: what other constraints imply, what a constraint demanded that the same transaction has
 //! dropped, and what holds for the value that all rows have in a new column.
 
+mod access;
+mod counterexample;
+mod fit;
+
 use super::Executor;
-use crate::builtin::{CastContext, Volatility};
-use crate::catalog::{Catalog, Column, Constraint, ConstraintKind, DroppedRule, Held, Index, Oid, Relation};
+use crate::builtin::Volatility;
+use crate::catalog::{
+    Catalog, Column, Constraint, ConstraintKind, DroppedRule, Held, Index, Oid, Relation, RelationKind, TypeKind,
+};
 use crate::effect::{
-    Demand, KeyPart, Met, OtherDemand, Reference, RelationName, RewriteCause, RowDemand, ScanCause, UniqueKey, Using,
+    Access, Demand, DomainValues, Exclusion, KeyPart, Met, Reference, RelationName, RowDemand, ScanCause, UniqueKey,
     Visibility, Written,
 };
-use crate::expression::Coercion;
+use crate::expression::{Scope, Typed};
 use pgvet_syntax::ast::{Expr, ExprKind, OperatorForm};
 use pgvet_syntax::deparse::{self, NotKept};
 use pgvet_syntax::source::TextRange;
@@ -32,27 +38,36 @@ impl Executor<'_> {
             ScanCause::Validate { constraint } => {
                 (self.constraint_demand(table, constraint)).map(|(demand, met)| (demand, met.or(Some(Met::Retriable))))
             }
-            ScanCause::PartitionBound => Some((Demand::Other(OtherDemand::Bound), None)),
-            ScanCause::DefaultPartition => Some((Demand::Other(OtherDemand::DefaultPartition), None)),
-            ScanCause::Domain { domain } => Some((Demand::Other(OtherDemand::Domain { domain: domain.clone() }), None)),
             _ => None,
         };
         if let Some((demand, met)) = demand {
-            self.note_demand(table, demand, met, range);
+            let is_pure = self.is_pure(table, &demand);
+            self.note_demand(table, demand, met, range, is_pure);
         }
     }
 
-    /// Notes what a change of type demands: an implicit cast takes every value, unless it has to fit a length.
-    pub(crate) fn demand_of_rewrite(&mut self, table: Oid, cause: &RewriteCause, range: TextRange) {
-        let RewriteCause::TypeChange { column, from, to, using } = cause else { return };
-        let is_implicit = || {
-            self.with_analyzer(|analyzer| analyzer.coercion(*from, *to, CastContext::Implicit) != Coercion::Impossible)
-        };
-        let takes_all = *using == Using::Absent && to.typmod == -1 && is_implicit();
-        if !takes_all && self.visibility(table) == Visibility::Existing {
-            let demand = Demand::Other(OtherDemand::Type { column: column.clone() });
-            self.note_demand(table, demand, None, range);
+    /// Notes what the bound of a partition demands.
+    pub(crate) fn demand_of_bound(&mut self, table: Oid, demand: &Demand, range: TextRange) {
+        if self.visibility(table) == Visibility::Existing {
+            let met = self.met(self.catalog.relation(table), &[]);
+            self.note_demand(table, demand.clone(), met, range, true);
         }
+    }
+
+    /// Notes what a new constraint of a domain demands of its values in a table; without `check`, NOT NULL.
+    pub(crate) fn demand_of_domain(&mut self, table: Oid, domain: Oid, check: Option<&Expr>, range: TextRange) {
+        let definition = self.catalog.get_type(domain).cloned();
+        let Some(definition) = definition.filter(|_| self.visibility(table) == Visibility::Existing) else { return };
+        let TypeKind::Domain(own) = &definition.kind else { return };
+        let relation = self.catalog.relation(table);
+        let of_domain = relation.columns.iter().filter(|column| self.is_domain_over(column.sql_type.oid, domain));
+        let columns: Vec<SmolStr> = of_domain.map(|column| column.name.clone()).collect();
+        let met = self.met(relation, &columns.iter().collect::<Vec<_>>());
+        let scope = Scope::of_columns("used", [("value".into(), own.base)]);
+        let is_pure = check.is_none_or(|check| self.with_analyzer(|analyzer| is_pure(&analyzer.infer(check, &scope))));
+        let check = check.map(|check| self.written(check));
+        let demand = Demand::Domain(DomainValues { domain: definition.name.clone(), columns, check });
+        self.note_demand(table, demand, met, range, is_pure);
     }
 
     /// Notes what the build of a unique index demands.
@@ -63,9 +78,8 @@ impl Executor<'_> {
         let relation = self.catalog.relation(table);
         let built = self.catalog.relation(index);
         let Some(definition) = built.index() else { return };
-        if definition.exclusion {
-            let constraint = built.name.clone();
-            return self.note_demand(table, Demand::Other(OtherDemand::Exclusion { constraint }), None, range);
+        if !definition.operators.is_empty() {
+            return self.demand_of_exclusion(table, index, range);
         }
         if !definition.unique {
             return;
@@ -104,12 +118,44 @@ impl Executor<'_> {
             Demand::OneRow { .. } => None,
             _ => self.met(relation, &columns).or_else(|| concurrently.then_some(Met::Retriable)),
         };
-        self.note_demand(table, demand, met, range);
+        let is_pure = self.is_pure(table, &demand);
+        self.note_demand(table, demand, met, range, is_pure);
     }
 
-    fn note_demand(&mut self, table: Oid, demand: Demand, met: Option<Met>, range: TextRange) {
-        let (relation, is_pure) = (self.relation_name(table), self.is_pure(table, &demand));
-        self.effects.demands.push(RowDemand { relation, demand, met, range, is_pure });
+    fn demand_of_exclusion(&mut self, table: Oid, index: Oid, range: TextRange) {
+        let built = self.catalog.relation(index);
+        let Some(definition) = built.index() else { return };
+        let keys = definition.elements.iter().map(|part| &part.key);
+        let is_pure = keys.clone().chain(definition.predicate.as_deref()).all(|part| self.is_pure_in(table, part));
+        let parts = std::iter::zip(keys, &definition.operators);
+        let demand = Demand::Exclusion(Exclusion {
+            constraint: built.name.clone(),
+            parts: parts.map(|(key, operator)| (self.key_part(key), operator.clone())).collect(),
+            predicate: definition.predicate.as_ref().map(|predicate| self.written(predicate)),
+        });
+        let columns: Vec<&SmolStr> = definition.elements.iter().filter_map(|part| part.key.as_column()).collect();
+        let met = self.met(self.catalog.relation(table), &columns);
+        self.note_demand(table, demand, met, range, is_pure);
+    }
+
+    fn note_demand(&mut self, table: Oid, demand: Demand, met: Option<Met>, range: TextRange, is_pure: bool) {
+        let only = self.has_inheriting_tables(self.catalog.relation(table));
+        let relation = self.relation_name(table);
+        self.effects.demands.push(RowDemand {
+            relation,
+            demand,
+            met,
+            range,
+            only,
+            is_pure,
+            counterexample: None,
+            access: Access::Table,
+        });
+    }
+
+    /// Whether tables inherit from it that are no partitions.
+    fn has_inheriting_tables(&self, relation: &Relation) -> bool {
+        relation.kind == RelationKind::Table && !relation.children.is_empty()
     }
 
     fn key_part(&self, key: &Expr) -> KeyPart {
@@ -125,10 +171,7 @@ impl Executor<'_> {
 
     /// Whether the conditions call only functions that change nothing.
     fn is_pure(&self, table: Oid, demand: &Demand) -> bool {
-        let is_pure = |expression: &Expr| {
-            let typed = self.analyze(expression, Some(table));
-            typed.unknown.is_empty() && typed.volatility != Volatility::Volatile
-        };
+        let is_pure = |expression: &Expr| self.is_pure_in(table, expression);
         let relation = self.catalog.relation(table);
         match demand {
             Demand::Check { constraint, .. } => match relation.constraint(constraint).map(|found| &found.kind) {
@@ -147,6 +190,10 @@ impl Executor<'_> {
         }
     }
 
+    fn is_pure_in(&self, table: Oid, expression: &Expr) -> bool {
+        is_pure(&self.analyze(expression, Some(table)))
+    }
+
     /// Puts one demand on a partitioned table in the place of those on its partitions. What becomes a partition only now is
     /// left as it is.
     pub(crate) fn gather_demands(&mut self, before: &Catalog) {
@@ -154,7 +201,9 @@ impl Executor<'_> {
         let mut known = FxHashSet::default();
         for mut demand in std::mem::take(&mut self.effects.demands) {
             let mut whole = demand.relation.oid;
-            while let Some(relation) = before.get_relation(whole).filter(|relation| relation.is_partition())
+            let is_of_one = matches!(demand.demand, Demand::DefaultPartition(_));
+            while let Some(relation) =
+                before.get_relation(whole).filter(|relation| relation.is_partition() && !is_of_one)
                 && let Some(parent) = relation.parents.first().filter(|parent| before.get_relation(**parent).is_some())
             {
                 whole = *parent;
@@ -162,9 +211,14 @@ impl Executor<'_> {
             if whole != demand.relation.oid && self.catalog.get_relation(whole).is_some() {
                 demand.relation = self.relation_name(whole);
             }
-            if known.insert((whole, demand.range, std::mem::discriminant(&demand.demand))) {
+            let subject = demand.demand.subject().cloned();
+            if known.insert((whole, demand.range, std::mem::discriminant(&demand.demand), subject)) {
                 gathered.push(demand);
             }
+        }
+        for demand in &mut gathered {
+            demand.counterexample = self.counterexample(demand, before);
+            demand.access = self.access(demand, before);
         }
         self.effects.demands = gathered;
     }
@@ -209,6 +263,7 @@ impl Executor<'_> {
                     referenced: RelationName::existing(referenced),
                     referenced_columns: key.referenced_columns.clone(),
                     match_full: key.match_full,
+                    only: self.has_inheriting_tables(referenced),
                 })
             }
             _ => return None,
@@ -297,6 +352,11 @@ impl Executor<'_> {
             None
         }
     }
+}
+
+/// Whether an expression calls only functions that change nothing, as far as their definitions say.
+fn is_pure(typed: &Typed) -> bool {
+    typed.unknown.is_empty() && typed.volatility != Volatility::Volatile
 }
 
 /// Whether rows that differ for one unique index differ for another.

@@ -22,6 +22,7 @@ pub(crate) struct IndexDefinition {
     /// Belongs to a constraint, so that a made-up name must be free for one and ends in `pkey`, `key` or `excl`.
     pub(crate) constraint: bool,
     pub(crate) nulls_not_distinct: bool,
+    pub(crate) operators: Vec<SmolStr>,
     pub(crate) method: SmolStr,
     pub(crate) elements: Vec<IndexElement>,
     pub(crate) including: Vec<SmolStr>,
@@ -97,6 +98,7 @@ impl Executor<'_> {
             exclusion: false,
             constraint: false,
             nulls_not_distinct: statement.nulls_not_distinct,
+            operators: Vec::new(),
             method: statement.method.clone(),
             elements: statement.elements.clone(),
             including: statement.including.iter().map(|name| name.text.clone()).collect(),
@@ -193,6 +195,7 @@ impl Executor<'_> {
             primary: definition.primary,
             exclusion: definition.exclusion,
             nulls_not_distinct: definition.nulls_not_distinct,
+            operators: definition.operators.clone(),
             // An index of ON ONLY becomes valid when every partition has its part.
             valid: !(partitioned && definition.only && !self.descendants(table).is_empty()),
             method: definition.method.clone(),
@@ -373,6 +376,7 @@ impl Executor<'_> {
             exclusion: index.exclusion,
             constraint: constraint.is_some(),
             nulls_not_distinct: index.nulls_not_distinct,
+            operators: index.operators.clone(),
             method: index.method.clone(),
             elements: index.elements.to_vec(),
             including: index.including.clone(),

@@ -2,13 +2,14 @@
 
 mod bound;
 mod clone;
+mod condition;
 mod detach;
 mod proof;
 mod valid_bound;
 
 use super::{Executor, Run, fail};
 use crate::catalog::{ConstraintKind, Oid, RelationKind};
-use crate::effect::{LockCause, ScanCause};
+use crate::effect::{Demand, LockCause, PartitionRows, ScanCause};
 use pgvet_syntax::ast::{LockMode, ObjectName, PartitionBound};
 use pgvet_syntax::source::TextRange;
 
@@ -71,6 +72,11 @@ impl Executor<'_> {
         self.check_bound(parent, bound, range)?;
         // Decided before the constraints of the parent become the child's.
         let constraint = self.partition_constraint(parent, bound);
+        let demand = Demand::Bound(PartitionRows {
+            parent,
+            bound: bound.clone(),
+            condition: self.bound_condition(parent, bound),
+        });
         self.inherit_from(parent, child, partition)?;
         // A partition has no columns of its own.
         for column in &mut self.catalog.relation_mut(child).columns {
@@ -80,7 +86,7 @@ impl Executor<'_> {
         self.attach_indexes(parent, child, range)?;
         self.clone_triggers(parent, child, range)?;
         self.clone_foreign_keys(parent, child, range);
-        self.verify_bound(child, constraint.as_ref(), &ScanCause::PartitionBound, range);
+        self.verify_bound(child, constraint.as_ref(), &ScanCause::PartitionBound, &demand, range);
         if let Some(default) = default {
             self.verify_default(parent, default, bound, range);
         }

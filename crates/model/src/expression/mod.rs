@@ -9,6 +9,8 @@ mod coercion;
 mod common_type;
 mod condition;
 mod constant;
+mod conversion;
+mod evaluate;
 mod facts;
 mod format;
 mod implication;
@@ -30,6 +32,8 @@ mod whole_table;
 
 pub(crate) use aggregate::{aggregates, yields_one_row};
 pub use coercion::{Coercion, Step};
+pub use conversion::Refusals;
+pub use evaluate::{Value, evaluate};
 pub use implication::check_implies_not_null;
 pub use infer::Typed;
 pub use parameter::parameter_at;

@@ -80,6 +80,11 @@ pub fn is_no_op(base: u32, old: i32, new: i32) -> bool {
     }
 }
 
+/// Length of `varchar` and `char`.
+pub(super) fn length(typmod: i32) -> i32 {
+    typmod - HEADER
+}
+
 /// Precision and scale of `numeric`; the scale may be negative from 15 on.
 ///
 /// Source: PostgreSQL 18, `src/backend/utils/adt/numeric.c`, `numeric_typmod_precision` and `numeric_typmod_scale`.

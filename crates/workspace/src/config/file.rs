@@ -47,6 +47,10 @@ pub(crate) struct ConfigFile {
     /// Migrations that production has not applied yet are checked against that schema.
     #[schemars(with = "Option<String>")]
     pub(crate) against: Option<Spanned<String>>,
+    /// A file with counts of existing rows that make statements fail, relative to this file, as
+    /// `pgvet precheck --database URL --format json` writes it.
+    #[schemars(with = "Option<String>")]
+    pub(crate) precheck: Option<Spanned<String>>,
     /// The file with production statistics, relative to this file, as `pgvet snapshot` writes it. The default is
     /// `pgvet.stats.json`, if it exists.
     #[schemars(with = "Option<String>")]

@@ -56,6 +56,8 @@ pub struct Config {
     pub baseline: Option<PathBuf>,
     /// The report of `pgvet drift` by which migrations are judged.
     pub against: Option<PathBuf>,
+    /// The report of `pgvet precheck` by which findings are judged.
+    pub precheck: Option<PathBuf>,
     /// The file with statistics of production.
     pub statistics: Option<PathBuf>,
     pub migrations: MigrationsConfig,

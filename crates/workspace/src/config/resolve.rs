@@ -123,6 +123,7 @@ impl Layer<'_> {
         config.fail_on = file.fail_on.or(config.fail_on);
         config.baseline = self.file(file.baseline, "json")?.or(config.baseline.take());
         config.against = self.file(file.against, "json")?.or(config.against.take());
+        config.precheck = self.file(file.precheck, "json")?.or(config.precheck.take());
         config.statistics = self.file(file.statistics, "json")?.or(config.statistics.take());
         if file.placeholders.len() > MAX_PLACEHOLDERS {
             return Err(ConfigError::new(self.path, format!("has more than {MAX_PLACEHOLDERS} placeholders")));

@@ -65,7 +65,7 @@ use pgvet_model::migration::{Direction, TransactionMode};
 use pgvet_model::runner::{KnownTransaction, Refusal, Runner};
 use pgvet_syntax::source::TextRange;
 use pgvet_syntax::statement::has_comment_for_name;
-pub(crate) use reaction::Reactions;
+pub use reaction::Reactions;
 use runner_code::RunnerCode;
 use schemars::JsonSchema;
 pub use sequence::{Sequence, WrittenFile, newer, sequence};

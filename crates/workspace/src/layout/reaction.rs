@@ -1,7 +1,8 @@
 //! What each migration tool does when applied migrations were changed, as a table, and with files that its list lacks.
 //!
 //! Seen in November 2026 on PostgreSQL 18: goose 3.29.0, golang-migrate 4.20.1, sql-migrate 1.8.1, dbmate 2.36.0,
-//! node-pg-migrate 9.0.0, Postgrator 8.0.0, drizzle-orm 0.45.4. Read in source: sqlx `sqlx-core/src/migrate/migrator.rs`,
+//! node-pg-migrate 9.0.0, Postgrator 8.0.0, drizzle-orm 0.45.4, postgres-migrations 5.3.0, tern 2.3.4, yoyo 9.0.0; what they did is in
+//! `fixtures/tools`, as `changes.txt`. Read in source: sqlx `sqlx-core/src/migrate/migrator.rs`,
 //! refinery `refinery_core/src/traits/mod.rs`, Diesel `diesel_migrations/src/migration_harness.rs`. The others are as
 //! documented: Flyway "Validate" and "Out of order", Atlas "Migration directory integrity" and "Execution order", Supabase
 //! `db push`, Prisma "migrate deploy", graphile-migrate README. The errors that are quoted of these stand in the source of
@@ -14,22 +15,23 @@ use std::path::Path;
 
 /// What a tool does on a database that has applied the migrations of the base revision.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Reactions {
+pub struct Reactions {
     /// After an edit of an applied migration, if only of a comment.
-    pub(crate) edited: Consequence,
+    pub edited: Consequence,
     /// After an applied migration has got another name and kept its version.
-    pub(crate) retitled: Consequence,
+    pub retitled: Consequence,
     /// After an applied migration has got another version.
-    pub(crate) renumbered: Consequence,
-    pub(crate) removed: Consequence,
+    pub renumbered: Consequence,
+    /// After an applied migration was deleted.
+    pub removed: Consequence,
     /// After the newest applied migration was deleted.
-    pub(crate) newest_removed: Consequence,
+    pub newest_removed: Consequence,
     /// With a new migration that sorts before an applied one.
-    pub(crate) late: Consequence,
+    pub late: Consequence,
     /// With a new migration that has the version of an applied one.
-    pub(crate) same_as_applied: Consequence,
+    pub same_as_applied: Consequence,
     /// With two new migrations of one version.
-    pub(crate) same_version: Consequence,
+    pub same_version: Consequence,
 }
 
 /// Nothing is known.
@@ -98,11 +100,10 @@ impl Layout {
 }
 
 impl Tool {
-    pub(crate) const fn reactions(self) -> Reactions {
+    /// Returns what the tool does after changes.
+    pub const fn reactions(self) -> Reactions {
         match self {
-            Self::Plain | Self::Liquibase | Self::Tern | Self::Yoyo | Self::PostgresMigrations | Self::Mybatis => {
-                UNKNOWN
-            }
+            Self::Plain | Self::Liquibase | Self::Mybatis => UNKNOWN,
             // What happens to sources is not seen in what they sent.
             Self::Captured => BY_NAME_IGNORED,
             Self::Goose => unique(
@@ -174,6 +175,20 @@ impl Tool {
             }
             Self::Prisma => Reactions { retitled: Runs, removed: Unknown, newest_removed: Unknown, ..BY_NAME },
             // Late is what its journal gives no later time.
+            // A migration is its whole name.
+            Self::Yoyo => Reactions { retitled: Runs, ..BY_NAME },
+            // Versions are consecutive.
+            Self::Tern => {
+                let gap = refuses("Missing migration …");
+                let rest = Reactions { edited: Ignores, retitled: Ignores, renumbered: gap, removed: gap, ..UNKNOWN };
+                unique(refuses("Duplicate migration …"), &rest)
+            }
+            // Versions are consecutive, and the hash is that of name and text.
+            Self::PostgresMigrations => {
+                let edited = refuses("Hashes don't match for migrations");
+                let gap = refuses("Found a non-consecutive migration ID on file");
+                unique(gap, &Reactions { edited, retitled: edited, renumbered: gap, removed: gap, ..UNKNOWN })
+            }
             Self::Drizzle => Reactions { late: Skips, same_as_applied: Ignores, same_version: Ignores, ..BY_VERSION },
             Self::Atlas => Reactions {
                 edited: Ignores,

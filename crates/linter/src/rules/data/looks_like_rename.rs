@@ -124,7 +124,9 @@ fn check_table(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: Te
     let Some(old) = context.before.get_relation(table.oid).filter(|old| old.known && !old.columns.is_empty()) else {
         return;
     };
-    let end = ahead(context, &table.name, Until::EndOfMigration);
+    // A statement that creates a table with the same columns names all of them.
+    let Some(longest) = old.columns.iter().map(|column| &column.name).max_by_key(|name| name.len()) else { return };
+    let end = ahead(context, longest, Until::EndOfMigration);
     let is_successor = |new: &&Arc<Relation>| {
         let is_new = context.before.get_relation(new.oid).is_none() || new.birth.deployment == context.deployment();
         let is_empty = new.kind == old.kind && new.known && !new.birth.filled;

@@ -2,9 +2,10 @@
 
 use crate::assumption::Assumption;
 use crate::report::Reporter;
+use crate::row_counts::RowCount;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::text::sql_name;
-use pgvet_model::effect::{Demand, RowDemand};
+use pgvet_model::effect::{Demand, Met, RowDemand};
 use pgvet_syntax::ast::{Ast, Part};
 use pgvet_syntax::statement::Statement;
 
@@ -54,8 +55,12 @@ declare_rule! {
     /// In a captured migration, the confidence is only `possible` if the program has read rows of the table before: it may
     /// change them, but it sends nothing for a table that is empty on the private server.
     ///
-    /// The confidence is `likely` if every row violates the constraint, because a new column has the same value in all
-    /// of them. Otherwise it depends on the data: the confidence is `possible`, and the finding is shown only with
+    /// With the results of `pgvet precheck --format json` (`--precheck FILE` or `precheck` in the configuration), a
+    /// finding says how many such rows were counted, and on which day. With rows, the confidence is `certain`, and what
+    /// is otherwise only listed is reported, too. With none, it is `possible`.
+    ///
+    /// Otherwise, the confidence is `likely` if every row violates the constraint, because a new column has the same value in all
+    /// of them. If it depends on the data, the confidence is `possible`, and the finding is shown only with
     /// `--confidence possible`. `pgvet precheck` lists and counts all of them.
     ///
     /// ## Other linters
@@ -70,26 +75,59 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     if context.effects.fails.is_some() {
         return;
     }
-    let is_ours =
-        |demand: &&RowDemand| !matches!(demand.demand, Demand::Other(_)) && !is_of_new_column(context, demand);
-    for demand in context.effects.demands.iter().filter(is_ours) {
-        let table = demand.relation.name.clone();
-        let assumption = match (demand.met, &demand.demand) {
-            (Some(because), _) => Assumption::RowsRefuseThough { table, because },
-            _ if reads_rows(context, &table) => Assumption::RowsRefuseThoughRead { table },
-            (None, Demand::NoRows { .. } | Demand::OneRow { .. }) => Assumption::RowsRefuse { table },
-            (None, _) => Assumption::RowsMayRefuse { table },
-        };
-        let help = match demand.query(|relation| sql_name(context, relation)) {
-            Ok(query) => format!("count such rows in production before the deployment:\n    {query};"),
-            Err(_) => "look for such rows in production before the deployment".to_owned(),
-        };
-        reporter
-            .report(demand.range, format!("this {demand}"))
-            .relation(&demand.relation)
-            .assuming(assumption)
-            .help(help)
-            .emit();
+    for demand in context.effects.demands.iter().filter(|demand| !is_of_new_column(context, demand)) {
+        let counted = demand.qualified_query().ok().and_then(|query| context.settings.row_counts.get(&query));
+        match counted {
+            Some(count) if count.rows > 0 => report_counted(context, reporter, demand, count),
+            _ if is_listed_only(&demand.demand) => {}
+            counted => {
+                let message = format!("this {demand}");
+                let report = reporter.report(demand.range, message).relation(&demand.relation);
+                report.assuming(assumption(context, demand, counted)).help(help(context, demand)).emit();
+            }
+        }
+    }
+}
+
+/// What `pgvet precheck` lists, and no finding reports unless such rows were counted.
+fn is_listed_only(demand: &Demand) -> bool {
+    matches!(
+        demand,
+        Demand::Exclusion(_) | Demand::Type(_) | Demand::Bound(_) | Demand::DefaultPartition(_) | Demand::Domain(_)
+    )
+}
+
+fn report_counted(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, demand: &RowDemand, count: &RowCount) {
+    let RowCount { rows, is_least, day } = count;
+    let least = if *is_least { "at least " } else { "" };
+    let message = format!("this {demand}: `pgvet precheck` counted {least}{rows} on {day}");
+    let report = reporter.report(demand.range, message).relation(&demand.relation).help(help(context, demand));
+    // A statement that comes first may correct them.
+    let corrected = demand.met.filter(|met| *met != Met::Retriable);
+    let table = demand.relation.name.clone();
+    match corrected {
+        Some(because) => report.assuming(Assumption::RowsRefuseThough { table, because }).emit(),
+        None => report.emit(),
+    }
+}
+
+fn assumption(context: &RuleContext<'_>, demand: &RowDemand, counted: Option<&RowCount>) -> Assumption {
+    let table = demand.relation.name.clone();
+    match (counted, demand.met, &demand.demand) {
+        (Some(count), ..) => Assumption::RowsRefuseSince { table, day: count.day.clone() },
+        (None, Some(because), _) => Assumption::RowsRefuseThough { table, because },
+        (None, None, _) if reads_rows(context, &table) => Assumption::RowsRefuseThoughRead { table },
+        (None, None, Demand::NoRows { .. } | Demand::OneRow { .. }) => Assumption::RowsRefuse { table },
+        (None, None, _) => Assumption::RowsMayRefuse { table },
+    }
+}
+
+fn help(context: &RuleContext<'_>, demand: &RowDemand) -> String {
+    let example = demand.counterexample.as_ref();
+    let example = example.map_or_else(String::new, |example| format!("for example, {example} makes it fail; "));
+    match demand.query(|relation| sql_name(context, relation)) {
+        Ok(query) => format!("{example}count such rows in production before the deployment:\n    {query};"),
+        Err(_) => format!("{example}look for such rows in production before the deployment"),
     }
 }
 

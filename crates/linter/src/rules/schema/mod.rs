@@ -4,6 +4,7 @@ mod columns;
 mod full_length;
 
 pub mod char_type;
+pub mod default_violates_check;
 pub mod float_money;
 pub mod identifier_too_long;
 pub mod int4_primary_key;

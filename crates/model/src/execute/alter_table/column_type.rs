@@ -144,7 +144,10 @@ impl Executor<'_> {
             }
             // What is computed when it is read is not stored.
             TypeChange::Rewrite | TypeChange::NoRewriteInUtc if found.is_virtual() => {}
-            TypeChange::Rewrite => altering.work.rewrite(table, cause, command.keyword),
+            TypeChange::Rewrite => {
+                self.demand_of_type_change(table, found, new, using, command.keyword);
+                altering.work.rewrite(table, cause, command.keyword);
+            }
             TypeChange::NoRewriteInUtc => self.rewrite_unless_utc(table, cause, command.keyword),
             TypeChange::NoRewrite => {}
         }
@@ -475,7 +478,7 @@ impl Executor<'_> {
 }
 
 /// What USING says of the old values.
-fn use_of(using: Option<&Expr>, column: &str) -> Using {
+pub(crate) fn use_of(using: Option<&Expr>, column: &str) -> Using {
     let Some(mut value) = using else { return Using::Absent };
     while let ExprKind::Cast { operand, .. } = &value.kind {
         value = operand;

@@ -49,6 +49,7 @@ impl Executor<'_> {
                     exclusion: true,
                     method: exclude.method.clone(),
                     elements: exclude.elements.iter().map(|(element, _)| element.clone()).collect(),
+                    operators: exclude.elements.iter().map(|(_, operator)| operator.clone()).collect(),
                     including: names(&exclude.including),
                     predicate: exclude.predicate.clone(),
                     only: !altering.recurse,
@@ -172,6 +173,7 @@ impl Executor<'_> {
             nulls_not_distinct: key.nulls_not_distinct,
             method: SmolStr::new_static(if key.without_overlaps { "gist" } else { "btree" }),
             elements: plain_elements(columns),
+            operators: if key.without_overlaps { without_overlaps(columns.len()) } else { Vec::new() },
             including: names(&key.including),
             only: !altering.recurse,
             deferrable: constraint.deferrable,
@@ -507,6 +509,14 @@ pub(crate) fn names(names: &[Name]) -> Vec<SmolStr> {
     names.iter().map(|name| name.text.clone()).collect()
 }
 
+/// The operators of UNIQUE ... WITHOUT OVERLAPS.
+///
+/// Source: PostgreSQL 18, `src/backend/commands/indexcmds.c`, `ComputeIndexAttrs`.
+pub(crate) fn without_overlaps(keys: usize) -> Vec<SmolStr> {
+    let equal = std::iter::repeat_n(SmolStr::new_static("="), keys.saturating_sub(1));
+    equal.chain([SmolStr::new_static("&&")]).collect()
+}
+
 impl IndexDefinition {
     /// The index of a constraint, before its keys are filled in.
     pub(crate) fn of_constraint(name: Option<&Name>, range: TextRange) -> Self {
@@ -517,6 +527,7 @@ impl IndexDefinition {
             exclusion: false,
             constraint: true,
             nulls_not_distinct: false,
+            operators: Vec::new(),
             method: SmolStr::new_static("btree"),
             elements: Vec::new(),
             including: Vec::new(),

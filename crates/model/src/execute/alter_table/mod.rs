@@ -22,7 +22,8 @@ mod work;
 use super::{Executor, Run, fail};
 use crate::catalog::{Column, Oid, Relation, RelationKind};
 use crate::effect::{ChangeAction, ChangedObject, LockCause, RewriteCause};
-pub(crate) use constraint::names;
+pub(crate) use column_type::use_of;
+pub(crate) use constraint::{names, without_overlaps};
 pub use lock_level::command_lock_level;
 use pgvet_syntax::ast::{
     AlterTable, AlterTableAction as Action, AlterTableCommand, AlterTableMoveAll, ConstraintKind, LockMode, ObjectKind,

@@ -97,7 +97,6 @@ impl Executor<'_> {
                 return fail("0A000", reason, *range);
             }
             for (cause, range) in rewrites {
-                self.demand_of_rewrite(table, &cause, range);
                 self.rewrite(table, cause, range);
             }
             for (cause, range) in checks {
@@ -126,9 +125,7 @@ impl Executor<'_> {
     ) {
         if !rewrites.is_empty() {
             for (cause, range) in rewrites {
-                if self.partition_work(table, PartitionWorkKind::Rewrite(cause.clone()), range) {
-                    self.demand_of_rewrite(table, &cause, range);
-                }
+                self.partition_work(table, PartitionWorkKind::Rewrite(cause), range);
             }
             return;
         }

@@ -3,6 +3,7 @@
 use super::{Executor, NewTable, Run, fail};
 use crate::builtin::{CastContext, oid};
 use crate::catalog::{Constraint, ConstraintKind, Oid};
+use crate::execute::alter_table::without_overlaps;
 use crate::execute::index::{IndexDefinition, plain_elements, same_element};
 use crate::expression::Coercion;
 use pgvet_syntax::ast::{
@@ -313,12 +314,14 @@ fn new_key<'a>(column: Option<&Name>, written: &'a ConstraintSyntax) -> Option<N
             definition.including = key.including.iter().map(|name| name.text.clone()).collect();
             if key.without_overlaps {
                 definition.method = "gist".into();
+                definition.operators = without_overlaps(columns.len());
             }
             columns
         }
         Syntax::Exclude(exclude) => {
             definition.elements = exclude.elements.iter().map(|(element, _)| element.clone()).collect();
             definition.exclusion = true;
+            definition.operators = exclude.elements.iter().map(|(_, operator)| operator.clone()).collect();
             definition.method = exclude.method.clone();
             definition.including = exclude.including.iter().map(|name| name.text.clone()).collect();
             definition.predicate.clone_from(&exclude.predicate);

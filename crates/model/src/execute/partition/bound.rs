@@ -3,7 +3,7 @@
 use super::Executor;
 use super::proof::Predicate;
 use crate::catalog::{Constraint, ConstraintKind, Oid, RelationKind};
-use crate::effect::{LockCause, ScanCause};
+use crate::effect::{Demand, LockCause, PartitionRows, ScanCause};
 use crate::execute::expressions::columns_of;
 use pgvet_syntax::ast::{Expr, ExprKind, LockMode, OperatorForm, PartitionBound};
 use pgvet_syntax::source::TextRange;
@@ -106,6 +106,7 @@ impl Executor<'_> {
         table: Oid,
         constraint: Option<&Predicate>,
         cause: &ScanCause,
+        demand: &Demand,
         range: TextRange,
     ) {
         let Some(constraint) = constraint else { return };
@@ -114,13 +115,13 @@ impl Executor<'_> {
         }
         match self.catalog.relation(table).kind {
             RelationKind::Table => {
-                self.demand_of_check(table, cause, range);
+                self.demand_of_bound(table, demand, range);
                 self.scan(table, cause.clone(), range);
             }
             RelationKind::PartitionedTable => {
                 for partition in self.catalog.relation(table).children.clone() {
                     self.lock(partition, LockMode::AccessExclusive, LockCause::Child, range);
-                    self.verify_bound(partition, Some(constraint), cause, range);
+                    self.verify_bound(partition, Some(constraint), cause, demand, range);
                 }
             }
             _ => {}
@@ -132,7 +133,9 @@ impl Executor<'_> {
     /// Source: PostgreSQL 18, `src/backend/partitioning/partbounds.c`, `check_default_partition_contents`.
     pub(super) fn verify_default(&mut self, parent: Oid, default: Oid, bound: &PartitionBound, range: TextRange) {
         let constraint = self.bound_predicate(parent, bound).negated();
-        self.verify_bound(default, Some(&constraint), &ScanCause::DefaultPartition, range);
+        let condition = self.own_condition(self.catalog.relation(parent), bound);
+        let demand = Demand::DefaultPartition(PartitionRows { parent, bound: bound.clone(), condition });
+        self.verify_bound(default, Some(&constraint), &ScanCause::DefaultPartition, &demand, range);
     }
 
     fn is_implied(&self, table: Oid, goal: &Predicate) -> bool {

@@ -120,7 +120,7 @@ impl Executor<'_> {
             AlterDomainAction::DropNotNull => (domain.not_null, domain.not_null_name) = (false, None),
             AlterDomainAction::SetNotNull => {
                 if !domain.not_null {
-                    self.check_domain_users(oid, range)?;
+                    self.check_domain_users(oid, None, range)?;
                 }
                 if let Some(TypeDef { schema, name, .. }) = self.catalog.get_type(oid).map(AsRef::as_ref) {
                     self.forbid_nulls(schema, name, &mut domain, None);
@@ -141,11 +141,12 @@ impl Executor<'_> {
                 }
             }
             AlterDomainAction::ValidateConstraint { name } => {
+                let check = domain.checks.get(&name.text).map(|check| Arc::clone(&check.expression));
                 if !domain.checks.update(&name.text, |check| check.valid = true) {
                     let reason = format!("constraint \"{}\" of domain \"{}\" does not exist", name.text, alter.name);
                     return fail("42704", reason, name.range);
                 }
-                self.check_domain_users(oid, range)?;
+                self.check_domain_users(oid, check.as_deref(), range)?;
             }
         }
         self.catalog.set_domain(oid, domain);
@@ -173,12 +174,12 @@ impl Executor<'_> {
                 }
                 domain.checks.push(check);
                 if !constraint.not_valid {
-                    self.check_domain_users(oid, range)?;
+                    self.check_domain_users(oid, Some(expression), range)?;
                 }
             }
             ConstraintKind::NotNull { .. } => {
                 if !domain.not_null {
-                    self.check_domain_users(oid, range)?;
+                    self.check_domain_users(oid, None, range)?;
                 }
                 self.forbid_nulls(&schema, &name, domain, constraint.name.as_ref());
             }
@@ -194,18 +195,17 @@ impl Executor<'_> {
         }
     }
 
-    /// Locks and reads every table with a column of the domain, or of a domain over it.
+    /// Locks and reads every table with a column of the domain, or of a domain over it. Without `check`, for NOT NULL.
     ///
     /// Source: PostgreSQL 18, `src/backend/commands/typecmds.c`, `get_rels_with_domain`.
-    fn check_domain_users(&mut self, domain: Oid, range: TextRange) -> Run {
+    fn check_domain_users(&mut self, domain: Oid, check: Option<&Expr>, range: TextRange) -> Run {
         let name = self.catalog.get_type(domain).map(|definition| definition.name.clone()).unwrap_or_default();
         for table in self.relations_using(domain) {
             let kind = self.catalog.relation(table).kind;
             if matches!(kind, RelationKind::Table | RelationKind::MaterializedView) {
                 self.lock(table, LockMode::Share, LockCause::TypeUser, range);
-                let cause = ScanCause::Domain { domain: name.clone() };
-                self.demand_of_check(table, &cause, range);
-                self.scan(table, cause, range);
+                self.demand_of_domain(table, domain, check, range);
+                self.scan(table, ScanCause::Domain { domain: name.clone() }, range);
             }
         }
         match self.nested_use(domain, false, &mut Vec::new()) {
@@ -265,7 +265,7 @@ impl Executor<'_> {
         users.into_iter().map(|relation| relation.oid).collect()
     }
 
-    fn is_domain_over(&self, oid: Oid, domain: Oid) -> bool {
+    pub(crate) fn is_domain_over(&self, oid: Oid, domain: Oid) -> bool {
         let mut at = oid;
         while at != domain {
             match self.catalog.get_type(at).map(|definition| &definition.kind) {

@@ -3,6 +3,7 @@
 //! `fixtures/tools/NAME/tool.toml` declares a tool, `fixtures/tools/cases` holds projects that every tool runs, the other
 //! folders of a tool projects of its own. `observed.txt` is what was seen; tests compare it with the model.
 
+mod changes;
 mod compare;
 mod declaration;
 pub(super) mod install;
@@ -12,6 +13,7 @@ mod predicted;
 mod project;
 mod server;
 
+pub use changes::{Change, changes, difference};
 pub use compare::{Difference, PARTS, differences};
 pub use declaration::{Declaration, Install, folder};
 pub use observation::{End, Observation, Protocol, Recorded, Step};
@@ -29,6 +31,9 @@ pub(super) struct Arguments {
     /// Run the tools, which are installed first, and write down what they do. Otherwise compare what was recorded.
     #[arg(long)]
     record: bool,
+    /// Run only the changes of `fixtures/tools/changes`.
+    #[arg(long)]
+    changes: bool,
     /// Only this case; shows the log of the server, and records nothing.
     #[arg(long, value_name = "CASE")]
     case: Option<String>,
@@ -52,7 +57,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<String, String> {
             servers.push(Observed::start(*major)?);
         }
         for tool in &tools {
-            match record(tool, &mut servers, arguments.case.as_deref()) {
+            let only = arguments.case.as_deref();
+            let recorded = if arguments.changes { Ok(String::new()) } else { record(tool, &mut servers, only) };
+            match recorded.and_then(|told| Ok(told + &record_changes(tool, &mut servers, only)?)) {
                 Ok(told) => report += &told,
                 Err(error) => {
                     let _ = writeln!(report, "{}: NOT RUN: {error}", tool.name);
@@ -100,6 +107,49 @@ fn record(tool: &Declaration, servers: &mut [Observed], only: Option<&str>) -> R
     Ok(told)
 }
 
+/// Runs all changes with a tool, as [`record`] does cases.
+fn record_changes(tool: &Declaration, servers: &mut [Observed], only: Option<&str>) -> Result<String, String> {
+    let changes = changes()?;
+    let mut recorded = Vec::new();
+    let mut told = String::new();
+    // Older versions are run for cases alone.
+    let version = tool.versions.last().ok_or("no version is named")?;
+    let installed = install::install(tool, version)?;
+    for change in changes.iter().filter(|change| only.is_none_or(|only| only == change.name)) {
+        if tool.skip.contains_key(&change.name) {
+            continue;
+        }
+        for server in &mut *servers {
+            let run = server.run_change(tool, &installed, change)?;
+            if only.is_some() {
+                let _ = writeln!(told, "=== {version}, PostgreSQL {}\n{}", server.major(), run.told);
+            }
+            recorded.push(Recorded {
+                case: change.name.clone(),
+                version: version.clone(),
+                majors: vec![server.major()],
+                seen: run.observation,
+            });
+        }
+    }
+    let text = observation::write(&observation::merge(recorded));
+    if only.is_some() {
+        return Ok(told + &text);
+    }
+    let path = tool.folder().join("changes.txt");
+    std::fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
+    Ok(told)
+}
+
+/// Returns what a tool was seen to do after changes; nothing if that is not recorded.
+///
+/// # Errors
+/// Says what cannot be read.
+pub fn recorded_changes(tool: &Declaration) -> Result<Vec<Recorded>, String> {
+    let path = tool.folder().join("changes.txt");
+    if path.is_file() { observation::read(&read(&path)?) } else { Ok(Vec::new()) }
+}
+
 /// Returns the recorded runs of a tool.
 ///
 /// # Errors
@@ -143,6 +193,11 @@ fn agreement(tool: &Declaration) -> Result<String, String> {
     let compared = compare(tool)?;
     let agreeing = compared.iter().filter(|one| one.differences.is_empty()).count();
     let mut text = format!("{}: {agreeing} of {} runs agree\n", tool.name, compared.len());
+    for recorded in recorded_changes(tool)? {
+        if let Some(Difference { recorded: seen, predicted, .. }) = difference(tool, &recorded) {
+            let _ = writeln!(text, "  {} {}: {seen} / pgvet: {predicted}", recorded.case, recorded.version);
+        }
+    }
     for Compared { recorded, differences, .. } in compared.iter().filter(|one| !one.differences.is_empty()) {
         let explained = if tool.differences.contains_key(&recorded.case) { " (explained)" } else { "" };
         let _ = writeln!(text, "  {} {}{explained}", recorded.case, recorded.version);

@@ -41,6 +41,8 @@ pub struct Observation {
     /// The SQLSTATE of the first error that a statement of the project met.
     pub error: Option<String>,
     pub end: End,
+    /// What the tool said when it refused to run; recorded for changes.
+    pub says: Option<String>,
     /// Tables and indexes of the project that are there afterwards, with `invalid` ones marked.
     pub left: Vec<String>,
 }
@@ -80,6 +82,9 @@ pub(super) fn write(recorded: &[Recorded]) -> String {
             End::Never => "never",
         };
         let _ = writeln!(text, "end {end}");
+        if let Some(says) = &seen.says {
+            let _ = writeln!(text, "says {says}");
+        }
         for object in &seen.left {
             let _ = writeln!(text, "left {object}");
         }
@@ -107,7 +112,7 @@ fn read_head(head: &str) -> Option<Recorded> {
     let (case, rest) = head.split_once("] version ")?;
     let (version, majors) = rest.split_once(", PostgreSQL ")?;
     let majors = majors.split(' ').map(|major| major.parse().ok()).collect::<Option<_>>()?;
-    let seen = Observation { steps: Vec::new(), error: None, end: End::Success, left: Vec::new() };
+    let seen = Observation { steps: Vec::new(), error: None, end: End::Success, says: None, left: Vec::new() };
     Some(Recorded { case: case.to_owned(), version: version.to_owned(), majors, seen })
 }
 
@@ -136,6 +141,7 @@ fn read_line(line: &str, seen: &mut Observation) -> Option<()> {
                 _ => return None,
             };
         }
+        "says" => seen.says = Some(rest.to_owned()),
         "left" => seen.left.push(rest.to_owned()),
         _ => return None,
     }
@@ -189,6 +195,7 @@ mod tests {
             steps: vec![step],
             error: Some("25001".to_owned()),
             end: End::Never,
+            says: Some("no".to_owned()),
             left: vec!["table public.t_a".to_owned()],
         };
         let one = |major| Recorded {

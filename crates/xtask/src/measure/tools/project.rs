@@ -54,13 +54,18 @@ pub fn cases(declaration: &Declaration) -> Result<Vec<Case>, String> {
     Ok(cases)
 }
 
-fn folders(parent: &Path) -> Result<BTreeMap<String, PathBuf>, String> {
+pub(super) fn folders(parent: &Path) -> Result<BTreeMap<String, PathBuf>, String> {
     let entries = std::fs::read_dir(parent).map_err(|error| format!("{}: {error}", parent.display()))?;
     let paths = entries.filter_map(Result::ok).map(|entry| entry.path()).filter(|path| path.is_dir());
     Ok(paths.map(|path| (path.file_name().unwrap_or_default().to_string_lossy().into_owned(), path)).collect())
 }
 
 impl Case {
+    /// A project in the form that every tool reads.
+    pub(super) fn shared(name: &str, folder: PathBuf) -> Self {
+        Self { name: name.to_owned(), folder, is_shared: true }
+    }
+
     /// The files of the project by path.
     ///
     /// # Errors

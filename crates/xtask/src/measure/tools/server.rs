@@ -1,14 +1,16 @@
 //! Runs projects with a tool against a server of its own, and reads the log.
 
+use super::changes::{Change, says};
 use super::declaration::Declaration;
 use super::log;
 use super::observation::{End, Observation};
 use super::project::{Address, Case, objects};
 use pgvet_trace::server::Server;
 use std::fs::{self, File};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+use tempfile::TempDir;
 
 /// The database that others are copies of.
 const TEMPLATE: &str = "template1";
@@ -23,6 +25,7 @@ pub(super) struct Observed {
 /// The observation of a run.
 pub(super) struct Run {
     pub(super) observation: Observation,
+    printed: String,
     /// The log, and what the tool printed.
     pub(super) told: String,
 }
@@ -41,30 +44,57 @@ impl Observed {
 
     /// Runs a case in a database of its own.
     pub(super) fn run(&mut self, tool: &Declaration, installed: &Path, case: &Case) -> Result<Run, String> {
+        let address = self.create_database()?;
+        let project = Project { tool, installed, address: &address, folder: temporary()? };
+        let run = self.observe(&project, case)?;
+        self.drop_database(&address)?;
+        Ok(run)
+    }
+
+    /// Runs a project before and after a change, and returns what the second run did.
+    pub(super) fn run_change(&mut self, tool: &Declaration, installed: &Path, change: &Change) -> Result<Run, String> {
+        let address = self.create_database()?;
+        let project = Project { tool, installed, address: &address, folder: temporary()? };
+        let first = self.observe(&project, &change.before)?;
+        if first.observation.end != End::Success {
+            return Err(format!("{}: the first run failed: {}", change.name, first.told));
+        }
+        fs::remove_dir_all(project.root()).map_err(|error| error.to_string())?;
+        let mut run = self.observe(&project, &change.after)?;
+        if run.observation.end != End::Success {
+            run.observation.says = says(tool, &change.name, &run.printed);
+        }
+        self.drop_database(&address)?;
+        Ok(run)
+    }
+
+    fn create_database(&mut self) -> Result<Address, String> {
         self.databases += 1;
         let address = Address { port: self.port, database: format!("case_{}", self.databases) };
-        let text = |error: pgvet_trace::Error| error.to_string();
-        self.server.query("postgres", &format!("CREATE DATABASE {}", address.database)).map_err(text)?;
-        let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-        let root = folder.path().join("project");
-        case.write(tool, &address, &root)?;
-        let objects = objects(&case.files(tool, &address)?);
+        self.query("postgres", &format!("CREATE DATABASE {}", address.database))?;
+        Ok(address)
+    }
+
+    fn drop_database(&self, address: &Address) -> Result<(), String> {
+        self.query("postgres", &format!("DROP DATABASE {} WITH (FORCE)", address.database)).map(drop)
+    }
+
+    fn query(&self, database: &str, sql: &str) -> Result<Vec<Vec<Option<String>>>, String> {
+        self.server.query(database, sql).map_err(|error| error.to_string())
+    }
+
+    /// Writes the project, runs the tool, and reads what it did.
+    fn observe(&self, project: &Project<'_>, case: &Case) -> Result<Run, String> {
+        let Project { tool, address, .. } = project;
+        case.write(tool, address, &project.root())?;
+        let objects = objects(&case.files(tool, address)?);
         let log = self.server.socket().join("log");
         let before = fs::metadata(&log).map_or(0, |log| log.len()) as usize;
-        let mut said = String::new();
-        let mut end = End::Success;
-        for command in &tool.run.commands {
-            let output = folder.path().join("output");
-            end = execute(tool, installed, &address, command, &root, &output)?;
-            said += &fs::read_to_string(&output).unwrap_or_default();
-            if end != End::Success {
-                break;
-            }
-        }
+        let (end, printed) = project.execute()?;
         let text_of_log = fs::read(&log).map_err(|error| error.to_string())?;
         let seen = log::read(&String::from_utf8_lossy(&text_of_log[before..]), &address.database, &objects);
         let names: Vec<String> = objects.keys().map(|name| format!("'{name}'")).collect();
-        let left = self.server.query(
+        let left = self.query(
             &address.database,
             &format!(
                 "SELECT CASE WHEN relkind = 'i' THEN 'index ' ELSE 'table ' END || nspname || '.' || relname
@@ -74,10 +104,43 @@ impl Observed {
                 names.join(", ")
             ),
         );
-        let left = left.map_err(text)?.into_iter().flatten().flatten().collect();
-        self.server.query("postgres", &format!("DROP DATABASE {} WITH (FORCE)", address.database)).map_err(text)?;
-        let observation = Observation { steps: seen.steps, error: seen.error, end, left };
-        Ok(Run { observation, told: format!("{}\n--- it printed\n{said}", seen.lines.join("\n")) })
+        let left = left?.into_iter().flatten().flatten().collect();
+        let observation = Observation { steps: seen.steps, error: seen.error, end, says: None, left };
+        let told = format!("{}\n--- it printed\n{printed}", seen.lines.join("\n"));
+        Ok(Run { observation, printed, told })
+    }
+}
+
+fn temporary() -> Result<TempDir, String> {
+    tempfile::tempdir().map_err(|error| error.to_string())
+}
+
+/// A project that a tool runs.
+struct Project<'a> {
+    tool: &'a Declaration,
+    installed: &'a Path,
+    address: &'a Address,
+    folder: TempDir,
+}
+
+impl Project<'_> {
+    fn root(&self) -> PathBuf {
+        self.folder.path().join("project")
+    }
+
+    /// Runs the programs of the tool: how the last one ended, and what they printed.
+    fn execute(&self) -> Result<(End, String), String> {
+        let mut printed = String::new();
+        let mut end = End::Success;
+        for command in &self.tool.run.commands {
+            let output = self.folder.path().join("output");
+            end = execute(self.tool, self.installed, self.address, command, &self.root(), &output)?;
+            printed += &fs::read_to_string(&output).unwrap_or_default();
+            if end != End::Success {
+                break;
+            }
+        }
+        Ok((end, printed))
     }
 }
 

@@ -1,0 +1,149 @@
+//! Counts of rows that make statements fail, stored by `pgvet precheck`, by which findings are judged.
+//!
+//! A count belongs to the text of a migration: after an edit it is ignored, and a note says so.
+
+use crate::problem::Problem;
+use crate::project::{Project, ProjectFile, Role};
+use crate::read;
+use crate::roots::Repositories;
+use pgvet_linter::row_counts::{RowCount, RowCounts};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+/// The migration that a count is about.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PrecheckedMigration {
+    /// See [`ProjectFile::stable_path`].
+    migration: String,
+    migration_digest: String,
+}
+
+impl PrecheckedMigration {
+    /// The migration in a file.
+    pub fn of(file: &ProjectFile) -> Self {
+        Self { migration: file.stable_path(), migration_digest: digest(file) }
+    }
+}
+
+/// The parts of a report of `pgvet precheck` that are read.
+#[derive(Deserialize)]
+struct Document {
+    schema_version: u32,
+    taken_at: Option<String>,
+    prechecks: Vec<Stored>,
+}
+
+#[derive(Deserialize)]
+struct Stored {
+    #[serde(flatten)]
+    migration: PrecheckedMigration,
+    query: Option<String>,
+    outcome: Option<StoredOutcome>,
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+enum StoredOutcome {
+    Counted {
+        rows: u64,
+    },
+    AtLeastOne,
+    #[serde(other)]
+    NotCounted,
+}
+
+const VERSION: u32 = 1;
+const HELP: &str = "write it again: `pgvet precheck --database URL --format json`";
+
+impl Document {
+    /// Reads a report of `pgvet precheck`.
+    ///
+    /// # Errors
+    /// Why it cannot be read, as the end of the sentence "`path` ...".
+    fn read(path: &Path) -> Result<Self, String> {
+        let text = read::text(path).map_err(|error| format!("cannot be read: {error}"))?;
+        let document: Self = serde_json::from_str(&text)
+            .map_err(|error| format!("is not a report of `pgvet precheck --format json`: {error}"))?;
+        if document.schema_version != VERSION {
+            return Err(format!("has version {}, and this program reads {VERSION}", document.schema_version));
+        }
+        if document.taken_at.is_none() {
+            return Err("has no counts: it was written without --database".to_owned());
+        }
+        Ok(document)
+    }
+}
+
+impl Project {
+    /// The reports of `pgvet precheck` by which findings are judged: the one that is named, or else those that are
+    /// configured.
+    pub fn precheck_files(&self, named: Option<&Path>) -> BTreeSet<PathBuf> {
+        match named {
+            Some(path) => BTreeSet::from([path.to_owned()]),
+            None => self.databases.iter().filter_map(|database| database.config.precheck.clone()).collect(),
+        }
+    }
+
+    /// Reads what [`Self::precheck_files`] say.
+    pub fn add_prechecked(&mut self, named: Option<&Path>) {
+        for path in self.precheck_files(named) {
+            match Document::read(&path) {
+                Ok(document) => self.add_counts(&path, document),
+                Err(wrong) => self.problems.push(Problem::new(&path, wrong, Some(HELP))),
+            }
+        }
+    }
+
+    fn add_counts(&mut self, path: &Path, document: Document) {
+        let day = document.taken_at.unwrap_or_default().chars().take_while(|one| *one != 'T').collect::<String>();
+        let mut repositories = Repositories::default();
+        let files: BTreeMap<String, &ProjectFile> = self
+            .files
+            .iter()
+            .filter(|file| file.role.is_migration())
+            .map(|file| (file.stable_path_in(&mut repositories), file))
+            .collect();
+        let (mut foreign, mut stale) = (BTreeSet::new(), BTreeSet::new());
+        let mut counts: BTreeMap<u32, RowCounts> = BTreeMap::new();
+        for Stored { migration: PrecheckedMigration { migration, migration_digest }, query, outcome } in
+            document.prechecks
+        {
+            let Some(file) = files.get(&migration) else {
+                foreign.insert(migration);
+                continue;
+            };
+            if digest(file) != migration_digest {
+                if file.role == Role::Reported {
+                    stale.insert(migration);
+                }
+                continue;
+            }
+            let (rows, is_least) = match outcome {
+                Some(StoredOutcome::Counted { rows }) => (rows, false),
+                Some(StoredOutcome::AtLeastOne) => (1, true),
+                Some(StoredOutcome::NotCounted) | None => continue,
+            };
+            if let Some(query) = query {
+                let count = RowCount { rows, is_least, day: day.as_str().into() };
+                counts.entry(file.database).or_default().insert(query, count);
+            }
+        }
+        self.row_counts.extend(counts);
+        let mut note = |migrations: BTreeSet<String>, what: &str| {
+            let Some(first) = migrations.first() else { return };
+            let more = match migrations.len() - 1 {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            self.notes.push(Problem::new(path, format!("{what} `{first}`{more}: the counts are ignored"), Some(HELP)));
+        };
+        note(stale, "was written for another text of");
+        note(foreign, "has counts for migrations that are not part of this run, such as");
+    }
+}
+
+/// The digest of the text of a migration.
+fn digest(file: &ProjectFile) -> String {
+    blake3::hash(file.shown().text.as_bytes()).to_hex().to_string()
+}
