@@ -40,7 +40,7 @@ pub(crate) fn create_by_partition(
     partitions: usize,
 ) -> Advice {
     let advice = Advice::new(format!(
-        "create the index on `{}` alone, build the index of each partition {}, and attach these indexes:",
+        "create the index ON ONLY `{}`, build the index of each partition {}, and attach these indexes:",
         parent.name,
         outside_transaction(context)
     ));

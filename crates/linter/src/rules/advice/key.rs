@@ -15,9 +15,9 @@ use smol_str::SmolStr;
 
 const USING_INDEX: &str = "build a unique index concurrently, then add the constraint with USING INDEX";
 
-const NO_ONLINE_WAY: &str = "PostgreSQL cannot build this index while the table is written: set a short lock_timeout \
-                             and run the statement when there is little traffic, or add the constraint to a new \
-                             table that is filled afterwards";
+const NO_ONLINE_WAY: &str = "PostgreSQL cannot build this index without blocking writes: set a short lock_timeout and \
+                             run the statement when there is little traffic, or create a new table with the constraint \
+                             and copy the rows into it";
 
 /// The same where no command of ALTER TABLE shows the constraint. PostgreSQL takes an index for a constraint only where it is
 /// a unique B-tree.

@@ -10,8 +10,8 @@ use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
 
 declare_rule! {
-    /// Rows are locked with `SELECT ... FOR UPDATE` or a similar clause, and then changed in a subtransaction: after a
-    /// `SAVEPOINT`, or in a block with `EXCEPTION`.
+    /// Rows that are locked with `SELECT ... FOR UPDATE` or a similar clause, and then changed in a subtransaction:
+    /// after a `SAVEPOINT`, or in a block with `EXCEPTION`.
     ///
     /// ## Why it matters
     ///

@@ -9,15 +9,15 @@ use pgvet_model::routine::Bound;
 use pgvet_model::routine::subtransactions::Source;
 
 declare_rule! {
-    /// A block with `EXCEPTION` runs, and writes, once for each row: in a loop without a constant bound, or in a
+    /// A block with `EXCEPTION` that writes and runs once for each row: in a loop without a constant bound, or in a
     /// function that a row trigger runs.
     ///
     /// ## Why it matters
     ///
-    /// Every such block is a subtransaction. One that writes takes its own transaction ID, so a load of a million rows
-    /// consumes a million transaction IDs and brings the next freeze closer. If one transaction has more than 64 such
-    /// subtransactions, the cache of its session overflows, and every session on the server and its standbys has to
-    /// read `pg_subtrans` to see whether a row version is visible.
+    /// Every such block is a subtransaction. A subtransaction that writes takes its own transaction ID, so a load of a
+    /// million rows consumes a million transaction IDs and brings the next freeze closer. If one transaction has more
+    /// than 64 such subtransactions, the cache of its session overflows, and every session on the server and its
+    /// standbys has to read `pg_subtrans` to see whether a row version is visible.
     ///
     /// ## Example
     ///

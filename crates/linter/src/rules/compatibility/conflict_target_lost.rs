@@ -95,7 +95,8 @@ fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRan
     }
     let list = columns.join(", ");
     let message =
-        format!("without `{}`, `INSERT INTO {known_as} ... ON CONFLICT ({list})` of deployed code fails", dropped.name);
+        format!("without `{}`, deployed code that runs `INSERT INTO {known_as} ... ON CONFLICT ({list})` \
+                 fails", dropped.name);
     let partial = partial_indexes(&end, index.table, &columns);
     let help = if partial.is_empty() {
         "make sure that no deployed code uses these columns in ON CONFLICT, or keep a unique index on them".to_owned()

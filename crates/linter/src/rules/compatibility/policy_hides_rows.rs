@@ -11,7 +11,8 @@ use rustc_hash::FxHashMap;
 use smol_str::SmolStr;
 
 declare_rule! {
-    /// A table with row-level security loses the last policy for a command, or gets a restrictive policy.
+    /// A migration that drops the last policy for a command on a table with row-level security, or adds a restrictive
+    /// policy.
     ///
     /// ## Why it matters
     ///
@@ -157,7 +158,7 @@ fn report_lost(reporter: &mut Reporter<'_>, changed: &Changed<'_>, before: &Rela
     } else {
         let mut commands: Vec<String> = lost.into_iter().map(|(command, _)| command).collect();
         commands.dedup();
-        format!("some roles no longer have a policy on `{name}` that allows {}", commands.join(" or "))
+        format!("for some roles, no policy on `{name}` allows {} any more", commands.join(" or "))
     };
     let help =
         "create the new policy in the same transaction, or first deploy code that does not depend on the old one";

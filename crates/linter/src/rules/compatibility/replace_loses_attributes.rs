@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 declare_rule! {
-    /// A replaced function or view silently loses attributes, options or privileges that the old one had.
+    /// A replaced function or view that loses attributes, options or privileges of the old one.
     ///
     /// ## Why it matters
     ///
@@ -92,12 +92,14 @@ fn function(
     if lost.is_empty() {
         return;
     }
-    let message = format!("{} loses {}, which CREATE OR REPLACE resets", new.display_name(), join(&lost));
+    let message = format!("{} loses {}: CREATE OR REPLACE resets the attributes that it does not \
+                           repeat", new.display_name(), join(&lost));
     let mut finding = reporter.report(range, message);
     if let Some(at) = &old.defined_at {
         finding = finding.label_in(at.file, at.name, "the definition that it replaces");
     }
-    finding.help(format!("repeat {}, or state the new value if you mean to change it", join(&lost))).emit();
+    finding.help(format!("repeat {}; to change an attribute on purpose, state the new one, such as SECURITY \
+                          INVOKER", join(&lost))).emit();
 }
 
 /// Attributes that the old function has, the last one does not have, and the statement does not mention.
@@ -165,13 +167,13 @@ fn view(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, create: &CreateV
         return;
     }
     let message = format!(
-        "view `{}` loses {}, which CREATE OR REPLACE resets",
+        "view `{}` loses {}: CREATE OR REPLACE resets the options that it does not repeat",
         old.name,
         enumerate(lost.iter().map(String::as_str))
     );
     let name = RelationName::existing(old);
     let help = format!(
-        "repeat the options:\n    CREATE OR REPLACE VIEW {} WITH ({}) AS ...;",
+        "repeat the options of the view:\n    CREATE OR REPLACE VIEW {} WITH ({}) AS ...;",
         sql_name(context, &name),
         lost.join(", ")
     );

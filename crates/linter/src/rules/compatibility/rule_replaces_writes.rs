@@ -8,7 +8,7 @@ use pgvet_syntax::ast::RuleEvent;
 use pgvet_syntax::source::TextRange;
 
 declare_rule! {
-    /// `CREATE RULE` on an existing table discards or replaces writes of deployed code.
+    /// `CREATE RULE` on an existing table that discards or replaces writes of deployed code.
     ///
     /// ## Why it matters
     ///
@@ -92,5 +92,6 @@ fn report(reporter: &mut Reporter<'_>, table: &RelationName, does: RuleAction, r
     if does.conditional || !does.instead {
         finding = finding.assuming(Assumption::UsesRule { table: name.clone() });
     }
-    finding.help("use a trigger instead: it can refuse or change rows, and RETURNING and ON CONFLICT work").emit();
+    finding.help("use a trigger instead: a trigger can refuse or change rows, and RETURNING and ON CONFLICT work with \
+                  it").emit();
 }

@@ -18,9 +18,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Tools that compare two schemas cannot tell a rename from a removal and an addition. They generate `DROP COLUMN` and
-    /// `ADD COLUMN`, which looks like the rename that was meant, works in every test, and deletes all values of the column
-    /// in production.
+    /// Tools that compare two schemas cannot tell a rename from a removal and an addition. They generate `DROP COLUMN`
+    /// and `ADD COLUMN` instead of the rename that was meant. Tests pass, but in production all values of the column
+    /// are lost.
     ///
     /// ## Example
     ///

@@ -13,12 +13,12 @@ use pgvet_syntax::ast::Ast;
 use smol_str::SmolStr;
 
 declare_rule! {
-    /// Code that looks for a row and inserts it if it finds none.
+    /// Code that searches for a row and inserts it if it finds none.
     ///
     /// ## Why it matters
     ///
-    /// Two sessions that look at the same time both find nothing. Both insert. With a unique index, one of them fails,
-    /// usually under load and never in tests. Without a unique index, the row exists twice.
+    /// If two sessions search at the same time, both find no row, and both insert one. With a unique index, one of them
+    /// fails, usually under load and never in tests. Without a unique index, the row exists twice.
     ///
     /// ## Example
     ///

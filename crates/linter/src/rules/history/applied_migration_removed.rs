@@ -8,7 +8,7 @@ use crate::severity::Severity;
 use pgvet_model::incident::{Consequence, Incident, IncidentKind};
 
 declare_rule! {
-    /// A migration of the base revision that is deleted, renamed or renumbered.
+    /// A migration that exists in the base revision and is now deleted, renamed or renumbered.
     ///
     /// ## Why it matters
     ///

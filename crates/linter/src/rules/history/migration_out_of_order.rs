@@ -8,7 +8,7 @@ use crate::severity::Severity;
 use pgvet_model::incident::{Consequence, Incident, IncidentKind, OrderedBy};
 
 declare_rule! {
-    /// A new migration that sorts before one that the base revision already has.
+    /// A new migration that sorts before a migration which already exists in the base revision.
     ///
     /// ## Why it matters
     ///
@@ -59,7 +59,8 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
                 format!("rename it so that its version comes after `{newest}`"),
             ),
             OrderedBy::Journal => (
-                format!("the journal gives this new migration no later time than `{newest}`, which is applied: {then}"),
+                format!("in the journal, the time of this new migration is not later than that of `{newest}`, which is \
+                         applied: {then}"),
                 format!("set `when` of its entry in `meta/_journal.json` to a later time than that of `{newest}`"),
             ),
         };

@@ -42,7 +42,7 @@ declare_rule! {
     ///
     /// - `USING INDEX`
     /// - a constraint on a new column, if adding the column rewrites the table: `column-default-rewrites-table` reports
-    ///   that
+    ///   that rewrite
     /// - a table that the same transaction created, or that the same migration created and left empty
     ///
     /// ## Fix safety
@@ -89,7 +89,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             }
             _ => None,
         },
-        "build a unique index concurrently on each partition, make each a constraint with USING INDEX, and then add the constraint to the parent",
+        "build a unique index concurrently on each partition, turn it into a constraint of the partition with USING \
+         INDEX, and then add the constraint to the parent",
     );
 }
 

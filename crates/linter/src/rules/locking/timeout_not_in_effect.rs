@@ -15,9 +15,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The migration only looks safe. `SET LOCAL` outside a transaction block only raises a warning. The value 0 turns
-    /// a timeout off, and `RESET` restores the server's default, which is 0. `SET LOCAL` ends with COMMIT, and ROLLBACK
-    /// undoes every SET of the transaction.
+    /// The migration looks safe, but it is not. `SET LOCAL` outside a transaction block only raises a warning. The
+    /// value 0 turns a timeout off, and `RESET` restores the server's default, which is 0. `SET LOCAL` ends with
+    /// COMMIT, and ROLLBACK undoes every SET of the transaction.
     ///
     /// ## Example
     ///

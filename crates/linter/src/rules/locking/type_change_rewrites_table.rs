@@ -125,7 +125,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             }
             _ => None,
         },
-        "add a column of the new type, fill it in batches, and swap the names",
+        "add a column of the new type, keep it up to date with a trigger, fill it in batches, and swap the names",
     );
 }
 
@@ -176,14 +176,16 @@ impl Work<'_> {
             let indexes = enumerate(self.rebuilt.iter().map(|index| index.name.as_str()));
             let subject = subject(altered, &self.built_on[..1]);
             let message = format!(
-                "this type change does not rewrite the rows, but builds {indexes} again under ACCESS EXCLUSIVE on {subject}"
+                "this type change does not rewrite the rows, but builds {indexes} again under ACCESS EXCLUSIVE on \
+                 {subject}, and blocks all reads and writes meanwhile"
             );
             (message, *first)
         } else if let Some(first) = self.scanned.first() {
             let constraints = enumerate(self.rechecked.iter().copied());
             let subject = subject(altered.filter(|altered| altered.table.oid == first.oid), &self.scanned[..1]);
             let message = format!(
-                "this type change checks {constraints} again for every row of {subject} under ACCESS EXCLUSIVE"
+                "this type change checks {constraints} again for every row of {subject} under ACCESS EXCLUSIVE, and \
+                 blocks all reads and writes meanwhile"
             );
             (message, *first)
         } else {

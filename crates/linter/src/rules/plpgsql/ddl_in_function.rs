@@ -10,12 +10,13 @@ use rustc_hash::FxHashSet;
 use smol_str::SmolStr;
 
 declare_rule! {
-    /// A function that alters, drops, empties or locks a table.
+    /// A function that alters, drops, truncates or locks a table.
     ///
     /// ## Why it matters
     ///
-    /// In a migration such a lock is planned and visible. In a function it is taken whenever application code calls the
-    /// function, even at the busiest time of day, and held until the caller's transaction ends.
+    /// These statements take a lock that blocks reads or writes. In a migration, the lock is planned and visible. In a
+    /// function, PostgreSQL takes it whenever application code calls the function, even at the busiest time of day, and
+    /// holds it until the caller's transaction ends.
     ///
     /// ## Example
     ///

@@ -18,7 +18,7 @@ declare_rule! {
     ///
     /// PostgreSQL does not create such an index. Every `DELETE` of a referenced row, and every change of its key, reads
     /// the whole referencing table while the referenced row is locked. `ON DELETE CASCADE` does so for each deleted
-    /// row. Joins along the foreign key have no index either.
+    /// row. Joins over the foreign key cannot use an index either.
     ///
     /// ## Example
     ///
@@ -94,7 +94,7 @@ fn help(catalog: &Catalog, table: &Relation, columns: &[SmolStr]) -> String {
                 more => format!("\nand the same for the other {more} partitions"),
             };
             format!(
-                "create the index on `{}` alone, then build the index of each partition outside a transaction, and \
+                "create the index ON ONLY `{}`, then build the index of each partition outside a transaction, and \
                  attach these indexes:\n    CREATE INDEX {} ON ONLY {name} ({list});\n    CREATE INDEX CONCURRENTLY \
                  {} ON {partition} ({list});\n    ALTER INDEX {} ATTACH PARTITION {};{more}",
                 table.name,

@@ -15,8 +15,8 @@ declare_rule! {
     ///
     /// PostgreSQL checks a row only when it is inserted or updated. If the constraint depends on the time, a setting or
     /// the rows of another table, a row that passed can later violate it, and nobody notices. Any later UPDATE of such
-    /// a row fails, even of another column. Restoring a dump fails because of these rows, or because the other table is
-    /// still empty.
+    /// a row fails, even of another column. Restoring a dump fails because of these rows, or because a table that the
+    /// function reads is still empty.
     ///
     /// ## Example
     ///

@@ -40,9 +40,9 @@ declare_rule! {
     /// - partitions, because queries use their parent
     /// - `DISABLE ROW LEVEL SECURITY`, which `trigger-left-disabled` reports
     ///
-    /// A table is reachable if migrations grant it to `anon`, `authenticated` or a similar role, directly or by default
-    /// privileges. It is also reachable if its schema is `public` and other tables there have policies for such roles
-    /// or with `auth.uid()`.
+    /// A table is reachable if migrations grant privileges on it to `anon`, `authenticated` or a similar role, directly
+    /// or by default privileges. It is also reachable if its schema is `public` and other tables there have policies
+    /// for such roles or with `auth.uid()`.
     ///
     /// ## Other linters
     ///

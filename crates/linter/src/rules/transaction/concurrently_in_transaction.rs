@@ -14,13 +14,13 @@ use pgvet_syntax::ast::Ast;
 use pgvet_syntax::source::TextRange;
 
 declare_rule! {
-    /// A statement that cannot run in a transaction runs in one.
+    /// A statement in a transaction block, although PostgreSQL does not allow it there.
     ///
     /// ## Why it matters
     ///
-    /// PostgreSQL refuses `CREATE INDEX CONCURRENTLY`, `VACUUM`, `ALTER SYSTEM` and others in a transaction block, no
-    /// matter what opened it: `BEGIN` in the file, the migration tool, or several statements that are sent as one
-    /// string. The migration fails as a whole.
+    /// PostgreSQL refuses `CREATE INDEX CONCURRENTLY`, `VACUUM`, `ALTER SYSTEM` and some other statements in a
+    /// transaction block, no matter what opened the block: `BEGIN` in the file, the migration tool, or several
+    /// statements that are sent as one string. The migration fails as a whole.
     ///
     /// ## Example
     ///

@@ -18,9 +18,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// PostgreSQL refuses the use: `unsafe use of new value of enum type`. Until the transaction commits, no row and no
-    /// default may contain the label. PostgreSQL 17 and later accept the label if the same transaction also created the
-    /// type; PostgreSQL 12 to 16 refuse it then, too.
+    /// PostgreSQL refuses the statement: `unsafe use of new value of enum type`. Until the transaction commits, no row
+    /// and no default may contain the label. If the same transaction also created the type, PostgreSQL 17 and later
+    /// accept the label; PostgreSQL 12 to 16 still refuse it.
     ///
     /// ## Example
     ///
