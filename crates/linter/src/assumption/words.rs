@@ -64,8 +64,11 @@ impl fmt::Display for Assumption {
                 f.write_str("assumes that names resolve to the same objects, although the code sets search_path")
             }
             Self::BranchRunsFor { table } => {
-                write!(f, "assumes that this statement runs for the trigger of `{table}`, although conditions come \
-                           before it")
+                write!(
+                    f,
+                    "assumes that this statement runs for the trigger of `{table}`, although conditions come \
+                           before it"
+                )
             }
             Self::SearchPathNotSet { schema } => {
                 write!(f, "assumes that names without a schema mean `{schema}`: no statement sets search_path")
@@ -98,8 +101,11 @@ impl fmt::Display for Assumption {
                 write!(f, "assumes that `{table}` has rows")
             }
             Self::RowsMayRefuse { table } => {
-                write!(f, "assumes that `{table}` has rows with which this fails, which only the data of the table can \
-                           show")
+                write!(
+                    f,
+                    "assumes that `{table}` has rows with which this fails, which only the data of the table can \
+                           show"
+                )
             }
             Self::RowsRefuseThough { table, because } => {
                 write!(f, "assumes that `{table}` has rows with which this fails, although {because}")
@@ -134,8 +140,10 @@ impl fmt::Display for Assumption {
             Self::SameRun { setting } => {
                 write!(f, "assumes that `{setting}` still has the value that an earlier migration set in the same run")
             }
-            Self::OneTransaction => f.write_str("assumes that this migration and the earlier one are applied in the \
-                                                 same run"),
+            Self::OneTransaction => f.write_str(
+                "assumes that this migration and the earlier one are applied in the \
+                                                 same run",
+            ),
             Self::DefaultOfTool => f.write_str("assumes that the migration tool has its default configuration"),
             Self::TransactionOfFile => {
                 f.write_str("assumes that the program that runs this file opens a transaction for it")
@@ -174,8 +182,10 @@ impl fmt::Display for Assumption {
                  this branch",
             ),
             Self::OrderMatters => f.write_str("assumes that the result depends on the order of the migrations"),
-            Self::NotReplaced => f.write_str("assumes that the other changed migrations do not contain the statements \
-                                              of this one"),
+            Self::NotReplaced => f.write_str(
+                "assumes that the other changed migrations do not contain the statements \
+                                              of this one",
+            ),
             Self::ChecksumsCompared => f.write_str("assumes that the migration tool compares checksums of files"),
             Self::NamesCompared => {
                 f.write_str("assumes that the migration tool identifies migrations by their whole names")
@@ -211,8 +221,11 @@ impl fmt::Display for Assumption {
                 f.write_str("assumes that deployed code has the privilege only through PUBLIC")
             }
             Self::UsesPrivilege { role } => {
-                write!(f, "assumes that deployed code runs as `{role}` and that no other GRANT gives that role the \
-                           privilege")
+                write!(
+                    f,
+                    "assumes that deployed code runs as `{role}` and that no other GRANT gives that role the \
+                           privilege"
+                )
             }
             Self::UsesRule { table } => {
                 write!(f, "assumes that deployed code runs commands on `{table}` to which the rule applies")

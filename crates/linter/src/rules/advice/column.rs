@@ -107,19 +107,24 @@ pub(crate) fn fill_later(
         Filling::Stored(expression) => generated(context, table, column, expression),
         Filling::Domain => of_domain(context, table, column),
     };
-    advice
-        .unwrap_or_else(|| Advice::new("add the column without the default, set the default in a later statement, and \
-                                        fill old rows in batches"))
+    advice.unwrap_or_else(|| {
+        Advice::new(
+            "add the column without the default, set the default in a later statement, and \
+                                        fill old rows in batches",
+        )
+    })
 }
 
 fn with_default(context: &RuleContext<'_>, table: &RelationName, column: &ColumnDef, default: &Expr) -> Option<Advice> {
     let (sql_table, name) = (sql_name(context, table), identifier(&column.name.text));
     let (type_text, value) = (type_text(context, column)?, one_line(context, default.range)?);
-    let advice = Advice::new("add the column without the default, set the default in a later statement, and fill old \
-                              rows in batches:")
-        .sql(format!("ALTER TABLE {sql_table} ADD COLUMN {name} {type_text}"))
-        .sql(format!("ALTER TABLE {sql_table} ALTER COLUMN {name} SET DEFAULT {value}"))
-        .sql(batch(context, table, &format!("{name} = {value}"), &format!("{name} IS NULL")));
+    let advice = Advice::new(
+        "add the column without the default, set the default in a later statement, and fill old \
+                              rows in batches:",
+    )
+    .sql(format!("ALTER TABLE {sql_table} ADD COLUMN {name} {type_text}"))
+    .sql(format!("ALTER TABLE {sql_table} ALTER COLUMN {name} SET DEFAULT {value}"))
+    .sql(batch(context, table, &format!("{name} = {value}"), &format!("{name} IS NULL")));
     let advice = then_constraints(context, table, column, advice, false);
     Some(with_backfill(context, table, column, advice, &format!("{name} = {value}"), &format!("{name} IS NULL")))
 }
@@ -166,10 +171,10 @@ fn with_sequence(
         |advice| with_backfill(context, table, column, advice, &format!("{name} = {next}"), &format!("{name} IS NULL"));
     match (identity, everywhere_at_least(context, 12)) {
         (false, _) => fill(advice),
-        (true, false) => {
-            advice.then("keep the sequence: GENERATED AS IDENTITY needs NOT NULL, and before PostgreSQL 12 SET NOT \
-                         NULL always reads the table")
-        }
+        (true, false) => advice.then(
+            "keep the sequence: GENERATED AS IDENTITY needs NOT NULL, and before PostgreSQL 12 SET NOT \
+                         NULL always reads the table",
+        ),
         (true, true) => fill(then_identity(context, advice, column, &sql_table, &sequence)),
     }
 }

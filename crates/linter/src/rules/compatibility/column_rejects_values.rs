@@ -83,9 +83,10 @@ fn check_table(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, table: &R
         let Some(new) = named(&end, table, &old.name).filter(|new| !accepts_values(new)) else { continue };
         let (name, column) = (&table.name, &old.name);
         let kind = if new.generated.is_some() { "a generated column" } else { "GENERATED ALWAYS" };
-        let message =
-            format!("`{column}` of `{name}` becomes {kind}: deployed code fails when it sets the column in an INSERT \
-                     or UPDATE");
+        let message = format!(
+            "`{column}` of `{name}` becomes {kind}: deployed code fails when it sets the column in an INSERT \
+                     or UPDATE"
+        );
         let help = if new.generated.is_some() {
             "add the generated column under another name, and drop the old column when no deployed code sets it any \
              more"

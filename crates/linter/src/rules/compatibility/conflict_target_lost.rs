@@ -94,9 +94,11 @@ fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRan
         return;
     }
     let list = columns.join(", ");
-    let message =
-        format!("without `{}`, deployed code that runs `INSERT INTO {known_as} ... ON CONFLICT ({list})` \
-                 fails", dropped.name);
+    let message = format!(
+        "without `{}`, deployed code that runs `INSERT INTO {known_as} ... ON CONFLICT ({list})` \
+                 fails",
+        dropped.name
+    );
     let partial = partial_indexes(&end, index.table, &columns);
     let help = if partial.is_empty() {
         "make sure that no deployed code uses these columns in ON CONFLICT, or keep a unique index on them".to_owned()

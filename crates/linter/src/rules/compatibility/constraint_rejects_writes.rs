@@ -91,8 +91,11 @@ fn check_table(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, table: &R
             _ => any_older(),
         };
         if is_meant && !is_older() && stays(context, table, &constraint.name) {
-            let what = (format!("the constraint `{}`", constraint.name), "writes only valid rows, then add the \
-                                 constraint");
+            let what = (
+                format!("the constraint `{}`", constraint.name),
+                "writes only valid rows, then add the \
+                                 constraint",
+            );
             report(context, reporter, (table, range), after, what, constraint.columns(), required(constraint));
         }
     }
@@ -185,8 +188,10 @@ fn report(
             "{what} rejects the INSERTs of deployed code into `{name}`, because they do not set `{column}`: NOT VALID \
              does not prevent that"
         ),
-        None => format!("{what} on `{name}` rejects every INSERT and UPDATE that violates it, also those of deployed \
-                         code"),
+        None => format!(
+            "{what} on `{name}` rejects every INSERT and UPDATE that violates it, also those of deployed \
+                         code"
+        ),
     };
     let mut finding = reporter.report(range, message).relation(table);
     if left_null.is_none() {

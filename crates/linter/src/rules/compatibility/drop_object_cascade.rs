@@ -93,8 +93,12 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         for table in lost.iter().filter_map(|removal| table_of(removal)) {
             finding = finding.relation(table);
         }
-        finding.help("drop the dependent objects in statements of their own, without CASCADE: then PostgreSQL refuses \
-                      every statement that would drop anything else").emit();
+        finding
+            .help(
+                "drop the dependent objects in statements of their own, without CASCADE: then PostgreSQL refuses \
+                      every statement that would drop anything else",
+            )
+            .emit();
     }
 }
 

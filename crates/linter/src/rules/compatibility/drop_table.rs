@@ -150,7 +150,8 @@ fn report(
     let (finding, users) = users::label(finding, context, &[name.as_str()], &[]);
     let mut help = match loss {
         Loss::Gone if is_renamed && has_rows => "keep the table until you have checked that the copy is \
-                                                 complete".to_owned(),
+                                                 complete"
+            .to_owned(),
         Loss::Gone => {
             let first = if users > 0 {
                 format!("change the database functions that use the {kind}, deploy code that does not use it")

@@ -121,9 +121,10 @@ fn renamed(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     if made_here {
         return;
     }
-    let message =
-        format!("renaming the value `{old}` of enum `{name}` breaks deployed code that still writes `{old}` or \
-                 compares with it");
+    let message = format!(
+        "renaming the value `{old}` of enum `{name}` breaks deployed code that still writes `{old}` or \
+                 compares with it"
+    );
     let finding = reporter.report(range, message).caused_by(known.map(Cause::Object));
     let (finding, _) = users::label(finding, context, &[name], &[]);
     finding

@@ -184,9 +184,10 @@ fn schema(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRan
     if is_new || rest(context).iter().any(|ast| is_made(ast) || takes(ast, None, Some(old))) {
         return;
     }
-    let message =
-        format!("renaming schema `{old}` breaks deployed code that uses the old name, or whose search_path contains \
-                 it");
+    let message = format!(
+        "renaming schema `{old}` breaks deployed code that uses the old name, or whose search_path contains \
+                 it"
+    );
     let help = format!(
         "set the search_path of the application's role to both `{new}` and `{old}` first, and deploy code that names \
          no schema"

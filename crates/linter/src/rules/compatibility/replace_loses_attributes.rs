@@ -92,14 +92,23 @@ fn function(
     if lost.is_empty() {
         return;
     }
-    let message = format!("{} loses {}: CREATE OR REPLACE resets the attributes that it does not \
-                           repeat", new.display_name(), join(&lost));
+    let message = format!(
+        "{} loses {}: CREATE OR REPLACE resets the attributes that it does not \
+                           repeat",
+        new.display_name(),
+        join(&lost)
+    );
     let mut finding = reporter.report(range, message);
     if let Some(at) = &old.defined_at {
         finding = finding.label_in(at.file, at.name, "the definition that it replaces");
     }
-    finding.help(format!("repeat {}; to change an attribute on purpose, state the new one, such as SECURITY \
-                          INVOKER", join(&lost))).emit();
+    finding
+        .help(format!(
+            "repeat {}; to change an attribute on purpose, state the new one, such as SECURITY \
+                          INVOKER",
+            join(&lost)
+        ))
+        .emit();
 }
 
 /// Attributes that the old function has, the last one does not have, and the statement does not mention.

@@ -92,6 +92,10 @@ fn report(reporter: &mut Reporter<'_>, table: &RelationName, does: RuleAction, r
     if does.conditional || !does.instead {
         finding = finding.assuming(Assumption::UsesRule { table: name.clone() });
     }
-    finding.help("use a trigger instead: a trigger can refuse or change rows, and RETURNING and ON CONFLICT work with \
-                  it").emit();
+    finding
+        .help(
+            "use a trigger instead: a trigger can refuse or change rows, and RETURNING and ON CONFLICT work with \
+                  it",
+        )
+        .emit();
 }

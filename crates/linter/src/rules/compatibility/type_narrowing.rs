@@ -111,8 +111,10 @@ impl Loss {
         match (self, using) {
             (Self::Range | Self::Length | Self::OtherText, false) => {
                 let still = if updated { "still " } else { "" };
-                format!("fails if an existing value is {still}{what}, and deployed code fails when it writes such a \
-                         value")
+                format!(
+                    "fails if an existing value is {still}{what}, and deployed code fails when it writes such a \
+                         value"
+                )
             }
             (Self::Range | Self::Length | Self::OtherText, true) => {
                 format!(
@@ -120,8 +122,10 @@ impl Loss {
                 )
             }
             (Self::Fraction | Self::Scale, false) => {
-                format!("drops {what}: existing and new values are rounded, and rejected if the rounded value is out \
-                         of range")
+                format!(
+                    "drops {what}: existing and new values are rounded, and rejected if the rounded value is out \
+                         of range"
+                )
             }
             (Self::Fraction | Self::Scale, true) => {
                 format!(
@@ -153,8 +157,10 @@ impl Loss {
                 "first deploy code that no longer writes such values, then correct the existing ones"
             }
             Self::Fraction | Self::Scale => "keep the type, or first deploy code that no longer writes these digits",
-            Self::TimeZone => "keep the type, or first make sure that this migration and all deployed code use the \
-                               same time zone",
+            Self::TimeZone => {
+                "keep the type, or first make sure that this migration and all deployed code use the \
+                               same time zone"
+            }
             Self::TimeOfDay => "keep the type, or first deploy code that no longer needs the time of day",
         }
     }

@@ -106,8 +106,10 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
                 "this changes `{table}` row by row in one transaction and keeps all changed rows locked until it commits"
             )
         } else {
-            format!("all batches of this loop run in one transaction and keep their rows of `{table}` locked until it \
-                     commits")
+            format!(
+                "all batches of this loop run in one transaction and keep their rows of `{table}` locked until it \
+                     commits"
+            )
         };
         let help = match context.function() {
             Some(function) if !function.procedure => {

@@ -97,8 +97,10 @@ fn report(doubt: Doubt, reporter: &mut Reporter<'_>) {
                 "pgvet treats this as a template tag and does not check the text in it: if no tool replaces the tag, \
                  PostgreSQL runs that text as SQL",
             )
-            .help("run pgvet on the rendered file; or remove quotes and semicolons from the tag, so that it cannot \
-                   hide a statement"),
+            .help(
+                "run pgvet on the rendered file; or remove quotes and semicolons from the tag, so that it cannot \
+                   hide a statement",
+            ),
         DoubtKind::CopyData => reporter
             .report(
                 doubt.range,

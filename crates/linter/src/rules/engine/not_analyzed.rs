@@ -190,7 +190,8 @@ fn message(context: &RuleContext<'_>, reason: &UnknownReason) -> String {
             );
         }
         UnknownReason::Owned => "this drops everything that a role owns, and no migration shows what that \
-                                 is".to_owned(),
+                                 is"
+        .to_owned(),
         UnknownReason::Program => "this runs a program on the server".to_owned(),
         UnknownReason::TextFunction { function } => format!("`{function}` runs SQL that it receives as text"),
         UnknownReason::MissingFunction { function } => match unknown_extensions(context.before, function).as_slice() {

@@ -57,10 +57,11 @@ fn described(kind: DoubtKind) -> Option<(&'static str, &'static str)> {
             "psql runs each row of the result as a statement, and pgvet checks none of these statements",
             "write the statements out, or use a DO block with EXECUTE format(...)",
         ),
-        DoubtKind::Program => {
-            ("psql runs a program here, and pgvet does not check what the program does", "run the program outside the \
-              migration")
-        }
+        DoubtKind::Program => (
+            "psql runs a program here, and pgvet does not check what the program does",
+            "run the program outside the \
+              migration",
+        ),
         DoubtKind::RunsAgain => (
             "no new statement precedes this psql command, so psql runs the previous statement again",
             "remove this psql command, or the semicolon before the command",

@@ -47,8 +47,13 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
         let tool = tool(incident);
         let (then, severity) = match incident.consequence {
             Consequence::Refuses { saying, .. } => (format!("{tool} fails (\"{saying}\")"), Severity::Error),
-            Consequence::Skips => (format!("{tool} runs only one of the two migrations, and reports no \
-                                            error"), Severity::Error),
+            Consequence::Skips => (
+                format!(
+                    "{tool} runs only one of the two migrations, and reports no \
+                                            error"
+                ),
+                Severity::Error,
+            ),
             Consequence::Ignores | Consequence::Runs | Consequence::Unknown => continue,
         };
         let message = format!("this migration and `{other}` have the same version {version}: {then}");

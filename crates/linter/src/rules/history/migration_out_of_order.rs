@@ -59,8 +59,10 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
                 format!("rename it so that its version comes after `{newest}`"),
             ),
             OrderedBy::Journal => (
-                format!("in the journal, the time of this new migration is not later than that of `{newest}`, which is \
-                         applied: {then}"),
+                format!(
+                    "in the journal, the time of this new migration is not later than that of `{newest}`, which is \
+                         applied: {then}"
+                ),
                 format!("set `when` of its entry in `meta/_journal.json` to a later time than that of `{newest}`"),
             ),
         };

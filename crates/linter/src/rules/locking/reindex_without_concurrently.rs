@@ -80,8 +80,10 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         ReindexTarget::Index(_) | ReindexTarget::Table(_) => {
             format!("REINDEX blocks all writes to {what} and the planning of all queries on that table")
         }
-        _ => format!("REINDEX goes through {what} one by one, and meanwhile blocks all writes to that table and the \
-                      planning of all queries that use it"),
+        _ => format!(
+            "REINDEX goes through {what} one by one, and meanwhile blocks all writes to that table and the \
+                      planning of all queries that use it"
+        ),
     };
     let mut finding = reporter.report(statement.keyword, message);
     if let Some(relation) = table.or(index) {

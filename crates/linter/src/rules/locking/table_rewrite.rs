@@ -153,9 +153,11 @@ fn help(context: &RuleContext<'_>, relation: &RelationName, cause: &RewriteCause
         RewriteCause::SetExpression { column } => format!(
             "add a plain column, keep it up to date with a trigger, fill it in batches, and replace `{column}` with it"
         ),
-        _ => "create a new table with the new setting, keep it up to date with a trigger, fill it in batches, and swap \
+        _ => {
+            "create a new table with the new setting, keep it up to date with a trigger, fill it in batches, and swap \
               the names"
-            .to_owned(),
+                .to_owned()
+        }
     }
 }
 

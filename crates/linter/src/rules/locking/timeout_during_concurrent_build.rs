@@ -101,8 +101,11 @@ fn place(ast: &Ast, statement: TextRange) -> Option<(TextRange, &'static str)> {
         Ast::AlterTable(alter) => {
             let detach = |action: &AlterTableAction| matches!(action, AlterTableAction::DetachPartition { .. });
             let command = alter.commands.iter().find(|command| detach(&command.action));
-            Some((command.map_or(statement, |command| command.keyword), "can leave the partition half detached (DETACH \
-                PENDING)"))
+            Some((
+                command.map_or(statement, |command| command.keyword),
+                "can leave the partition half detached (DETACH \
+                PENDING)",
+            ))
         }
         _ => None,
     }
