@@ -12,7 +12,8 @@ pub(crate) fn pages() -> Result<BTreeMap<String, String>, String> {
                      the prediction of pgvet is wrong. Each recorded project ran on PostgreSQL 14 and 18. Tools \
                      without recorded runs have no page. `predicted` is the number of projects for which pgvet \
                      predicted what the tool did.\n\n| tool | version | projects | predicted \
-                     |\n|---|---|---|---|\n".to_owned();
+                     |\n|---|---|---|---|\n"
+        .to_owned();
     let tests = tests()?;
     for tool in Declaration::all()? {
         if !tool.folder().join("observed.txt").is_file() {

@@ -188,7 +188,7 @@ async def test_the_safe_sequence(client: LanguageClient):
     open_document(client, text)
     await diagnostics(client)
     actions = await code_actions(client, span(1, 40, 45), [], only=["refactor"])
-    assert [action.title for action in actions] == ["pgvet: show the safe sequence below, as a comment"]
+    assert [action.title for action in actions] == ["pgvet: show the safer statements below, as a comment"]
     shown = applied(text, actions[0].edit.changes[client.uri]).splitlines()
     assert shown[:2] == text.splitlines()[:2] and shown[-1] == "SELECT 1;"
     assert all(line.startswith("--") for line in shown[2:-1])

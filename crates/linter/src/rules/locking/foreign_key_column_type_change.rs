@@ -1,4 +1,4 @@
-//! A type change that also locks the table at the other end of a foreign key.
+//! A type change that also locks the table that a foreign key connects with it.
 
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};

@@ -176,8 +176,7 @@ impl Work<'_> {
             let indexes = enumerate(self.rebuilt.iter().map(|index| index.name.as_str()));
             let subject = subject(altered, &self.built_on[..1]);
             let message = format!(
-                "this type change does not rewrite the rows, but builds {indexes} again under ACCESS EXCLUSIVE on \
-                 {subject}, and blocks all reads and writes meanwhile"
+                "this type change does not rewrite the rows, but builds {indexes} again under ACCESS EXCLUSIVE on {subject}"
             );
             (message, *first)
         } else if let Some(first) = self.scanned.first() {
