@@ -16,7 +16,7 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// The transaction and the subtransaction both lock the row, so PostgreSQL stores a multixact ID in the row, and a
-    /// new one for each further subtransaction. Sessions that read such a row look the multixact up in a small cache
+    /// new multixact ID for each further subtransaction. Sessions that read this row look the ID up in a small cache
     /// (the SLRU buffers of `pg_multixact`), which can become the bottleneck of a busy server. As with transaction IDs,
     /// tables must be vacuumed before the multixact IDs run out.
     ///

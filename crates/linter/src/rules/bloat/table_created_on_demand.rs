@@ -35,7 +35,7 @@ declare_rule! {
     ///
     /// - `DO` blocks, which run once
     /// - functions that create or attach partitions, or have the word `partition` in their name: they are usually
-    ///   scheduled maintenance. If such a function is known to run often, it is reported.
+    ///   scheduled maintenance. A function that is known to run often is reported nevertheless.
     /// - a table that the migrations have already created
     "table-created-on-demand", Bloat, Warning,
     {}

@@ -12,13 +12,13 @@ use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
 
 declare_rule! {
-    /// A unique index or constraint is dropped, and no other unique index on the same columns replaces it.
+    /// Dropping a unique index or constraint when no other unique index on the same columns replaces it.
     ///
     /// ## Why it matters
     ///
-    /// `INSERT ... ON CONFLICT (columns)` needs a unique index on exactly these columns. Without such an index, or if
-    /// the statement does not repeat the `WHERE` of the index, every such `INSERT` of deployed code fails with "there
-    /// is no unique or exclusion constraint matching the ON CONFLICT specification".
+    /// `INSERT ... ON CONFLICT (columns)` needs a unique index on exactly these columns. Without that index, deployed
+    /// code that runs such an `INSERT` fails. The same happens if the index has a `WHERE` that the `INSERT` does not
+    /// repeat. The error is "there is no unique or exclusion constraint matching the ON CONFLICT specification".
     ///
     /// ## Example
     ///

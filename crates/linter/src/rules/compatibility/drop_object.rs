@@ -61,11 +61,11 @@ declare_rule! {
     /// - functions that only triggers called
     /// - functions that only other functions, views, defaults or policies called
     /// - sequences that only defaults used
-    /// - types: PostgreSQL drops one only if no column uses it
+    /// - types: PostgreSQL drops a type only if no column uses it
     ///
     /// It is also `possible` for a function that is created again with another parameter name, because only calls such
     /// as `f(shop => 1)` need the name. The same applies if the new function only lacks a parameter that had a default,
-    /// because only calls that pass it fail.
+    /// because only calls that pass this parameter fail.
     ///
     /// ## Other linters
     ///

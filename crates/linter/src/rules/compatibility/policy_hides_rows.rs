@@ -16,10 +16,10 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// With row-level security a command reaches only the rows that a permissive policy allows. Without such a policy
-    /// it reaches none. A restrictive policy hides further rows. `SELECT`, `UPDATE` and `DELETE` of deployed code do
-    /// not fail: they just do not find these rows. Only superusers, roles with `BYPASSRLS` and, unless row-level
-    /// security is forced, the owner of the table see all rows.
+    /// With row-level security a command reaches only the rows that a permissive policy allows. Without a permissive
+    /// policy it reaches no rows. A restrictive policy hides further rows. `SELECT`, `UPDATE` and `DELETE` of deployed
+    /// code do not fail: they just do not find these rows. Only superusers, roles with `BYPASSRLS` and, unless
+    /// row-level security is forced, the owner of the table see all rows.
     ///
     /// ## Example
     ///
@@ -52,7 +52,7 @@ declare_rule! {
     ///   that enables it without a policy
     /// - tables that the same migration created
     /// - a table that has another permissive policy for the command and the role when the migration ends. pgvet does
-    ///   not compare the conditions of the two.
+    ///   not compare the conditions of the old and the new policy.
     ///
     /// If the table still has policies for other commands or roles, the confidence is `possible`, and the finding is
     /// shown only with `--confidence possible`.

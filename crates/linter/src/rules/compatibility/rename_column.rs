@@ -34,7 +34,7 @@ declare_rule! {
     ///
     /// Use instead:
     ///
-    /// Add a second column, keep both in sync with a trigger, and drop the old one when nothing uses it any more. If
+    /// Add a second column, keep both in sync with a trigger, and drop the old column when nothing uses it any more. If
     /// the table is small and deployed code only reads the old name, add a generated column with the old name in the
     /// same transaction:
     ///

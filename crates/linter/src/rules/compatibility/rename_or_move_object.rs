@@ -36,7 +36,7 @@ declare_rule! {
     ///
     /// Use instead:
     ///
-    /// Keep the old name beside the new one until nothing uses it any more.
+    /// Keep both names until nothing uses the old name any more.
     ///
     /// ```sql,clean
     /// -- history:

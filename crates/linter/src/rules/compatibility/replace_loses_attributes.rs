@@ -22,7 +22,8 @@ declare_rule! {
     /// repeat. A function that ran with the privileges of its owner (`SECURITY DEFINER`) fails with "permission denied"
     /// for every other role. Without its `SET search_path`, a function may find other tables. A view without its
     /// `security_invoker` shows rows that policies hide. `DROP` and `CREATE` lose the privileges. If a second function
-    /// has the same parameters and one more with a default, every call that matches both fails as ambiguous.
+    /// has the same parameters and one more parameter with a default, every call that matches both functions fails as
+    /// ambiguous.
     ///
     /// ## Example
     ///

@@ -19,7 +19,7 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// Deployed code does not know the column: after the commit each of its `INSERT`s fails with a not-null violation.
-    /// `ADD COLUMN ... NOT NULL` without a default fails at once if the table has rows.
+    /// `ADD COLUMN ... NOT NULL` without a default also fails at once if the table has rows.
     ///
     /// ## Example
     ///

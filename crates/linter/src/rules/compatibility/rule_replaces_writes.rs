@@ -13,9 +13,9 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// With `DO INSTEAD NOTHING` PostgreSQL accepts a write, reports that it changed no row, and discards it. With `DO
-    /// INSTEAD` and other statements, PostgreSQL runs those statements instead of the write. With either, `RETURNING`
-    /// fails unless the rule has a `RETURNING` clause. A rule for `INSERT` that runs other statements, and any rule for
-    /// `UPDATE`, makes `INSERT ... ON CONFLICT` on the table fail.
+    /// INSTEAD` and other statements, PostgreSQL runs those statements instead of the write. With both kinds of rules,
+    /// `RETURNING` fails unless the rule has a `RETURNING` clause. A rule for `INSERT` that runs other statements, and
+    /// any rule for `UPDATE`, makes `INSERT ... ON CONFLICT` on the table fail.
     ///
     /// ## Example
     ///

@@ -18,8 +18,7 @@ declare_rule! {
     /// The migration fails on the first value that does not fit, or silently changes it: digits are rounded, the time
     /// of day is cut off, or a moment becomes a local time without a time zone. Rounding can also fail: 99.99 does not
     /// fit into `numeric(3,1)`, because it is rounded to 100.0. `USING` can convert existing values, but deployed code
-    /// continues to write values of the old type, and its statements fail after the commit if such a value does not
-    /// fit.
+    /// continues to write values of the old type, and its statements fail after the commit if a value does not fit.
     ///
     /// ## Example
     ///

@@ -61,6 +61,8 @@ declare_rule! {
     /// - temporary tables, and tables that the same deployment creates
     /// - in a `DO` block, tables that the migration drops afterwards
     ///
+    /// ## Severity
+    ///
     /// The severity is error if the transaction already holds a lock that blocks reads or writes of a table in use,
     /// because the lock is then held until the last batch is done.
     "bulk-change-in-loop", Data, Warning,

@@ -14,7 +14,8 @@ use smol_str::SmolStr;
 use std::sync::Arc;
 
 declare_rule! {
-    /// A column or table that is dropped while the same deployment adds one with the same type or columns.
+    /// A dropped column or table, if the same deployment adds a column of the same type or a table with the same
+    /// columns.
     ///
     /// ## Why it matters
     ///

@@ -47,7 +47,7 @@ declare_rule! {
     /// - `ON CONFLICT`
     /// - an exception handler that catches the duplicate
     /// - code that takes a lock first: `LOCK TABLE`, an advisory lock, or `FOR UPDATE` on another row, such as the
-    ///   parent
+    ///   referenced row of a foreign key
     /// - temporary tables
     /// - `DO` blocks, which run once
     "select-then-insert", Data, Info,

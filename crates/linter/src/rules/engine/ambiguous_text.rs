@@ -14,7 +14,7 @@ declare_rule! {
     ///
     /// Where a string ends depends on settings. With `standard_conforming_strings` off, a backslash escapes the quote
     /// after it. In some client encodings, a backslash or quote can be part of another character. If pgvet does not
-    /// know such a setting, it may treat a statement as part of a string, and does not check it.
+    /// know one of these settings, it may treat a statement as part of a string, and does not check that statement.
     ///
     /// Reported are:
     ///

@@ -10,7 +10,7 @@ use pgvet_syntax::ast::{AlterTableAction, Ast, QueryBody};
 use smol_str::SmolStr;
 
 declare_rule! {
-    /// A statement that PostgreSQL would refuse, given the schema that earlier migrations leave.
+    /// A statement that PostgreSQL refuses in the schema that the earlier migrations create.
     ///
     /// ## Why it matters
     ///
@@ -34,24 +34,27 @@ declare_rule! {
     ///
     /// - The object may exist although no migration shows it.
     /// - Whether the statement fails depends only on the data.
-    /// - Only PostgreSQL versions outside the configured `pg-version` refuse it.
-    /// - The statement seems to lack an operator or a cast, but a migration creates operators, casts, aggregates or
-    ///   types, or installs an extension whose objects pgvet does not know.
-    /// - The unknown names are parameters that a tool replaces, such as `@name` and `sqlc.arg(name)`.
+    /// - Only PostgreSQL versions outside the configured `pg-version` refuse the statement.
+    /// - An operator or a cast seems to be missing, but a migration creates operators, casts, aggregates or types, or
+    ///   installs an extension whose objects pgvet does not know.
+    /// - The missing names are parameters that a tool replaces, such as `@name` and `sqlc.arg(name)`.
     /// - `concurrently-in-transaction` or `enum-value-used-in-same-transaction` reports the statement.
     /// - The refusal depends on another file (for example one of several scripts without numbers, or a migration in a
     ///   programming language), and pgvet does not know which of the two files runs first.
-    /// - An earlier migration already used the missing table or column: pgvet then assumes that it exists.
-    ///
-    /// Files that the migration tool itself refuses are reported as well: for example a file that goose cannot split
-    /// into statements, or one for Flyway that mixes statements that can and cannot run in a transaction. The
-    /// confidence is `likely` if only comments in the file suggest the tool, and `certain` if the configuration or a
-    /// manifest of the project names it.
+    /// - An earlier migration already used the missing table or column: pgvet then assumes that the table or column
+    ///   exists.
     ///
     /// A finding in a migration that already ran in production is wrong. If many old files have findings, pgvet
     /// probably applies them in the wrong order, or they belong to several databases. `pgvet config` shows the order.
     /// If two folders contain the same migrations, skip one of the folders with `exclude`. List the folder of each
     /// database in `paths`.
+    ///
+    /// ## Also reported
+    ///
+    /// This rule also reports files that the migration tool itself refuses: for example a file that goose cannot split
+    /// into statements, or a file for Flyway that mixes statements that can and cannot run in a transaction. The
+    /// confidence is `likely` if only comments in the file suggest the tool, and `certain` if the configuration or a
+    /// manifest of the project names it.
     ///
     /// ## Confidence
     ///

@@ -7,7 +7,7 @@ use crate::severity::Severity;
 use pgvet_model::incident::{Consequence, IncidentKind};
 
 declare_rule! {
-    /// A migration with the version of another migration.
+    /// Two migrations with the same version.
     ///
     /// ## Why it matters
     ///

@@ -16,10 +16,10 @@ declare_rule! {
     /// example in CI, runs both in order, so nothing fails there. On a database that has already applied the later
     /// migration, the result depends on the migration tool:
     ///
-    /// - golang-migrate and Postgrator never run the earlier one, and report no error. Drizzle skips a journal entry
-    ///   unless its `when` is later than that of the newest applied entry.
+    /// - golang-migrate and Postgrator never run the earlier migration, and report no error. Drizzle skips a journal
+    ///   entry unless its `when` is later than that of the newest applied entry.
     /// - goose, Flyway, Atlas, Supabase, refinery and node-pg-migrate refuse to run.
-    /// - dbmate, sqlx, sql-migrate, Diesel, pop and Prisma run it after the later one.
+    /// - dbmate, sqlx, sql-migrate, Diesel, pop and Prisma run it after the later migration.
     ///
     /// ## Example
     ///

@@ -35,8 +35,8 @@ declare_rule! {
     /// For a primary key the columns must already be NOT NULL (see `set-not-null-scans-table`). PostgreSQL refuses
     /// `USING INDEX` for partitioned tables: add the constraint to each partition this way, then to the parent with
     /// `ALTER TABLE ONLY`, and attach the index of each partition with `ALTER INDEX ... ATTACH PARTITION`. Until then
-    /// the index of the parent is invalid, and `ON CONFLICT` on the parent fails. For `EXCLUDE` and `WITHOUT OVERLAPS`
-    /// PostgreSQL has no such alternative.
+    /// the index of the parent is invalid, and `ON CONFLICT` on the parent fails. PostgreSQL cannot add `EXCLUDE` and
+    /// `WITHOUT OVERLAPS` constraints in this way.
     ///
     /// ## When it is not reported
     ///

@@ -13,9 +13,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Every table with a column of the domain is read in full, one after the other, and stays locked in SHARE mode
-    /// until the transaction ends: nobody can insert, update or delete. `NOT VALID` avoids the scan for a CHECK, but
-    /// `VALIDATE CONSTRAINT` on a domain, unlike on a table, takes the same lock.
+    /// PostgreSQL reads every table with a column of the domain in full, one table after the other. Each table stays
+    /// locked in SHARE mode until the transaction ends: nobody can insert, update or delete. `NOT VALID` avoids the
+    /// scan for a CHECK, but `VALIDATE CONSTRAINT` on a domain, unlike on a table, takes the same lock.
     ///
     /// ## Example
     ///

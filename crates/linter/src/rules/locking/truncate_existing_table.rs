@@ -27,7 +27,7 @@ declare_rule! {
     /// DELETE FROM orders WHERE ctid = ANY (ARRAY(SELECT ctid FROM orders LIMIT 10000));
     /// ```
     ///
-    /// Repeat the statement, each time in its own transaction, until it deletes nothing.
+    /// Repeat the statement, each time in its own transaction, until no row is left.
     ///
     /// ## When it is not reported
     ///

@@ -46,7 +46,7 @@ declare_rule! {
     /// - temporary tables, and objects that the function creates
     /// - `CREATE TABLE`
     /// - statements whose lock does not block queries, such as `REFRESH MATERIALIZED VIEW CONCURRENTLY`
-    /// - all but the first such statement of a function
+    /// - all but the first of these statements in a function
     /// - tables whose names are known only at run time, which `dynamic-ddl-on-unknown-object` reports
     "ddl-in-function", Plpgsql, Warning,
     {}

@@ -12,13 +12,13 @@ use pgvet_syntax::ast::{Persistence, ReferentialAction};
 use smol_str::SmolStr;
 
 declare_rule! {
-    /// No index begins with the columns of a foreign key.
+    /// A foreign key without an index that begins with its columns.
     ///
     /// ## Why it matters
     ///
-    /// PostgreSQL does not create such an index. Every `DELETE` of a referenced row, and every change of its key, reads
-    /// the whole referencing table while the referenced row is locked. `ON DELETE CASCADE` does so for each deleted
-    /// row. Joins over the foreign key cannot use an index either.
+    /// PostgreSQL does not create an index on the referencing columns. Every `DELETE` of a referenced row, and every
+    /// change of its key, reads the whole referencing table while the referenced row is locked. With `ON DELETE
+    /// CASCADE` this happens for each deleted row. Joins over the foreign key cannot use an index either.
     ///
     /// ## Example
     ///

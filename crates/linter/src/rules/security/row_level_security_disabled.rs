@@ -10,13 +10,13 @@ use pgvet_model::effect::RelationName;
 use pgvet_syntax::ast::Persistence;
 
 declare_rule! {
-    /// A table that users reach through an HTTP interface has no row-level security.
+    /// A table without row-level security that users can reach through an HTTP interface.
     ///
     /// ## Why it matters
     ///
-    /// `PostgREST`, which Supabase uses, lets every visitor query each table on which its roles (such as `anon`) have
-    /// privileges. Without row-level security visitors can read every row and, with the default privileges of Supabase,
-    /// change and delete it.
+    /// `PostgREST`, which Supabase uses, lets every visitor query each table on which the roles of visitors (such as
+    /// `anon`) have privileges. Without row-level security visitors can read every row and, with the default privileges
+    /// of Supabase, change and delete it.
     ///
     /// ## Example
     ///

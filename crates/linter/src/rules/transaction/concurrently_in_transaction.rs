@@ -56,7 +56,7 @@ declare_rule! {
     ///
     /// If the statement is the only one of its migration, and the migration tool has a comment that disables its
     /// transaction, the fix adds that comment. The fix is unsafe, because the file then runs without a transaction: if
-    /// it gets more statements and one of them fails, the earlier ones are already committed.
+    /// you add more statements to the file and one of them fails, the earlier statements are already committed.
     "concurrently-in-transaction", Transaction, Error,
     {
         fixable: true,

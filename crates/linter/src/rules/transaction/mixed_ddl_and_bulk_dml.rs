@@ -16,8 +16,8 @@ declare_rule! {
     ///
     /// After it has changed the rows, the transaction needs a stronger lock on the table. It then waits for every other
     /// open transaction that has used the table. If one of these transactions waits for a changed row, the two
-    /// deadlock. PostgreSQL then cancels one of them, and hours of work can be lost. If a deferred foreign key still
-    /// has to be checked, PostgreSQL refuses `ALTER TABLE`: the table has pending trigger events.
+    /// deadlock. PostgreSQL then cancels one of the two transactions, and hours of work can be lost. If a deferred
+    /// foreign key still has to be checked, PostgreSQL refuses `ALTER TABLE`: the table has pending trigger events.
     ///
     /// ## Example
     ///
