@@ -57,9 +57,7 @@ pub(crate) fn replace(
             format!("ALTER TABLE {sql_table} RENAME COLUMN {new} TO {old}"),
         ],
     )
-    .then(
-        "before the swap the new column needs the indexes and constraints of the old one, built without blocking, too",
-    );
+    .then("before the swap, give the new column the indexes and constraints of the old column, also without blocking");
     match replace::steps(context, table, column, &type_text, using) {
         Ok(steps) => advice.with_steps(context, steps),
         Err(obstacle) => advice.without_steps(obstacle),
@@ -285,7 +283,8 @@ fn then_constraints(
     }
     if has_more(column) {
         advice = advice.then(
-            "then add its other constraints as table constraints, NOT VALID, and validate them in a later transaction",
+            "then add the other constraints of the column as table constraints with NOT VALID, and validate them in a \
+             later transaction",
         );
     }
     advice

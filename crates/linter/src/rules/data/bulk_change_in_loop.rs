@@ -136,7 +136,7 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
         if let Some(lock) = context.session.and_then(|session| strong_locks(session).next()) {
             let blocks = if lock.mode.blocks_reads() { "read or write" } else { "write to" };
             let message = format!(
-                "nobody can {blocks} `{}` until then: this took {}, which the transaction holds until it ends",
+                "nobody can {blocks} `{}` until the transaction ends, because this statement took {}",
                 lock.unqualified_name(),
                 lock.mode.sql()
             );

@@ -136,7 +136,7 @@ fn report(
     let message = format!("every duplicate that this handler catches leaves {left} and consumes a transaction ID");
     let label = match indexes.first() {
         Some(index) => format!("`{}` rejects duplicates of this row", index.name),
-        None => "this is tried first".to_owned(),
+        None => "PostgreSQL tries this INSERT first".to_owned(),
     };
     let mut finding = reporter
         .report(conditions_range(upsert.handler), message)

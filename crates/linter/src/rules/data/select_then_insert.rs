@@ -114,8 +114,12 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
                         .to_owned(),
                 ),
             };
-            let asked =
-                if guard.by_update { "this found no row to update" } else { "the answer may be outdated by then" };
+            let asked = if guard.by_update {
+                "this found no row to update"
+            } else {
+                "another session may have inserted the row \
+                                      by then"
+            };
             let finding = reporter
                 .report(insert.table.name.range(), message)
                 .label(guard.question, asked)

@@ -117,7 +117,10 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         for read in context.effects.reads.iter().filter(|read| read.range == change.range) {
             if let RowsReason::NoIndexOnForeignKey { columns } = &read.rows.reason {
                 let read = &read.relation.name;
-                let message = format!("each deleted row reads all of `{read}`: no index begins with `{columns}`");
+                let message = format!(
+                    "for each deleted row, PostgreSQL reads all of `{read}`: no index begins with \
+                                       `{columns}`"
+                );
                 finding = finding.label(change.range, message);
             }
         }

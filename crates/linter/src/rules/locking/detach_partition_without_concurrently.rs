@@ -89,7 +89,7 @@ fn concurrently(context: &RuleContext<'_>, lock: &Lock) -> Option<Fix> {
         return None;
     }
     let edit = Edit { range: TextRange::at(partition.range().end), text: " CONCURRENTLY".to_owned() };
-    let title = "Detach it concurrently".to_owned();
+    let title = "Detach the partition concurrently".to_owned();
     Some(Fix { title, applicability: Applicability::Unsafe, edits: vec![edit] })
 }
 

@@ -81,7 +81,7 @@ fn concurrently(context: &RuleContext<'_>) -> Option<Fix> {
     let Ast::RefreshMaterializedView(_) = context.ast else { return None };
     let view = context.statement.tokens.get(2)?.range;
     let edit = Edit { range: TextRange::at(view.end), text: " CONCURRENTLY".to_owned() };
-    let title = "Refresh it concurrently".to_owned();
+    let title = "Refresh the view concurrently".to_owned();
     Some(Fix { title, applicability: Applicability::Unsafe, edits: vec![edit] })
 }
 

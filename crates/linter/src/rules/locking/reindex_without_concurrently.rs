@@ -102,7 +102,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     finding = offer(context, finding, advice);
     if !context.session.in_transaction() {
         let edit = Edit { range: TextRange::at(statement.target_keyword.end), text: " CONCURRENTLY".to_owned() };
-        let title = "Rebuild concurrently".to_owned();
+        let title = "Rebuild the indexes concurrently".to_owned();
         finding = finding.fix(Fix { title, applicability: Applicability::Unsafe, edits: vec![edit] });
     }
     finding.emit();

@@ -80,7 +80,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     if is_autocommit(context) && !context.migration.runner.keeps_apart {
         let sql: Vec<String> = active.iter().map(|name| format!("SET {name} = 0")).collect();
         let edit = line_before(context, &sql.join(";\n"));
-        let title = "Turn the timeout off before it".to_owned();
+        let title = "Turn the timeout off before the statement".to_owned();
         finding = finding.fix(Fix { title, applicability: Applicability::Unsafe, edits: vec![edit] });
     }
     for name in active {

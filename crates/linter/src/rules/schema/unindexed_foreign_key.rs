@@ -90,8 +90,8 @@ fn help(catalog: &Catalog, table: &Relation, columns: &[SmolStr]) -> String {
             let partition = qualified(&first.schema, &first.name);
             let more = match others.len() {
                 0 => String::new(),
-                1 => "\nand the same for the other partition".to_owned(),
-                more => format!("\nand the same for the other {more} partitions"),
+                1 => "\ndo the same for the other partition".to_owned(),
+                more => format!("\ndo the same for the other {more} partitions"),
             };
             format!(
                 "create the index ON ONLY `{}`, then build the index of each partition outside a transaction, and \

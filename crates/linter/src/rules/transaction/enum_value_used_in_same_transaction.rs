@@ -103,7 +103,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
                  in one transaction: PostgreSQL refuses to use the value until that transaction commits",
                 used.label, definition.name
             );
-            let help = "deploy the two migrations one after the other";
+            let help = "deploy this migration after the earlier migration has been applied";
             reporter.report(used.range, message).help(help).assuming(Assumption::OneTransaction).emit();
         }
     }
