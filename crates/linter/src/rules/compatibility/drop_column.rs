@@ -54,12 +54,14 @@ declare_rule! {
     /// - tables and columns that the same migration created, and temporary tables
     /// - a column that exists again with the same type when the transaction commits, because a generated column or a
     ///   renamed column now has its name. A plain column that is dropped and added again is reported, because its
-    ///   values are lost. If the new column has another type, it is reported: with confidence `possible` if the new
-    ///   type accepts every value of the old one, and then only with `--confidence possible`.
+    ///   values are lost.
     /// - a column of a partition or inheritance child: only the column of the parent is reported
     ///
-    /// A column that exists again with another type is reported. If the new type accepts every value of the old one,
-    /// the confidence is `possible`, and the finding is shown only with `--confidence possible`.
+    /// ## Confidence
+    ///
+    /// A dropped column is also reported if a column of another type has its name when the transaction commits. If the
+    /// new type accepts every value of the old type, the confidence is `possible`, and the finding is shown only with
+    /// `--confidence possible`.
     ///
     /// ## Other linters
     ///

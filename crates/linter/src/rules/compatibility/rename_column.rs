@@ -136,8 +136,8 @@ fn help(context: &RuleContext<'_>, table: &RelationName, old: &str, new: &str) -
     ];
     let statements: Vec<String> = renames.into_iter().chain(view).collect();
     format!(
-        "keep the name; or, in one transaction, rename the table and create a view that has the table's old name and \
-         the column under both names:\n    {};",
+        "keep the name; or rename the table and, in the same transaction, create a view that has the table's old name \
+         and the column under both names:\n    {};",
         together(context, &statements).join(";\n    ")
     )
 }
