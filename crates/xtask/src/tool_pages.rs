@@ -123,8 +123,8 @@ const LEGEND: &str = "## Test results
 
 Each row is a test project in `fixtures/tools`:
 
-- `steps` are the changes that reached the server, in the order in which they ran. A step is named after the table or index that it \
-creates, such as `t_base`. Steps in one pair of brackets ran in one transaction.
+- `steps` are the changes that reached the server, in the order in which they ran. A step is named after the \
+table or index that it creates, such as `t_base`. Steps in one pair of brackets ran in one transaction.
 - `result` is how the run ended. 42701 means that a column already exists: the project contains such an error on \
 purpose. 25001 means that a statement such as CREATE INDEX CONCURRENTLY or VACUUM ran inside a transaction block. \
 \"fails in the tool\" means that the tool stopped with an error of its own.

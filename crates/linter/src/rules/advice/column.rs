@@ -203,7 +203,8 @@ fn then_identity(context: &RuleContext<'_>, advice: Advice, column: &ColumnDef, 
 
 /// Source: PostgreSQL 18 documentation, "ALTER TABLE": SET EXPRESSION is for columns that are generated already.
 const STORED: &str = "PostgreSQL cannot turn an existing column into a generated one, so it cannot be filled in \
-                     advance; a plain column that a trigger sets, or from PostgreSQL 18 on a virtual column, would be a different schema";
+                     advance; a plain column that a trigger sets, or from PostgreSQL 18 on a virtual column, would be a \
+                     different schema";
 
 fn generated(context: &RuleContext<'_>, table: &RelationName, column: &ColumnDef, expression: &Expr) -> Option<Advice> {
     let (sql_table, name) = (sql_name(context, table), identifier(&column.name.text));
