@@ -183,7 +183,7 @@ async def test_fixes_and_suppressions(client: LanguageClient):
 
 
 @pytest.mark.asyncio
-async def test_the_safe_sequence(client: LanguageClient):
+async def test_the_safer_steps(client: LanguageClient):
     text = "SET lock_timeout = '2s';\nALTER TABLE orders ALTER COLUMN note SET NOT NULL;\nSELECT 1;\n"
     open_document(client, text)
     await diagnostics(client)
