@@ -61,8 +61,8 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
             Some(table) if own_name.ends_with("freeze_max_age") => (
                 format!(
                     "this lets rows of `{}` stay unfrozen for up to {value} transactions, so that the vacuum which \
-                     must freeze them comes later and takes longer; PostgreSQL ignores values above the \
-                     autovacuum_freeze_max_age of the server (default {default})",
+                     must freeze them comes later and takes longer; PostgreSQL ignores values above the {own_name} \
+                     of the server (default {default})",
                     table.name.text
                 ),
                 format!(
