@@ -47,7 +47,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Report the problems in migrations.
     Check(CheckArgs),
-    /// Replace a blocking migration by a sequence of safe ones.
+    /// Replace a blocking migration by several safer ones.
     Rewrite(RewriteArgs),
     /// Show the locks, rewrites and scans of each statement.
     Effects(EffectsArgs),
@@ -93,7 +93,7 @@ pub(crate) enum Command {
     JsonSchema,
 }
 
-/// Replaces a blocking migration by a sequence of safe ones.
+/// Replaces a blocking migration by several safer ones.
 ///
 /// It takes one migration: a file, or the only new one that --since, --staged or --changed finds.
 #[derive(Debug, Args)]

@@ -82,7 +82,7 @@ fn a_start_that_is_not_a_migration_is_reported() {
     db/migrations/2_b.sql:2:1: error[index-without-concurrently] building this index blocks all writes to `orders` until it is done
     1 error in 1 of 2 files; 1 path not checked
     1 finding can be fixed with `pgvet check --unsafe-fixes`; review the result.
-    `pgvet rewrite db/migrations/2_b.sql` writes a safe sequence for 1 finding.
+    `pgvet rewrite db/migrations/2_b.sql` writes safer migrations for 1 finding.
     --- stderr
     error: `9_z.sql` (start-after in pgvet.toml) matches no migration
       help: write the file name, the path or the version of a migration, as in `0041_add_users.sql` or `0041`
@@ -98,7 +98,7 @@ fn a_single_file_is_judged_after_its_history() {
     db/migrations/2_b.sql:2:1: error[index-without-concurrently] building this index blocks all writes to `orders` until it is done
     1 error in 1 of 1 file, after 1 earlier migration
     1 finding can be fixed with `pgvet check --unsafe-fixes`; review the result.
-    `pgvet rewrite db/migrations/2_b.sql` writes a safe sequence for 1 finding.
+    `pgvet rewrite db/migrations/2_b.sql` writes safer migrations for 1 finding.
     ");
     // History shows that the column has that type already.
     let new = "ALTER TABLE orders ALTER COLUMN id TYPE bigint;\n";
@@ -144,7 +144,7 @@ fn known_findings_are_held_back_until_they_are_fixed() {
     db/migrations/3_c.sql:2:1: error[index-without-concurrently] building this index blocks all writes to `orders` until it is done
     1 error in 1 of 3 files; 1 known finding not shown; 2 findings hidden by confidence (--confidence possible)
     1 finding can be fixed with `pgvet check --unsafe-fixes`; review the result.
-    `pgvet rewrite db/migrations/3_c.sql` writes a safe sequence for 1 finding.
+    `pgvet rewrite db/migrations/3_c.sql` writes safer migrations for 1 finding.
     ");
     fs::write(folder.path().join("db/migrations/2_b.sql"), "").unwrap();
     insta::assert_snapshot!(concise(&folder, &["--no-history"]), @r"
@@ -155,7 +155,7 @@ fn known_findings_are_held_back_until_they_are_fixed() {
       db/migrations/2_b.sql: index-without-concurrently building this index blocks all writes to `orders` until it is done
     1 error in 1 of 3 files; 2 findings hidden by confidence (--confidence possible)
     1 finding can be fixed with `pgvet check --unsafe-fixes`; review the result.
-    `pgvet rewrite db/migrations/3_c.sql` writes a safe sequence for 1 finding.
+    `pgvet rewrite db/migrations/3_c.sql` writes safer migrations for 1 finding.
     ");
     assert!(concise(&folder, &["db/migrations/3_c.sql"]).contains("error[index-without-concurrently]"));
     fs::write(folder.path().join("pgvet-baseline.json"), "{}").unwrap();

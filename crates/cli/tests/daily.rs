@@ -36,7 +36,7 @@ fn statistics_count_the_findings_of_each_rule() {
 
     1 error, 1 warning in 2 of 3 files
     1 finding can be fixed with `pgvet check --unsafe-fixes`; review the result.
-    `pgvet rewrite db/migrations/2_index.sql` writes a safe sequence for 1 finding.
+    `pgvet rewrite db/migrations/2_index.sql` writes safer migrations for 1 finding.
     ");
     let counts = stdout(&folder, &["check", "--statistics", "--format", "json"]);
     let counts: serde_json::Value = serde_json::from_str(&counts).unwrap();
@@ -184,7 +184,10 @@ fn the_end_says_what_can_be_done() {
     ]);
     let said = folder.run(&["check"]);
     assert!(said.contains("can be fixed with `pgvet check --fix`"), "{said}");
-    assert!(said.contains("`pgvet rewrite db/migrations/2_index.sql` writes a safe sequence for 1 finding."), "{said}");
+    assert!(
+        said.contains("`pgvet rewrite db/migrations/2_index.sql` writes safer migrations for 1 finding."),
+        "{said}"
+    );
     assert!(said.contains("`pgvet explain RULE` says more about a rule, for example `pgvet explain "), "{said}");
     let said = folder.run(&["check", "--only", "index-without-concurrently"]);
     assert!(said.ends_with("`pgvet explain index-without-concurrently` says more about the rule.\n"), "{said}");

@@ -31,7 +31,7 @@ fn the_demo_shows_what_is_bad_and_nothing_else() {
     fixtures/demo/0015_index_orders_by_date.sql:7:9: error[index-without-concurrently] building this index blocks all writes to `orders` until it is done
     8 errors, 3 warnings in 8 of 15 files; 6 findings hidden by severity (--level info); 4 findings hidden by confidence (--confidence possible)
     3 findings can be fixed with `pgvet check --unsafe-fixes`; review the result.
-    `pgvet rewrite FILE` writes a safe sequence for 5 findings in 5 files.
+    `pgvet rewrite FILE` writes safer migrations for 5 findings in 5 files.
     ");
 }
 

@@ -160,7 +160,7 @@ fn migrations_that_only_the_base_branch_has_are_applied() {
     commit(&folder);
     expect(&since_main(&folder), "m/4_d.sql", "sorts before `5_e.sql`", "late");
     git(&folder, &["mv", "m/4_d.sql", "m/5_d.sql"]);
-    expect(&since_main(&folder), "m/5_d.sql", "`5_e.sql` has the same version 5", "same version");
+    expect(&since_main(&folder), "m/5_d.sql", "this migration and `5_e.sql` have the same version 5", "same version");
 }
 
 #[test]
@@ -241,7 +241,12 @@ fn two_migrations_with_one_version_are_reported_without_a_base_revision() {
     }
     let folder = project("dbmate");
     write(&folder, "m/3_b.sql", migration("dbmate", "b"));
-    expect(&since_main(&folder), "m/3_b.sql", "dbmate runs only one of the two, and reports no error", "applied");
+    expect(
+        &since_main(&folder),
+        "m/3_b.sql",
+        "dbmate runs only one of the two migrations, and reports no error",
+        "applied",
+    );
 }
 
 #[test]

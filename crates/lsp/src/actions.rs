@@ -95,7 +95,7 @@ impl Actions<'_> {
         let text = text.trim_end().replace('\n', self.document.line_end());
         let edit = TextEdit::new(self.document.range(TextRange::at(end)), text);
         Some(CodeAction {
-            title: "pgvet: show the safe sequence below, as a comment".to_owned(),
+            title: "pgvet: show the safer statements below, as a comment".to_owned(),
             kind: Some(CodeActionKind::REFACTOR),
             ..self.action(finding, vec![edit])
         })

@@ -8,7 +8,12 @@ use xtask::measure::tools::{Compared, Declaration, End, compare};
 /// Every page by file name.
 pub(crate) fn pages() -> Result<BTreeMap<String, String>, String> {
     let mut pages = BTreeMap::new();
-    let mut index = "# Migration tools\n\nEach page shows what the real tool did with small test projects, and where pgvet's prediction differs. Each project was run on PostgreSQL 14 and 18. `predicted` is the number of projects for which pgvet predicted what the tool did.\n\n| tool | version | projects | predicted |\n|---|---|---|---|\n".to_owned();
+    let mut index = "# Migration tools\n\nEach page shows what the real tool did with small test projects, and where \
+                     the prediction of pgvet is wrong. Each recorded project ran on PostgreSQL 14 and 18. Tools \
+                     without recorded runs have no page. `predicted` is the number of projects for which pgvet \
+                     predicted what the tool did.\n\n| tool | version | projects | predicted \
+                     |\n|---|---|---|---|\n"
+        .to_owned();
     let tests = tests()?;
     for tool in Declaration::all()? {
         if !tool.folder().join("observed.txt").is_file() {
@@ -98,7 +103,7 @@ fn page(tool: &Declaration, compared: &[Compared], tests: &BTreeMap<String, Stri
         );
     }
     if !tool.differences.is_empty() {
-        text.push_str("\n## Where pgvet differs\n\n");
+        text.push_str("\n## Where the prediction of pgvet is wrong\n\n");
         for (case, why) in &tool.differences {
             let _ = writeln!(text, "- {case}: {why}");
         }
@@ -118,10 +123,11 @@ const LEGEND: &str = "## Test results
 
 Each row is a test project in `fixtures/tools`:
 
-- `steps` are the changes that reached the server, in their order. A step is named after the table or index that it \
-creates, such as `t_base`. Steps in one pair of brackets ran in one transaction.
+- `steps` are the changes that reached the server, in the order in which they ran. A step is named after the \
+table or index that it creates, such as `t_base`. Steps in one pair of brackets ran in one transaction.
 - `result` is how the run ended. 42701 means that a column already exists: the project contains such an error on \
-purpose. 25001 means that a statement such as CREATE INDEX CONCURRENTLY or VACUUM ran inside a transaction block.
+purpose. 25001 means that a statement such as CREATE INDEX CONCURRENTLY or VACUUM ran inside a transaction block. \
+\"fails in the tool\" means that the tool stopped with an error of its own.
 - `left` lists the tables and indexes that existed afterwards.
 - `predicted` says whether pgvet predicted the steps, the result and the objects that are left.
 

@@ -51,11 +51,11 @@ impl Report<'_> {
         match paths.iter().next() {
             None => None,
             Some(only) if paths.len() == 1 && is_file(only) => {
-                Some(format!("`pgvet rewrite {}` writes a safe sequence for {count}.", inert::line(only)))
+                Some(format!("`pgvet rewrite {}` writes safer migrations for {count}.", inert::line(only)))
             }
             Some(_) => {
                 let files = plural(paths.len(), "file");
-                Some(format!("`pgvet rewrite FILE` writes a safe sequence for {count} in {files}."))
+                Some(format!("`pgvet rewrite FILE` writes safer migrations for {count} in {files}."))
             }
         }
     }

@@ -15,7 +15,7 @@ use std::collections::HashMap;
 enum Common<'a> {
     Cause(Cause),
     Message(&'a str),
-    /// The statement does the same to several objects here.
+    /// The statement has the same effect on several objects here.
     Place(TextRange),
 }
 

@@ -43,7 +43,7 @@ fn write_page(report: &TraceReport<'_>, out: &mut String) -> fmt::Result {
     if !report.findings.findings.is_empty() {
         out.push_str(
             "<p class=\"note\"><code>pgvet explain RULE</code> says more about a finding, \
-             <code>pgvet rewrite FILE</code> makes a sequence of safe migrations.</p>\n",
+             <code>pgvet rewrite FILE</code> writes safer migrations that replace FILE.</p>\n",
         );
     }
     out.push_str(&timeline::legend());

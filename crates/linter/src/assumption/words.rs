@@ -8,28 +8,28 @@ impl fmt::Display for Assumption {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Large { table } => write!(f, "assumes that `{table}` is large: nothing limits how many rows it has"),
-            Self::InUse { table } => write!(f, "assumes that others use `{table}` while this runs"),
+            Self::InUse { table } => write!(f, "assumes that other sessions use `{table}` while this runs"),
             Self::LargeThough { table, because: FewRows::NoneForNewColumn { column } } => write!(
                 f,
-                "assumes that `{table}` is large, although adding `{column}` as NOT NULL without a value for old rows \
-                 fails if there are any"
+                "assumes that `{table}` is large, although the migration adds `{column}` as NOT NULL without a value \
+                 for existing rows, which fails if the table has rows"
             ),
             Self::LargeThough { table, because: FewRows::ListedKeys { keys } } => write!(
                 f,
-                "assumes that `{table}` is large, although a unique index allows at most {keys} rows: constraints or types \
-                 list the values of its columns"
+                "assumes that `{table}` is large, although a unique index allows at most {keys} rows: constraints or \
+                 types list all values of the indexed columns"
             ),
             Self::LargeThough { table, because: FewRows::MadeIfMissing } => write!(
                 f,
-                "assumes that `{table}` is large, although this migration creates it unless it exists, and only an \
-                 earlier use shows that it does"
+                "assumes that `{table}` is large, although this migration creates it if it does not exist, and only an \
+                 earlier statement that uses it shows that it exists"
             ),
             Self::LargeThough { table, because: FewRows::Listed { rows } } => write!(
                 f,
                 "assumes that `{table}` is large, although it looks like a lookup table: migrations insert {rows} rows"
             ),
             Self::NoIndexFinds { table } => {
-                write!(f, "assumes that no index of `{table}`, which no migration shows, finds these rows")
+                write!(f, "assumes that no index finds these rows of `{table}`, whose indexes no migration shows")
             }
             Self::LargeThoughListed { table } => {
                 write!(f, "assumes that `{table}` is large, although this migration inserts its rows again")
@@ -64,7 +64,11 @@ impl fmt::Display for Assumption {
                 f.write_str("assumes that names resolve to the same objects, although the code sets search_path")
             }
             Self::BranchRunsFor { table } => {
-                write!(f, "assumes that the conditions before it let the trigger of `{table}` reach this")
+                write!(
+                    f,
+                    "assumes that this statement runs for the trigger of `{table}`, although conditions come \
+                           before it"
+                )
             }
             Self::SearchPathNotSet { schema } => {
                 write!(f, "assumes that names without a schema mean `{schema}`: no statement sets search_path")
@@ -97,10 +101,14 @@ impl fmt::Display for Assumption {
                 write!(f, "assumes that `{table}` has rows")
             }
             Self::RowsMayRefuse { table } => {
-                write!(f, "assumes that `{table}` has such rows, which only its data can show")
+                write!(
+                    f,
+                    "assumes that `{table}` has rows with which this fails, which only the data of the table can \
+                           show"
+                )
             }
             Self::RowsRefuseThough { table, because } => {
-                write!(f, "assumes that `{table}` has such rows, although {because}")
+                write!(f, "assumes that `{table}` has rows with which this fails, although {because}")
             }
             Self::RowsRefuseThoughRead { table } => {
                 write!(f, "assumes that `{table}` has such rows, although the program reads its rows and may change them")
@@ -113,17 +121,17 @@ impl fmt::Display for Assumption {
                 write!(f, "assumes that `{table}` already has a row with this key, although {because}")
             }
             Self::LockTimeoutUnset => {
-                f.write_str("assumes that neither role, database nor connection sets lock_timeout")
+                f.write_str("assumes that neither the role, the database nor the connection sets lock_timeout")
             }
             Self::TimeZoneNotUtc => {
                 f.write_str("assumes that the time zone of the session is not UTC, because no statement sets it")
             }
             Self::LongTransaction => f.write_str(
-                "assumes that the transaction takes long, although its statements so far change only the catalog",
+                "assumes that the transaction takes long, although its earlier statements change only the catalog",
             ),
             Self::ManyObjects => f.write_str(
-                "assumes that the loop has many iterations, although it goes through objects of the \
-                            database",
+                "assumes that the loop has many iterations, although it iterates over database objects, of which there \
+                 are usually few",
             ),
             Self::UnusedRows => {
                 f.write_str("assumes that most of the rows are unused, although the block keeps those that are used")
@@ -136,24 +144,27 @@ impl fmt::Display for Assumption {
                 write!(f, "assumes that `{table}` exists, because an earlier statement uses it")
             }
             Self::SameRun { setting } => {
-                write!(f, "assumes that `{setting}` still has the value that an earlier migration of the same run set")
+                write!(f, "assumes that `{setting}` still has the value that an earlier migration set in the same run")
             }
-            Self::OneTransaction => f.write_str("assumes that this migration and the earlier one are pending together"),
+            Self::OneTransaction => f.write_str(
+                "assumes that this migration and the earlier one are applied in the \
+                                                 same run",
+            ),
             Self::DefaultOfTool => f.write_str("assumes that the migration tool has its default configuration"),
             Self::TransactionOfFile => {
                 f.write_str("assumes that the program that runs this file opens a transaction for it")
             }
             Self::TransactionOfFileThoughNotOfOthers => f.write_str(
                 "assumes that the program that runs this file opens a transaction for it, although another migration \
-                 cannot run in one",
+                 cannot run in a transaction",
             ),
             Self::TransactionOfFileThoughReplaced => f.write_str(
-                "assumes that this file runs in a transaction, as the migration tool runs it, although comments in place \
-                 of names show that another program does",
+                "assumes that the migration tool runs this file in a transaction, although comments instead of names \
+                 show that another program runs it",
             ),
             Self::TransactionOfFileThoughUnfit => f.write_str(
-                "assumes that the program that runs this file opens a transaction for it, although no statement of \
-                 the file can run in one",
+                "assumes that the program that runs this file opens a transaction for it, although no statement of the \
+                 file can run in a transaction",
             ),
             Self::SentAsString => f.write_str("assumes that the program that runs this file sends it as one string"),
             Self::SentUnchanged => f.write_str("assumes that PostgreSQL gets this file as it is, and no program changes it"),
@@ -162,12 +173,12 @@ impl fmt::Display for Assumption {
             }
             Self::RunByTool { tool } => write!(f, "assumes that {tool} itself runs this file"),
             Self::HistoryComplete => f.write_str(
-                "assumes that the migrations show every change of the schema, although later ones suggest that this \
-                 one has run",
+                "assumes that the migrations show every change of the schema, although later migrations suggest that \
+                 this one has run without an error",
             ),
             Self::EarlierRefusalCorrected => f.write_str(
-                "assumes that an earlier statement, which PostgreSQL refuses, is corrected without an effect on this \
-                 one",
+                "assumes that somebody corrects an earlier statement, which PostgreSQL refuses, and that the \
+                 correction does not affect this statement",
             ),
             Self::CopyNotRun => {
                 f.write_str("assumes that psql does not run the COPY, because it fails or is in a branch")
@@ -181,7 +192,10 @@ impl fmt::Display for Assumption {
                  this branch",
             ),
             Self::OrderMatters => f.write_str("assumes that the result depends on the order of the migrations"),
-            Self::NotReplaced => f.write_str("assumes that the other changed migrations do not do what this one did"),
+            Self::NotReplaced => f.write_str(
+                "assumes that the other changed migrations do not contain the statements \
+                                              of this one",
+            ),
             Self::ChecksumsCompared => f.write_str("assumes that the migration tool compares checksums of files"),
             Self::NamesCompared => {
                 f.write_str("assumes that the migration tool identifies migrations by their whole names")
@@ -199,8 +213,8 @@ impl fmt::Display for Assumption {
             Self::WritesNotCopied { table, because } => {
                 write!(
                     f,
-                    "assumes that others write to `{table}` and that nothing copies these writes, although \
-                           {because}"
+                    "assumes that other sessions write to `{table}` and that nothing copies these writes, although \
+                     {because}"
                 )
             }
             Self::ReadBeforeFilled { table } => {
@@ -209,15 +223,19 @@ impl fmt::Display for Assumption {
             Self::UsedThroughPolicy { table } => {
                 write!(
                     f,
-                    "assumes that deployed code uses `{table}` through a policy that is gone, although other \
-                           policies are left"
+                    "assumes that deployed code uses `{table}` through a policy that the migration removes, although \
+                     other policies remain"
                 )
             }
             Self::UsesPrivilege { role } if role == "public" => {
                 f.write_str("assumes that deployed code has the privilege only through PUBLIC")
             }
             Self::UsesPrivilege { role } => {
-                write!(f, "assumes that deployed code runs as `{role}` and has the privilege from no other GRANT")
+                write!(
+                    f,
+                    "assumes that deployed code runs as `{role}` and that no other GRANT gives that role the \
+                           privilege"
+                )
             }
             Self::UsesRule { table } => {
                 write!(f, "assumes that deployed code runs commands on `{table}` to which the rule applies")
@@ -239,9 +257,9 @@ impl fmt::Display for Assumption {
             }
             Self::WritesView { view } => write!(f, "assumes that deployed code writes through the view `{view}`"),
             Self::NamesConstraint { constraint } => {
-                write!(f, "assumes that deployed code names `{constraint}` in ON CONFLICT or where it handles errors")
+                write!(f, "assumes that deployed code names `{constraint}` in ON CONFLICT or in its error handling")
             }
-            Self::HandlerExpectsOther => f.write_str("assumes that the handler is there for another error"),
+            Self::HandlerExpectsOther => f.write_str("assumes that the handler is meant for another error"),
             Self::SchemaExists { schema } => {
                 write!(f, "assumes that the schema `{schema}` exists and has objects, although no migration creates it")
             }
@@ -270,7 +288,7 @@ impl fmt::Display for CopyEvidence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Trigger => "a trigger may copy them",
-            Self::LaterCopy => "the last copy ran under a lock",
+            Self::LaterCopy => "the last copy ran under a lock that blocks writes",
             Self::EarlierDeployment => {
                 "code may write to both tables since the earlier deployment that copied the rows"
             }
@@ -283,14 +301,14 @@ impl fmt::Display for CopyEvidence {
 impl fmt::Display for KeyEvidence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Listed => "migrations insert all of its rows",
-            Self::NoGeneratedKey => "it generates no keys, so that code may never insert into it",
+            Self::Listed => "migrations insert all rows of the table",
+            Self::NoGeneratedKey => "the table generates no keys, so that deployed code may never insert into it",
             Self::RandomKeys => "other rows have random keys",
             Self::SequenceSet => "the migration sets the sequence",
-            Self::RowsDeleted => "rows of it were deleted before",
-            Self::NewSource => "the copied rows are those of this migration",
+            Self::RowsDeleted => "the migration has deleted rows of the table",
+            Self::NewSource => "this migration created or filled the source of the copied rows",
             Self::ReadsItself => "the statement reads the table itself",
-            Self::MayBeGenerated => "the key may be new each time",
+            Self::MayBeGenerated => "the key may be a new one each time",
             Self::Variable => "the key comes from a variable",
             Self::Conditional => "this runs only under a condition, or only if a handler catches an error",
             Self::KeyOfNewRow => "the key is that of the new row for which the trigger fires",
@@ -298,7 +316,7 @@ impl fmt::Display for KeyEvidence {
             Self::Caught => "a handler catches the error",
             Self::CatchesOthers => "the handler catches other errors, too",
             Self::RunsOnce => "the code runs once",
-            Self::Temporary => "it is temporary",
+            Self::Temporary => "the table is temporary",
         })
     }
 }

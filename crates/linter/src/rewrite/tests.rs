@@ -198,13 +198,13 @@ fn what_could_not_be_taken_along_is_named() {
         ("marks ALTER COLUMN b TYPE integer USING 1", "`b` has a collation of its own"),
         ("seen ALTER COLUMN a TYPE bigint", "view `seen_v` of `seen` may use `a`"),
         ("halves ALTER COLUMN a TYPE bigint", "generated column `h` of `halves` may use `a`"),
-        ("parts ALTER COLUMN a TYPE bigint", "no ordinary table"),
+        ("parts ALTER COLUMN a TYPE bigint", "not an ordinary table"),
         ("unseen ALTER COLUMN a TYPE bigint", "no migration shows"),
         (
             "seen ADD COLUMN d int GENERATED ALWAYS AS (b * 2) STORED",
             "cannot turn an existing column into a generated one",
         ),
-        ("seen SET TABLESPACE fast", "programs such as pg_repack can"),
+        ("seen SET TABLESPACE fast", "tools such as pg_repack can"),
     ] {
         let text = format!("ALTER TABLE {change};");
         let refusal = plan_after(&[HISTORY, more].concat(), &text);

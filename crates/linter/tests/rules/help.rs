@@ -64,7 +64,7 @@ fn problems_of(scenario: &Scenario, outcome: &Outcome, found: &Diagnostic, state
 }
 
 /// Phrases in help that shows the statements for one of several objects.
-const PARTIAL: [&str; 2] = ["and the same for the other", " more)"];
+const PARTIAL: [&str; 2] = ["do the same for the", " more)"];
 
 /// Phrases in help about statements that must commit together.
 const TOGETHER: [&str; 2] = ["in one transaction:", "in the same transaction"];

@@ -183,12 +183,12 @@ async def test_fixes_and_suppressions(client: LanguageClient):
 
 
 @pytest.mark.asyncio
-async def test_the_safe_sequence(client: LanguageClient):
+async def test_the_safer_steps(client: LanguageClient):
     text = "SET lock_timeout = '2s';\nALTER TABLE orders ALTER COLUMN note SET NOT NULL;\nSELECT 1;\n"
     open_document(client, text)
     await diagnostics(client)
     actions = await code_actions(client, span(1, 40, 45), [], only=["refactor"])
-    assert [action.title for action in actions] == ["pgvet: show the safe sequence below, as a comment"]
+    assert [action.title for action in actions] == ["pgvet: show the safer statements below, as a comment"]
     shown = applied(text, actions[0].edit.changes[client.uri]).splitlines()
     assert shown[:2] == text.splitlines()[:2] and shown[-1] == "SELECT 1;"
     assert all(line.startswith("--") for line in shown[2:-1])

@@ -118,9 +118,9 @@ impl UnknownReason {
 impl fmt::Display for UnknownReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::DynamicSql => f.write_str("dynamic SQL whose text is known at run time only"),
-            Self::DynamicTarget => f.write_str("dynamic SQL about an object that is known at run time only"),
-            Self::DynamicNames => f.write_str("dynamic SQL with names that are known at run time only"),
+            Self::DynamicSql => f.write_str("dynamic SQL whose text is known only at run time"),
+            Self::DynamicTarget => f.write_str("dynamic SQL for an object that is known only at run time"),
+            Self::DynamicNames => f.write_str("dynamic SQL with names that are known only at run time"),
             Self::Language { function: Some(function), language } => {
                 write!(f, "calls {function}, which is written in {language}")
             }

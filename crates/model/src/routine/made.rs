@@ -12,7 +12,7 @@ use std::rc::Rc;
 pub(super) struct Made {
     /// Names, with [`HOLE`] for the parts known only at run time.
     names: Vec<(SmolStr, Persistence)>,
-    /// The words in code, constants included, that runs SQL known at run time only.
+    /// The words in code, constants included, that runs SQL known only at run time.
     hidden: FxHashSet<SmolStr>,
 }
 

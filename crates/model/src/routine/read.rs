@@ -135,7 +135,7 @@ impl Routine {
         self.parsed.get(&text.range)
     }
 
-    /// Returns the EXECUTEs whose text is known at run time only.
+    /// Returns the EXECUTEs whose text is known only at run time.
     pub fn unread_dynamic(&self) -> Vec<TextRange> {
         let steps = self.steps();
         let unread = steps.iter().filter_map(|step| {

@@ -40,7 +40,7 @@ pub(crate) fn replace(
     let value = using.map_or_else(|| Some(old.clone()), |using| one_line(context, using.range));
     let (Some(type_text), Some(value)) = (type_text, value) else {
         return Advice::new(
-            "add a new column, fill it in batches, keep it up to date with a trigger, then swap the names",
+            "add a new column, keep it up to date with a trigger, fill it in batches, then swap the names",
         );
     };
     // USING may make a value of NULL, and NULL of a value; batches that find NULL again would never end.
@@ -57,9 +57,7 @@ pub(crate) fn replace(
             format!("ALTER TABLE {sql_table} RENAME COLUMN {new} TO {old}"),
         ],
     )
-    .then(
-        "before the swap the new column needs the indexes and constraints of the old one, built without blocking, too",
-    );
+    .then("before the swap, give the new column the indexes and constraints of the old column, also without blocking");
     match replace::steps(context, table, column, &type_text, using) {
         Ok(steps) => advice.with_steps(context, steps),
         Err(obstacle) => advice.without_steps(obstacle),
@@ -107,17 +105,24 @@ pub(crate) fn fill_later(
         Filling::Stored(expression) => generated(context, table, column, expression),
         Filling::Domain => of_domain(context, table, column),
     };
-    advice
-        .unwrap_or_else(|| Advice::new("add the column without it, set it for new rows, and fill old rows in batches"))
+    advice.unwrap_or_else(|| {
+        Advice::new(
+            "add the column without the default, set the default in a later statement, and \
+                                        fill old rows in batches",
+        )
+    })
 }
 
 fn with_default(context: &RuleContext<'_>, table: &RelationName, column: &ColumnDef, default: &Expr) -> Option<Advice> {
     let (sql_table, name) = (sql_name(context, table), identifier(&column.name.text));
     let (type_text, value) = (type_text(context, column)?, one_line(context, default.range)?);
-    let advice = Advice::new("add the column without the default, set it for new rows, and fill old rows in batches:")
-        .sql(format!("ALTER TABLE {sql_table} ADD COLUMN {name} {type_text}"))
-        .sql(format!("ALTER TABLE {sql_table} ALTER COLUMN {name} SET DEFAULT {value}"))
-        .sql(batch(context, table, &format!("{name} = {value}"), &format!("{name} IS NULL")));
+    let advice = Advice::new(
+        "add the column without the default, set the default in a later statement, and fill old \
+                              rows in batches:",
+    )
+    .sql(format!("ALTER TABLE {sql_table} ADD COLUMN {name} {type_text}"))
+    .sql(format!("ALTER TABLE {sql_table} ALTER COLUMN {name} SET DEFAULT {value}"))
+    .sql(batch(context, table, &format!("{name} = {value}"), &format!("{name} IS NULL")));
     let advice = then_constraints(context, table, column, advice, false);
     Some(with_backfill(context, table, column, advice, &format!("{name} = {value}"), &format!("{name} IS NULL")))
 }
@@ -164,9 +169,10 @@ fn with_sequence(
         |advice| with_backfill(context, table, column, advice, &format!("{name} = {next}"), &format!("{name} IS NULL"));
     match (identity, everywhere_at_least(context, 12)) {
         (false, _) => fill(advice),
-        (true, false) => {
-            advice.then("keep the sequence: GENERATED AS IDENTITY needs NOT NULL, which reads the table before 12")
-        }
+        (true, false) => advice.then(
+            "keep the sequence: GENERATED AS IDENTITY needs NOT NULL, and before PostgreSQL 12 SET NOT \
+                         NULL always reads the table",
+        ),
         (true, true) => fill(then_identity(context, advice, column, &sql_table, &sequence)),
     }
 }
@@ -197,7 +203,8 @@ fn then_identity(context: &RuleContext<'_>, advice: Advice, column: &ColumnDef, 
 
 /// Source: PostgreSQL 18 documentation, "ALTER TABLE": SET EXPRESSION is for columns that are generated already.
 const STORED: &str = "PostgreSQL cannot turn an existing column into a generated one, so it cannot be filled in \
-                     advance; a plain column that a trigger sets, or from 18 on a virtual one, would be another schema";
+                     advance; a plain column that a trigger sets, or from PostgreSQL 18 on a virtual column, would be a \
+                     different schema";
 
 fn generated(context: &RuleContext<'_>, table: &RelationName, column: &ColumnDef, expression: &Expr) -> Option<Advice> {
     let (sql_table, name) = (sql_name(context, table), identifier(&column.name.text));
@@ -225,14 +232,14 @@ fn of_domain(context: &RuleContext<'_>, table: &RelationName, column: &ColumnDef
     let (sql_table, name) = (sql_name(context, table), identifier(&column.name.text));
     Some(
         Advice::new(format!(
-            "use the base type of `{domain}` for the column, and add the domain's condition to `{}` as a CHECK: NOT \
-             VALID first, then VALIDATE CONSTRAINT in a later transaction",
+            "use the base type of `{domain}` for the column, add the domain's condition to `{}` as a CHECK ... NOT \
+             VALID, and run VALIDATE CONSTRAINT in a later transaction",
             table.name
         ))
         .then(format!(
             "(a later ALTER TABLE {sql_table} ALTER COLUMN {name} TYPE {domain} would rewrite the table, too)"
         ))
-        .without_steps("a column of another type with a CHECK would be another schema"),
+        .without_steps("a column of another type with a CHECK would be a different schema"),
     )
 }
 
@@ -277,7 +284,8 @@ fn then_constraints(
     }
     if has_more(column) {
         advice = advice.then(
-            "then add its other constraints as table constraints, NOT VALID, and validate them in a later transaction",
+            "then add the other constraints of the column as table constraints with NOT VALID, and validate them in a \
+             later transaction",
         );
     }
     advice

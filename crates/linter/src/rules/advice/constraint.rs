@@ -80,7 +80,7 @@ pub(crate) fn without_check(
         return None;
     }
     Some(Fix {
-        title: "Leave the rows to a later VALIDATE CONSTRAINT".to_owned(),
+        title: "Add NOT VALID, and leave existing rows to a later VALIDATE CONSTRAINT".to_owned(),
         applicability: Applicability::Unsafe,
         edits: vec![Edit { range: TextRange::at(written.constraint.range.end), text: " NOT VALID".to_owned() }],
     })
@@ -144,9 +144,10 @@ pub(crate) fn foreign_key(
     }
     // A partition that has an equal, valid foreign key is not checked again when its parent gets it.
     // Source: PostgreSQL 14, `src/backend/commands/tablecmds.c`, `tryAttachPartitionForeignKey`.
-    let sentence = "before PostgreSQL 18 a foreign key of a partitioned table cannot be NOT VALID: add it NOT VALID to \
-                   each partition, validate it there in a later transaction, then add it to the parent, which adopts \
-                   the foreign keys of the partitions:";
+    let sentence = "add the foreign key NOT VALID to each partition (before PostgreSQL 18 a partitioned table cannot \
+                    have a NOT VALID foreign key), validate it there in a later transaction, then add it to the \
+                    parent, which adopts the \
+                    foreign keys of the partitions:";
     let (Some(partition), Some(text)) = (partitions.first(), constraint_text(context, written, name)) else {
         return Advice::new(sentence.trim_end_matches(':'));
     };
@@ -164,8 +165,11 @@ pub(crate) fn foreign_key(
         count => {
             let all_known = before(context, altered.table).is_some_and(|parent| parent.known && !parent.unknown_parts);
             let steps = by_partition(context, altered, &text, name, partitions);
-            let more =
-                format!("with the foreign keys of the other partitions ({} more) before the last statement", count - 1);
+            let more = format!(
+                "do the same for the foreign keys of the other partitions ({} more) before the last \
+                         statement",
+                count - 1
+            );
             match written.column {
                 None if all_known => advice.then(more).with_steps(context, steps),
                 _ => advice.then(more),

@@ -40,7 +40,7 @@ pub(crate) fn create_by_partition(
     partitions: usize,
 ) -> Advice {
     let advice = Advice::new(format!(
-        "create the index on `{}` alone, build the index of each partition {}, and attach these indexes:",
+        "create the index ON ONLY `{}`, build the index of each partition {}, and attach these indexes:",
         parent.name,
         outside_transaction(context)
     ));
@@ -73,8 +73,8 @@ pub(crate) fn create_by_partition(
     let steps = by_partition(context, unique, &keys).unwrap_or_default();
     match partitions {
         0 | 1 => advice,
-        2 => advice.then("and the same for the other partition"),
-        _ => advice.then(format!("and the same for the other {} partitions", partitions - 1)),
+        2 => advice.then("do the same for the other partition"),
+        _ => advice.then(format!("do the same for the other {} partitions", partitions - 1)),
     }
     .with_steps(context, steps)
 }

@@ -15,9 +15,9 @@ use smol_str::SmolStr;
 
 const USING_INDEX: &str = "build a unique index concurrently, then add the constraint with USING INDEX";
 
-const NO_ONLINE_WAY: &str = "PostgreSQL cannot build this index while the table is written: set a short lock_timeout \
-                             and run the statement when there is little traffic, or add the constraint to a new \
-                             table that is filled afterwards";
+const NO_ONLINE_WAY: &str = "PostgreSQL cannot build this index without blocking writes: set a short lock_timeout and \
+                             run the statement when there is little traffic, or create a new table with the constraint \
+                             and copy the rows into it";
 
 /// The same where no command of ALTER TABLE shows the constraint. PostgreSQL takes an index for a constraint only where it is
 /// a unique B-tree.
@@ -69,7 +69,10 @@ pub(crate) fn advice(
     // Before 12 nothing avoids that a primary key over nullable columns reads the table.
     let advice = if word == "UNIQUE" || everywhere_at_least(context, 12) { advice.complete(context) } else { advice };
     if word == "PRIMARY KEY" && before(context, altered.table).is_none_or(|table| !table.known) {
-        return advice.then("the steps to NOT NULL are for columns that may hold nulls, which no migration shows");
+        return advice.then(
+            "the steps that set NOT NULL are needed only if the columns can be null, and no migration \
+                            shows whether they can",
+        );
     }
     advice
 }
@@ -197,8 +200,11 @@ impl<'s, 'a> Steps<'s, 'a> {
         match builds.len() {
             0 | 1 => advice.complete(self.context),
             count => {
-                let advice =
-                    advice.then(format!("with the index and constraint of the other partitions ({} more)", count - 1));
+                let advice = advice.then(format!(
+                    "do the same for the index and constraint of the other partitions ({} \
+                                         more)",
+                    count - 1
+                ));
                 match self.all_partitions(parent, builds, &index) {
                     Some(steps) => advice.with_steps(self.context, steps),
                     None => advice,

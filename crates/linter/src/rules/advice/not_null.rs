@@ -39,13 +39,14 @@ fn all_steps(context: &RuleContext<'_>, table: &RelationName, columns: &[SmolStr
 
 fn sentence(context: &RuleContext<'_>) -> &'static str {
     if everywhere_at_least(context, 18) {
-        "add the NOT NULL constraint NOT VALID (PostgreSQL 18 and later), and validate it in a later transaction, which \
-         blocks neither reads nor writes:"
+        "add the NOT NULL constraint NOT VALID (PostgreSQL 18 and later), and validate it, without blocking reads or \
+         writes, in a later transaction:"
     } else if everywhere_at_least(context, 12) {
-        "first add a CHECK (... IS NOT NULL) NOT VALID, and validate it in a later transaction, which blocks neither \
-         reads nor writes:"
+        "first add a CHECK (... IS NOT NULL) NOT VALID, and validate it, without blocking reads or writes, in a later \
+         transaction:"
     } else {
-        "use a CHECK that is validated in a later transaction, which blocks neither reads nor writes:"
+        "use a CHECK (... IS NOT NULL) NOT VALID, and validate it, without blocking reads or writes, in a later \
+         transaction:"
     }
 }
 

@@ -19,12 +19,12 @@ fn of_table(relation: &Relation) -> Option<String> {
         return Some(format!("no migration shows all of `{name}`"));
     }
     if relation.kind != RelationKind::Table {
-        return Some(format!("`{name}` is no ordinary table"));
+        return Some(format!("`{name}` is not an ordinary table"));
     }
     if !relation.parents.is_empty() || !relation.children.is_empty() {
         return Some(format!("other tables have the columns of `{name}`, as its partitions or by inheritance"));
     }
-    relation.of_type.map(|_| format!("the columns of `{name}` are those of a type"))
+    relation.of_type.map(|_| format!("`{name}` is a typed table (CREATE TABLE ... OF)"))
 }
 
 fn of_its_own(column: &Column) -> Option<String> {

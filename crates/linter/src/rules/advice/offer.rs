@@ -28,7 +28,7 @@ fn in_steps(context: &RuleContext<'_>, steps: &[Step]) -> Option<Fix> {
     let sql: Vec<&str> = steps.iter().map(|step| step.sql.as_str()).collect();
     let text = sql.join(&format!(";\n{}", indentation(context)));
     Some(Fix {
-        title: "Split it into steps that block nobody for long".to_owned(),
+        title: "Split the statement into steps that block nobody for long".to_owned(),
         applicability: Applicability::Unsafe,
         edits: vec![Edit { range: context.statement.range, text }],
     })

@@ -126,7 +126,7 @@ fn indexes<'a>(
             return Err(format!("the table is clustered on the index `{}`", other.name));
         }
         if index.exclusion || index.method != "btree" || !index.elements.iter().all(is_plain) {
-            return Err(format!("the index `{}` is no plain B-tree", other.name));
+            return Err(format!("the index `{}` is not a plain B-tree", other.name));
         }
         let constraint =
             relation.constraints.iter().find(|constraint| constraint.index() == Some(*oid)).map(AsRef::as_ref);

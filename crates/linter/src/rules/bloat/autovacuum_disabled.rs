@@ -5,7 +5,7 @@ use crate::report::Reporter;
 use crate::rule::{MigrationContext, declare_rule};
 
 declare_rule! {
-    /// A migration disables autovacuum, for a table or the server, and does not enable it again.
+    /// A migration that disables autovacuum, for a table or the server, and does not enable it again.
     ///
     /// ## Why it matters
     ///

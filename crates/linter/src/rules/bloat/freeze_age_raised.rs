@@ -6,13 +6,14 @@ use crate::rule::{MigrationContext, declare_rule};
 use pgvet_model::routine::grouped;
 
 declare_rule! {
-    /// A migration raises the age at which rows are frozen, for a table or the server, and does not reset it.
+    /// A migration that raises the age at which rows are frozen, for a table or the server, and does not reset the
+    /// setting.
     ///
     /// ## Why it matters
     ///
     /// A value that was raised for a maintenance window only postpones the work. The next anti-wraparound vacuum has
-    /// more to freeze, reads the whole table, and restarts soon after it is cancelled. It leaves less time before
-    /// PostgreSQL stops assigning transaction IDs.
+    /// more to freeze, reads the whole table, and restarts soon after it is cancelled. The higher value also leaves
+    /// less time until PostgreSQL stops assigning transaction IDs.
     ///
     /// ## Example
     ///
@@ -59,8 +60,9 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
             // Source: PostgreSQL 18 documentation, CREATE TABLE, "Storage Parameters".
             Some(table) if own_name.ends_with("freeze_max_age") => (
                 format!(
-                    "rows of `{}` may stay unfrozen for {value} transactions, unless the server's own setting is lower \
-                     ({default} by default): the vacuum that has to freeze them then comes later and takes longer",
+                    "this lets rows of `{}` stay unfrozen for up to {value} transactions, so that the vacuum which \
+                     must freeze them comes later and takes longer; PostgreSQL ignores values above the {own_name} \
+                     of the server (default {default})",
                     table.name.text
                 ),
                 format!(

@@ -12,8 +12,8 @@ use pgvet_syntax::source::TextRange;
 use rustc_hash::FxHashSet;
 
 declare_rule! {
-    /// Rows, columns or tables that refer to large objects are removed or get another type, and the large objects are
-    /// left behind.
+    /// A statement that removes rows, columns or tables which refer to large objects, or changes the type of these
+    /// columns, and leaves the large objects behind.
     ///
     /// ## Why it matters
     ///
@@ -141,10 +141,10 @@ fn report(
         return;
     }
     let verb = match loss {
-        Loss::Dropped => "dropping this",
+        Loss::Dropped => "this DROP",
         Loss::Emptied => "TRUNCATE",
-        Loss::Deleted => "deleting these rows",
-        Loss::Retyped => "changing the type",
+        Loss::Deleted => "this DELETE",
+        Loss::Retyped => "this type change",
     };
     let names: Vec<String> = columns.iter().map(|(name, _)| format!("{}.{name}", table.name)).collect();
     let refer = if names.len() == 1 { "refers" } else { "refer" };

@@ -9,15 +9,15 @@ use pgvet_syntax::source::TextRange;
 use rustc_hash::FxHashSet;
 
 declare_rule! {
-    /// Data is stored in large objects: by `lo_create` or a similar function, or in a column of type `oid`, `lo` or a domain
-    /// over one of them.
+    /// Data in large objects: a call of `lo_create` or a similar function, or a column whose type is `oid`, `lo` or a
+    /// domain over one of these types.
     ///
     /// ## Why it matters
     ///
     /// All large objects of a database are in one table, `pg_largeobject`, separate from the rows that refer to them.
-    /// Deleting a row leaves its object behind, privileges and constraints do not follow the row, and logical
-    /// replication skips large objects. Each is a separate entry in a dump: for a million of them, `pg_dump` before
-    /// version 17 needed 755 MB of memory.
+    /// When a row is deleted, the object to which it refers stays. Privileges and constraints of the table do not apply
+    /// to the object, and logical replication skips large objects. Each large object is a separate entry in a dump: for
+    /// a million of them, `pg_dump` before version 17 needed 755 MB of memory.
     ///
     /// ## Example
     ///
@@ -121,8 +121,8 @@ fn check_routine(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
 
 fn report_call(call: &FunctionCall, range: TextRange, reporter: &mut Reporter<'_>) {
     let message = format!(
-        "{}() works on a large object, which no row owns: deleting the row that refers to the object leaves the \
-         object behind, pg_dump treats it separately, and logical replication skips it",
+        "{}() uses a large object, which belongs to no row: the object stays when the row that refers to it is \
+         deleted, a pg_dump of single tables omits it, and logical replication skips it",
         call.name
     );
     reporter
@@ -133,8 +133,8 @@ fn report_call(call: &FunctionCall, range: TextRange, reporter: &mut Reporter<'_
 
 fn report_column(reporter: &mut Reporter<'_>, range: TextRange, table: &Relation, column: &str, refers: Refers) {
     let message = format!(
-        "`{}.{column}` refers to large objects: deleting a row leaves its object behind, pg_dump treats it separately, \
-         and logical replication skips it",
+        "`{}.{column}` refers to large objects, which belong to no row: an object stays when the row that refers to it \
+         is deleted, a pg_dump of single tables omits it, and logical replication skips it",
         table.name
     );
     let help = "use bytea instead of oid (text for strings in Hibernate); for system objects use regclass, regtype or \

@@ -10,13 +10,13 @@ use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
 
 declare_rule! {
-    /// Rows are locked with `SELECT ... FOR UPDATE` or a similar clause, and then changed in a subtransaction: after a
-    /// `SAVEPOINT`, or in a block with `EXCEPTION`.
+    /// Rows that are locked with `SELECT ... FOR UPDATE` or a similar clause, and then changed in a subtransaction:
+    /// after a `SAVEPOINT`, or in a block with `EXCEPTION`.
     ///
     /// ## Why it matters
     ///
     /// The transaction and the subtransaction both lock the row, so PostgreSQL stores a multixact ID in the row, and a
-    /// new one for each further subtransaction. Sessions that read such a row look the multixact up in a small cache
+    /// new multixact ID for each further subtransaction. Sessions that read this row look the ID up in a small cache
     /// (the SLRU buffers of `pg_multixact`), which can become the bottleneck of a busy server. As with transaction IDs,
     /// tables must be vacuumed before the multixact IDs run out.
     ///

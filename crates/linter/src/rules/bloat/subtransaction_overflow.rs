@@ -8,14 +8,14 @@ use pgvet_model::routine::Bound;
 use pgvet_model::routine::subtransactions::{CACHED, Source};
 
 declare_rule! {
-    /// One transaction starts more than 64 subtransactions that write, counted along its control flow.
+    /// A transaction that starts more than 64 subtransactions that write.
     ///
     /// ## Why it matters
     ///
     /// Each session shares the IDs of up to 64 subtransactions with the others (`PGPROC_MAX_CACHED_SUBXIDS`). With the
-    /// 65th the cache overflows until the transaction ends: every session must look into `pg_subtrans` to see whether a
-    /// row is visible. Together with one long transaction this has brought whole servers and their standbys to a halt.
-    /// `RELEASE SAVEPOINT` does not free the slot.
+    /// 65th subtransaction the cache overflows until the transaction ends: every session must look into `pg_subtrans`
+    /// to see whether a row is visible. Together with one long transaction this has brought whole servers and their
+    /// standbys to a halt. `RELEASE SAVEPOINT` does not free the slot.
     ///
     /// ## Example
     ///
@@ -44,8 +44,8 @@ declare_rule! {
     /// - up to 64 subtransactions in a transaction
     /// - loops without a constant bound, which `subtransaction-per-row` reports
     ///
-    /// A loop with a constant bound multiplies the count. Of several branches, the one that starts the most
-    /// subtransactions is counted. `COMMIT` resets the count.
+    /// pgvet counts along the control flow: a loop with a constant bound multiplies the count, and of several branches
+    /// only the one that starts the most subtransactions is counted. `COMMIT` resets the count.
     "subtransaction-overflow", Bloat, Error,
     {}
     routine = check,

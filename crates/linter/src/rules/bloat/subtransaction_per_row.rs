@@ -9,15 +9,15 @@ use pgvet_model::routine::Bound;
 use pgvet_model::routine::subtransactions::Source;
 
 declare_rule! {
-    /// A block with `EXCEPTION` runs, and writes, once for each row: in a loop without a constant bound, or in a
+    /// A block with `EXCEPTION` that writes and runs once for each row: in a loop without a constant bound, or in a
     /// function that a row trigger runs.
     ///
     /// ## Why it matters
     ///
-    /// Every such block is a subtransaction. One that writes takes its own transaction ID, so a load of a million rows
-    /// consumes a million transaction IDs and brings the next freeze closer. If one transaction has more than 64 such
-    /// subtransactions, the cache of its session overflows, and every session on the server and its standbys has to
-    /// read `pg_subtrans` to see whether a row version is visible.
+    /// Each run of a block with `EXCEPTION` is a subtransaction. A subtransaction that writes takes its own transaction
+    /// ID, so a load of a million rows consumes a million transaction IDs and brings the next freeze closer. If one
+    /// transaction has more than 64 such subtransactions, the cache of its session overflows, and every session on the
+    /// server and its standbys has to read `pg_subtrans` to see whether a row version is visible.
     ///
     /// ## Example
     ///
@@ -58,9 +58,9 @@ declare_rule! {
     ///
     /// In two cases the confidence is `possible`, and the finding is shown only with `--confidence possible`:
     ///
-    /// - the loop has one iteration for each database object, of which there are usually few. Such a loop reads the
-    ///   system catalogs, the commands of an event trigger, or a table that is filled only from the catalogs, or it
-    ///   creates or alters another object in each iteration.
+    /// - the loop has one iteration for each database object, of which there are usually few. This is assumed if the
+    ///   loop reads the system catalogs, the commands of an event trigger, or a table that is filled only from the
+    ///   catalogs, or if it creates or alters another object in each iteration.
     /// - a row trigger tries to delete a row and catches `foreign_key_violation` if another row still refers to it.
     ///   Most of its subtransactions fail, and failed ones are removed from the cache.
     "subtransaction-per-row", Bloat, Warning,

@@ -8,13 +8,13 @@ use pgvet_syntax::ast::Persistence;
 use pgvet_syntax::plpgsql::HOLE;
 
 declare_rule! {
-    /// A function or procedure creates a permanent table when it is called.
+    /// A function or procedure that creates a permanent table when it is called.
     ///
     /// ## Why it matters
     ///
     /// The schema then depends on traffic: tables appear that no migration knows, with grants, indexes and constraints
-    /// that nobody reviews. Each of them adds rows to the system catalogs, which query planning, backups and `pg_dump`
-    /// have to read. Every caller must be allowed to create tables.
+    /// that nobody reviews. Each of these tables adds rows to the system catalogs, which query planning, backups and
+    /// `pg_dump` have to read. Every caller must be allowed to create tables.
     ///
     /// ## Example
     ///
@@ -35,7 +35,7 @@ declare_rule! {
     ///
     /// - `DO` blocks, which run once
     /// - functions that create or attach partitions, or have the word `partition` in their name: they are usually
-    ///   scheduled maintenance. If such a function is known to run often, it is reported.
+    ///   scheduled maintenance. A function that is known to run often is reported nevertheless.
     /// - a table that the migrations have already created
     "table-created-on-demand", Bloat, Warning,
     {}

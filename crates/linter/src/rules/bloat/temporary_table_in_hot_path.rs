@@ -12,15 +12,15 @@ use pgvet_syntax::source::TextRange;
 use std::fmt::Write as _;
 
 declare_rule! {
-    /// A function, a procedure or a loop creates a temporary table.
+    /// A function, a procedure or a loop that creates a temporary table.
     ///
     /// ## Why it matters
     ///
     /// A temporary table has rows in the system catalogs like any other table. Creating one writes a row for the table
-    /// and for each column, default, index and dependency; dropping it leaves all of them dead. On a path that runs
-    /// often, `pg_attribute` and `pg_class` can grow by gigabytes an hour, and planning a query reads both. While
-    /// autovacuum truncates these catalogs, sessions that have to read them wait. The message gives the rows for each
-    /// call and, with a configured call rate, the growth per hour.
+    /// and for each column, default, index and dependency; dropping it leaves all of them dead. If that happens often,
+    /// `pg_attribute` and `pg_class` can grow by gigabytes an hour, and planning a query reads both. While autovacuum
+    /// truncates these catalogs, sessions that have to read them wait. The message gives the rows for each call and,
+    /// with a configured call rate, the growth per hour.
     ///
     /// ## Example
     ///

@@ -12,13 +12,13 @@ use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
 
 declare_rule! {
-    /// A unique index or constraint is dropped, and no other unique index on the same columns replaces it.
+    /// Dropping a unique index or constraint when no other unique index on the same columns replaces it.
     ///
     /// ## Why it matters
     ///
-    /// `INSERT ... ON CONFLICT (columns)` needs a unique index on exactly these columns. Without such an index, or if
-    /// the statement does not repeat the `WHERE` of the index, every such `INSERT` of deployed code fails with "there
-    /// is no unique or exclusion constraint matching the ON CONFLICT specification".
+    /// `INSERT ... ON CONFLICT (columns)` needs a unique index on exactly these columns. Without that index, deployed
+    /// code that runs such an `INSERT` fails. The same happens if the index has a `WHERE` that the `INSERT` does not
+    /// repeat. The error is "there is no unique or exclusion constraint matching the ON CONFLICT specification".
     ///
     /// ## Example
     ///
@@ -94,8 +94,11 @@ fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRan
         return;
     }
     let list = columns.join(", ");
-    let message =
-        format!("without `{}`, `INSERT INTO {known_as} ... ON CONFLICT ({list})` of deployed code fails", dropped.name);
+    let message = format!(
+        "without `{}`, deployed code that runs `INSERT INTO {known_as} ... ON CONFLICT ({list})` \
+                 fails",
+        dropped.name
+    );
     let partial = partial_indexes(&end, index.table, &columns);
     let help = if partial.is_empty() {
         "make sure that no deployed code uses these columns in ON CONFLICT, or keep a unique index on them".to_owned()

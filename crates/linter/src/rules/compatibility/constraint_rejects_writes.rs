@@ -12,7 +12,7 @@ use rustc_hash::FxHashSet;
 use smol_str::SmolStr;
 
 declare_rule! {
-    /// An existing table gets a constraint or a unique index that writes of deployed code may violate.
+    /// A new constraint or unique index on an existing table, which rows that deployed code writes may violate.
     ///
     /// ## Why it matters
     ///
@@ -31,7 +31,7 @@ declare_rule! {
     ///
     /// Use instead:
     ///
-    /// First deploy code that satisfies the constraint, or add a default that does.
+    /// First deploy code that writes only valid rows, or add a default value that satisfies the constraint.
     ///
     /// ```sql,clean
     /// -- history:
@@ -91,7 +91,11 @@ fn check_table(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, table: &R
             _ => any_older(),
         };
         if is_meant && !is_older() && stays(context, table, &constraint.name) {
-            let what = (format!("the constraint `{}`", constraint.name), "satisfies the constraint, then add it");
+            let what = (
+                format!("the constraint `{}`", constraint.name),
+                "writes only valid rows, then add the \
+                                 constraint",
+            );
             report(context, reporter, (table, range), after, what, constraint.columns(), required(constraint));
         }
     }
@@ -181,10 +185,13 @@ fn report(
     let name = &table.name;
     let message = match left_null {
         Some(column) => format!(
-            "deployed code does not set `{column}`: {what} rejects its INSERTs into `{name}`, even if the constraint \
-             is NOT VALID"
+            "{what} rejects the INSERTs of deployed code into `{name}`, because they do not set `{column}`: NOT VALID \
+             does not prevent that"
         ),
-        None => format!("{what} on `{name}` rejects INSERTs and UPDATEs of deployed code if they violate it"),
+        None => format!(
+            "{what} on `{name}` rejects every INSERT and UPDATE that violates it, also those of deployed \
+                         code"
+        ),
     };
     let mut finding = reporter.report(range, message).relation(table);
     if left_null.is_none() {

@@ -14,14 +14,13 @@ use pgvet_syntax::source::TextRange;
 use std::fmt::Write;
 
 declare_rule! {
-    /// A column of an existing table is dropped.
+    /// Dropping a column of an existing table.
     ///
     /// ## Why it matters
     ///
-    /// Deployed code still names the column: in `SELECT` lists of ORMs, in `INSERT` column lists, in database
-    /// functions. All of these fail after the commit. So does the older code that a rollback of the deployment
-    /// restores. If one column of an index or constraint is dropped, PostgreSQL silently drops the whole index or
-    /// constraint.
+    /// Deployed code may still name the column: in `SELECT` lists of ORMs, in `INSERT` column lists, in database
+    /// functions. All of these fail after the commit. So does the older code, if the deployment is rolled back.
+    /// PostgreSQL also drops every index and constraint that contains the column, without saying so.
     ///
     /// ## Example
     ///
@@ -34,8 +33,8 @@ declare_rule! {
     ///
     /// Use instead:
     ///
-    /// First deploy code that no longer uses the column, then run this migration with the next release. Queries that
-    /// read the column continue to work if the same transaction creates a column with the same name and values:
+    /// First deploy code that no longer uses the column, then run this migration in the next release. Queries that read
+    /// the column continue to work if the same transaction creates a column with the same name and values:
     ///
     /// ```sql,clean
     /// -- history:
@@ -47,18 +46,22 @@ declare_rule! {
     /// COMMIT;
     /// ```
     ///
-    /// Reports show the columns of one table as one finding with several places, unless a column takes other objects along
-    /// or functions use it.
+    /// The dropped columns of one table are reported as one finding with several locations, unless dropping a column
+    /// also drops other objects, or functions use the column.
     ///
     /// ## When it is not reported
     ///
     /// - tables and columns that the same migration created, and temporary tables
-    /// - a column that exists again when the transaction commits, because a generated column or a renamed column has
-    ///   taken its name. A plain column that is dropped and added again is reported: it has lost its values.
+    /// - a column that exists again with the same type when the transaction commits, because a generated column or a
+    ///   renamed column now has its name. A plain column that is dropped and added again is reported, because its
+    ///   values are lost.
     /// - a column of a partition or inheritance child: only the column of the parent is reported
     ///
-    /// A column that exists again with another type is reported. If the new type accepts every value of the old one,
-    /// the confidence is `possible`, and the finding is shown only with `--confidence possible`.
+    /// ## Confidence
+    ///
+    /// A dropped column is also reported if a column of another type has its name when the transaction commits. If the
+    /// new type accepts every value of the old type, the confidence is `possible`, and the finding is shown only with
+    /// `--confidence possible`.
     ///
     /// ## Other linters
     ///
@@ -121,8 +124,8 @@ fn report(
     let (finding, users) = users::label(finding, context, &[column, &table.name], &triggers);
     let functions = if users > 0 { "change the database functions that use the column, " } else { "first " };
     let mut help = format!(
-        "{functions}deploy code that does not use `{column}` (with an ORM, code that ignores it), then drop the \
-         column with the next release"
+        "{functions}deploy code that does not use `{column}` (an ORM that lists all columns must ignore this one), \
+         then drop the column in the next release"
     );
     let published = publications(context.before, table);
     if !published.is_empty() {

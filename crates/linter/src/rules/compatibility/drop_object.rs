@@ -14,13 +14,13 @@ use std::cell::OnceCell;
 use std::sync::Arc;
 
 declare_rule! {
-    /// A function, procedure, sequence, type or domain of an earlier deployment is dropped.
+    /// Dropping a function, procedure, sequence, type or domain that an earlier deployment created.
     ///
     /// ## Why it matters
     ///
-    /// Deployed code may still use the object, and so may the older code that a rollback of the deployment restores.
-    /// Every such use fails after the commit. PostgreSQL refuses to drop an object that a view, a default or a
-    /// constraint uses. It does not look into the code of functions, and cannot know the code of the application.
+    /// Deployed code may still use the object, and so may the older code, if the deployment is rolled back. Every such
+    /// use fails after the commit. PostgreSQL refuses to drop an object that a view, a default or a constraint uses. It
+    /// does not look into the code of functions, and cannot know the code of the application.
     ///
     /// ## Example
     ///
@@ -33,8 +33,8 @@ declare_rule! {
     ///
     /// Use instead:
     ///
-    /// First deploy code that no longer uses the object, then run this migration with the next release. Callers
-    /// continue to work if the same migration creates the function again with the same arguments and result:
+    /// First deploy code that no longer uses the object, then run this migration in the next release. Callers continue
+    /// to work if the same migration creates the function again with the same arguments and result:
     ///
     /// ```sql,clean
     /// -- history:
@@ -61,11 +61,11 @@ declare_rule! {
     /// - functions that only triggers called
     /// - functions that only other functions, views, defaults or policies called
     /// - sequences that only defaults used
-    /// - types: PostgreSQL drops one only if no column uses it
+    /// - types: PostgreSQL drops a type only if no column uses it
     ///
     /// It is also `possible` for a function that is created again with another parameter name, because only calls such
     /// as `f(shop => 1)` need the name. The same applies if the new function only lacks a parameter that had a default,
-    /// because only calls that pass it fail.
+    /// because only calls that pass this parameter fail.
     ///
     /// ## Other linters
     ///
@@ -306,12 +306,12 @@ fn report<'c>(
     }
     if matches!(lost, Lost::Result(_)) {
         let message =
-            format!("`{name}` returns another type from here on, which deployed code that calls it may not expect");
+            format!("`{name}` returns another type from here on: deployed code that calls it may not expect that type");
         return reporter.report(range, message).help(KEEP_BOTH).emit();
     }
     let is_replaced = matches!(lost, Lost::Arguments(_));
     let message = if is_replaced {
-        format!("the new {kind} `{name}` takes other arguments than the dropped one: calls by deployed code fail")
+        format!("the new {kind} `{name}` has other parameters than the dropped one: calls by deployed code fail")
     } else {
         format!("dropping the {kind} `{name}` breaks deployed code that still {}", lost.used())
     };
@@ -341,7 +341,7 @@ fn report<'c>(
     let help = if is_replaced {
         KEEP_BOTH.to_owned()
     } else {
-        format!("first deploy code that does not use the {kind}, then drop it with the next release")
+        format!("first deploy code that does not use the {kind}, then drop it in the next release")
     };
     finding.help(help).emit();
 }

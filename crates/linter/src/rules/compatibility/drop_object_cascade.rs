@@ -14,13 +14,13 @@ use pgvet_syntax::ast::{Ast, DropBehavior, ObjectKind};
 use rustc_hash::FxHashSet;
 
 declare_rule! {
-    /// `CASCADE` drops objects that the statement does not name.
+    /// `CASCADE` that drops objects which the statement does not name.
     ///
     /// ## Why it matters
     ///
     /// Without `CASCADE` PostgreSQL refuses to drop an object on which others depend, and lists the dependent objects.
-    /// With `CASCADE`, views, foreign keys of other tables, defaults, triggers and policies disappear, and nothing in
-    /// the statement shows it. Nobody notices that a foreign key is missing until the data is wrong.
+    /// With `CASCADE`, PostgreSQL also drops views, foreign keys of other tables, defaults, triggers and policies, and
+    /// the statement does not name them. Nobody notices that a foreign key is missing until the data is wrong.
     ///
     /// ## Example
     ///
@@ -93,7 +93,12 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         for table in lost.iter().filter_map(|removal| table_of(removal)) {
             finding = finding.relation(table);
         }
-        finding.help("name the objects that you want to drop, without CASCADE: PostgreSQL then refuses to drop anything else").emit();
+        finding
+            .help(
+                "drop the dependent objects in statements of their own, without CASCADE: then PostgreSQL refuses \
+                      every statement that would drop anything else",
+            )
+            .emit();
     }
 }
 
@@ -112,8 +117,8 @@ fn unseen_schemas(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             "this also drops everything in the schema `{}`, and no migration shows what the schema contains",
             name.text
         );
-        let help = "list the objects of the schema, and drop them by name: without CASCADE PostgreSQL then refuses to \
-                    drop anything else";
+        let help = "drop the objects of the schema in statements of their own, without CASCADE: then PostgreSQL \
+                    refuses every statement that would drop anything else";
         let mut finding = reporter.report(name.range, message).help(help);
         if drop.if_exists {
             finding = finding.assuming(Assumption::SchemaExists { schema: name.text.clone() });

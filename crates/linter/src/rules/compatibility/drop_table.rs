@@ -16,13 +16,13 @@ use smol_str::SmolStr;
 use std::fmt::Write;
 
 declare_rule! {
-    /// An existing table or view is dropped.
+    /// Dropping an existing table or view.
     ///
     /// ## Why it matters
     ///
-    /// Queries of deployed code that still use the table or view fail. So do those of the older code that a rollback of
-    /// the deployment restores. The rows of a table are lost: only a backup can restore them. Objects that `CASCADE`
-    /// also drops are listed.
+    /// Queries of deployed code that still use the table or view fail. So do those of the older code, if the deployment
+    /// is rolled back. The rows of a table are lost: only a backup can restore them. The finding lists the objects that
+    /// `CASCADE` also drops.
     ///
     /// ## Example
     ///
@@ -35,7 +35,7 @@ declare_rule! {
     ///
     /// Use instead:
     ///
-    /// First deploy code that no longer uses the table, then run this migration with the next release. If the same
+    /// First deploy code that no longer uses the table, then run this migration in the next release. If the same
     /// transaction creates a table or view with the same name, columns and rows, deployed code can still read it. Grant
     /// the privileges again, because they are dropped with the table:
     ///
@@ -118,7 +118,8 @@ fn report(
         }
         Loss::Gone if is_renamed => {
             format!(
-                "dropping {kind} `{name}`, which this migration renamed, breaks deployed code that uses its old name"
+                "dropping {kind} `{name}`, which this migration renamed, breaks deployed code that uses the name which \
+                 the {kind} had before"
             )
         }
         Loss::Gone => {
@@ -148,14 +149,16 @@ fn report(
     let finding = finding.assuming(copied);
     let (finding, users) = users::label(finding, context, &[name.as_str()], &[]);
     let mut help = match loss {
-        Loss::Gone if is_renamed && has_rows => "keep the table until the copy is known to be complete".to_owned(),
+        Loss::Gone if is_renamed && has_rows => "keep the table until you have checked that the copy is \
+                                                 complete"
+            .to_owned(),
         Loss::Gone => {
             let first = if users > 0 {
                 format!("change the database functions that use the {kind}, deploy code that does not use it")
             } else {
                 format!("first deploy code that does not use the {kind}")
             };
-            format!("{first}, then drop it with the next release")
+            format!("{first}, then drop it in the next release")
         }
         Loss::Lacks { columns, emptied } => {
             let rows = if *emptied { ", and copy the rows before you drop the table" } else { "" };

@@ -14,7 +14,7 @@ use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
 
 declare_rule! {
-    /// A label of an enum that is in use is renamed, or a column gets an enum that lacks labels of the old one.
+    /// A renamed label of an enum, or a column that gets a new enum type without some labels of the old type.
     ///
     /// ## Why it matters
     ///
@@ -83,8 +83,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             format!(", and update the rows that have {them}")
         };
         let help = format!(
-            "first deploy code that no longer uses {names}. The type can keep {values}: instead of this change, reject \
-             {them} with a CHECK ... NOT VALID{update}"
+            "first deploy code that no longer uses {names}. Then leave {values} in the type, and add a CHECK ... NOT \
+             VALID that rejects {them}{update}"
         );
         reporter.report(change.range, message).relation(change.table).help(help).emit();
     }
@@ -121,8 +121,10 @@ fn renamed(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     if made_here {
         return;
     }
-    let message =
-        format!("renaming the value `{old}` of enum `{name}` breaks deployed code that still writes or compares it");
+    let message = format!(
+        "renaming the value `{old}` of enum `{name}` breaks deployed code that still writes `{old}` or \
+                 compares with it"
+    );
     let finding = reporter.report(range, message).caused_by(known.map(Cause::Object));
     let (finding, _) = users::label(finding, context, &[name], &[]);
     finding

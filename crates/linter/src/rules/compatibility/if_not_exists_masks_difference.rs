@@ -15,7 +15,7 @@ use smol_str::SmolStr;
 use std::fmt::{Display, Formatter};
 
 declare_rule! {
-    /// `IF NOT EXISTS` finds an object of the same name that differs from the one that the statement defines.
+    /// `IF NOT EXISTS` in a statement whose object already exists under this name, but with a different definition.
     ///
     /// ## Why it matters
     ///

@@ -13,15 +13,16 @@ use pgvet_syntax::ast::{Ast, Expr, ExprKind, FunctionBody, ObjectKind, ReindexTa
 use std::sync::Arc;
 
 declare_rule! {
-    /// A function is replaced that an index, a generated column or a `CHECK` uses, itself or through another function.
+    /// A replaced function that an index, a generated column or a `CHECK` constraint uses, directly or through another
+    /// function.
     ///
     /// ## Why it matters
     ///
-    /// PostgreSQL trusts `IMMUTABLE`: it computes an index entry or a stored column once, with the function as it was
-    /// then. When the function changes, existing entries stay as they are: queries that use the index miss rows, a
-    /// unique index lets duplicates in, and stored columns mix old and new results. A `CHECK` calls the new code at
-    /// once, but the existing rows are not checked again, not even by `VALIDATE CONSTRAINT`. If a row violates the
-    /// constraint under the new code, any `UPDATE` of that row fails, and so does restoring a dump.
+    /// PostgreSQL trusts `IMMUTABLE`: it computes an index entry or a stored column once, when the row is written. When
+    /// the function changes, existing entries stay as they are: queries that use the index miss rows, a unique index
+    /// lets duplicates in, and stored columns mix old and new results. A `CHECK` constraint calls the new code at once,
+    /// but PostgreSQL does not check the existing rows again, not even with `VALIDATE CONSTRAINT`. If a row violates
+    /// the constraint under the new code, any `UPDATE` of that row fails, and so does restoring a dump.
     ///
     /// ## Example
     ///

@@ -11,14 +11,15 @@ use rustc_hash::FxHashMap;
 use smol_str::SmolStr;
 
 declare_rule! {
-    /// A table with row-level security loses the last policy for a command, or gets a restrictive policy.
+    /// A migration that drops the last policy for a command on a table with row-level security, or adds a restrictive
+    /// policy.
     ///
     /// ## Why it matters
     ///
-    /// With row-level security a command reaches only the rows that a permissive policy allows. Without such a policy
-    /// it reaches none. A restrictive policy hides further rows. `SELECT`, `UPDATE` and `DELETE` of deployed code do
-    /// not fail: they just do not find these rows. Only superusers, roles with `BYPASSRLS` and, unless row-level
-    /// security is forced, the owner of the table see all rows.
+    /// With row-level security a command reaches only the rows that a permissive policy allows. Without a permissive
+    /// policy it reaches no rows. A restrictive policy hides further rows. `SELECT`, `UPDATE` and `DELETE` of deployed
+    /// code do not fail: they just do not find these rows. Only superusers, roles with `BYPASSRLS` and, unless
+    /// row-level security is forced, the owner of the table see all rows.
     ///
     /// ## Example
     ///
@@ -51,7 +52,7 @@ declare_rule! {
     ///   that enables it without a policy
     /// - tables that the same migration created
     /// - a table that has another permissive policy for the command and the role when the migration ends. pgvet does
-    ///   not compare the conditions of the two.
+    ///   not compare the conditions of the old and the new policy.
     ///
     /// If the table still has policies for other commands or roles, the confidence is `possible`, and the finding is
     /// shown only with `--confidence possible`.
@@ -157,7 +158,7 @@ fn report_lost(reporter: &mut Reporter<'_>, changed: &Changed<'_>, before: &Rela
     } else {
         let mut commands: Vec<String> = lost.into_iter().map(|(command, _)| command).collect();
         commands.dedup();
-        format!("some roles no longer have a policy on `{name}` that allows {}", commands.join(" or "))
+        format!("for some roles, no policy on `{name}` allows {} any more", commands.join(" or "))
     };
     let help =
         "create the new policy in the same transaction, or first deploy code that does not depend on the old one";

@@ -10,7 +10,7 @@ use pgvet_model::effect::{RelationName, RemovalReason, RemovedObject, Visibility
 use smol_str::SmolStr;
 
 declare_rule! {
-    /// The primary key of an existing table is dropped, and no other key replaces it.
+    /// Dropping the primary key of an existing table without replacing it by another key.
     ///
     /// ## Why it matters
     ///

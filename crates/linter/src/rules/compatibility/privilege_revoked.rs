@@ -12,7 +12,7 @@ use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
 
 declare_rule! {
-    /// A privilege on an existing object is revoked, and not granted again before the migration ends.
+    /// A privilege on an existing object that the migration revokes and does not grant again.
     ///
     /// ## Why it matters
     ///
@@ -104,7 +104,7 @@ fn report(reporter: &mut Reporter<'_>, range: TextRange, (role, kind): (&SmolStr
     let message = if role == "public" {
         format!(
             "revoking {privileges} on {objects} from PUBLIC breaks deployed code that needs {needed} and runs as a \
-             role without its own GRANT"
+             role that was not granted it directly"
         )
     } else {
         format!(

@@ -15,13 +15,13 @@ use pgvet_model::effect::{RelationName, RenamedObject, Visibility};
 use pgvet_syntax::source::TextRange;
 
 declare_rule! {
-    /// A column of an existing table is renamed.
+    /// Renaming a column of an existing table.
     ///
     /// ## Why it matters
     ///
-    /// After the commit, deployed code fails wherever it uses the old name. Before the commit, the new code fails. Old
-    /// and new code can never run at the same time, so you cannot deploy without downtime. Views and constraints follow
-    /// the rename. Function bodies do not, except SQL-standard ones (`BEGIN ATOMIC` or `RETURN`).
+    /// After the commit, deployed code fails wherever it uses the old name. Before the commit, the new code fails. The
+    /// old and the new code cannot run at the same time, so you cannot deploy without downtime. Views and constraints
+    /// follow the rename. Function bodies do not, except SQL-standard ones (`BEGIN ATOMIC` or `RETURN`).
     ///
     /// ## Example
     ///
@@ -34,7 +34,7 @@ declare_rule! {
     ///
     /// Use instead:
     ///
-    /// Add a second column, keep both in sync with a trigger, and drop the old one when nothing uses it any more. If
+    /// Add a second column, keep both in sync with a trigger, and drop the old column when nothing uses it any more. If
     /// the table is small and deployed code only reads the old name, add a generated column with the old name in the
     /// same transaction:
     ///
@@ -55,7 +55,7 @@ declare_rule! {
     /// - tables and columns that the same migration created or renamed
     /// - a rename after which another column takes the old name in the same transaction: a generated column, or a new
     ///   column that replaces the old one
-    /// - the rename by which a new column takes the name of the column that it replaces
+    /// - a rename that gives a new column the name of the column that it replaces
     /// - a table that is replaced in the same transaction by a view with the old name
     ///
     /// If the column that takes the old name has another type, the rename is reported. If that type accepts every value
@@ -136,8 +136,8 @@ fn help(context: &RuleContext<'_>, table: &RelationName, old: &str, new: &str) -
     ];
     let statements: Vec<String> = renames.into_iter().chain(view).collect();
     format!(
-        "keep the name; or rename the table and, in the same transaction, create a view with its old name, which has \
-         the column under both names:\n    {};",
+        "keep the name; or rename the table and, in the same transaction, create a view that has the table's old name \
+         and the column under both names:\n    {};",
         together(context, &statements).join(";\n    ")
     )
 }

@@ -15,7 +15,7 @@ use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
 
 declare_rule! {
-    /// An existing schema, view, type, domain, function or unique constraint is renamed, or an object is moved to another
+    /// Renaming an existing schema, view, type, domain, function or unique constraint, or moving an object to another
     /// schema.
     ///
     /// ## Why it matters
@@ -36,7 +36,7 @@ declare_rule! {
     ///
     /// Use instead:
     ///
-    /// Keep the old name beside the new one until nothing uses it any more.
+    /// Keep both names until nothing uses the old name any more.
     ///
     /// ```sql,clean
     /// -- history:
@@ -99,8 +99,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
                     format!("renaming {kind} `{old}` breaks deployed code that still uses the old name")
                 } else {
                     format!(
-                        "moving {kind} `{old}` to `{schema}` breaks deployed code that names the old schema, or does \
-                         not have `{schema}` in its search_path"
+                        "moving {kind} `{old}` to `{schema}` breaks deployed code that names the old schema, or whose \
+                         search_path does not contain `{schema}`"
                     )
                 };
                 let finding = reporter.report(renaming.range, message).relation(before);
@@ -112,8 +112,9 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
                          uses it"
                     }
                     _ => {
-                        "create a view with the old name in the same transaction, and keep it until no deployed code \
-                         uses it; or add the new schema to the search_path of the application's role first"
+                        "create a view with the same name in the old schema in the same transaction, and keep it until \
+                         no deployed code uses it; or, if no deployed code names the old schema, first add the new \
+                         schema to the search_path of the application's role"
                     }
                 }).emit();
             }
@@ -183,8 +184,10 @@ fn schema(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRan
     if is_new || rest(context).iter().any(|ast| is_made(ast) || takes(ast, None, Some(old))) {
         return;
     }
-    let message =
-        format!("renaming schema `{old}` breaks deployed code that uses the old name, or has it in its search_path");
+    let message = format!(
+        "renaming schema `{old}` breaks deployed code that uses the old name, or whose search_path contains \
+                 it"
+    );
     let help = format!(
         "set the search_path of the application's role to both `{new}` and `{old}` first, and deploy code that names \
          no schema"

@@ -17,7 +17,7 @@ use smol_str::SmolStr;
 use std::iter;
 
 declare_rule! {
-    /// An existing table is renamed, and no relation with its rows keeps the old name.
+    /// Renaming an existing table when no relation with its rows keeps the old name.
     ///
     /// ## Why it matters
     ///
@@ -26,7 +26,8 @@ declare_rule! {
     /// ATOMIC` or `RETURN`). Sequences, indexes and constraints keep their names, which often contain the old name of
     /// the table.
     ///
-    /// An empty table under the old name does more harm: nothing fails, and deployed code does not find the rows.
+    /// If an empty table gets the old name, the harm is greater: no query fails, but deployed code does not find the
+    /// rows.
     ///
     /// ## Example
     ///
@@ -59,7 +60,7 @@ declare_rule! {
     /// - a table whose old name belongs to a view or table with all of its columns when the transaction commits. A new
     ///   table without rows under the old name is reported; if later statements of the migration fill it, the
     ///   confidence is `possible`.
-    /// - the rename by which a new table takes the name of the table that it replaces
+    /// - a rename that gives a new table the name of the table that it replaces
     ///
     /// ## Other linters
     ///
@@ -91,12 +92,13 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
                 filled_later = is_filled_later(context, table);
                 (
                     format!(
-                        "an empty table replaces `{}` when this transaction commits: deployed code no longer finds its rows",
+                        "when this transaction commits, an empty table has the name `{}`: deployed code no longer \
+                         finds the rows",
                         table.name
                     ),
                     format!(
-                        "copy the rows of `{name}` in the same transaction, or attach `{name}` to the new table as a \
-                         partition"
+                        "copy the rows of `{name}` into the new table in the same transaction, or attach `{name}` to \
+                         the new table as a partition"
                     ),
                 )
             }

@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 declare_rule! {
-    /// A replaced function or view silently loses attributes, options or privileges that the old one had.
+    /// A replaced function or view that loses attributes, options or privileges of the old one.
     ///
     /// ## Why it matters
     ///
@@ -22,7 +22,8 @@ declare_rule! {
     /// repeat. A function that ran with the privileges of its owner (`SECURITY DEFINER`) fails with "permission denied"
     /// for every other role. Without its `SET search_path`, a function may find other tables. A view without its
     /// `security_invoker` shows rows that policies hide. `DROP` and `CREATE` lose the privileges. If a second function
-    /// has the same parameters and one more with a default, every call that matches both fails as ambiguous.
+    /// has the same parameters and one more parameter with a default, every call that matches both functions fails as
+    /// ambiguous.
     ///
     /// ## Example
     ///
@@ -92,12 +93,23 @@ fn function(
     if lost.is_empty() {
         return;
     }
-    let message = format!("{} loses {}, which CREATE OR REPLACE resets", new.display_name(), join(&lost));
+    let message = format!(
+        "{} loses {}: CREATE OR REPLACE resets the attributes that it does not \
+                           repeat",
+        new.display_name(),
+        join(&lost)
+    );
     let mut finding = reporter.report(range, message);
     if let Some(at) = &old.defined_at {
         finding = finding.label_in(at.file, at.name, "the definition that it replaces");
     }
-    finding.help(format!("repeat {}, or state the new value if you mean to change it", join(&lost))).emit();
+    finding
+        .help(format!(
+            "repeat {}; to change an attribute on purpose, state the new one, such as SECURITY \
+                          INVOKER",
+            join(&lost)
+        ))
+        .emit();
 }
 
 /// Attributes that the old function has, the last one does not have, and the statement does not mention.
@@ -165,13 +177,13 @@ fn view(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, create: &CreateV
         return;
     }
     let message = format!(
-        "view `{}` loses {}, which CREATE OR REPLACE resets",
+        "view `{}` loses {}: CREATE OR REPLACE resets the options that it does not repeat",
         old.name,
         enumerate(lost.iter().map(String::as_str))
     );
     let name = RelationName::existing(old);
     let help = format!(
-        "repeat the options:\n    CREATE OR REPLACE VIEW {} WITH ({}) AS ...;",
+        "repeat the options of the view:\n    CREATE OR REPLACE VIEW {} WITH ({}) AS ...;",
         sql_name(context, &name),
         lost.join(", ")
     );

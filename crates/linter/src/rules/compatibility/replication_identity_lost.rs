@@ -12,7 +12,7 @@ use rustc_hash::FxHashSet;
 use std::sync::Arc;
 
 declare_rule! {
-    /// A published table has no replica identity.
+    /// A published table without a replica identity.
     ///
     /// ## Why it matters
     ///
@@ -45,9 +45,9 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - a table that has a primary key or a `REPLICA IDENTITY` at the end of the migration
-    /// - a table whose full definition no migration shows
-    /// - a table that is in no publication of the migrations, or only in one whose `publish` option names neither
-    ///   `update` nor `delete`
+    /// - a table that no migration defines completely
+    /// - a table that is in no publication that the migrations create, or only in publications whose `publish` option
+    ///   includes neither `update` nor `delete`
     ///
     /// ## Other linters
     ///

@@ -14,12 +14,12 @@ use rustc_hash::FxHashSet;
 use std::sync::Arc;
 
 declare_rule! {
-    /// A column that is new to deployed code must have a value, and has no default.
+    /// A new column that is NOT NULL and has no default.
     ///
     /// ## Why it matters
     ///
     /// Deployed code does not know the column: after the commit each of its `INSERT`s fails with a not-null violation.
-    /// `ADD COLUMN ... NOT NULL` without a default fails at once if the table has rows.
+    /// `ADD COLUMN ... NOT NULL` without a default also fails at once if the table has rows.
     ///
     /// ## Example
     ///
@@ -39,7 +39,8 @@ declare_rule! {
     /// ALTER TABLE users ADD COLUMN email text NOT NULL DEFAULT '';
     /// ```
     ///
-    /// Or add a nullable column, deploy code that sets it, and set `NOT NULL` in the next release.
+    /// Or add a nullable column, deploy code that sets it, fill the existing rows, and set `NOT NULL` in the next
+    /// release.
     ///
     /// ## When it is not reported
     ///
@@ -210,8 +211,8 @@ fn help(context: &RuleContext<'_>, table: &RelationName, column: &str, is_added:
                          release"
             .to_owned(),
         (true, false) => {
-            "give the column a constant DEFAULT; or add it without NOT NULL, deploy code that sets it, and add NOT \
-             NULL in the next release"
+            "give the column a constant DEFAULT; or add it without NOT NULL, deploy code that sets it, fill the \
+             existing rows, and add NOT NULL in the next release"
                 .to_owned()
         }
         (false, is_unique) => {

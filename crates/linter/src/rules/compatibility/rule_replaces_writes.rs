@@ -8,14 +8,14 @@ use pgvet_syntax::ast::RuleEvent;
 use pgvet_syntax::source::TextRange;
 
 declare_rule! {
-    /// `CREATE RULE` on an existing table discards or replaces writes of deployed code.
+    /// `CREATE RULE` on an existing table that discards or replaces writes of deployed code.
     ///
     /// ## Why it matters
     ///
     /// With `DO INSTEAD NOTHING` PostgreSQL accepts a write, reports that it changed no row, and discards it. With `DO
-    /// INSTEAD` and other statements, PostgreSQL runs those statements instead of the write. With either, `RETURNING`
-    /// fails unless the rule has a `RETURNING` clause. A rule for `INSERT` that runs other statements, and any rule for
-    /// `UPDATE`, makes `INSERT ... ON CONFLICT` on the table fail.
+    /// INSTEAD` and other statements, PostgreSQL runs those statements instead of the write. With both kinds of rules,
+    /// `RETURNING` fails unless the rule has a `RETURNING` clause. A rule for `INSERT` that runs other statements, and
+    /// any rule for `UPDATE`, makes `INSERT ... ON CONFLICT` on the table fail.
     ///
     /// ## Example
     ///
@@ -92,5 +92,10 @@ fn report(reporter: &mut Reporter<'_>, table: &RelationName, does: RuleAction, r
     if does.conditional || !does.instead {
         finding = finding.assuming(Assumption::UsesRule { table: name.clone() });
     }
-    finding.help("use a trigger instead: it can refuse or change rows, and RETURNING and ON CONFLICT work").emit();
+    finding
+        .help(
+            "use a trigger instead: a trigger can refuse or change rows, and RETURNING and ON CONFLICT work with \
+                  it",
+        )
+        .emit();
 }

@@ -11,14 +11,14 @@ use pgvet_model::execute::ask_about_types;
 use pgvet_model::expression::precision_and_scale;
 
 declare_rule! {
-    /// A column of an existing table gets a type that cannot hold all values of the old one.
+    /// Changing the type of a column of an existing table to a type that cannot hold all values of the old type.
     ///
     /// ## Why it matters
     ///
-    /// The migration fails on the first value that does not fit, or silently changes it: digits are rounded, and the
-    /// time of day and the time zone are dropped. Rounding can also fail: 99.99 does not fit into `numeric(3,1)`,
-    /// because it is rounded to 100.0. `USING` can convert existing values, but deployed code continues to write values
-    /// of the old type, and its statements fail after the commit if such a value does not fit.
+    /// The migration fails on the first value that does not fit, or silently changes it: digits are rounded, the time
+    /// of day is cut off, or a moment becomes a local time without a time zone. Rounding can also fail: 99.99 does not
+    /// fit into `numeric(3,1)`, because it is rounded to 100.0. `USING` can convert existing values, but deployed code
+    /// continues to write values of the old type, and its statements fail after the commit if a value does not fit.
     ///
     /// ## Example
     ///
@@ -31,8 +31,8 @@ declare_rule! {
     ///
     /// Use instead:
     ///
-    /// First deploy code that no longer writes such values, and look for existing ones before you change
-    /// the type.
+    /// First deploy code that no longer writes values that the new type cannot hold. A CHECK constraint rejects new
+    /// ones. Then correct the existing ones, and change the type in a later migration:
     ///
     /// ```sql,clean
     /// -- history:
@@ -98,8 +98,8 @@ impl Loss {
             Self::Length => "too long".to_owned(),
             Self::OtherText => format!("not a valid {to}"),
             Self::Fraction => "digits after the decimal point".to_owned(),
-            Self::Scale => "the last digits".to_owned(),
-            Self::TimeZone => "the time zone".to_owned(),
+            Self::Scale => "digits beyond the new scale".to_owned(),
+            Self::TimeZone => "a local time".to_owned(),
             Self::TimeOfDay => "the time of day".to_owned(),
         }
     }
@@ -110,7 +110,10 @@ impl Loss {
         match (self, using) {
             (Self::Range | Self::Length | Self::OtherText, false) => {
                 let still = if updated { "still " } else { "" };
-                format!("fails if a value is {still}{what}, and deployed code fails when it writes such a value")
+                format!(
+                    "fails if an existing value is {still}{what}, and deployed code fails when it writes such a \
+                         value"
+                )
             }
             (Self::Range | Self::Length | Self::OtherText, true) => {
                 format!(
@@ -118,12 +121,15 @@ impl Loss {
                 )
             }
             (Self::Fraction | Self::Scale, false) => {
-                format!("drops {what}: existing and new values are rounded, or rejected if they are then out of range")
+                format!(
+                    "drops {what}: existing and new values are rounded, and rejected if the rounded value is out \
+                         of range"
+                )
             }
             (Self::Fraction | Self::Scale, true) => {
                 format!(
-                    "drops {what}: USING converts existing values, and new values are rounded, or rejected if they are \
-                     then out of range"
+                    "drops {what}: USING converts existing values; new values are rounded, and rejected if the rounded \
+                     value is out of range"
                 )
             }
             (Self::TimeOfDay, false) => format!("drops {what}: existing and new values lose it without an error"),
@@ -131,12 +137,12 @@ impl Loss {
                 format!("drops {what}: USING converts existing values, and new values lose it without an error")
             }
             (Self::TimeZone, false) => format!(
-                "drops {what}: existing values are converted in the session's time zone, and deployed code continues to \
-                 write in other time zones"
+                "turns each moment into {what}: existing values are converted in the time zone of this session, but \
+                 deployed code writes values in the time zones of its own sessions"
             ),
             (Self::TimeZone, true) => format!(
-                "drops {what}: USING converts existing values, and deployed code continues to write in the time zones of \
-                 its sessions"
+                "turns each moment into {what}: USING converts existing values, but deployed code writes values in the \
+                 time zones of its own sessions"
             ),
         }
     }
@@ -147,10 +153,13 @@ impl Loss {
                 "first deploy code that no longer writes such values"
             }
             Self::Range | Self::Length | Self::OtherText => {
-                "first look for such values, and deploy code that no longer writes them"
+                "first deploy code that no longer writes such values, then correct the existing ones"
             }
             Self::Fraction | Self::Scale => "keep the type, or first deploy code that no longer writes these digits",
-            Self::TimeZone => "keep the type, or first deploy code whose sessions all use the same time zone",
+            Self::TimeZone => {
+                "keep the type, or first make sure that this migration and all deployed code use the \
+                               same time zone"
+            }
             Self::TimeOfDay => "keep the type, or first deploy code that no longer needs the time of day",
         }
     }

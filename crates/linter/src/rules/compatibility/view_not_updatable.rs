@@ -14,7 +14,7 @@ use pgvet_syntax::source::TextRange;
 use std::sync::Arc;
 
 declare_rule! {
-    /// A view that accepted writes no longer accepts them.
+    /// A new query for a view that accepted writes, with which the view no longer accepts them.
     ///
     /// ## Why it matters
     ///

@@ -55,13 +55,15 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - a loop with a `COMMIT`
-    /// - a statement that selects no batch by `LIMIT`, a key range or a list of keys, unless the loop reads a whole
-    ///   table: `unbounded-update-or-delete` reports such a statement
+    /// - a statement without `LIMIT`, key range or list of keys, which `unbounded-update-or-delete` reports. It is
+    ///   reported here if the loop itself reads a whole table.
     /// - a loop that alters, renames or drops an object in each iteration: it loops over tables, not over batches
     /// - temporary tables, and tables that the same deployment creates
     /// - in a `DO` block, tables that the migration drops afterwards
     ///
-    /// If the transaction already holds a lock that blocks reads or writes of a table in use, the severity is error,
+    /// ## Severity
+    ///
+    /// The severity is error if the transaction already holds a lock that blocks reads or writes of a table in use,
     /// because the lock is then held until the last batch is done.
     "bulk-change-in-loop", Data, Warning,
     {}
@@ -106,22 +108,27 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
                 "this changes `{table}` row by row in one transaction and keeps all changed rows locked until it commits"
             )
         } else {
-            format!("all batches run in one transaction and keep their rows of `{table}` locked until it commits")
+            format!(
+                "all batches of this loop run in one transaction and keep their rows of `{table}` locked until it \
+                     commits"
+            )
         };
         let help = match context.function() {
             Some(function) if !function.procedure => {
-                "a function cannot COMMIT; make it a procedure, and COMMIT after each batch"
+                "turn the function into a procedure, which can COMMIT, and COMMIT after every few thousand rows"
             }
-            Some(_) => "COMMIT after each batch",
+            Some(_) => "COMMIT after every few thousand rows",
             None => match context.migration.map(|migration| (migration.transaction, migration.statements().count())) {
                 Some((TransactionMode::Transaction, _)) => {
-                    "COMMIT after each batch, in a migration that runs without a transaction"
+                    "COMMIT after every few thousand rows, in a migration that runs without a transaction"
                 }
                 Some((TransactionMode::SingleString, 2..)) => {
-                    "COMMIT after each batch, in a migration that contains nothing else: several statements are one transaction"
+                    "COMMIT after every few thousand rows, in a migration that contains only this statement: several \
+                     statements are one transaction"
                 }
                 _ => {
-                    "COMMIT after each batch, which PostgreSQL allows if the DO block is sent alone, outside a transaction"
+                    "COMMIT after every few thousand rows; PostgreSQL allows COMMIT in a DO block only if the block is \
+                     sent alone, outside a transaction"
                 }
             },
         };
@@ -129,7 +136,7 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
         if let Some(lock) = context.session.and_then(|session| strong_locks(session).next()) {
             let blocks = if lock.mode.blocks_reads() { "read or write" } else { "write to" };
             let message = format!(
-                "nobody can {blocks} `{}` until then: this took {}, which the transaction holds until it ends",
+                "nobody can {blocks} `{}` until the transaction ends, because this statement took {}",
                 lock.unqualified_name(),
                 lock.mode.sql()
             );

@@ -22,9 +22,9 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// Each duplicate leaves a dead row behind, and a dead entry in every index that was created before the unique
-    /// index that rejects the row. Each run of the block is a subtransaction with its own transaction ID, duplicate or
-    /// not. More than 64 of them in one transaction slow down every session on the server. `ON CONFLICT` avoids all of
-    /// this.
+    /// index that rejects the row. Each run of the block is a subtransaction with its own transaction ID, whether or
+    /// not there is a duplicate. More than 64 subtransactions in one transaction slow down every session on the server.
+    /// `ON CONFLICT` avoids these costs.
     ///
     /// ## Example
     ///
@@ -136,7 +136,7 @@ fn report(
     let message = format!("every duplicate that this handler catches leaves {left} and consumes a transaction ID");
     let label = match indexes.first() {
         Some(index) => format!("`{}` rejects duplicates of this row", index.name),
-        None => "this is tried first".to_owned(),
+        None => "PostgreSQL tries this INSERT first".to_owned(),
     };
     let mut finding = reporter
         .report(conditions_range(upsert.handler), message)
@@ -154,7 +154,7 @@ fn report(
     };
     if let (Some(round), Some(section)) = (round, &upsert.block.exception) {
         let what = "with more than 64 in one transaction, visibility checks get slower in every session";
-        finding = finding.label(section.keyword, format!("a subtransaction {round}, duplicate or not: {what}"));
+        finding = finding.label(section.keyword, format!("a subtransaction {round}, even without a duplicate: {what}"));
     }
     let fix = table.filter(|table| table.known).and_then(|table| fix(context, upsert, table, &indexes, is_body));
     if let Some(fix) = fix {

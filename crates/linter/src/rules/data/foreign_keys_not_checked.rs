@@ -10,13 +10,14 @@ use pgvet_syntax::ast::Ast;
 use smol_str::SmolStr;
 
 declare_rule! {
-    /// Rows change while `session_replication_role` is `replica` or all triggers of the table are disabled.
+    /// Changes of rows while `session_replication_role` is `replica` or all triggers of the table are disabled.
     ///
     /// ## Why it matters
     ///
     /// PostgreSQL checks foreign keys with triggers. While these are disabled, it accepts rows that refer to nothing,
-    /// and deletes rows to which others refer. Enabling the triggers again checks nothing: the constraint stays valid
-    /// in the catalog, and nobody notices the wrong rows until a dump cannot be restored.
+    /// and deletes rows to which other rows refer. When the triggers are enabled again, PostgreSQL does not check these
+    /// rows: the catalog still says that the constraint is valid, and nobody notices the wrong rows until a dump cannot
+    /// be restored.
     ///
     /// ## Example
     ///
@@ -32,7 +33,7 @@ declare_rule! {
     ///
     /// Use instead:
     ///
-    /// Use `DISABLE TRIGGER USER`, which does not disable foreign keys.
+    /// Use `DISABLE TRIGGER USER`, which does not disable the triggers of foreign keys.
     ///
     /// ```sql,clean
     /// -- history:

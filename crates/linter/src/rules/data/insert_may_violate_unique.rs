@@ -62,7 +62,8 @@ declare_rule! {
     /// shown only with `--confidence possible`:
     ///
     /// - earlier migrations insert rows into the table, and nothing shows that others do
-    /// - the key is a constant, and the table does not generate keys: such tables are usually filled by migrations only
+    /// - the key is a constant, and the table does not generate keys: tables without generated keys are usually filled
+    ///   only by migrations
     /// - the key is a constant, and the keys of the other rows are random, such as UUIDs
     /// - the migration sets the sequence with `setval`, or has deleted some of the rows
     /// - the copied rows come from a table that the migration created or filled
@@ -77,11 +78,11 @@ declare_rule! {
     /// - `ON CONFLICT`
     /// - a key of which a part comes from a sequence, `gen_random_uuid()` or another generator
     /// - a key with a foreign key to a row that the migration has just inserted, in an earlier statement or in the
-    ///   `WITH` of the same one: no other row can refer to it yet
+    ///   `WITH` of the same statement: no other row can refer to that row yet
     /// - a statement that excludes existing rows, for example with `WHERE NOT EXISTS`
     /// - tables that the same deployment created or emptied, and tables without a unique index
     /// - an exception handler that expects the error, which `exception-driven-upsert` reports
-    /// - an `IF` that looks for the row first, which `select-then-insert` reports
+    /// - an `IF` that searches for the row first, which `select-then-insert` reports
     ///
     /// ## Fix safety
     ///

@@ -14,13 +14,14 @@ use smol_str::SmolStr;
 use std::sync::Arc;
 
 declare_rule! {
-    /// A column or table that is dropped while the same deployment adds one with the same type or columns.
+    /// A dropped column or table, if the same deployment adds a column of the same type or a table with the same
+    /// columns.
     ///
     /// ## Why it matters
     ///
-    /// Tools that compare two schemas cannot tell a rename from a removal and an addition. They generate `DROP COLUMN` and
-    /// `ADD COLUMN`, which looks like the rename that was meant, works in every test, and deletes all values of the column
-    /// in production.
+    /// Tools that compare two schemas cannot tell a rename from a removal and an addition. They generate `DROP COLUMN`
+    /// and `ADD COLUMN` instead of the rename that was meant. Tests pass, but in production all values of the column
+    /// are lost.
     ///
     /// ## Example
     ///

@@ -78,7 +78,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let is_concurrent = matches!(context.ast, Ast::CreateIndex(index) if index.concurrently);
     let runs_alone = is_concurrent && context.migration.transaction == TransactionMode::SingleString;
     let edit = line_after(context, &format!("ANALYZE {}", sql_name(context, table))).filter(|_| !runs_alone);
-    let title = "Add ANALYZE after it".to_owned();
+    let title = "Add ANALYZE after the statement".to_owned();
     let fix = edit.map(|edit| Fix { title, applicability: Applicability::Safe, edits: vec![edit] });
     finding.fix(fix).emit();
 }

@@ -13,12 +13,12 @@ use pgvet_syntax::ast::Ast;
 use smol_str::SmolStr;
 
 declare_rule! {
-    /// Code that looks for a row and inserts it if it finds none.
+    /// Code that searches for a row and inserts it if it finds none.
     ///
     /// ## Why it matters
     ///
-    /// Two sessions that look at the same time both find nothing. Both insert. With a unique index, one of them fails,
-    /// usually under load and never in tests. Without a unique index, the row exists twice.
+    /// If two sessions search at the same time, both find no row, and both insert one. With a unique index, one of them
+    /// fails, usually under load and never in tests. Without a unique index, the row exists twice.
     ///
     /// ## Example
     ///
@@ -47,7 +47,7 @@ declare_rule! {
     /// - `ON CONFLICT`
     /// - an exception handler that catches the duplicate
     /// - code that takes a lock first: `LOCK TABLE`, an advisory lock, or `FOR UPDATE` on another row, such as the
-    ///   parent
+    ///   referenced row of a foreign key
     /// - temporary tables
     /// - `DO` blocks, which run once
     "select-then-insert", Data, Info,
@@ -114,8 +114,12 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
                         .to_owned(),
                 ),
             };
-            let asked =
-                if guard.by_update { "this found no row to update" } else { "the answer may be outdated by then" };
+            let asked = if guard.by_update {
+                "this found no row to update"
+            } else {
+                "another session may have inserted the row \
+                                      by then"
+            };
             let finding = reporter
                 .report(insert.table.name.range(), message)
                 .label(guard.question, asked)

@@ -16,7 +16,7 @@ declare_rule! {
     ///
     /// PostgreSQL does not check such a change, does not invalidate the caches of other sessions, and takes none of the
     /// locks that DDL takes. The damage shows later: an index that does not match its table, a dump that cannot be
-    /// restored, a crash. Managed services refuse such a change, and only superusers may make it.
+    /// restored, a crash. Only superusers may write to system catalogs, and managed services refuse it.
     ///
     /// ## Example
     ///

@@ -11,8 +11,8 @@ use pgvet_syntax::statement::Statement;
 use smol_str::SmolStr;
 
 declare_rule! {
-    /// A migration disables a trigger, a rule, row-level security or all triggers of the session, and does not enable
-    /// it again.
+    /// A migration that disables a trigger, a rule, row-level security or all triggers of the session, and does not
+    /// enable it again.
     ///
     /// ## Why it matters
     ///
@@ -123,7 +123,7 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
             }
             Off::AllTriggers | Off::UserTriggers => "enable the triggers again at the end of the migration",
             Off::Trigger(_) | Off::Rule(_) => {
-                "enable it again at the end of the migration, or drop it if it is not needed any more"
+                "enable the trigger or rule again at the end of the migration, or drop it if it is not needed any more"
             }
         };
         reporter.report(range, format!("{what}{twice}")).help(help).emit();

@@ -14,7 +14,7 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// Every row that the query returns is locked until the transaction ends. Other sessions wait to change these rows.
-    /// Each lock also writes to its row, so that the whole table is dirtied and written to the WAL.
+    /// Each lock also changes its row on disk, so that the whole table is written again, also to the WAL.
     ///
     /// ## Example
     ///

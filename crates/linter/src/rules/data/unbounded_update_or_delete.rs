@@ -23,8 +23,8 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// Every changed row is locked until the transaction ends: other sessions may have to wait for hours before they
-    /// can change one of them. Each update writes a new version of the row: the table and its indexes can double in
-    /// size, the WAL and the lag of replicas grow, and VACUUM cannot remove dead rows until the transaction ends.
+    /// can change one of these rows. Each update writes a new version of the row: the table and its indexes can double
+    /// in size, the WAL and the lag of replicas grow, and VACUUM cannot remove dead rows until the transaction ends.
     ///
     /// ## Example
     ///
@@ -117,7 +117,10 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         for read in context.effects.reads.iter().filter(|read| read.range == change.range) {
             if let RowsReason::NoIndexOnForeignKey { columns } = &read.rows.reason {
                 let read = &read.relation.name;
-                let message = format!("each deleted row reads all of `{read}`: no index begins with `{columns}`");
+                let message = format!(
+                    "for each deleted row, PostgreSQL reads all of `{read}`: no index begins with \
+                                       `{columns}`"
+                );
                 finding = finding.label(change.range, message);
             }
         }
@@ -238,12 +241,11 @@ fn help(change: &DataChange, ast: &Ast, relation: Option<&Relation>, in_function
             change.relation.name
         ),
         _ if matches!(ast, Ast::Merge(_)) => format!(
-            "merge a part of the source at a time, {how}, and give WHEN MATCHED a condition that excludes unchanged \
-             rows"
+            "merge the source in batches, {how}, and give WHEN MATCHED a condition that excludes unchanged rows"
         ),
         DataChangeKind::Update if is_upsert(ast) => {
             format!(
-                "insert a part of the source at a time, {how}, and give DO UPDATE a WHERE that excludes unchanged rows"
+                "insert the source in batches, {how}, and give DO UPDATE a WHERE clause that excludes unchanged rows"
             )
         }
         DataChangeKind::Delete if change.rows.extent == Extent::All => format!(

@@ -13,14 +13,14 @@ use pgvet_syntax::ast::FunctionBody;
 use pgvet_syntax::source::TextRange;
 
 declare_rule! {
-    /// A table is replaced by a copy, and nothing blocks writes to it between the copy and the swap.
+    /// A table that is replaced by a copy, while nothing blocks writes to the table between the copy and the swap.
     ///
     /// ## Why it matters
     ///
-    /// The copy holds the rows that existed when the statement that copied them began. What other sessions insert,
-    /// update or delete between then and the swap changes only the old table. Nobody gets an error, and after the swap
-    /// these writes are gone. A transaction around the copy and the swap does not help, because reading a table does
-    /// not block writes to it.
+    /// The copy holds the rows that existed when the statement that copied them began. If other sessions insert, update
+    /// or delete rows between the copy and the swap, they change only the old table. Nobody gets an error, and after
+    /// the swap these writes are gone. A transaction around the copy and the swap does not help, because reading a
+    /// table does not block writes to it.
     ///
     /// ## Example
     ///
@@ -148,7 +148,7 @@ fn report(
     let moment = match going {
         Going::Renamed => "rename",
         Going::Dropped => "DROP",
-        Going::Emptied => "removal of the rows",
+        Going::Emptied => "removal of the old rows",
     };
     let message = format!(
         "writes to `{name}` by other sessions between the copy to `{new}` and this {moment} are lost, because \

@@ -15,7 +15,7 @@ declare_rule! {
     ///
     /// Where a string ends depends on settings. With `standard_conforming_strings` off, a backslash escapes the quote
     /// after it. In some client encodings, a backslash or quote can be part of another character. If pgvet does not
-    /// know such a setting, it may treat a statement as part of a string, and does not check it.
+    /// know one of these settings, it may treat a statement as part of a string, and does not check that statement.
     ///
     /// Reported are:
     ///
@@ -65,8 +65,8 @@ fn check_statement(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     {
         let value = if on { "on" } else { "off" };
         let message = format!(
-            "`standard_conforming_strings` is {value} here, so for PostgreSQL this string ends at a different \
-             quote than for pgvet, and PostgreSQL may run statements that pgvet did not check"
+            "`standard_conforming_strings` is {value} here, so PostgreSQL ends this string at a different quote than \
+             pgvet does, and may run statements that pgvet did not check"
         );
         let place = setting.place;
         help(reporter.report(quoting.string, message).label_in(place.file, place.range, "set here")).emit();
@@ -100,8 +100,8 @@ fn report(doubt: Doubt, reporter: &mut Reporter<'_>) {
     let finding = match doubt.kind {
         DoubtKind::Quoting => help(reporter.report(
             doubt.range,
-            "where this string ends depends on `standard_conforming_strings`, which is not known here: PostgreSQL may \
-             run statements that pgvet did not check",
+            "the end of this string depends on `standard_conforming_strings`, whose value pgvet does not know here: \
+             PostgreSQL may run statements that pgvet did not check",
         )),
         DoubtKind::Encoding => reporter
             .report(
@@ -113,14 +113,18 @@ fn report(doubt: Doubt, reporter: &mut Reporter<'_>) {
         DoubtKind::Template => reporter
             .report(
                 doubt.range,
-                "this is treated as a template tag: if nothing replaces it, PostgreSQL runs SQL that pgvet did not \
-                 check",
+                "pgvet treats this as a template tag and does not check the text in it: if no tool replaces the tag, \
+                 PostgreSQL runs that text as SQL",
             )
-            .help("remove quotes and semicolons from the tag, or run pgvet on the rendered file"),
+            .help(
+                "run pgvet on the rendered file; or remove quotes and semicolons from the tag, so that it cannot \
+                   hide a statement",
+            ),
         DoubtKind::CopyData => reporter
             .report(
                 doubt.range,
-                "these lines of data look like statements, and psql runs them if it does not run the COPY",
+                "these lines of data look like statements, and psql runs them as statements if it does not run the \
+                 COPY",
             )
             .assuming(Assumption::CopyNotRun)
             .help("end the data with a line `\\.` before the next statement, and run psql with `-v ON_ERROR_STOP=1`"),
@@ -129,7 +133,7 @@ fn report(doubt: Doubt, reporter: &mut Reporter<'_>) {
                 doubt.range,
                 "psql sends each line as a statement from here on, but pgvet splits the file at semicolons",
             )
-            .help("remove this command, and end each statement with a semicolon"),
+            .help("remove this psql command, and end each statement with a semicolon"),
         _ => return,
     };
     match doubt.cause {

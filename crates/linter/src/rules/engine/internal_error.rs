@@ -3,7 +3,7 @@
 use crate::rule::declare_rule;
 
 declare_rule! {
-    /// A defect of pgvet: one of its rules stopped at a statement.
+    /// A defect of pgvet: a rule crashed while it checked a statement.
     ///
     /// ## Why it matters
     ///

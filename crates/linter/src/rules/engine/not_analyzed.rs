@@ -11,12 +11,12 @@ use pgvet_model::effect::{ChangedObject, Limit, Unknown, UnknownReason};
 use pgvet_syntax::source::TextRange;
 
 declare_rule! {
-    /// A statement runs or defines code that pgvet does not analyze.
+    /// A statement that runs or defines code which pgvet does not analyze.
     ///
     /// ## Why it matters
     ///
-    /// Code that is not analyzed is not checked. Such code may lock or rewrite a table or delete its rows, and no other
-    /// finding reports that.
+    /// pgvet does not check code that it cannot analyze. That code may lock or rewrite a table or delete its rows, and
+    /// no other finding reports that.
     ///
     /// ## Example
     ///
@@ -47,10 +47,10 @@ declare_rule! {
     /// - more than 500 calls in one statement
     /// - with dynamic SQL, more than 1000 iterations of loops in one statement
     /// - loops over a query of the system catalogs for which pgvet would have to test more than 100,000 rows
-    /// - of the code that one statement runs, everything after the first 200 statements: only the combined effects of
-    ///   the later statements are checked
+    /// - everything after the first 200 statements that one statement runs: pgvet checks only the combined effects of
+    ///   the later ones
     /// - SQL that `dblink`, `pg_cron` and Citus run on other connections
-    /// - `DROP OWNED`: the objects that a role owns are not known
+    /// - `DROP OWNED`: pgvet does not know which objects a role owns
     /// - programs that `COPY ... PROGRAM` runs on the server
     /// - functions that no migration defines, if `SELECT`, `PERFORM` or `CALL` runs them for their effects
     /// - rules of tables and views (`CREATE RULE`)
@@ -68,11 +68,11 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - The text of `EXECUTE` is constant except for values and for names of new objects.
-    /// - The text of `EXECUTE` comes from a variable with a constant value, or from a loop over constants.
+    /// - The text that `EXECUTE` runs is constant, except for values and for names of new objects.
+    /// - The text that `EXECUTE` runs comes from a variable with a constant value, or from a loop over constants.
     /// - An earlier statement of the migration fires the same trigger: the finding there also covers the later
     ///   statements.
-    /// - A trigger runs the code, and the text of `EXECUTE` can only be a query.
+    /// - A trigger runs the code, and the text that `EXECUTE` runs can only be a query.
     /// - `dynamic-ddl-on-unknown-object` reports the same `EXECUTE`.
     "not-analyzed", Engine, Warning,
     {
@@ -84,8 +84,8 @@ declare_rule! {
 }
 
 /// Help that always applies.
-const READ_IT: &str = "review the code, or run the migration on a copy with `pgvet trace`. Then suppress this finding with a \
-                       comment: -- pgvet: ignore[not-analyzed] reason";
+const READ_IT: &str = "check the effects yourself, or run the migration on a copy of the database with `pgvet trace`. \
+                       Then suppress this finding with a comment: -- pgvet: ignore[not-analyzed] reason";
 
 /// The next step for code that the migration runs.
 fn help(reason: &UnknownReason) -> String {
@@ -181,21 +181,23 @@ fn message(context: &RuleContext<'_>, reason: &UnknownReason) -> String {
         UnknownReason::Limit(Limit::Calls(limit)) => format!("this statement makes more than {limit} function calls"),
         UnknownReason::Limit(Limit::Rounds(limit)) => format!("this statement loops more than {limit} times"),
         UnknownReason::Limit(Limit::CatalogRows(limit)) => {
-            format!("this statement compares conditions with more than {limit} rows of system catalogs")
+            format!("this statement tests conditions on more than {limit} rows of the system catalogs")
         }
         UnknownReason::Limit(Limit::Statements(limit)) => {
             return format!(
-                "this statement runs more than {limit} others, and only the first {limit} are checked individually; of the \
-                 rest, only the combined effects are known"
+                "this statement runs more than {limit} others: pgvet checks only the first {limit} individually, and \
+                 knows only the combined effects of the rest"
             );
         }
-        UnknownReason::Owned => "this drops the objects of a role, which no migration lists".to_owned(),
+        UnknownReason::Owned => "this drops everything that a role owns, and no migration shows what that \
+                                 is"
+        .to_owned(),
         UnknownReason::Program => "this runs a program on the server".to_owned(),
         UnknownReason::TextFunction { function } => format!("`{function}` runs SQL that it receives as text"),
         UnknownReason::MissingFunction { function } => match unknown_extensions(context.before, function).as_slice() {
             [] => format!("no earlier statement defines `{function}`"),
             names => format!(
-                "`{function}` may belong to extension {}, whose functions pgvet does not know",
+                "`{function}` may belong to an extension whose functions pgvet does not know ({})",
                 enumerate(names.iter().copied())
             ),
         },
@@ -206,8 +208,8 @@ fn message(context: &RuleContext<'_>, reason: &UnknownReason) -> String {
         }
         UnknownReason::ForeignSchema { schema } => {
             return format!(
-                "the other server decides which foreign tables this creates in `{schema}`, so later statements about them \
-                 are not checked"
+                "IMPORT FOREIGN SCHEMA creates the tables that the foreign server has, and pgvet does not know them: \
+                 later statements that use these tables of `{schema}` are not checked"
             );
         }
         UnknownReason::Library => "this runs the initialization code of a library in the session".to_owned(),
@@ -241,4 +243,5 @@ fn check_definition(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
     gap(context.routine.unread_dynamic(), "this executes SQL that is only known at run time");
 }
 
-const DEFINITION_HELP: &str = "review the code, or run the migration on a copy with `pgvet trace`";
+const DEFINITION_HELP: &str = "check the effects yourself, or run the migration on a copy of the database with `pgvet \
+                               trace`";

@@ -10,7 +10,7 @@ use pgvet_syntax::ast::{AlterTableAction, Ast, QueryBody};
 use smol_str::SmolStr;
 
 declare_rule! {
-    /// A statement that PostgreSQL would refuse, given the schema that earlier migrations leave.
+    /// A statement that PostgreSQL refuses in the schema that the earlier migrations create.
     ///
     /// ## Why it matters
     ///
@@ -34,36 +34,40 @@ declare_rule! {
     ///
     /// - The object may exist although no migration shows it.
     /// - Whether the statement fails depends only on the data.
-    /// - Only PostgreSQL versions outside the configured `pg-version` refuse it.
-    /// - The statement seems to lack an operator or a cast, but a migration creates operators, casts, aggregates or
-    ///   types, or installs an extension whose objects pgvet does not know.
-    /// - The unknown names are parameters that a tool replaces, such as `@name` and `sqlc.arg(name)`.
+    /// - Only PostgreSQL versions outside the configured `pg-version` refuse the statement.
+    /// - An operator or a cast seems to be missing, but a migration creates operators, casts, aggregates or types, or
+    ///   installs an extension whose objects pgvet does not know.
+    /// - The missing names are parameters that a tool replaces, such as `@name` and `sqlc.arg(name)`.
     /// - `concurrently-in-transaction` or `enum-value-used-in-same-transaction` reports the statement.
-    /// - The refusal depends on another file, and pgvet does not know which of the two runs first: one of several
-    ///   scripts without numbers, or a migration in a programming language.
-    /// - An earlier migration already used the missing table or column: pgvet then assumes that it exists.
+    /// - The refusal depends on another file (for example one of several scripts without numbers, or a migration in a
+    ///   programming language), and pgvet does not know which of the two files runs first.
+    /// - An earlier migration already used the missing table or column: pgvet then assumes that the table or column
+    ///   exists.
     ///
-    /// Files that the migration tool itself refuses are reported as well: for example a file that goose cannot split
-    /// into statements, or one for Flyway that mixes statements that can and cannot run in a transaction. The
+    /// A finding in a migration that already ran in production is wrong. If many old files have findings, pgvet
+    /// probably applies them in the wrong order, or they belong to several databases. `pgvet config` shows the order.
+    /// If two folders contain the same migrations, skip one of the folders with `exclude`. List the folder of each
+    /// database in `paths`.
+    ///
+    /// ## Also reported
+    ///
+    /// This rule also reports files that the migration tool itself refuses: for example a file that goose cannot split
+    /// into statements, or a file for Flyway that mixes statements that can and cannot run in a transaction. The
     /// confidence is `likely` if only comments in the file suggest the tool, and `certain` if the configuration or a
     /// manifest of the project names it.
     ///
-    /// Migrations that already ran in production did not fail. If many old files have findings, pgvet probably applies
-    /// them in the wrong order, or they belong to several databases. `pgvet config` shows the order. Exclude duplicates
-    /// with `exclude`, and list the folder of each database in `paths`.
-    ///
     /// ## Confidence
     ///
-    /// The confidence is `certain`. It is only `likely`:
+    /// The confidence is `certain`, with these exceptions. It is `likely`:
     ///
     /// - after code that was not analyzed and may have changed something
     /// - if a name without a schema may refer to another schema, because no statement sets `search_path`
-    /// - if migrations of later deployments exist: this migration has then probably run successfully, for a reason that
-    ///   the migrations do not show
+    /// - if migrations of later deployments exist: then this migration has probably run without an error, for a reason
+    ///   that the migrations do not show
     ///
     /// It is `possible`, and the finding is shown only with `--confidence possible`:
     ///
-    /// - if only an earlier use shows that a relation exists
+    /// - if the statement creates a relation that no migration creates, but that an earlier statement already uses
     /// - if PostgreSQL already refuses an earlier statement of the migration
     /// - if an exception handler hides the error. Nothing is reported if such a handler is the usual way to make the
     ///   statement repeatable.
@@ -87,7 +91,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     }
     let range = if failure.range.is_empty() { context.statement.range } else { failure.range };
     let message = if is_caught {
-        format!("PostgreSQL refuses this each time, and the EXCEPTION block hides the error: {}", failure.reason)
+        format!("PostgreSQL refuses this in every run, and the EXCEPTION block hides the error: {}", failure.reason)
     } else {
         format!("PostgreSQL refuses this: {}", failure.reason)
     };
@@ -196,13 +200,14 @@ fn help(failure: &Failure) -> Option<&'static str> {
     match failure.sqlstate {
         _ if failure.subject == FailureSubject::Operator => Some("cast one side to the type of the other: value::type"),
         "42P01" | "42703" | "42704" | "42883" | "3F000" => Some(
-            "if it exists in your database, let pgvet read the earlier migration or the schema dump that creates it",
+            "if the missing object exists in your database, let pgvet read the earlier migration or the schema dump \
+             that creates it",
         ),
         "42P07" | "42701" | "42710" | "42723" | "42P06" => {
-            Some("an earlier migration has created it: drop or rename one of the two")
+            Some("remove this definition if it is a duplicate, or give the new object another name")
         }
         "2BP01" => Some("drop the dependent objects first; CASCADE would drop them too"),
-        "25P01" => Some("add BEGIN before it, and COMMIT after the statements that need the lock"),
+        "25P01" => Some("add BEGIN before this statement, and COMMIT after the statements that need the lock"),
         _ => None,
     }
 }

@@ -3,7 +3,7 @@
 use crate::rule::declare_rule;
 
 declare_rule! {
-    /// A suppression without a reason, if the configuration requires one (`require-reasons = true`).
+    /// A suppression without a reason, if the configuration requires reasons (`require-reasons = true`).
     ///
     /// ## Why it matters
     ///

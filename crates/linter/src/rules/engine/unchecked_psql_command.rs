@@ -49,26 +49,29 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
 fn described(kind: DoubtKind) -> Option<(&'static str, &'static str)> {
     Some(match kind {
         DoubtKind::IncludedFile => (
-            "psql runs another file here, and its statements are not checked as a part of this migration",
+            "psql runs another file here, and pgvet does not check the statements of that file as a part of this \
+             migration",
             "make the other file a migration of its own, or write its statements here",
         ),
         DoubtKind::QueryResult => (
-            "psql runs each row of the result as a statement, and none of them is checked",
+            "psql runs each row of the result as a statement, and pgvet checks none of these statements",
             "write the statements out, or use a DO block with EXECUTE format(...)",
         ),
-        DoubtKind::Program => {
-            ("psql runs a program here, and its effects are not checked", "run the program outside the migration")
-        }
+        DoubtKind::Program => (
+            "psql runs a program here, and pgvet does not check what the program does",
+            "run the program outside the \
+              migration",
+        ),
         DoubtKind::RunsAgain => (
-            "psql has no new statement here, so it runs the previous one again",
-            "remove the command, or the semicolon before it",
+            "no new statement precedes this psql command, so psql runs the previous statement again",
+            "remove this psql command, or the semicolon before the command",
         ),
         DoubtKind::UnknownCommand => (
             "psql does not know this command and skips the rest of the line",
             "correct the name of the command, or remove the backslash",
         ),
         DoubtKind::Variable => (
-            "psql inserts the value of this variable as SQL, which is not checked",
+            "psql inserts the value of this variable as SQL, and pgvet does not check that SQL",
             "write `:'name'` for a string and `:\"name\"` for a name",
         ),
         _ => return None,

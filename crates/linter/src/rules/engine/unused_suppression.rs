@@ -7,7 +7,8 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The finding that it suppressed no longer exists. The comment would hide the next real finding of that rule.
+    /// The finding that the comment suppressed no longer exists. The comment would hide the next real finding of that
+    /// rule.
     ///
     /// ## Example
     ///
@@ -29,7 +30,7 @@ declare_rule! {
     ///
     /// ## Fix safety
     ///
-    /// The fix deletes the comment, or only the name if the comment names other rules.
+    /// The fix deletes the comment, or only the name of the rule if the comment also names other rules.
     "unused-suppression", Engine, Warning,
     { fixable: true }
 }

@@ -8,12 +8,13 @@ use crate::severity::Severity;
 use pgvet_model::incident::{Consequence, Incident, IncidentKind};
 
 declare_rule! {
-    /// An edit of a migration that the base revision already has.
+    /// An edit of a migration that already exists in the base revision.
     ///
     /// ## Why it matters
     ///
     /// A migration runs once on each database. Databases that have applied it never get the edit. New databases, such
-    /// as test databases, run only the edited text. Their schemas then differ, and no error shows it.
+    /// as test databases, run only the edited text. The schemas of old and new databases then differ, and no error
+    /// shows it.
     ///
     /// Some tools store a checksum of the file and refuse to run any migration after an edit, even an edit of a
     /// comment:
@@ -65,7 +66,7 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
             };
             let finding = reporter.report(first_word(context), format!("{what}: {consequence}"));
             let change = if changes_sql { ", and make the change in a new migration" } else { "" };
-            let help = format!("restore the file as it was{change}{}", way_around(incident.consequence));
+            let help = format!("restore the previous text of the file{change}{}", way_around(incident.consequence));
             let mut finding = assuming_applied(finding.severity(severity).help(help), incident);
             if !changes_sql && incident.consequence == Consequence::Unknown {
                 finding = finding.assuming(Assumption::ChecksumsCompared);

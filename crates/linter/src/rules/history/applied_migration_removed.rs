@@ -8,7 +8,7 @@ use crate::severity::Severity;
 use pgvet_model::incident::{Consequence, Incident, IncidentKind};
 
 declare_rule! {
-    /// A migration of the base revision that is deleted, renamed or renumbered.
+    /// A migration that exists in the base revision and is now deleted, renamed or renumbered.
     ///
     /// ## Why it matters
     ///
@@ -16,8 +16,9 @@ declare_rule! {
     /// applied a migration whose file no longer exists, the result depends on the tool:
     ///
     /// - Flyway, sqlx, refinery, Supabase, sql-migrate, node-pg-migrate and Sqitch refuse to run.
-    /// - golang-migrate refuses to run if the migration is the newest applied one, and ignores it otherwise.
-    /// - goose, dbmate, Diesel, pop, Drizzle and Postgrator ignore it.
+    /// - golang-migrate refuses to run if the migration is the newest applied migration. Otherwise it ignores the
+    ///   missing file.
+    /// - goose, dbmate, Diesel, pop, Drizzle and Postgrator ignore the missing file.
     ///
     /// All of these tools treat a migration with another version as a new one: its statements run again on the same
     /// database, and most fail because the objects exist. Flyway, refinery, sql-migrate, node-pg-migrate, Prisma and

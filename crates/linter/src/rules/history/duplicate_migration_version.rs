@@ -7,7 +7,7 @@ use crate::severity::Severity;
 use pgvet_model::incident::{Consequence, IncidentKind};
 
 declare_rule! {
-    /// A migration with the version of another migration.
+    /// Two migrations with the same version.
     ///
     /// ## Why it matters
     ///
@@ -15,9 +15,9 @@ declare_rule! {
     ///
     /// - goose, golang-migrate, Flyway, refinery and Postgrator refuse to run anything, on every database.
     /// - sqlx and Supabase fail, because the version is already recorded.
-    /// - dbmate fails after it has run the second migration. If the first one is already applied, dbmate never runs the
-    ///   second one, and reports no error.
-    /// - pop and Diesel never run one of the two.
+    /// - dbmate fails after it has run the second migration. If one of them is already applied, dbmate never runs the
+    ///   other, and reports no error.
+    /// - pop and Diesel run only one of the two migrations.
     ///
     /// This happens when two branches each add the next version, and both are merged.
     ///
@@ -47,10 +47,16 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
         let tool = tool(incident);
         let (then, severity) = match incident.consequence {
             Consequence::Refuses { saying, .. } => (format!("{tool} fails (\"{saying}\")"), Severity::Error),
-            Consequence::Skips => (format!("{tool} runs only one of the two, and reports no error"), Severity::Error),
+            Consequence::Skips => (
+                format!(
+                    "{tool} runs only one of the two migrations, and reports no \
+                                            error"
+                ),
+                Severity::Error,
+            ),
             Consequence::Ignores | Consequence::Runs | Consequence::Unknown => continue,
         };
-        let message = format!("`{other}` has the same version {version} as this migration: {then}");
+        let message = format!("this migration and `{other}` have the same version {version}: {then}");
         let help = "give the migration that no database has applied yet the next free version";
         let finding = reporter.report(first_word(context), message).severity(severity).help(help);
         assuming_applied(finding, incident).emit();

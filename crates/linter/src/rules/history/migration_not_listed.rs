@@ -14,8 +14,8 @@ declare_rule! {
     /// Some tools run the migrations that a list names, and ignore other files. A file that is written by hand, or
     /// whose line was lost in a merge, is in the repository and not in the list:
     ///
-    /// - Drizzle runs what `meta/_journal.json` names, and Sqitch what `sqitch.plan` names. They never run another file, and
-    ///   report no error.
+    /// - Drizzle runs what `meta/_journal.json` names, and Sqitch what `sqitch.plan` names. They never run other files,
+    ///   and report no error.
     /// - Atlas compares the files with `atlas.sum`, and refuses to run if `atlas.sum` lacks one.
     ///
     /// ## Example

@@ -8,7 +8,7 @@ use crate::severity::Severity;
 use pgvet_model::incident::{Consequence, Incident, IncidentKind, OrderedBy};
 
 declare_rule! {
-    /// A new migration that sorts before one that the base revision already has.
+    /// A new migration that sorts before a migration which already exists in the base revision.
     ///
     /// ## Why it matters
     ///
@@ -16,10 +16,10 @@ declare_rule! {
     /// example in CI, runs both in order, so nothing fails there. On a database that has already applied the later
     /// migration, the result depends on the migration tool:
     ///
-    /// - golang-migrate and Postgrator never run the earlier one, and report no error. Drizzle skips a journal entry
-    ///   unless its `when` is later than that of the newest applied entry.
+    /// - golang-migrate and Postgrator never run the earlier migration, and report no error. Drizzle skips a journal
+    ///   entry unless its `when` is later than that of the newest applied entry.
     /// - goose, Flyway, Atlas, Supabase, refinery and node-pg-migrate refuse to run.
-    /// - dbmate, sqlx, sql-migrate, Diesel, pop and Prisma run it after the later one.
+    /// - dbmate, sqlx, sql-migrate, Diesel, pop and Prisma run it after the later migration.
     ///
     /// ## Example
     ///
@@ -59,7 +59,10 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
                 format!("rename it so that its version comes after `{newest}`"),
             ),
             OrderedBy::Journal => (
-                format!("the journal gives this new migration no later time than `{newest}`, which is applied: {then}"),
+                format!(
+                    "in the journal, the time of this new migration is not later than that of `{newest}`, which is \
+                         applied: {then}"
+                ),
                 format!("set `when` of its entry in `meta/_journal.json` to a later time than that of `{newest}`"),
             ),
         };

@@ -14,10 +14,10 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The table that is attached, and the DEFAULT partition, are locked ACCESS EXCLUSIVE. Under that lock PostgreSQL:
+    /// The attached table and the DEFAULT partition are locked ACCESS EXCLUSIVE. Under these locks PostgreSQL:
     ///
-    /// - reads the whole table, unless a valid CHECK proves the partition bound,
-    /// - reads the whole DEFAULT partition, unless a valid CHECK excludes the rows of the new partition,
+    /// - reads the whole table, unless a valid CHECK constraint implies the partition bound,
+    /// - reads the whole DEFAULT partition, unless a valid CHECK constraint excludes the rows of the new partition,
     /// - builds every index of the parent that the table lacks,
     /// - checks the foreign keys of the parent.
     ///
@@ -40,7 +40,8 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - a table that the same transaction created, or that the same migration created and left empty
-    /// - a table to which earlier migrations added a valid CHECK on the partition bound and every index of the parent
+    /// - a table to which earlier migrations added every index of the parent and a valid CHECK constraint that implies
+    ///   the partition bound
     "attach-partition-scans", Locking, Warning,
     {
         sources: &["pgls/avoidAttachingPartition", "pg-migration-lint/PGM005"],
@@ -195,14 +196,14 @@ fn bound_help(context: &RuleContext<'_>, parent: &Relation, partition: &ObjectNa
     match Proof::of_bound(context, parent, partition, bound) {
         Some(proof) => {
             format!(
-                "to avoid the scan, first add a CHECK that proves the partition bound, and validate it in another \
-                 transaction:{}",
+                "to avoid the scan, first add a CHECK constraint that implies the partition bound, and validate the \
+                 constraint in another transaction:{}",
                 proof.lines()
             )
         }
         None => {
-            "to avoid the scan, first add a CHECK that proves the partition bound, with IS NOT NULL for the key: add \
-                it NOT VALID, and validate it in another transaction"
+            "to avoid the scan, first add a CHECK constraint that implies the partition bound, with IS NOT NULL for \
+             the key: add the constraint NOT VALID, and validate it in another transaction"
                 .to_owned()
         }
     }

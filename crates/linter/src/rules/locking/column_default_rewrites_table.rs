@@ -82,7 +82,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             }
             _ => None,
         },
-        "add the column without the default, set the default, and fill older rows in batches",
+        "add the column without the default, set the default in a later statement, and fill old rows in batches",
     );
 }
 
@@ -115,7 +115,8 @@ fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRan
         _ => None,
     });
     let Some((table, column)) = column else {
-        let help = "add the column without it, set it for new rows, and fill old rows in batches";
+        let help = "add the column without the default, set the default in a later statement, and fill old rows in \
+                    batches";
         reporter.report(range, message).relation(&first.relation).help(help).emit();
         return;
     };

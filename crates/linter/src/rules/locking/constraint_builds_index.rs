@@ -35,14 +35,14 @@ declare_rule! {
     /// For a primary key the columns must already be NOT NULL (see `set-not-null-scans-table`). PostgreSQL refuses
     /// `USING INDEX` for partitioned tables: add the constraint to each partition this way, then to the parent with
     /// `ALTER TABLE ONLY`, and attach the index of each partition with `ALTER INDEX ... ATTACH PARTITION`. Until then
-    /// the index of the parent is invalid, and `ON CONFLICT` on the parent fails. For `EXCLUDE` and `WITHOUT OVERLAPS`
-    /// PostgreSQL has no such alternative.
+    /// the index of the parent is invalid, and `ON CONFLICT` on the parent fails. PostgreSQL cannot add `EXCLUDE` and
+    /// `WITHOUT OVERLAPS` constraints in this way.
     ///
     /// ## When it is not reported
     ///
     /// - `USING INDEX`
     /// - a constraint on a new column, if adding the column rewrites the table: `column-default-rewrites-table` reports
-    ///   that
+    ///   that rewrite
     /// - a table that the same transaction created, or that the same migration created and left empty
     ///
     /// ## Fix safety
@@ -89,7 +89,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             }
             _ => None,
         },
-        "build a unique index concurrently on each partition, make each a constraint with USING INDEX, and then add the constraint to the parent",
+        "build a unique index concurrently on each partition, turn it into a constraint of the partition with USING \
+         INDEX, and then add the constraint to the parent",
     );
 }
 

@@ -18,9 +18,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// PostgreSQL checks every row under an ACCESS EXCLUSIVE lock: no query runs on the table meanwhile. This is also
-    /// true for `ADD COLUMN ... CHECK`, although the new column has the same value in all rows, and for a constraint
-    /// that replaces one that the same statement drops.
+    /// PostgreSQL checks every row under an ACCESS EXCLUSIVE lock: no query runs on the table meanwhile. The same
+    /// applies to `ADD COLUMN ... CHECK`, although the new column has the same value in all rows. It also applies to a
+    /// constraint that replaces another one which the same statement drops.
     ///
     /// ## Example
     ///

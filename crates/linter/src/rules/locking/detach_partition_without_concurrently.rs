@@ -17,9 +17,9 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// The parent, the partition and the DEFAULT partition are locked ACCESS EXCLUSIVE until the transaction ends:
-    /// nobody can read or write the table through its parent. Only the other partitions can be used, by name. The lock
-    /// waits for every running query, and all later queries queue behind it. With `CONCURRENTLY` (PostgreSQL 14 and
-    /// later), reads and writes of the parent go on while it waits.
+    /// nobody can read or write through the parent. Only queries that name another partition can run. The statement
+    /// waits for every open transaction that has used these tables, and all later queries on them queue behind it. With
+    /// `CONCURRENTLY` (PostgreSQL 14 and later), reads and writes of the parent continue while the statement waits.
     ///
     /// ## Example
     ///
@@ -33,8 +33,9 @@ declare_rule! {
     /// ALTER TABLE events DETACH PARTITION events_2019 CONCURRENTLY;
     /// ```
     ///
-    /// It runs only outside a transaction block, and only while the table has no DEFAULT partition. If it is
-    /// interrupted, the detach stays pending until you run `ALTER TABLE events DETACH PARTITION events_2019 FINALIZE`.
+    /// `CONCURRENTLY` runs only outside a transaction block, and only while the table has no DEFAULT partition. If the
+    /// statement is interrupted, the detach stays pending until you run `ALTER TABLE events DETACH PARTITION
+    /// events_2019 FINALIZE`.
     ///
     /// ## When it is not reported
     ///
@@ -43,7 +44,7 @@ declare_rule! {
     /// ## Fix safety
     ///
     /// The fix adds `CONCURRENTLY`. It is unsafe, because the file can no longer run in a transaction, and the detach
-    /// stays pending if the statement is cancelled. It is not offered where PostgreSQL would refuse the statement:
+    /// stays pending if the statement is cancelled. No fix is offered where PostgreSQL would refuse the statement:
     /// inside a transaction, for a table with a DEFAULT partition, and before PostgreSQL 14.
     "detach-partition-without-concurrently", Locking, Warning,
     {
@@ -88,7 +89,7 @@ fn concurrently(context: &RuleContext<'_>, lock: &Lock) -> Option<Fix> {
         return None;
     }
     let edit = Edit { range: TextRange::at(partition.range().end), text: " CONCURRENTLY".to_owned() };
-    let title = "Detach it concurrently".to_owned();
+    let title = "Detach the partition concurrently".to_owned();
     Some(Fix { title, applicability: Applicability::Unsafe, edits: vec![edit] })
 }
 

@@ -9,13 +9,13 @@ use pgvet_syntax::ast::{AlterDomain, AlterDomainAction, Ast, ConstraintKind};
 use smol_str::SmolStr;
 
 declare_rule! {
-    /// `ALTER DOMAIN` that adds or validates a constraint while columns of the domain are in use.
+    /// `ALTER DOMAIN` that adds or validates a constraint on a domain that is the type of table columns.
     ///
     /// ## Why it matters
     ///
-    /// Every table with a column of the domain is read in full, one after the other, and stays locked in SHARE mode
-    /// until the transaction ends: nobody can insert, update or delete. `NOT VALID` avoids the scan for a CHECK, but
-    /// `VALIDATE CONSTRAINT` on a domain, unlike on a table, takes the same lock.
+    /// PostgreSQL reads every table with a column of the domain in full, one table after the other. Each table stays
+    /// locked in SHARE mode until the transaction ends: nobody can insert, update or delete. `NOT VALID` avoids the
+    /// scan for a CHECK, but `VALIDATE CONSTRAINT` on a domain, unlike on a table, takes the same lock.
     ///
     /// ## Example
     ///
@@ -29,8 +29,8 @@ declare_rule! {
     /// ALTER DOMAIN email ADD CONSTRAINT email_has_at CHECK (VALUE LIKE '%@%') NOT VALID;
     /// ```
     ///
-    /// New values are checked from then on. To check existing values without blocking writes, add the same CHECK to the
-    /// tables, `NOT VALID` first, and validate it.
+    /// New values are checked from then on. To check existing values without blocking writes, add the CHECK to each
+    /// table as `NOT VALID`, with the column instead of `VALUE`, and validate it in a later transaction.
     ///
     /// ## When it is not reported
     ///
@@ -94,14 +94,15 @@ fn is_known(context: &RuleContext<'_>, statement: &AlterDomain) -> bool {
 }
 
 fn help(context: &RuleContext<'_>) -> String {
-    let tables = "to check existing rows, add the same CHECK to each table NOT VALID, and validate it in another transaction, \
-                  which does not block writes to a table";
+    let tables = "to check existing rows without blocking writes, add the CHECK to each table as NOT VALID, with the \
+                  column instead of VALUE, and validate it there in a later transaction";
     if let Ast::AlterDomain(statement) = context.ast
         && let AlterDomainAction::AddConstraint(constraint) = &statement.action
         && matches!(constraint.kind, ConstraintKind::Check(_))
     {
         return format!(
-            "add the constraint NOT VALID, which checks new values only and reads no table:\n    ALTER DOMAIN {} ADD \
+            "add the constraint as NOT VALID: PostgreSQL then checks only new values, and reads no table:\n    ALTER \
+             DOMAIN {} ADD \
              {} NOT VALID;\n{tables}",
             context.text(statement.name.range()),
             context.text(constraint.range)

@@ -20,8 +20,8 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Dropping the index takes an ACCESS EXCLUSIVE lock on its table. The work is short, but the lock waits for every
-    /// running query on the table, and later queries, even SELECT, queue behind it.
+    /// Dropping the index takes an ACCESS EXCLUSIVE lock on its table. The work is short, but the statement waits for
+    /// every open transaction that has used the table, and later queries on the table, even SELECT, queue behind it.
     ///
     /// ## Example
     ///
@@ -48,7 +48,7 @@ declare_rule! {
     ///
     /// ## Fix safety
     ///
-    /// The fix adds `CONCURRENTLY`. It is unsafe, because the file can no longer run in a transaction. It is not
+    /// The fix adds `CONCURRENTLY`. It is unsafe, because the file can no longer run in a transaction. No fix is
     /// offered where PostgreSQL would refuse the statement: inside a transaction, for several indexes, with `CASCADE`,
     /// and for indexes of partitioned tables.
     "drop-index-without-concurrently", Locking, Warning,

@@ -18,8 +18,9 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// The parent, and a DEFAULT partition if there is one, are locked ACCESS EXCLUSIVE until the transaction ends:
-    /// nobody can read or write the table through its parent. The lock waits for every running query, and all later
-    /// queries queue behind it. A partition that was detached first is a separate table, and dropping it blocks no one.
+    /// nobody can read or write through the parent. The statement waits for every open transaction that has used these
+    /// tables, and all later queries on them queue behind it. A partition that was detached first is a separate table,
+    /// and dropping it blocks no one.
     ///
     /// ## Example
     ///

@@ -14,7 +14,7 @@ declare_rule! {
     ///
     /// Without a mode the statement takes ACCESS EXCLUSIVE, which also blocks reads. A weaker mode is usually enough.
     /// While the statement waits for the transactions that use the table, later conflicting queries queue behind it.
-    /// Without `NOWAIT` or a `lock_timeout`, that wait lasts until the longest of those transactions ends.
+    /// Without `NOWAIT` or a `lock_timeout`, the wait lasts until the last of those transactions ends.
     ///
     /// ## Example
     ///

@@ -1,4 +1,4 @@
-//! A type change that also locks the table at the other end of a foreign key.
+//! A type change that also locks the table that a foreign key connects with it.
 
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
@@ -10,7 +10,7 @@ use pgvet_syntax::ast::LockMode;
 use pgvet_syntax::source::TextRange;
 
 declare_rule! {
-    /// A type change of a foreign-key column, which also locks the table at the other end.
+    /// A type change of a foreign-key column, which also locks the other table of the foreign key.
     ///
     /// ## Why it matters
     ///
@@ -42,9 +42,9 @@ declare_rule! {
     /// ALTER TABLE orders VALIDATE CONSTRAINT orders_country_fkey;
     /// ```
     ///
-    /// Run each statement in its own transaction. The table at the other end is then blocked only for a moment, when
-    /// the foreign key is dropped and when it is added. The type change still blocks its own table, for as long as a
-    /// rewrite takes if the new type needs one.
+    /// Run each statement in its own transaction. The other table of the foreign key is then blocked only for a moment,
+    /// when the foreign key is dropped and when it is added. The type change still blocks its own table, for as long as
+    /// a rewrite takes if the new type needs one.
     ///
     /// ## When it is not reported
     ///
@@ -70,7 +70,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         let names = enumerate(tables.iter().map(|table| table.name.as_str()));
         let message = format!(
             "this column is part of a foreign key, so the type change also takes ACCESS EXCLUSIVE on {names} and \
-             blocks all reads and writes there"
+             blocks all reads and writes of {names}"
         );
         let mut finding = reporter.report(range, message);
         for table in &tables {

@@ -44,8 +44,8 @@ declare_rule! {
     /// DROP TABLE orders;
     /// ```
     ///
-    /// Dropping the foreign key still takes a strong lock on both tables. Do it in its own transaction with a short
-    /// `lock_timeout`, and retry if it expires.
+    /// Dropping the foreign key still takes a strong lock on both tables. Drop it in a transaction of its own with a
+    /// short `lock_timeout`, and retry if the timeout expires.
     ///
     /// ## When it is not reported
     ///

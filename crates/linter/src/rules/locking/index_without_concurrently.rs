@@ -20,9 +20,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The build takes a SHARE lock: nobody can insert, update or delete until the transaction ends, at the earliest
-    /// when the index is complete. On a large table that takes minutes or hours. On a partitioned table the indexes of
-    /// all partitions are built one after the other, and all partitions stay locked until the last one is done.
+    /// The build takes a SHARE lock: nobody can insert, update or delete until the index is complete and the
+    /// transaction ends. On a large table that takes minutes or hours. On a partitioned table the indexes of all
+    /// partitions are built one after the other, and all partitions stay locked until the last one is done.
     ///
     /// ## Example
     ///
@@ -36,9 +36,10 @@ declare_rule! {
     /// CREATE INDEX CONCURRENTLY orders_customer_idx ON orders (customer_id);
     /// ```
     ///
-    /// `CONCURRENTLY` cannot run in a transaction block. If it fails, it leaves an invalid index behind: drop it before
-    /// the next attempt. PostgreSQL refuses it for a partitioned table. There, create the index `ON ONLY` the parent,
-    /// create one `CONCURRENTLY` on each partition, and attach each with `ALTER INDEX ... ATTACH PARTITION`.
+    /// `CONCURRENTLY` cannot run in a transaction block. A build that fails leaves an invalid index behind: drop that
+    /// index before the next attempt. PostgreSQL refuses `CONCURRENTLY` for a partitioned table. There, create the
+    /// index `ON ONLY` the parent, create one `CONCURRENTLY` on each partition, and attach each with `ALTER INDEX ...
+    /// ATTACH PARTITION`.
     ///
     /// ## When it is not reported
     ///
@@ -54,8 +55,9 @@ declare_rule! {
     ///
     /// The fix adds `CONCURRENTLY`. It is unsafe, because the file can no longer run in a transaction, and a failed
     /// build leaves an invalid index, which `IF NOT EXISTS` treats as a valid one. If a migration tool runs the file in
-    /// a transaction and this is its only statement, the fix also adds the comment that tells the tool not to open one.
-    /// It is not offered if the transaction contains other statements, for partitioned tables, and in function bodies.
+    /// a transaction and this is the only statement, the fix also adds the comment that tells the tool not to open a
+    /// transaction. No fix is offered if the transaction contains other statements, for partitioned tables, and in
+    /// function bodies.
     "index-without-concurrently", Locking, Error,
     {
         fixable: true,
@@ -104,7 +106,8 @@ fn report_unseen_partitions(context: &RuleContext<'_>, reporter: &mut Reporter<'
     let name = &table.name;
     let message =
         format!("building this index blocks all writes to `{name}` and its partitions until the last index is done");
-    let help = "create the index ON ONLY the parent, build it concurrently on each partition, and attach each";
+    let help = "create the index ON ONLY the parent, build an index concurrently on each partition, and attach these \
+                indexes";
     let finding = reporter.report(statement.index_keyword, message).relation(table).help(help);
     finding.assuming(Assumption::HasPartitions { table: name.clone() }).emit();
 }

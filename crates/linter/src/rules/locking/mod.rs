@@ -44,7 +44,7 @@ enum Held {
     Surely,
 }
 
-/// Whether earlier statements of the transaction, or of the code that the same statement runs, hold such a lock.
+/// Whether earlier statements of the transaction, or of the code that the same statement runs, hold one of these locks.
 fn held(context: &RuleContext<'_>, table: &RelationName, mode: LockMode) -> Held {
     let locks = context.session.block.iter().flat_map(|block| block.locks.of(table.oid));
     let mut locks = locks.filter(|lock| lock.mode >= mode).peekable();

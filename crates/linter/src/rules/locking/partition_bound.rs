@@ -116,11 +116,13 @@ pub(crate) fn default_scan_help(
         Some(proof) => {
             let lines = proof.lines();
             format!(
-                "a valid CHECK on the DEFAULT partition avoids its scan; first add and validate it, in two \
+                "a valid CHECK on the DEFAULT partition avoids the scan of that partition; first add and validate it, \
+                 in two \
                  transactions:{lines}"
             )
         }
-        None => "a CHECK on the DEFAULT partition that excludes the rows of the new one avoids its scan: first add it \
+        None => "a CHECK on the DEFAULT partition that excludes the rows of the new partition avoids the scan: first \
+                 add it \
                 NOT VALID and validate it, in two transactions"
             .to_owned(),
     }

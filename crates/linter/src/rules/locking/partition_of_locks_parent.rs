@@ -14,13 +14,13 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The parent is locked ACCESS EXCLUSIVE until the transaction ends: nobody can read or write the table through the
-    /// parent. The lock waits for every running query, and all later queries queue behind it. A DEFAULT partition is
-    /// read in full under that lock, to find rows that belong to the new partition.
+    /// The parent is locked ACCESS EXCLUSIVE until the transaction ends: nobody can read or write through the parent.
+    /// The statement waits for every open transaction that has used the parent, and all later queries on it queue
+    /// behind it. A DEFAULT partition is read in full under that lock, to find rows that belong to the new partition.
     ///
     /// `ATTACH PARTITION` only needs SHARE UPDATE EXCLUSIVE on the parent, which blocks neither reads nor writes
-    /// (PostgreSQL 12 and later). It still locks a DEFAULT partition ACCESS EXCLUSIVE, and reads it unless a valid
-    /// CHECK excludes the new rows.
+    /// (PostgreSQL 12 and later). It still locks a DEFAULT partition ACCESS EXCLUSIVE, and reads that partition unless
+    /// a valid CHECK constraint excludes the rows of the new partition.
     ///
     /// ## Example
     ///

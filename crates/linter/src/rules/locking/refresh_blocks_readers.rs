@@ -37,8 +37,8 @@ declare_rule! {
     ///
     /// ## Fix safety
     ///
-    /// The fix adds `CONCURRENTLY` if the view has the unique index that this needs. It is unsafe, because the refresh
-    /// can take longer and write more if many rows have changed.
+    /// The fix adds `CONCURRENTLY` if the view has the unique index that `CONCURRENTLY` needs. It is unsafe, because
+    /// the refresh can take longer and write more if many rows have changed.
     "refresh-blocks-readers", Locking, Warning,
     {
         fixable: true,
@@ -70,7 +70,7 @@ fn report(context: &RuleContext<'_>, rewrite: &Rewrite, with_data: bool, reporte
         (message, help(context, &sql_name(context, &rewrite.relation), view.map(AsRef::as_ref)))
     } else {
         let message = format!("WITH NO DATA makes every read of `{name}` fail until the next refresh");
-        (message, "drop the view if nobody reads it any more; otherwise omit WITH NO DATA".to_owned())
+        (message, "omit WITH NO DATA; or, if nobody reads the view any more, drop it".to_owned())
     };
     let finding = reporter.report(rewrite.range, message).relation(&rewrite.relation).help(help);
     let usable = view.is_some_and(|view| view.view().is_some() && has_usable_index(context.before, view));
@@ -81,7 +81,7 @@ fn concurrently(context: &RuleContext<'_>) -> Option<Fix> {
     let Ast::RefreshMaterializedView(_) = context.ast else { return None };
     let view = context.statement.tokens.get(2)?.range;
     let edit = Edit { range: TextRange::at(view.end), text: " CONCURRENTLY".to_owned() };
-    let title = "Refresh it concurrently".to_owned();
+    let title = "Refresh the view concurrently".to_owned();
     Some(Fix { title, applicability: Applicability::Unsafe, edits: vec![edit] })
 }
 

@@ -42,7 +42,7 @@ declare_rule! {
     /// ## Fix safety
     ///
     /// The fix adds `CONCURRENTLY`. It is unsafe, because the file can no longer run in a transaction, and a rebuild
-    /// that fails leaves an invalid index. It is not offered where PostgreSQL would refuse the statement: inside a
+    /// that fails leaves an invalid index. No fix is offered where PostgreSQL would refuse the statement: inside a
     /// transaction, for `REINDEX SYSTEM`, and for the index of an exclusion constraint.
     "reindex-without-concurrently", Locking, Error,
     {
@@ -72,22 +72,25 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
                 _ => return,
             }
         }
-        ReindexTarget::Schema(schema) => format!("each table of schema `{}`", schema.text),
-        ReindexTarget::Database => "each table of the database".to_owned(),
-        ReindexTarget::System => "each system catalog".to_owned(),
+        ReindexTarget::Schema(schema) => format!("the tables of schema `{}`", schema.text),
+        ReindexTarget::Database => "the tables of the database".to_owned(),
+        ReindexTarget::System => "the system catalogs".to_owned(),
     };
     let message = match &statement.target {
         ReindexTarget::Index(_) | ReindexTarget::Table(_) => {
-            format!("REINDEX blocks all writes to {what}, and the planning of queries on that table")
+            format!("REINDEX blocks all writes to {what} and the planning of all queries on that table")
         }
-        _ => format!("REINDEX blocks all writes to {what} in turn, and the planning of queries that use it"),
+        _ => format!(
+            "REINDEX goes through {what} one by one, and meanwhile blocks all writes to that table and the \
+                      planning of all queries that use it"
+        ),
     };
     let mut finding = reporter.report(statement.keyword, message);
     if let Some(relation) = table.or(index) {
         finding = finding.relation(relation);
     }
     if let Some(reason) = refused(context, statement, index) {
-        finding.help(format!("{reason}: run REINDEX when there is little traffic, with a short lock_timeout")).emit();
+        finding.help(format!("run REINDEX when there is little traffic, with a short lock_timeout ({reason})")).emit();
         return;
     }
     let target = TextRange::new(statement.keyword.start, statement.target_keyword.end);
@@ -99,7 +102,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     finding = offer(context, finding, advice);
     if !context.session.in_transaction() {
         let edit = Edit { range: TextRange::at(statement.target_keyword.end), text: " CONCURRENTLY".to_owned() };
-        let title = "Rebuild concurrently".to_owned();
+        let title = "Rebuild the indexes concurrently".to_owned();
         finding = finding.fix(Fix { title, applicability: Applicability::Unsafe, edits: vec![edit] });
     }
     finding.emit();

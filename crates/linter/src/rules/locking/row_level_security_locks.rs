@@ -15,10 +15,10 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Without a policy, access is denied: after the commit every role sees an empty table and cannot write to it,
-    /// except the owner, superusers and roles with `BYPASSRLS`. In addition, every change of row-level security and
-    /// policies takes an ACCESS EXCLUSIVE lock. The work is short, but the lock waits for every running query, and all
-    /// later queries queue behind it.
+    /// Without a policy, row-level security denies access: after the commit every role except the owner, superusers and
+    /// roles with `BYPASSRLS` sees an empty table and cannot write to it. In addition, every change of row-level
+    /// security and policies takes an ACCESS EXCLUSIVE lock. The work is short, but the statement waits for every open
+    /// transaction that has used the table, and all later queries on it queue behind it.
     ///
     /// ## Example
     ///

@@ -19,9 +19,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// PostgreSQL checks every row for nulls under an ACCESS EXCLUSIVE lock: no query runs on the table until it has
-    /// seen the last row. Since PostgreSQL 12 it skips the scan if a valid CHECK proves that there are no nulls. Adding
-    /// a primary key over nullable columns reads all rows, too, even with USING INDEX.
+    /// PostgreSQL checks every row for nulls under an ACCESS EXCLUSIVE lock: no query runs on the table until the scan
+    /// has ended. Since PostgreSQL 12 it skips the scan if a valid CHECK constraint proves that there are no nulls.
+    /// Adding a primary key over nullable columns reads all rows, too, even with USING INDEX.
     ///
     /// ## Example
     ///
@@ -41,12 +41,13 @@ declare_rule! {
     /// The first two statements must not share a transaction. From PostgreSQL 18 on, `ADD CONSTRAINT ... NOT NULL note
     /// NOT VALID` and `VALIDATE CONSTRAINT` are enough.
     ///
-    /// Several columns in one `ALTER TABLE` are checked in one scan. Reports show them as one finding with several places.
+    /// PostgreSQL checks several columns of one `ALTER TABLE` in one scan. They are reported as one finding with
+    /// several locations.
     ///
     /// ## When it is not reported
     ///
-    /// - a column for which a valid CHECK proves to PostgreSQL that it has no nulls: `note IS NOT NULL`, alone or
-    ///   joined with AND
+    /// - a column for which a valid CHECK constraint proves that it has no nulls: `note IS NOT NULL`, alone or joined
+    ///   with AND
     /// - a column that is NOT NULL already
     /// - `ADD COLUMN ... NOT NULL` without a default, and `SET NOT NULL` of a column that the same migration adds,
     ///   which `required-column-without-default` reports
@@ -56,8 +57,8 @@ declare_rule! {
     /// ## Fix safety
     ///
     /// If each statement of the file runs in its own transaction, the fix replaces the statement with the steps shown
-    /// above. The resulting schema is the same. The fix is unsafe, because the helper constraint now remains if a row
-    /// has a null. It needs PostgreSQL 12.
+    /// above. The resulting schema is the same. The fix is unsafe, because the additional CHECK constraint remains if a
+    /// row has a null. It needs PostgreSQL 12.
     "set-not-null-scans-table", Locking, Error,
     {
         fixable: true,

@@ -15,7 +15,8 @@ declare_rule! {
     ///
     /// The table is locked ACCESS EXCLUSIVE until the copy is done: nobody can read or write it. On a large table that
     /// takes minutes or hours, needs twice the disk space, and is replicated to the standbys in full. Moving an index
-    /// to another tablespace locks the index, and with it the planning of every query on its table.
+    /// to another tablespace locks the index. PostgreSQL then cannot plan any query on the table of the index until the
+    /// move is done.
     ///
     /// ## Example
     ///
@@ -65,7 +66,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         }
         _ => None,
     };
-    let help = "run it for one partition at a time, while nobody uses the partition";
+    let help = "run the statement on each partition separately, at a time when nobody uses that partition";
     unseen_partitions::report(context, reporter, |work| rewrites(work, false), help);
     let help =
         "add a plain column, keep it up to date with a trigger, fill it in batches, and replace the column with it";
@@ -125,7 +126,8 @@ fn action(cause: &RewriteCause) -> Option<&'static str> {
 fn no_statement(cause: &RewriteCause) -> Option<&'static str> {
     match cause {
         RewriteCause::VacuumFull | RewriteCause::Cluster | RewriteCause::Tablespace => Some(
-            "PostgreSQL up to 18 has no statement that does this while the table is in use; programs such as pg_repack can",
+            "PostgreSQL up to 18 has no statement that does this while the table is in use; tools such as pg_repack \
+             can",
         ),
         _ => None,
     }
@@ -137,8 +139,8 @@ fn help(context: &RuleContext<'_>, relation: &RelationName, cause: &RewriteCause
     let tables = if everything { String::new() } else { format!(" {name}") };
     match cause {
         RewriteCause::VacuumFull => format!(
-            "use plain VACUUM, which makes the space reusable without such a lock; or the extension pg_repack or \
-             pg_squeeze, which returns the space to the operating system while the table is in use:\n    \
+            "use plain VACUUM, which makes the space reusable without blocking reads or writes; or use the extension \
+             pg_repack or pg_squeeze, which returns the space to the operating system while the table is in use:\n    \
              VACUUM{tables};"
         ),
         RewriteCause::Cluster => {
@@ -151,9 +153,11 @@ fn help(context: &RuleContext<'_>, relation: &RelationName, cause: &RewriteCause
         RewriteCause::SetExpression { column } => format!(
             "add a plain column, keep it up to date with a trigger, fill it in batches, and replace `{column}` with it"
         ),
-        _ => "create a new table with the new setting, fill it in batches, keep it up to date with a trigger, and \
-             swap the names"
-            .to_owned(),
+        _ => {
+            "create a new table with the new setting, keep it up to date with a trigger, fill it in batches, and swap \
+              the names"
+                .to_owned()
+        }
     }
 }
 

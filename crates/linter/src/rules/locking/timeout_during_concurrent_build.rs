@@ -15,9 +15,10 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// `CONCURRENTLY` waits for every transaction that may still use the old state. If a `lock_timeout` cancels that
-    /// wait, or a `statement_timeout` cancels the work, an invalid index can remain, which slows down every write and
-    /// serves no query. `DETACH PARTITION CONCURRENTLY` can leave the detach pending.
+    /// With `CONCURRENTLY`, PostgreSQL waits for every transaction that may still use the old version of the table. If
+    /// a `lock_timeout` cancels that wait, or a `statement_timeout` cancels the work, an invalid index can remain,
+    /// which slows down every write and serves no query. `DETACH PARTITION CONCURRENTLY` can leave the partition half
+    /// detached, until you run `DETACH PARTITION ... FINALIZE`.
     ///
     /// ## Example
     ///
@@ -35,7 +36,8 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - timeouts that the file does not set: pgvet does not know those of the role, the database or the program
+    /// - timeouts that the file does not set: pgvet does not know the timeouts that the role, the database or the
+    ///   migration tool sets
     /// - statements inside a transaction block, which PostgreSQL refuses anyway
     ///
     /// ## Fix safety
@@ -58,7 +60,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         return;
     }
     let names: Vec<String> = active.iter().map(ToString::to_string).collect();
-    let message = format!("if {} expires during this statement, {left}", names.join(" or "));
+    let message = format!("if {} expires, this statement {left}", names.join(" or "));
     let zeros: Vec<String> = active.iter().map(|name| format!("\n    SET {name} = 0;")).collect();
     let help = if context.migration.runner.keeps_apart {
         format!(
@@ -78,7 +80,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     if is_autocommit(context) && !context.migration.runner.keeps_apart {
         let sql: Vec<String> = active.iter().map(|name| format!("SET {name} = 0")).collect();
         let edit = line_before(context, &sql.join(";\n"));
-        let title = "Turn the timeout off before it".to_owned();
+        let title = "Turn the timeout off before the statement".to_owned();
         finding = finding.fix(Fix { title, applicability: Applicability::Unsafe, edits: vec![edit] });
     }
     for name in active {
@@ -91,7 +93,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
 
 /// The words of the statement that do it, and what remains if it is cancelled.
 fn place(ast: &Ast, statement: TextRange) -> Option<(TextRange, &'static str)> {
-    let invalid = "it can leave an invalid index";
+    let invalid = "can leave an invalid index";
     match ast {
         Ast::CreateIndex(create) => Some((create.keyword, invalid)),
         Ast::Reindex(reindex) => Some((reindex.keyword, invalid)),
@@ -99,7 +101,11 @@ fn place(ast: &Ast, statement: TextRange) -> Option<(TextRange, &'static str)> {
         Ast::AlterTable(alter) => {
             let detach = |action: &AlterTableAction| matches!(action, AlterTableAction::DetachPartition { .. });
             let command = alter.commands.iter().find(|command| detach(&command.action));
-            Some((command.map_or(statement, |command| command.keyword), "it can leave the detach pending"))
+            Some((
+                command.map_or(statement, |command| command.keyword),
+                "can leave the partition half detached (DETACH \
+                PENDING)",
+            ))
         }
         _ => None,
     }

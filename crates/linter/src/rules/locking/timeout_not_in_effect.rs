@@ -15,9 +15,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The migration only looks safe. `SET LOCAL` outside a transaction block only raises a warning. The value 0 turns
-    /// a timeout off, and `RESET` restores the server's default, which is 0. `SET LOCAL` ends with COMMIT, and ROLLBACK
-    /// undoes every SET of the transaction.
+    /// The migration looks safe, but it is not. `SET LOCAL` outside a transaction block only raises a warning. The
+    /// value 0 turns a timeout off, and `RESET` restores the server's default, which is 0. `SET LOCAL` ends with
+    /// COMMIT, and ROLLBACK undoes every SET of the transaction.
     ///
     /// ## Example
     ///
@@ -71,7 +71,7 @@ fn check_local(context: &RuleContext<'_>, change: &ObjectChange, reporter: &mut 
     if let Some(range) = local.filter(|range| context.text(*range).eq_ignore_ascii_case("local")) {
         let next = context.statement.tokens.get(2).map_or(range.end, |token| token.range.start);
         let edit = Edit { range: TextRange::new(range.start, next), text: String::new() };
-        let title = "Set it for the session".to_owned();
+        let title = "Set the timeout for the session".to_owned();
         finding = finding.fix(Fix { title, applicability: Applicability::Unsafe, edits: vec![edit] });
     }
     finding.emit();
@@ -107,6 +107,6 @@ fn check_lost(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let help = format!("set lock_timeout again before this statement:\n    {set} lock_timeout = '2s';");
     let finding = reporter.report(lock.range, message).relation(&lock.relation).label(place, label).help(help);
     let edit = line_before(context, &format!("{set} lock_timeout = '2s'"));
-    let title = "Set lock_timeout again before it".to_owned();
+    let title = "Set lock_timeout again before the statement".to_owned();
     finding.fix(Fix { title, applicability: Applicability::Unsafe, edits: vec![edit] }).emit();
 }

@@ -11,10 +11,10 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Creating, enabling and disabling a trigger takes a SHARE ROW EXCLUSIVE lock, which blocks writes. Dropping one,
-    /// and any change of rules, takes ACCESS EXCLUSIVE, which also blocks reads. The work is short, but the lock waits
-    /// for the transactions that use the table, later queries queue behind it, and PostgreSQL holds it until the
-    /// transaction ends.
+    /// Creating, enabling and disabling a trigger takes a SHARE ROW EXCLUSIVE lock, which blocks writes. Dropping a
+    /// trigger, and any change of rules, takes ACCESS EXCLUSIVE, which also blocks reads. The work is short, but the
+    /// statement waits for the transactions that use the table, later queries on the table queue behind it, and
+    /// PostgreSQL holds the lock until the transaction ends.
     ///
     /// ## Example
     ///

@@ -12,8 +12,8 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// All rows are lost, and the table is locked ACCESS EXCLUSIVE until the transaction ends: nobody can read or write
-    /// it. The lock waits for every running query, and all later queries queue behind it. `CASCADE` does the same to
-    /// every table that references the table, directly or indirectly.
+    /// it. The statement waits for every open transaction that has used the table, and all later queries on it queue
+    /// behind it. `CASCADE` also truncates every table that references the table, directly or indirectly.
     ///
     /// ## Example
     ///
@@ -27,7 +27,7 @@ declare_rule! {
     /// DELETE FROM orders WHERE ctid = ANY (ARRAY(SELECT ctid FROM orders LIMIT 10000));
     /// ```
     ///
-    /// Repeat the statement, each time in its own transaction, until it deletes nothing.
+    /// Repeat the statement, each time in its own transaction, until no row is left.
     ///
     /// ## When it is not reported
     ///
@@ -63,9 +63,9 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let cascade = matches!(context.ast, Ast::Truncate(statement) if statement.behavior == DropBehavior::Cascade);
     if !cascaded.is_empty() {
         let names = enumerate(cascaded.iter().map(|relation| relation.name.as_str()));
-        message = format!("{message}; CASCADE does the same to {names}");
+        message = format!("{message}; CASCADE also truncates {names}");
     } else if cascade && is_any_unknown(context, &named) {
-        message += "; CASCADE does the same to every table that references it";
+        message += "; CASCADE also truncates every table that references it";
     }
     let mut finding = reporter.report(range, message).help(help(context, first, cascaded.is_empty()));
     for relation in exposed {
@@ -83,7 +83,7 @@ fn help(context: &RuleContext<'_>, table: &RelationName, alone: bool) -> String 
     let name = sql_name(context, table);
     let order = if alone { "" } else { ", referencing tables first" };
     format!(
-        "if the table is in use, delete in batches{order}, each batch in its own transaction, until nothing is \
+        "if the table is in use, delete in batches{order}, each batch in its own transaction, until no rows are \
          left:\n    DELETE FROM {name} WHERE ctid = ANY (ARRAY(SELECT ctid FROM {name} LIMIT 10000));"
     )
 }

@@ -125,7 +125,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             }
             _ => None,
         },
-        "add a column of the new type, fill it in batches, and swap the names",
+        "add a column of the new type, keep it up to date with a trigger, fill it in batches, and swap the names",
     );
 }
 
@@ -183,7 +183,8 @@ impl Work<'_> {
             let constraints = enumerate(self.rechecked.iter().copied());
             let subject = subject(altered.filter(|altered| altered.table.oid == first.oid), &self.scanned[..1]);
             let message = format!(
-                "this type change checks {constraints} again for every row of {subject} under ACCESS EXCLUSIVE"
+                "this type change checks {constraints} again for every row of {subject} under ACCESS EXCLUSIVE, and \
+                 blocks all reads and writes meanwhile"
             );
             (message, *first)
         } else {

@@ -10,12 +10,13 @@ use rustc_hash::FxHashSet;
 use smol_str::SmolStr;
 
 declare_rule! {
-    /// A function that alters, drops, empties or locks a table.
+    /// A function that alters, drops, truncates or locks a table.
     ///
     /// ## Why it matters
     ///
-    /// In a migration such a lock is planned and visible. In a function it is taken whenever application code calls the
-    /// function, even at the busiest time of day, and held until the caller's transaction ends.
+    /// These statements take a lock that blocks reads or writes. In a migration, the lock is planned and visible. In a
+    /// function, PostgreSQL takes it whenever application code calls the function, even at the busiest time of day, and
+    /// holds it until the caller's transaction ends.
     ///
     /// ## Example
     ///
@@ -45,7 +46,7 @@ declare_rule! {
     /// - temporary tables, and objects that the function creates
     /// - `CREATE TABLE`
     /// - statements whose lock does not block queries, such as `REFRESH MATERIALIZED VIEW CONCURRENTLY`
-    /// - all but the first such statement of a function
+    /// - all but the first of these statements in a function
     /// - tables whose names are known only at run time, which `dynamic-ddl-on-unknown-object` reports
     "ddl-in-function", Plpgsql, Warning,
     {}

@@ -7,13 +7,13 @@ use pgvet_syntax::ast::{AlterTableAction, AlterTableCommand, Ast, ObjectKind, Ob
 use pgvet_syntax::plpgsql::{DeclarationKind, HOLE, Into, LoopKind, StatementKind};
 
 declare_rule! {
-    /// `EXECUTE` drops, alters or empties a table or schema whose name is known only at run time.
+    /// `EXECUTE` of a statement that drops, alters or empties a table or schema whose name is known only at run time.
     ///
     /// ## Why it matters
     ///
-    /// The statement locks or destroys a table, but its text does not show which one. If a query over the system
-    /// catalogs finds one row too many, or an argument is wrong, the wrong table is lost. Tests on other data do not
-    /// reveal that.
+    /// The statement locks or destroys a table, but its text does not show which one. If a query of the system catalogs
+    /// returns one row too many, or an argument is wrong, the wrong table is lost. Tests on other data do not reveal
+    /// that.
     ///
     /// ## Example
     ///

@@ -14,9 +14,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Every role that may call the function can run any SQL with the privileges of the function: those of its owner,
-    /// if it is `SECURITY DEFINER`. Even for honest callers, the function fails if a name contains capital letters or a
-    /// value contains a quote.
+    /// Every role that may call the function can run any SQL: with the privileges of the function's owner if the
+    /// function is `SECURITY DEFINER`, otherwise with the privileges of the calling role. Even for honest callers, the
+    /// function fails if a name contains capital letters or a value contains a quote.
     ///
     /// ## Example
     ///
@@ -43,7 +43,7 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - values that cannot be SQL: numbers, dates, `regclass`
-    /// - text that `replace()` searches for but does not insert
+    /// - a parameter that is only the search text of `replace()`
     /// - parameters for which an `IF` raises an error unless they have one of the allowed values
     /// - values that are passed with `USING`
     /// - functions that a migration itself calls
@@ -75,10 +75,11 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
         if is_given_own_text(context, &tainted.origin) {
             continue;
         }
-        let rights = if function.security_definer { " with the privileges of its owner" } else { "" };
+        let rights = if function.security_definer { " with the privileges of the function's owner" } else { "" };
         let message =
             format!("a caller of {} can run any SQL here{rights}: `{}` is not quoted", context.name(), tainted.origin);
-        let help = "quote names with format('%I', ...) and values with %L, or pass values with EXECUTE ... USING";
+        let help = "quote names with format('%I', ...) and values with format('%L', ...), or pass values with EXECUTE \
+                    ... USING";
         reporter.report(tainted.range, message).label(query.keyword, "it is executed here").help(help).emit();
     }
 }

@@ -359,8 +359,8 @@ impl<'f> Finder<'f> {
             // The name alone would mean both.
             let name = self.context.name();
             format!(
-                "a later migration created {name} with other parameters, so both versions exist; if nothing calls this one \
-                 any more, drop it"
+                "a later migration created {name} with other parameters, so both versions exist; if nothing calls this \
+                 version any more, drop it"
             )
         } else {
             return None;
@@ -380,7 +380,7 @@ impl<'f> Finder<'f> {
         self.missing.sort_by_key(|missing| (missing.doubt.is_some(), missing.range.start));
         let Some((first, others)) = self.missing.split_first() else { return };
         let near = first.near.clone().or_else(|| self.drop_left_over());
-        let help = near.unwrap_or_else(|| "change the function in the same migration as the table".to_owned());
+        let help = near.unwrap_or_else(|| "change the function in the migration that changes the table".to_owned());
         let message = format!("{}: {} fails here when it is called", first.what, self.context.name());
         let mut finding = reporter.report(first.range, message).help(help).runs_often(&self.context.hotness());
         if self.is_left_over() {

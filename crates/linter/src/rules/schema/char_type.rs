@@ -8,7 +8,7 @@ use crate::rule::declare_rule;
 use pgvet_model::effect::RelationName;
 
 declare_rule! {
-    /// A column is of type `char(n)`, which is padded with blanks.
+    /// A column of type `char(n)`, which is padded with blanks.
     ///
     /// ## Why it matters
     ///

@@ -11,8 +11,8 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// `real` and `double precision` cannot represent most decimal fractions: 0.1 + 0.2 is not 0.3. Sums depend on the
-    /// order of the rows, comparisons fail, and cents get lost.
+    /// `real` and `double precision` cannot represent most decimal fractions exactly: 0.1 + 0.2 is not 0.3. Sums depend
+    /// on the order of the rows and can be wrong by cents, and comparisons of equal amounts can fail.
     ///
     /// ## Example
     ///
@@ -48,7 +48,11 @@ const WORDS: [&str; 14] = [
 fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
     let found = declared_type(context, "float4").or_else(|| declared_type(context, "float8"));
     let Some((column, range)) = found.filter(|(column, _)| speaks_of_money(&column.name)) else { return };
-    let message = format!("`{}` cannot represent most decimal fractions, so cents are lost", column.name);
+    let message = format!(
+        "`{}` cannot represent most decimal fractions exactly, so sums and comparisons can be wrong \
+                           by cents",
+        column.name
+    );
     let help = "use numeric, or whole cents in bigint";
     reporter.report(range, message).relation(&RelationName::existing(context.relation)).help(help).emit();
 }

@@ -14,9 +14,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// After 2,147,483,647 numbers, used or not, every `INSERT` fails. On that day the key, and each column that refers
-    /// to it, must become `bigint`, which rewrites the tables. A widened column keeps its old sequence, whose `nextval`
-    /// still fails at the old limit.
+    /// After 2,147,483,647 numbers, used or not, every `INSERT` fails. Then the key, and each column that refers to it,
+    /// must become `bigint`, which rewrites the tables. A widened column keeps its old sequence, whose `nextval` still
+    /// fails at the old limit.
     ///
     /// ## Example
     ///
@@ -65,7 +65,7 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
             column.name
         );
         let help = format!(
-            "widen the sequence, too:\n    ALTER SEQUENCE {} AS bigint;",
+            "let the sequence generate larger numbers, too:\n    ALTER SEQUENCE {} AS bigint;",
             qualified(&sequence.schema, &sequence.name)
         );
         reporter.report(range, message).relation(&name).help(help).emit();

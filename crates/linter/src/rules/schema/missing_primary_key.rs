@@ -8,7 +8,7 @@ use pgvet_model::effect::RelationName;
 use pgvet_syntax::ast::Persistence;
 
 declare_rule! {
-    /// A table has no primary key after the last migration.
+    /// A table without a primary key after the last migration.
     ///
     /// ## Why it matters
     ///

@@ -16,8 +16,8 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// PostgreSQL accepts an `integer` column that refers to a `bigint` column. The narrower column cannot hold all
-    /// keys of the wider one: rows cannot refer to keys beyond its range. In every join, values of different types are
-    /// compared, and a conversion may prevent the use of an index.
+    /// keys of the wider column: rows cannot refer to keys that are out of range. In every join, values of different
+    /// types are compared, and a conversion may prevent the use of an index.
     ///
     /// ## Example
     ///

@@ -13,7 +13,7 @@ declare_rule! {
     ///
     /// The meaning of a value depends on `lc_monetary` of the session. In a database with another setting the same rows
     /// are read as another currency, with another number of decimal places. The type cannot hold fractions of a cent,
-    /// and a column of it cannot hold several currencies.
+    /// and one column cannot hold several currencies.
     ///
     /// ## Example
     ///

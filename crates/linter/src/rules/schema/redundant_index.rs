@@ -38,7 +38,7 @@ declare_rule! {
     /// - a shorter index that includes a column (`INCLUDE`) which the longer one lacks
     /// - indexes of constraints, and indexes of partitions, whose parent is reported
     /// - a shorter index that is unique, unless the other is unique on the same columns
-    /// - a pair of which a later migration drops one
+    /// - a pair of indexes if a later migration drops one of them
     ///
     /// The statement that creates the later of the two is reported. The message names the index to drop.
     ///

@@ -67,8 +67,8 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
     let function = keys.into_iter().find_map(|key| hiding(context, key));
     let (Some(function), Some(table)) = (function, table) else { return };
     let message = format!(
-        "{} is declared IMMUTABLE, but its result depends on the session's TimeZone: an index on it misses rows \
-         written under another setting",
+        "{} is declared IMMUTABLE, but its result depends on the session's TimeZone: queries that use an index on this \
+         result miss rows that sessions with another TimeZone wrote",
         function.display_name()
     );
     let mut finding = reporter.report(range, message).relation(&RelationName::existing(table));

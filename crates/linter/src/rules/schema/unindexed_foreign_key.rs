@@ -12,13 +12,13 @@ use pgvet_syntax::ast::{Persistence, ReferentialAction};
 use smol_str::SmolStr;
 
 declare_rule! {
-    /// No index begins with the columns of a foreign key.
+    /// A foreign key without an index that begins with its columns.
     ///
     /// ## Why it matters
     ///
-    /// PostgreSQL does not create such an index. Every `DELETE` of a referenced row, and every change of its key, reads
-    /// the whole referencing table while the referenced row is locked. `ON DELETE CASCADE` does so for each deleted
-    /// row. Joins along the foreign key have no index either.
+    /// PostgreSQL does not create an index on the referencing columns. Every `DELETE` of a referenced row, and every
+    /// change of its key, reads the whole referencing table while the referenced row is locked. With `ON DELETE
+    /// CASCADE` this happens for each deleted row. Joins over the foreign key cannot use an index either.
     ///
     /// ## Example
     ///
@@ -90,11 +90,11 @@ fn help(catalog: &Catalog, table: &Relation, columns: &[SmolStr]) -> String {
             let partition = qualified(&first.schema, &first.name);
             let more = match others.len() {
                 0 => String::new(),
-                1 => "\nand the same for the other partition".to_owned(),
-                more => format!("\nand the same for the other {more} partitions"),
+                1 => "\ndo the same for the other partition".to_owned(),
+                more => format!("\ndo the same for the other {more} partitions"),
             };
             format!(
-                "create the index on `{}` alone, then build the index of each partition outside a transaction, and \
+                "create the index ON ONLY `{}`, then build the index of each partition outside a transaction, and \
                  attach these indexes:\n    CREATE INDEX {} ON ONLY {name} ({list});\n    CREATE INDEX CONCURRENTLY \
                  {} ON {partition} ({list});\n    ALTER INDEX {} ATTACH PARTITION {};{more}",
                 table.name,

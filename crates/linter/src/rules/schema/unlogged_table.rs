@@ -12,9 +12,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// PostgreSQL writes no WAL for it. After a crash, a failover or a restore from a base backup it is empty. It
-    /// cannot be read on a standby, and subscribers never get its rows. `SET LOGGED` writes the whole table to the WAL
-    /// at once, under an ACCESS EXCLUSIVE lock.
+    /// PostgreSQL writes no WAL for an unlogged table. After a crash, a failover or a restore from a base backup the
+    /// table is empty. It cannot be read on a standby, and subscribers never get its rows. `SET LOGGED` writes the
+    /// whole table to the WAL at once, under an ACCESS EXCLUSIVE lock.
     ///
     /// ## Example
     ///

@@ -9,14 +9,14 @@ use pgvet_model::effect::RelationName;
 use pgvet_syntax::ast::{ConstraintKind, Expr, ExprKind, FunctionBody, FunctionCall, Part};
 
 declare_rule! {
-    /// A `CHECK` calls a function whose result depends on more than the row.
+    /// A `CHECK` constraint with a function whose result depends on more than the row.
     ///
     /// ## Why it matters
     ///
     /// PostgreSQL checks a row only when it is inserted or updated. If the constraint depends on the time, a setting or
-    /// the rows of another table, a row that passed can later violate it, and nobody notices. Any later UPDATE of such
-    /// a row fails, even of another column. Restoring a dump fails because of these rows, or because the other table is
-    /// still empty.
+    /// the rows of another table, a row that passed can later violate it, and nobody notices. Any later UPDATE of this
+    /// row fails, even if it changes only another column. Restoring a dump fails because of these rows, or because a
+    /// table that the function reads is still empty.
     ///
     /// ## Example
     ///

@@ -92,14 +92,14 @@ fn report(
     let is_written = context.statement.range.contains(condition.range) && !is_kept;
     let range = if is_written { condition.range } else { name_range };
     let (privilege, what) = match (policy.command.as_str(), open) {
-        ("insert", _) | ("all", Open::Check) => ("INSERT", "insert any row"),
-        ("update", Open::Using) => ("UPDATE", "change any row"),
-        ("update", Open::Check) => ("UPDATE", "write any values into the rows that they can change"),
-        ("delete", _) => ("DELETE", "delete any row"),
+        ("insert", _) | ("all", Open::Check) => ("the INSERT privilege", "insert any row"),
+        ("update", Open::Using) => ("the UPDATE privilege", "change any row"),
+        ("update", Open::Check) => ("the UPDATE privilege", "write any values into the rows that the role can change"),
+        ("delete", _) => ("the DELETE privilege", "delete any row"),
         _ => ("privileges", "read and write any row"),
     };
     let users = users(&policy.roles);
-    let message = format!("policy `{}` lets {users} with {privilege} on `{}` {what}", policy.name, table.name);
+    let message = format!("policy `{}` lets {users} that has {privilege} on `{}` {what}", policy.name, table.name);
     let help = "compare a column with the user, such as `author = auth.uid()` or `owner = current_user`; if everybody \
                may read the rows but not change them, a policy FOR SELECT is enough";
     reporter.report(range, message).help(help).emit();

@@ -10,13 +10,13 @@ use pgvet_model::effect::RelationName;
 use pgvet_syntax::ast::Persistence;
 
 declare_rule! {
-    /// A table that users reach through an HTTP interface has no row-level security.
+    /// A table without row-level security that users can reach through an HTTP interface.
     ///
     /// ## Why it matters
     ///
-    /// `PostgREST`, which Supabase uses, lets every visitor query each table on which its roles (such as `anon`) have
-    /// privileges. Without row-level security visitors can read every row and, with the default privileges of Supabase,
-    /// change and delete it.
+    /// `PostgREST`, which Supabase uses, lets every visitor query each table on which the roles of visitors (such as
+    /// `anon`) have privileges. Without row-level security visitors can read every row and, with the default privileges
+    /// of Supabase, change and delete it.
     ///
     /// ## Example
     ///
@@ -40,9 +40,9 @@ declare_rule! {
     /// - partitions, because queries use their parent
     /// - `DISABLE ROW LEVEL SECURITY`, which `trigger-left-disabled` reports
     ///
-    /// A table is reachable if migrations grant it to `anon`, `authenticated` or a similar role, directly or by default
-    /// privileges. It is also reachable if its schema is `public` and other tables there have policies for such roles
-    /// or with `auth.uid()`.
+    /// A table is reachable if migrations grant privileges on it to `anon`, `authenticated` or a similar role, directly
+    /// or by default privileges. It is also reachable if its schema is `public` and other tables there have policies
+    /// for such roles or with `auth.uid()`.
     ///
     /// ## Other linters
     ///

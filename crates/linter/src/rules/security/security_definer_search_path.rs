@@ -15,8 +15,8 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// `SECURITY DEFINER` gives the caller the privileges of the owner during the call. If the function does not set
-    /// `search_path`, the caller controls it. A caller who creates a table, function or operator of the right name in
-    /// their own schema, or in `pg_temp`, makes the function run their code with these privileges.
+    /// `search_path`, the caller controls it. If the caller creates a table, function or operator with the same name in
+    /// a schema of their own, or in `pg_temp`, the function uses that object with the privileges of the owner.
     ///
     /// ## Example
     ///

@@ -11,7 +11,8 @@ declare_rule! {
     ///
     /// PostgreSQL marks extensions that any user may safely create as trusted. The extensions that this rule reports
     /// are not trusted: a role that may use them can read and write files, run programs or open connections as the
-    /// operating-system user of the server. A hole in the application then becomes a hole in the machine.
+    /// operating-system user of the server. A vulnerability of the application then becomes a vulnerability of the
+    /// server.
     ///
     /// ## Example
     ///

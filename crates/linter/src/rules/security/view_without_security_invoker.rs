@@ -47,7 +47,7 @@ declare_rule! {
     /// - a view whose tables have no row-level security, as far as the migrations show
     /// - a view for which a later migration sets the option
     /// - before PostgreSQL 15, which does not have the option
-    /// - `CREATE OR REPLACE` that loses it, which `replace-loses-attributes` reports
+    /// - `CREATE OR REPLACE` that loses the option, which `replace-loses-attributes` reports
     ///
     /// ## Other linters
     ///

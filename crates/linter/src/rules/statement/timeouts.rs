@@ -218,7 +218,7 @@ pub(crate) fn awaited_lock<'c>(context: &RuleContext<'c>) -> Option<&'c Lock> {
     })
 }
 
-/// Whether an earlier statement of the transaction waited for such a lock.
+/// Whether an earlier statement of the transaction waited for one of these locks.
 pub(crate) fn waited_before(context: &RuleContext<'_>) -> bool {
     let is_strong = |held: &HeldLock| {
         let kind = context.before.get_relation(held.relation).map(|relation| relation.kind);

@@ -7,7 +7,7 @@ use pgvet_syntax::plpgsql::{self, BodyText, Context, StatementKind, Visitor, wal
 use pgvet_syntax::source::TextRange;
 
 declare_rule! {
-    /// PL/pgSQL code ends the transaction where PostgreSQL does not allow it.
+    /// PL/pgSQL code that ends the transaction in a place where PostgreSQL does not allow that.
     ///
     /// ## Why it matters
     ///
@@ -18,7 +18,7 @@ declare_rule! {
     /// - in a procedure with `SET` or `SECURITY DEFINER`
     /// - in a `DO` or `CALL` that runs in a transaction block
     ///
-    /// Such code often passes tests with little data and fails in production.
+    /// Tests with little data often do not reach the statement, so that the code fails only in production.
     ///
     /// ## Example
     ///

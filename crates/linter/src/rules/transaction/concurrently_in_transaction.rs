@@ -14,13 +14,13 @@ use pgvet_syntax::ast::Ast;
 use pgvet_syntax::source::TextRange;
 
 declare_rule! {
-    /// A statement that cannot run in a transaction runs in one.
+    /// A statement in a transaction block, although PostgreSQL does not allow it there.
     ///
     /// ## Why it matters
     ///
-    /// PostgreSQL refuses `CREATE INDEX CONCURRENTLY`, `VACUUM`, `ALTER SYSTEM` and others in a transaction block, no
-    /// matter what opened it: `BEGIN` in the file, the migration tool, or several statements that are sent as one
-    /// string. The migration fails as a whole.
+    /// PostgreSQL refuses `CREATE INDEX CONCURRENTLY`, `VACUUM`, `ALTER SYSTEM` and some other statements in a
+    /// transaction block, no matter what opened the block: `BEGIN` in the file, the migration tool, or several
+    /// statements that are sent as one string. The migration fails as a whole.
     ///
     /// ## Example
     ///
@@ -56,7 +56,7 @@ declare_rule! {
     ///
     /// If the statement is the only one of its migration, and the migration tool has a comment that disables its
     /// transaction, the fix adds that comment. The fix is unsafe, because the file then runs without a transaction: if
-    /// it gets more statements and one of them fails, the earlier ones are already committed.
+    /// you add more statements to the file and one of them fails, the earlier statements are already committed.
     "concurrently-in-transaction", Transaction, Error,
     {
         fixable: true,

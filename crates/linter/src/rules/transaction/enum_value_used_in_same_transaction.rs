@@ -18,9 +18,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// PostgreSQL refuses the use: `unsafe use of new value of enum type`. Until the transaction commits, no row and no
-    /// default may contain the label. PostgreSQL 17 and later accept the label if the same transaction also created the
-    /// type; PostgreSQL 12 to 16 refuse it then, too.
+    /// PostgreSQL refuses the statement: `unsafe use of new value of enum type`. Until the transaction commits, no row
+    /// and no default may contain the label. If the same transaction also created the type, PostgreSQL 17 and later
+    /// accept the label; PostgreSQL 12 to 16 still refuse it.
     ///
     /// ## Example
     ///
@@ -103,7 +103,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
                  in one transaction: PostgreSQL refuses to use the value until that transaction commits",
                 used.label, definition.name
             );
-            let help = "deploy the two migrations one after the other";
+            let help = "deploy this migration after the earlier migration has been applied";
             reporter.report(used.range, message).help(help).assuming(Assumption::OneTransaction).emit();
         }
     }

@@ -13,13 +13,14 @@ use pgvet_syntax::ast::LockMode;
 use rustc_hash::FxHashSet;
 
 declare_rule! {
-    /// One transaction locks many tables that are in use, or adds foreign keys between several pairs of them.
+    /// A transaction that locks many tables which are in use, or that adds foreign keys between several pairs of
+    /// tables.
     ///
     /// ## Why it matters
     ///
     /// Each lock waits for the queries on its table, while the earlier locks already block all queries on their tables.
-    /// With every table, the total wait grows, and so does the risk of a deadlock with a transaction that locks the
-    /// tables in another order.
+    /// With every further table the total wait grows, and so does the risk of a deadlock with a transaction that locks
+    /// the same tables in another order.
     ///
     /// ## Example
     ///
@@ -85,7 +86,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             names.push(format!("{} more", all.len() - SHOWN));
         }
         let message = format!(
-            "the transaction now holds ACCESS EXCLUSIVE on {} tables ({}) and blocks all of them until it ends",
+            "the transaction now holds ACCESS EXCLUSIVE on {} tables ({}) and blocks all reads and writes of them \
+             until it ends",
             all.len(),
             names.join(", ")
         );
@@ -154,7 +156,8 @@ fn check_foreign_keys(context: &RuleContext<'_>, block: &TransactionBlock, repor
         return;
     }
     let message = format!(
-        "a second foreign key in this transaction locks `{}` and `{}` while the tables of the first are locked",
+        "adding a second foreign key in this transaction locks `{}` and `{}` while both tables of the first foreign \
+         key are still locked: nobody can write to any of these tables until the transaction ends",
         target.relation.name, other.relation.name
     );
     let finding = reporter.report(first_words(context), message).relation(&target.relation).relation(&other.relation);

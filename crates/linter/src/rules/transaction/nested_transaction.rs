@@ -55,7 +55,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     match (control, &context.session.block) {
         (Transaction::Begin, Some(block)) if block.explicit => {
             let message = "a transaction is already open: this BEGIN has no effect";
-            let help = "end the first transaction first, or delete this BEGIN";
+            let help = "end the open transaction before this BEGIN, or delete the BEGIN";
             reporter
                 .report(range, message)
                 .help(help)
@@ -72,7 +72,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         (Transaction::Commit { .. } | Transaction::Rollback { .. }, Some(block)) if !block.explicit => {
             let verb = verb(control);
             if wrapped {
-                let follows = if context.migration.begins_another() { "in another one" } else { "outside it" };
+                let follows = if context.migration.begins_another() { "in another transaction" } else { "outside it" };
                 let message =
                     format!("this {verb} ends the transaction of the migration tool: later statements run {follows}");
                 let help = "split the migration, or have the tool run it without a transaction";

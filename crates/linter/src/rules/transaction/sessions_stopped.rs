@@ -7,13 +7,13 @@ use pgvet_model::execute::reach_of_function;
 use pgvet_syntax::ast::{Expr, ExprKind, Part};
 
 declare_rule! {
-    /// A migration ends the sessions of others or cancels their statements.
+    /// A migration that ends other sessions or cancels their statements.
     ///
     /// ## Why it matters
     ///
     /// `pg_terminate_backend` closes a connection in the middle of its transaction, and `pg_cancel_backend` aborts its
-    /// statement. The application gets errors, its open transactions are rolled back, and jobs and other migrations stop
-    /// before their end. A lock that the migration needs is better waited for with `lock_timeout`, and tried again.
+    /// statement. The application gets errors, its open transactions are rolled back, and jobs and other migrations
+    /// stop before their end. It is safer to wait for a lock with `lock_timeout`, and to retry if the timeout expires.
     ///
     /// ## Example
     ///
@@ -50,8 +50,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             "pg_cancel_backend" => "cancels statements of other sessions, which fail",
             _ => "ends other sessions, whose transactions are rolled back",
         };
-        let help = "set lock_timeout and try the migration again if it cannot get a lock; stop the programs that are in \
-                    its way before the migration";
+        let help = "set lock_timeout, and retry the migration if it cannot get a lock; or, before the migration, stop \
+                    the programs that hold conflicting locks";
         reporter.report(call.name_range, format!("`{}` {what}", call.name)).help(help).emit();
     });
 }

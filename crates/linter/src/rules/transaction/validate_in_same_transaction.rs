@@ -11,8 +11,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// `NOT VALID` exists so that the strong lock of `ADD CONSTRAINT` is released before all rows are checked. In one
-    /// transaction that lock is held during the check, as if the constraint had been added in one step.
+    /// `NOT VALID` exists so that the strong lock of `ADD CONSTRAINT` is released before all rows are checked. If both
+    /// statements run in one transaction, that lock is held during the check, as if the constraint had been added
+    /// without `NOT VALID`.
     ///
     /// ## Example
     ///
