@@ -7,7 +7,8 @@ use pgvet_model::migration::{Direction, Migration};
 use pgvet_model::runner::Retry;
 use pgvet_trace::RefusedStatement;
 use pgvet_trace::crash::{
-    ContentDifference, Crash, Crashes, Left, Moment, Outcome, Point, Recovery, Resume, SessionEnd, Together, Verdict,
+    ContentDifference, Crash, Crashes, Left, Moment, Outcome, Point, Recovery, Resume, SessionEnd, Together, Twice,
+    Verdict,
 };
 use pgvet_workspace::markup;
 use serde::Serialize;
@@ -101,8 +102,7 @@ impl<'a> CrashReport<'a> {
 
     pub(crate) fn is_safe(&self) -> bool {
         let is_safe = |entry: &Entry<'_>| {
-            entry.crash.verdict >= Verdict::NotRecorded
-                && entry.crash.twice.as_ref().is_none_or(|twice| twice.is_safe())
+            entry.crash.verdict >= Verdict::NotRecorded && entry.crash.twice.as_ref().is_none_or(Twice::is_safe)
         };
         self.migrations.iter().all(is_safe)
     }
