@@ -7,7 +7,8 @@ use pgvet_model::migration::{Direction, Migration};
 use pgvet_model::runner::Retry;
 use pgvet_trace::RefusedStatement;
 use pgvet_trace::crash::{
-    ContentDifference, Crash, Crashes, Left, Moment, Outcome, Point, Recovery, Resume, SessionEnd, Together, Verdict,
+    ContentDifference, Crash, Crashes, Left, Moment, Outcome, Point, Recovery, Resume, SessionEnd, Together, Twice,
+    Verdict,
 };
 use pgvet_workspace::markup;
 use serde::Serialize;
@@ -20,8 +21,9 @@ pub(crate) struct CrashReport<'a> {
     schema_version: u32,
     server_version: &'a str,
     migrations: Vec<Entry<'a>>,
-    /// Migrations that were not judged because the history before them does not run.
+    /// Migrations that were not judged: the history before them does not run, or the time was not enough.
     not_reached: usize,
+    out_of_time: bool,
     history_ended: &'a [RefusedStatement],
     not_run: &'a [String],
 }
@@ -87,6 +89,7 @@ impl<'a> CrashReport<'a> {
             server_version: &seen.server_version,
             migrations: seen.migrations.iter().map(entry).collect(),
             not_reached: up.saturating_sub(seen.migrations.len()),
+            out_of_time: seen.out_of_time,
             history_ended: &seen.ended,
             not_run: &seen.not_run,
         }
@@ -99,8 +102,7 @@ impl<'a> CrashReport<'a> {
 
     pub(crate) fn is_safe(&self) -> bool {
         let is_safe = |entry: &Entry<'_>| {
-            entry.crash.verdict >= Verdict::NotRecorded
-                && entry.crash.twice.as_ref().is_none_or(|twice| twice.is_safe())
+            entry.crash.verdict >= Verdict::NotRecorded && entry.crash.twice.as_ref().is_none_or(Twice::is_safe)
         };
         self.migrations.iter().all(is_safe)
     }
@@ -177,7 +179,12 @@ impl<'a> CrashReport<'a> {
             counts.push(format!("{} not tried: only the first 100 of a migration are", plural(untried, "other point")));
         }
         if self.not_reached > 0 {
-            counts.push(format!("{} not run, because the history before it fails", plural(self.not_reached, "other")));
+            let why = if self.out_of_time {
+                "because little time was left: allow more with --time-limit, or name the migrations"
+            } else {
+                "because the history before it fails"
+            };
+            counts.push(format!("{} not run, {why}", plural(self.not_reached, "other")));
         }
         counts
     }
@@ -330,9 +337,10 @@ impl<'a> Entry<'a> {
                 (None, _) => "run the migration again".to_owned(),
             },
             Resume::RunRest { line, after_settings } => {
-                let from = match is_only {
-                    true => format!("from line {line} on"),
-                    false => "from the first that is not complete on".to_owned(),
+                let from = if is_only {
+                    format!("from line {line} on")
+                } else {
+                    "from the first that is not complete on".to_owned()
                 };
                 let settings = if after_settings { ", after the settings before them" } else { "" };
                 format!("run the statements {from} by hand{settings}, and {record}")

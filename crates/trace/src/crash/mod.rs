@@ -26,6 +26,7 @@ pub use point::{Moment, Point};
 pub use recovery::{Recovery, Resume};
 use serde::Serialize;
 use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
 use trial::Trier;
 pub use twice::{Together, Twice};
 
@@ -39,6 +40,8 @@ pub struct Crashes {
     pub ended: Vec<RefusedStatement>,
     /// Statements that were not run, and why.
     pub not_run: Vec<String>,
+    /// Whether migrations were not judged because little of the time was left.
+    pub out_of_time: bool,
 }
 
 /// What was seen of one migration.
@@ -109,7 +112,7 @@ pub fn run(
     tell: &mut dyn FnMut(Event<'_>),
 ) -> Result<Crashes, Error> {
     block_on(async {
-        let run = Run { migrations, trials, settings };
+        let run = Run { migrations, trials, settings, started: Instant::now() };
         let work = unless_interrupted(Box::pin(run.all(scratch, tell)));
         let result = settings.limits.hold(work).await;
         finish(scratch, result).await
@@ -120,6 +123,7 @@ struct Run<'a> {
     migrations: &'a [Migration<'a>],
     trials: Trials,
     settings: &'a Settings,
+    started: Instant,
 }
 
 impl Run<'_> {
@@ -132,7 +136,7 @@ impl Run<'_> {
         let reported = self.migrations.iter().filter(|migration| migration.report);
         let databases: BTreeSet<u32> = reported.map(|migration| migration.database).collect();
         for database in databases {
-            self.database(database, scratch, &server, &mut seen, tell).await?;
+            Box::pin(self.database(database, scratch, &server, &mut seen, tell)).await?;
         }
         Ok(seen)
     }
@@ -154,6 +158,10 @@ impl Run<'_> {
         let own: Vec<(usize, &Migration<'_>)> = self.migrations.iter().enumerate().filter(own).collect();
         let last = own.iter().rposition(|(_, migration)| migration.report).map_or(0, |last| last + 1);
         for (at, migration) in own.into_iter().take(last) {
+            if migration.report && self.started.elapsed() > self.time() {
+                seen.out_of_time = true;
+                break;
+            }
             if migration.report {
                 replay.suspend().await?;
                 let crash = self.migration(at, &base, &replay, &of_tool, scratch, tell).await?;
@@ -172,6 +180,11 @@ impl Run<'_> {
         seen.not_run.append(&mut replay.not_run);
         drop(replay);
         scratch.discard(base).await
+    }
+
+    /// For how long migrations are begun: what was seen of them is lost when the run is ended at its limit.
+    fn time(&self) -> Duration {
+        self.settings.limits.time.map_or(Duration::MAX, |limit| limit.mul_f64(0.8))
     }
 
     /// Creates what the tool creates, and returns the names of these tables.

@@ -91,9 +91,9 @@ impl Trier<'_> {
         let first = replay.connection(self.migration.runner.session).await?;
         let holder = Connection::open(&copy.database, "holder").await?;
         if by_its_session {
-            first.run(LOCK).await?
+            first.run(LOCK).await?;
         } else {
-            holder.run(LOCK).await?
+            holder.run(LOCK).await?;
         }
         let second = Connection::open(&copy.database, "history").await?;
         let waiting = async { send(&second, LOCK, None, None).await.result };
