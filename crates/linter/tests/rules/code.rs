@@ -164,12 +164,6 @@ struct Exception {
 
 const EXCEPTIONS: &[Exception] = &[
     Exception {
-        rule: "looks-like-rename",
-        codes: &[Code::Function, Code::Procedure],
-        place: "trigger-left-disabled/silent.sql",
-        reason: "open: in the file the new table is searched for among the statements about the dropped one",
-    },
-    Exception {
         rule: "not-rerunnable",
         codes: &[Code::Function, Code::Procedure],
         place: "",

@@ -6,7 +6,7 @@ use crate::scenario::{Outcome, Scenario, Section, SectionKind};
 use crate::{expect_none, fixtures, tested_rules};
 use pgvet_linter::meta::Category;
 use pgvet_linter::rule::Rule;
-use pgvet_linter::rules::{self, bloat, compatibility, data, engine, locking, security, transaction};
+use pgvet_linter::rules::{self, bloat, compatibility, data, engine, locking, schema, security, transaction};
 use pgvet_model::migration::TransactionMode;
 use pgvet_syntax::ast::{AlterTableAction, Ast, ObjectName, Persistence};
 use pgvet_syntax::lexer::{Token, TokenKind};
@@ -399,6 +399,7 @@ static EXCEPTIONS: &[Exception] = &[
             &locking::missing_lock_timeout::RULE,
             &security::grant_to_public::RULE,
             &security::policy_always_true::RULE,
+            &schema::default_violates_check::RULE,
         ],
         variants: &[Variant::Divided],
         place: "",
