@@ -73,11 +73,13 @@ impl<'a> Script<'a> {
                 StepKind::End { chain } => chain,
                 _ => block,
             };
+            let is_copy = matches!(statement.ast(), Some(Ast::Copy(_)));
+            let copied = is_copy.then(|| data.after(statement.range.end)).flatten();
             script.steps.push(Step {
                 kind,
                 sql: fill(text, statement, variables, &file.path)?,
                 statement: Some(statement),
-                copy_data: data.after(statement.range.end).map(|range| &text[range.as_usize()]),
+                copy_data: copied.map(|range| &text[range.as_usize()]),
                 filled: !statement.placeholders.is_empty(),
             });
             implicit &= block;
@@ -255,12 +257,13 @@ mod tests {
 
     #[test]
     fn copy_gets_its_data_and_commands_of_psql_are_skipped() {
-        let text = "\\set x 1\nCOPY t FROM stdin;\n1\ta\n\\.\nSELECT 1;\n";
+        let text = "\\set x 1\nSELECT 0;\nCOPY t FROM stdin;\n1\ta\n\\.\nSELECT 1;\n";
         let file = file(text);
         let script = Script::new(&migration(&file, TransactionMode::Autocommit), &Variables::new()).unwrap();
         assert_eq!(script.skipped, ["\\set x 1"]);
-        assert!(script.steps[0].copy_data.unwrap().contains("1\ta\n"));
-        assert_eq!(script.steps[1].copy_data, None);
+        assert_eq!(script.steps[0].copy_data, None);
+        assert!(script.steps[1].copy_data.unwrap().contains("1\ta\n"));
+        assert_eq!(script.steps[2].copy_data, None);
     }
 
     #[test]

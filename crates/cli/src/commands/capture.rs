@@ -48,7 +48,8 @@ pub(crate) fn run(args: &CaptureArgs, out: &mut dyn Write) -> Result<ExitStatus,
     saved.remove(&capture);
     note::about_run(&job, &captured, &capture);
     let failed = ExitStatus::of_command(captured.status);
-    if capture.migrations.is_empty() && (saved.migrations.is_empty() || failed.is_some()) {
+    let has_run = failed.is_none() && captured.connections > 0;
+    if capture.migrations.is_empty() && (saved.migrations.is_empty() || !has_run) {
         note::nothing(&job, &captured).write(&mut std::io::stderr().lock())?;
         return Ok(failed.unwrap_or(ExitStatus::NotChecked));
     }
