@@ -22,7 +22,7 @@ pub(crate) fn run(
     out: &mut dyn Write,
 ) -> Result<ExitStatus, Failure> {
     let option = if args.crash { "--crash" } else { "--twice" };
-    if args.on != On::Scratch {
+    if args.place.on != On::Scratch {
         return Err(Failure::new(format!("{option} needs many copies of a database, and runs only with --on scratch"))
             .help("omit --on: pgvet starts a temporary server and runs the earlier migrations on it"));
     }
@@ -35,7 +35,7 @@ pub(crate) fn run(
         ..pgvet_trace::Settings::default()
     };
     let mut server = Scratch::new(ScratchOptions {
-        binaries: args.pg_bin.clone(),
+        binaries: args.place.pg_bin.clone(),
         major: model.versions_configured.then_some(model.versions.to.0),
         ..ScratchOptions::default()
     });
