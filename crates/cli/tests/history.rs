@@ -284,7 +284,9 @@ fn drizzle_depends_on_its_journal() {
         "not in `meta/_journal.json`: Drizzle never runs it",
         "unlisted",
     );
-    for (when, said) in [(2000, "is not later than that of `0001_b`"), (3000, "is not later than that of `0001_b`"), (3001, "")] {
+    for (when, said) in
+        [(2000, "is not later than that of `0001_b`"), (3000, "is not later than that of `0001_b`"), (3001, "")]
+    {
         let entries = [&applied[..], &[("0002_c", when)]].concat();
         write(&folder, "drizzle/meta/_journal.json", journal(&entries));
         expect(&since_main(&folder), "drizzle/0002_c.sql", said, &when.to_string());
