@@ -118,7 +118,7 @@ fn migrations_are_captured_saved_and_checked_again() {
     assert_has(&said, &[finding]);
     assert_has(&fs::read_to_string(folder.path().join("captured/1_users.sql")).unwrap(), &["'secret'"]);
     fs::write(folder.path().join("captured/own.sql"), "SELECT 1;").unwrap();
-    let said = capture(&folder, &["--save", "captured"], &script);
+    let said = capture(&folder, &["--save", "captured", "--from-beginning"], &script);
     assert!(said.starts_with("exit 2\n"), "{said}");
     assert_has(&said, &["`captured` holds `own.sql`, which no capture has written", "name a new folder"]);
 }
