@@ -128,9 +128,11 @@ async fn capture(
 /// Refuses a server that others use, if the user could change more of it than the clone: nobody knows beforehand what a
 /// program sends.
 fn refuse_rights(server: &ServerInfo) -> Result<(), Error> {
-    let Some(rights) = server.announcements.first() else { return Ok(()) };
+    let databases = server.owner_of_databases.as_ref();
+    let databases = databases.map(|user| format!("`{user}` can drop and change other databases of this server"));
+    let Some(rights) = server.announcements.first().cloned().or(databases) else { return Ok(()) };
     let help = "connect as a role that owns the clone and has no other rights, or add --allow-server-changes";
-    Err(Error::new(rights.clone()).help(help))
+    Err(Error::new(rights).help(help))
 }
 
 async fn restore_schema(

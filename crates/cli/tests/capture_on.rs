@@ -95,9 +95,13 @@ fn a_command_runs_on_a_copy_without_the_password_of_the_database() {
     for major in [14, 18] {
         let Some(folder) = folder(&FILES) else { return };
         let Some((server, address)) = shop(major) else { continue };
-        let options = ["--on", "template", "--database", &address];
+        let refused = ["--on", "template", "--database", &address];
+        wait_until(|| capture(&folder, &refused, &SECOND, &[]).contains("password missing"));
+        let said = capture(&folder, &refused, &SECOND, &[("PGPASSWORD", "geheim")]);
+        assert!(said.starts_with("exit 2\n"), "{said}");
+        assert_has(&said, &["`ann` can drop and change other databases", "--allow-server-changes"]);
+        let options = [&refused[..], &["--allow-server-changes"]].concat();
         let env = [("PGPASSWORD", "geheim"), ("PGVET_TEST_GUESS", "1")];
-        wait_until(|| capture(&folder, &options, &SECOND, &[]).contains("password missing"));
         let said = capture(&folder, &options, &SECOND, &env);
         assert!(said.starts_with("exit 1\n"), "{major}: {said}");
         assert_has(&said, &[FINDING, "captured 1 migration of knex with 2 statements"]);

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]
 
 #[path = "support/runs.rs"]
+#[expect(dead_code, reason = "it serves other tests, too")]
 mod runs;
 mod support;
 

@@ -303,7 +303,8 @@ impl Assumption {
             | Self::TransactionOfFile
             | Self::SentAsString
             | Self::SentUnchanged
-            | Self::RunByTool { .. } => Confidence::Likely,
+            | Self::RunByTool { .. }
+            | Self::RefusedWithAnyValue { .. } => Confidence::Likely,
             Self::LargeThough { .. }
             | Self::NoIndexFinds { .. }
             | Self::LargeThoughListed { .. }
@@ -361,7 +362,6 @@ impl Assumption {
             | Self::NoPolicyUnseen { .. }
             | Self::NeededThoughCopied { .. }
             | Self::StillRun { .. }
-            | Self::RefusedWithAnyValue { .. }
             | Self::NoTimeoutThough { .. }
             | Self::WritesViolate { .. } => Confidence::Possible,
         }

@@ -5,7 +5,7 @@ use crate::address::Address;
 use crate::connection::Connection;
 use crate::runtime::{block_on, unless_interrupted};
 use std::time::{Duration, Instant};
-use tokio_postgres::error::SqlState;
+use tokio_postgres::error::{DbError, SqlState};
 
 /// What a database says to a query that counts rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,7 +67,7 @@ pub fn precheck(database: &Address, queries: &[String], limit: Duration) -> Resu
             // The extended protocol takes one statement, whatever the text holds.
             let answer = match connection.client.query_one(query.as_str(), &[]).await {
                 Ok(row) => Answer::Counted { rows: row.get(0), took: began.elapsed() },
-                Err(error) => failed(&error, began.elapsed())?,
+                Err(error) => failed(&error, query, began.elapsed())?,
             };
             answers.push(answer);
             connection.run("ROLLBACK").await?;
@@ -78,17 +78,27 @@ pub fn precheck(database: &Address, queries: &[String], limit: Duration) -> Resu
 
 const NOW: &str = "SELECT pg_catalog.to_char(pg_catalog.now() AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')";
 
-fn failed(error: &tokio_postgres::Error, took: Duration) -> Result<Answer, Error> {
+fn failed(error: &tokio_postgres::Error, query: &str, took: Duration) -> Result<Answer, Error> {
     let Some(said) = error.as_db_error() else { return Err(Error::from_postgres(error)) };
     Ok(match said.code() {
-        code if NOT_YET.contains(code) => Answer::NotYet(said.message().to_owned()),
+        code if NOT_YET.contains(code) => Answer::NotYet(without_values(said, query)),
         code if *code == SqlState::QUERY_CANCELED => Answer::TimedOut,
         // Class 22 is a data exception, class 23 a constraint of a domain.
         code if code.code().starts_with("22") || code.code().starts_with("23") => {
             Answer::AtLeastOne { sqlstate: code.code().to_owned(), took }
         }
-        _ => Answer::Failed(said.message().to_owned()),
+        code => Answer::Failed(format!("SQLSTATE {}", code.code())),
     })
+}
+
+/// The message, if all names in it are those of the query: a value of a row that is read as a name is in none.
+fn without_values(said: &DbError, query: &str) -> String {
+    let mut names = said.message().split('"').skip(1).step_by(2);
+    if names.all(|name| query.contains(name)) {
+        said.message().to_owned()
+    } else {
+        format!("SQLSTATE {}", said.code().code())
+    }
 }
 
 /// What an earlier statement of the deployment may create.

@@ -202,6 +202,7 @@ impl Project {
         notes.extend(foreign.note.filter(|_| named.is_none()));
         notes.extend(layout::stray::note(&files));
         notes.extend(evidence::notes(&files));
+        notes.extend(foreign_note(&files));
         let is_checked = |file: &ProjectFile| file.role != Role::Baseline;
         let is_empty = !foreign.skipped.is_empty() && !files.iter().any(is_checked);
         skipped.extend(foreign.skipped);
@@ -517,6 +518,20 @@ fn load_file(
 const RELEASE_OF_ADDED: u32 = 0;
 
 /// The text with the values of placeholders, and the file as it was where there are any.
+/// What is said about captured migrations whose sources are not in the project.
+fn foreign_note(files: &[ProjectFile]) -> Option<Problem> {
+    let is_foreign = |file: &&ProjectFile| file.origin.as_ref().is_some_and(Origin::is_foreign);
+    let first = files.iter().find(is_foreign)?;
+    let others = match files.iter().filter(is_foreign).count() {
+        1 => String::new(),
+        2 => " and 1 other file".to_owned(),
+        count => format!(" and {} other files", count - 1),
+    };
+    let why = format!("{others} name no source in this project, so nothing is reported about them");
+    let why = if others.is_empty() { "names no source in this project, so nothing is reported about it" } else { &why };
+    Some(Problem::new(&first.path, why.trim_start(), Some("migrations of installed packages are such files")))
+}
+
 type Replaced = (SourceFile, Option<Box<Original>>);
 
 /// A text that was read, with its placeholders replaced before it is parsed.
@@ -533,11 +548,8 @@ pub(crate) fn project_file(
     let shown = past.before.as_deref().filter(|_| past.removed.is_some()).unwrap_or(&text.text);
     let mut layout = layout::detect(&path, shown, folders, &config);
     let origin = Origin::of(&path, shown, layout.tool);
-    // Migrations of packages are not the project's to change.
-    let is_foreign = |origin: &Origin| origin.source.is_none() && origin.is_complete;
-    let is_history = origin.as_ref().is_some_and(|origin| is_foreign(origin) || origin.is_new == Some(false));
-    let role = if role == Role::Reported && is_history { Role::History } else { role };
-    let is_added = is_added || origin.as_ref().is_some_and(|origin| origin.is_new == Some(true));
+    let is_foreign = origin.as_ref().is_some_and(Origin::is_foreign);
+    let role = if role == Role::Reported && is_foreign { Role::History } else { role };
     let on_disk = original.as_ref().map_or(&text, |original| &original.file);
     let is_judged = role == Role::Reported && encoding.is_none();
     let incidents =

@@ -23,12 +23,16 @@ use std::sync::Arc;
 
 /// Maximum number of queries that are read.
 const MAX_QUERIES: usize = 5_000;
+/// Maximum size of their texts, in bytes.
+const MAX_BYTES: usize = 8 << 20;
 
 /// The queries that were read, and a note about those that were not.
 #[derive(Debug, Default)]
 pub(crate) struct Queries {
     pub(crate) application: Application,
     pub(crate) notes: Vec<Problem>,
+    /// The size of the texts that were read.
+    bytes: usize,
 }
 
 impl Queries {
@@ -47,12 +51,16 @@ impl Queries {
     }
 
     fn is_full(&self) -> bool {
-        self.application.transactions.len() >= MAX_QUERIES
+        self.application.transactions.len() >= MAX_QUERIES || self.bytes >= MAX_BYTES
     }
 
     /// The queries of a file, each of which is a transaction.
     fn named(&mut self, path: &Path, texts: &Texts) {
+        if self.is_full() {
+            return self.note_unread(path, 1);
+        }
         let Ok((source, _)) = texts.read(path) else { return };
+        self.bytes += source.text.len();
         let library = library(&source.text);
         let file = parse_file(source);
         let mut unread = 0;
@@ -101,6 +109,7 @@ impl Queries {
 
     /// Whether the query was understood.
     fn prepared(&mut self, path: &Path, query: String) -> bool {
+        self.bytes += query.len();
         let file = parse_file(SourceFile::new(display(path), query));
         let [statement] = file.statements.as_slice() else { return false };
         let Ok(ast) = &statement.parsed else { return false };

@@ -102,11 +102,11 @@ fn variable(text: &str) -> Result<(String, String), String> {
 
 impl CaptureArgs {
     /// The check of a folder with captured migrations, by the configuration of another one.
-    pub(crate) fn check(&self, captured: PathBuf, project: PathBuf, schema: Option<PathBuf>) -> CheckArgs {
+    pub(crate) fn check(&self, captured: Vec<PathBuf>, project: PathBuf, schema: Option<PathBuf>) -> CheckArgs {
         let nearest_to = Some(project);
         CheckArgs {
             input: InputArgs {
-                paths: vec![captured],
+                paths: captured,
                 exclude: Vec::new(),
                 force_exclude: false,
                 history: Vec::new(),

@@ -66,8 +66,11 @@ pub(crate) fn run(args: &CaptureArgs, out: &mut dyn Write) -> Result<ExitStatus,
         }
     }
     let judged = Judged::new(&job, &captured, &capture, &saved, &sources, changed.as_ref())?;
-    let check = args.check(judged.folder.path().to_owned(), job.project.clone(), judged.schema());
-    let mut status = check::run_captured(&check, out)?;
+    let paths = paths(judged.folder.path(), judged.new.as_ref());
+    let mut status = ExitStatus::Clean;
+    if !paths.is_empty() {
+        status = check::run_captured(&args.check(paths, job.project.clone(), judged.schema()), out)?;
+    }
     if let Some(recording) = with_values {
         let nothing = Saved::default();
         let before = if judged.clone.is_some() { &nothing } else { &saved };
@@ -100,6 +103,8 @@ fn execute(job: &Job<'_>, saved: &Saved) -> Result<Captured, Failure> {
 /// What is checked: a folder with migrations, and the schema before them.
 struct Judged {
     folder: TempDir,
+    /// Its files that are new since a revision.
+    new: Option<BTreeSet<String>>,
     /// A folder with the schema of the clone.
     clone: Option<TempDir>,
     schema: Option<PathBuf>,
@@ -120,11 +125,9 @@ impl Judged {
             Started::Clone(schema) => (&nothing, Some(schema)),
             Started::AsAsked | Started::WithoutSaved(_) => (saved, None),
         };
-        let mut all = files(capture, before, sources, job.project.clone());
+        let all = files(capture, before, sources, job.project.clone());
         note::about_sources(job, sources, &all);
-        if let Some(changed) = changed {
-            mark_new(&mut all, changed, job)?;
-        }
+        let new = changed.map(|changed| new_ones(&all, changed, job));
         let folder = temporary()?;
         write_files(folder.path(), &all.files)?;
         let clone = clone
@@ -134,7 +137,7 @@ impl Judged {
                 Ok::<_, Failure>(folder)
             })
             .transpose()?;
-        Ok(Self { folder, clone, schema: job.schema.clone() })
+        Ok(Self { folder, new, clone, schema: job.schema.clone() })
     }
 
     fn schema(&self) -> Option<PathBuf> {
@@ -142,13 +145,18 @@ impl Judged {
     }
 }
 
+/// What is reported of a folder with captured migrations: all of it, or its new ones.
+fn paths(folder: &Path, new: Option<&BTreeSet<String>>) -> Vec<PathBuf> {
+    new.map_or_else(|| vec![folder.to_owned()], |new| new.iter().map(|name| folder.join(name)).collect())
+}
+
 fn temporary() -> Result<TempDir, Failure> {
     let folder = tempfile::Builder::new().prefix("pgvet-capture-").tempdir();
     folder.map_err(|error| Failure::new(format!("cannot make a folder: {error}")))
 }
 
-/// Marks the migrations whose sources have changed since a revision.
-fn mark_new(files: &mut Files, changed: &ChangedFiles, job: &Job<'_>) -> Result<(), Failure> {
+/// The migrations whose sources have changed since a revision.
+fn new_ones(files: &Files, changed: &ChangedFiles, job: &Job<'_>) -> BTreeSet<String> {
     let is_new = |text: &str| {
         let header = Header::of(text);
         let source = header.source.map(|(source, _)| job.project.join(source));
@@ -158,11 +166,7 @@ fn mark_new(files: &mut Files, changed: &ChangedFiles, job: &Job<'_>) -> Result<
     let migrations = files.files.iter().filter(|(name, _)| name != MANIFEST);
     let new: BTreeSet<String> = migrations.filter(|(_, text)| is_new(text)).map(|(name, _)| name.clone()).collect();
     note::about_new(job, &new);
-    let Some((_, manifest)) = files.files.iter_mut().find(|(name, _)| name == MANIFEST) else { return Ok(()) };
-    let mut read = Manifest::parse(manifest).ok_or_else(|| Failure::new("the order of the migrations cannot be read"))?;
-    read.new = Some(new);
-    *manifest = read.to_text();
-    Ok(())
+    new
 }
 
 fn write_recording(captured: &Captured, path: &Path) -> Result<(), Failure> {

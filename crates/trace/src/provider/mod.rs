@@ -48,6 +48,11 @@ const BEYOND_ONE_DATABASE: &str = "SELECT r.rolname FROM pg_catalog.pg_roles r W
         'pg_execute_server_program', 'pg_read_server_files', 'pg_write_server_files', 'pg_signal_backend', \
         'pg_create_subscription')))";
 
+/// The current user, if it can drop or change other databases, which statements of a program can do.
+const OWNS_DATABASES: &str = "SELECT r.rolname FROM pg_catalog.pg_roles r WHERE r.rolname = current_user AND (\
+    r.rolcreatedb OR EXISTS (SELECT FROM pg_catalog.pg_database d \
+        WHERE d.datname <> pg_catalog.current_database() AND pg_catalog.pg_has_role(r.oid, d.datdba, 'MEMBER')))";
+
 /// Makes databases that a migration may damage, and takes them away again.
 pub trait CloneProvider {
     fn name(&self) -> &'static str;
@@ -85,6 +90,8 @@ pub struct ServerInfo {
     pub is_shared: bool,
     /// Effects that migrations can have beyond their database, announced before the first of them runs.
     pub announcements: Vec<String>,
+    /// The user, if others use the server and it can drop or change other databases of it.
+    pub owner_of_databases: Option<String>,
 }
 
 impl ServerInfo {
@@ -98,6 +105,7 @@ impl ServerInfo {
             reaches_others: true,
             is_shared: false,
             announcements: Vec::new(),
+            owner_of_databases: None,
         }
     }
 
@@ -122,6 +130,8 @@ impl ServerInfo {
                  changes on this server stay changed, and programs that it starts run there"
             ));
         }
+        let owner = connection.rows(OWNS_DATABASES).await?;
+        self.owner_of_databases = owner.first().map(|user| crate::connection::text(user, 0));
         Ok(())
     }
 }

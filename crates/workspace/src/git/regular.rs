@@ -50,7 +50,7 @@ impl RegularFiles {
             for entry in entries.into_iter().flatten().flatten() {
                 self.entries += 1;
                 if self.entries > MOST_ENTRIES {
-                    return Ok(());
+                    return Err(format!("`{}` has too many files to look for pipes and links", folder.display()));
                 }
                 let path = entry.path();
                 let kind = match entry.file_type().ok().filter(|kind| !kind.is_symlink()) {
@@ -60,7 +60,8 @@ impl RegularFiles {
                 match kind {
                     Some(kind) if kind.is_dir() => folders.push(path),
                     Some(kind) if !kind.is_file() => return Err(special(&path)),
-                    Some(_) if path.ends_with("objects/info/alternates") => folders.extend(self.alternates(&path)?),
+                    // The folder with objects can have any name, if a link leads to it.
+                    Some(_) if path.ends_with("info/alternates") => folders.extend(self.alternates(&path)?),
                     _ => {}
                 }
             }

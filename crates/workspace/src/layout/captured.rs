@@ -11,7 +11,6 @@ use crate::read;
 use pgvet_model::migration::TransactionMode;
 use pgvet_syntax::source::TextRange;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// The name of the manifest.
@@ -30,14 +29,11 @@ pub struct Manifest {
     pub root: PathBuf,
     /// Names of files in the order in which the migrations ran.
     pub files: Vec<String>,
-    /// Those of them that are new since a revision: nothing is reported about others.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub new: Option<BTreeSet<String>>,
 }
 
 impl Manifest {
     pub fn new(tool: String, root: PathBuf, files: Vec<String>) -> Self {
-        Self { version: VERSION, tool, root, files, new: None }
+        Self { version: VERSION, tool, root, files }
     }
 
     /// Reads the manifest of a folder, if it has one.
@@ -224,8 +220,6 @@ pub struct Origin {
     pub(crate) is_shared: bool,
     /// Whether it ran to its end.
     pub(crate) is_complete: bool,
-    /// Whether it is new since the revision of the run, if that has one.
-    pub(crate) is_new: Option<bool>,
     /// Why the file does not say what the source does now.
     pub(crate) stale: Option<Problem>,
     /// Offsets of comments that name lines, with the lines.
@@ -245,11 +239,17 @@ impl Origin {
             source: None,
             is_shared: header.transaction == Wrapping::Shared,
             is_complete: !header.name.is_empty(),
-            is_new: manifest.new.as_ref().map(|new| is_among(path, new)),
             stale: None,
             lines: Vec::new(),
         };
-        if let Some((source, digest)) = header.source {
+        if !text.starts_with(TITLE) {
+            // Whoever adds a list to a folder must not take its migrations away from the tool that runs them.
+            let help =
+                "remove it from the list, or capture the migrations again: `pgvet capture --save DIR -- COMMAND`";
+            let why = format!("is listed in `{MANIFEST}`, but pgvet capture did not write it");
+            origin.stale = Some(Problem::new(path, why, Some(help)));
+            origin.is_complete = false;
+        } else if let Some((source, digest)) = header.source {
             let shown = shown(&manifest.root, folder, &source);
             origin.stale = stale(path, &shown, &digest);
             origin.lines = lines(text, &source);
@@ -258,15 +258,16 @@ impl Origin {
         Some(origin)
     }
 
+    /// Whether it is a migration of a package, which is not the project's to change.
+    pub(crate) fn is_foreign(&self) -> bool {
+        self.source.is_none() && self.is_complete
+    }
+
     /// The line of the source that sends the statement at a range; 1 if it was not found.
     pub fn line(&self, range: TextRange) -> usize {
         let before = self.lines.partition_point(|(offset, _)| *offset <= range.start);
         self.lines[..before].last().and_then(|(_, line)| *line).unwrap_or(1)
     }
-}
-
-fn is_among(path: &Path, names: &BTreeSet<String>) -> bool {
-    path.file_name().and_then(|name| name.to_str()).is_some_and(|name| names.contains(name))
 }
 
 /// Why a captured migration does not say what its source does now.

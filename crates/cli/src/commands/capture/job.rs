@@ -37,7 +37,8 @@ impl<'a> Job<'a> {
         let configured = &config.capture;
         let (command, folder) =
             if args.command.is_empty() { configured_command(configured)? } else { (args.command.clone(), current) };
-        let mut variables: BTreeMap<String, String> = configured.env.clone();
+        // A command that the user typed gets only what the user typed.
+        let mut variables = if args.command.is_empty() { configured.env.clone() } else { BTreeMap::new() };
         variables.extend(args.variables.iter().cloned());
         let table = match &args.table {
             Some(table) => Some((table.as_str(), args.column.as_slice())),

@@ -1,7 +1,7 @@
 //! The captured statements, run once more and measured.
 
 use super::job::Job;
-use super::{mark_new, note, temporary, write_files};
+use super::{new_ones, note, paths, temporary, write_files};
 use crate::args::{CaptureArgs, ConfigSourceArgs, Format};
 use crate::commands::trace;
 use crate::error::{ExitStatus, Failure};
@@ -45,25 +45,27 @@ pub(super) fn run(
     if capture.migrations.is_empty() {
         return Ok(ExitStatus::Clean);
     }
-    let mut all = files_to_run(&capture, before, sources, job.project.clone());
-    if let Some(changed) = changed {
-        mark_new(&mut all, changed, job)?;
-    }
+    let all = files_to_run(&capture, before, sources, job.project.clone());
+    let new = changed.map(|changed| new_ones(&all, changed, job));
     let folder = temporary()?;
+    let paths = paths(folder.path(), new.as_ref());
+    if paths.is_empty() {
+        return Ok(ExitStatus::Clean);
+    }
     write_files(folder.path(), &all.files)?;
     note::about_trace(job, &all);
     writeln!(out)?;
-    trace::run(&arguments(job, folder.path().to_owned(), schema)?, out)
+    trace::run(&arguments(job, paths, schema)?, out)
 }
 
 /// The arguments of `pgvet trace` for a folder: its defaults, apart from what the capture was given.
-fn arguments(job: &Job<'_>, folder: PathBuf, schema: Option<PathBuf>) -> Result<TraceArgs, Failure> {
+fn arguments(job: &Job<'_>, paths: Vec<PathBuf>, schema: Option<PathBuf>) -> Result<TraceArgs, Failure> {
     let command = TraceArgs::augment_args(Command::new("trace").no_binary_name(true));
     let defaults =
         command.try_get_matches_from::<_, &str>([]).and_then(|matches| TraceArgs::from_arg_matches(&matches));
     let mut args = defaults.map_err(|error| Failure::new(format!("the trace has no defaults: {error}")))?;
     args.place = job.args.place.clone();
-    args.input.paths = vec![folder];
+    args.input.paths = paths;
     args.input.schema = schema;
     args.input.pg_version = job.args.pg_version;
     args.input.source = ConfigSourceArgs { nearest_to: Some(job.project.clone()), ..job.args.source.clone() };
