@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use support::Folder;
 
 /// Texts that try to make a terminal, a CI service, a page or a parser do something.
-const HOSTILE: [&str; 32] = [
+const HOSTILE: [&str; 33] = [
     "\x1b[31mred",
     "\x1b]52;c;cHduZWQ=\x07",
     "\x1b]8;;https://evil.example\x07link\x1b]8;;\x07",
@@ -34,6 +34,7 @@ const HOSTILE: [&str; 32] = [
     "` <img src=https://evil.example/x>",
     "` [text](https://evil.example) ![i](https://evil.example/i)",
     "````\n<script>alert(1)</script>\n````",
+    "x\n````\n<script>alert(1)</script>\ny",
     "[text](https://evil.example)",
     "![image](https://evil.example/i.png)",
     "@octocat #1 https://evil.example www.evil.example",
@@ -49,10 +50,14 @@ fn identifier(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// Migrations with hostile names in statements, constraints, literals, comments, code and file names.
 fn folder() -> Folder {
+    folder_of(&HOSTILE)
+}
+
+/// Migrations with these names in statements, constraints, literals, comments, code and file names.
+fn folder_of(names: &[&str]) -> Folder {
     let mut files = vec![("db/000.sql".to_owned(), String::from("CREATE TABLE t (a int);\n"))];
-    for (at, name) in HOSTILE.iter().enumerate() {
+    for (at, name) in names.iter().enumerate() {
         let (quoted, literal) = (identifier(name), name.replace('\'', "''"));
         writeln!(files[0].1, "CREATE TABLE {quoted} (id int, {quoted} text);").unwrap();
         let sql = format!(
@@ -191,9 +196,17 @@ fn documents_are_read_as_they_were_meant() {
     }
 }
 
+/// The findings of many names are more than a summary shows.
 #[test]
 fn markdown_has_no_links_images_or_elements_of_strangers() {
-    let (out, _) = shown(&folder(), "markdown", "never");
+    assert_plain_markdown(&folder());
+    for name in HOSTILE {
+        assert_plain_markdown(&folder_of(&[name]));
+    }
+}
+
+fn assert_plain_markdown(folder: &Folder) {
+    let (out, _) = shown(folder, "markdown", "never");
     let options = Options::ENABLE_TABLES | Options::ENABLE_GFM | Options::ENABLE_STRIKETHROUGH;
     let mut in_code = false;
     for event in Parser::new_ext(&out, options) {

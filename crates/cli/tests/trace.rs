@@ -458,6 +458,22 @@ fn an_interruption_leaves_nothing_behind() {
     }
 }
 
+/// The terminal sends the signal to the whole process group.
+#[test]
+fn an_interruption_during_initdb_is_not_a_failure_of_initdb() {
+    let Some(folder) = folder(&[("m/1.sql", "SELECT 1;\n")]) else { return };
+    let temporary = private_folder();
+    let cache = folder.path().join("cache").display().to_string();
+    let child = start(&folder, &temporary, &["trace", "m"], &[("PGVET_CACHE_DIR", &cache)]);
+    let entries = || std::fs::read_dir(temporary.path()).unwrap().flatten().collect::<Vec<_>>();
+    wait_until(|| entries().iter().any(|entry| entry.path().join("s/data").exists()));
+    Command::new("kill").args(["-INT", "--", &format!("-{}", child.id())]).status().unwrap();
+    let said = transcript(&child.wait_with_output().unwrap());
+    assert!(said.starts_with("exit 2\n") && said.contains("interrupted by SIGINT"), "{said}");
+    assert!(said.matches("error: ").count() == 1 && !said.contains("initdb"), "{said}");
+    assert!(entries().is_empty(), "{:?}", entries());
+}
+
 #[test]
 fn a_server_that_dies_is_reported_with_its_last_words() {
     let Some(folder) = folder(&[("slow/1.sql", "SELECT pg_sleep(60);\n")]) else { return };

@@ -468,7 +468,8 @@ impl Replay {
         if let Some(ast) = statement.ast() {
             executor.run(ast);
         }
-        let Executor { catalog, session, effects, recorder, .. } = executor;
+        let Executor { catalog, mut session, effects, recorder, .. } = executor;
+        session.end_statement();
         let code = recorder.finish(&effects);
         Ran::new(target, catalog, session, effects, code)
     }

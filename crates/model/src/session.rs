@@ -85,7 +85,7 @@ impl SettingsInEffect {
         });
     }
 
-    /// SET LOCAL. Outside a transaction block it has no effect; the caller knows.
+    /// SET LOCAL. Outside a transaction it has no effect; the caller knows.
     pub fn set_local(&mut self, name: SmolStr, value: SettingValue) {
         self.change(&name.clone(), |settings| drop(settings.local.insert(name, value)));
     }
@@ -328,6 +328,13 @@ impl Session {
             savepoints: Vector::new(),
             before,
         });
+    }
+
+    /// Ends the transaction of a statement outside a transaction block, whose code may have run SET LOCAL.
+    pub(crate) fn end_statement(&mut self) {
+        if self.block.is_none() && !self.settings.local.is_empty() {
+            self.settings.end_transaction();
+        }
     }
 
     pub fn commit(&mut self) {

@@ -2,6 +2,7 @@
 
 use crate::support::Folder;
 use pgvet_trace::server::testing::binaries;
+use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 
 /// A folder with these files; `None` where the major that these tests run on is not installed.
@@ -19,7 +20,7 @@ pub(crate) fn private_folder() -> tempfile::TempDir {
     temporary
 }
 
-/// A run that goes on; with these variables in its environment.
+/// A run that goes on, in a process group of its own; with these variables in its environment.
 pub(crate) fn start(
     folder: &Folder,
     temporary: &tempfile::TempDir,
@@ -28,5 +29,5 @@ pub(crate) fn start(
 ) -> std::process::Child {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pgvet"));
     command.args(args).current_dir(folder.path()).env("TMPDIR", temporary.path()).envs(env.iter().copied());
-    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }

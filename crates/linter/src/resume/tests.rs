@@ -69,6 +69,24 @@ fn a_check_after_an_edit_finds_what_a_whole_run_finds() {
     }
 }
 
+/// The memory has functions of the first run, and the state has those of its own.
+#[test]
+fn a_check_with_memory_of_another_state_finds_the_callers_of_a_function() {
+    let settings = Settings::default();
+    let history = "CREATE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1';
+CREATE FUNCTION calls_f() RETURNS int LANGUAGE plpgsql AS $$ BEGIN RETURN f(); END $$;";
+    let files = [file(history), file("DROP FUNCTION f();")];
+    let migrations = migrations(&files, TransactionMode::Autocommit);
+    let expected = check::check(&migrations, &settings);
+    assert!(expected.iter().any(|found| found.rule == "drop-object" && !found.labels.is_empty()), "{expected:?}");
+    let mut memory = Memory::default();
+    for _ in 0..2 {
+        let mut state = Checkpoint::default();
+        state.advance(&migrations, 1, settings.versions, &());
+        assert_eq!(check_from(&state, &migrations, &settings, &mut memory).found, expected);
+    }
+}
+
 #[test]
 fn memory_has_the_effects_of_each_statement() {
     let settings = Settings::default();

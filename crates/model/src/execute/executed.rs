@@ -260,6 +260,17 @@ impl Executor<'_> {
         self.recorder.text.as_ref().map_or(range, |code| code.shown.range(range))
     }
 
+    /// COMMIT and ROLLBACK of code, which PostgreSQL refuses in a transaction block. If it may not run, the locks may still
+    /// be held.
+    pub(super) fn end_transaction_in_code(&mut self) {
+        self.session.end_statement();
+        if !self.session.in_transaction() && !self.recorder.guarded {
+            self.recorder.locks = HeldLocks::default();
+            self.recorder.changes = Changes::default();
+            self.recorder.worked = false;
+        }
+    }
+
     fn session_in_code(&self) -> Session {
         let mut session = self.session.clone();
         if session.block.is_none() {

@@ -318,6 +318,7 @@ impl Executor<'_> {
                 }
                 self.variables.set(SmolStr::new_static("found"), found);
             }
+            StatementKind::Commit(_) | StatementKind::Rollback(_) => self.end_transaction_in_code(),
             StatementKind::Call(sql) => self.body_sql(sql, code)?,
             StatementKind::Sql(sql) => self.embedded(sql, code)?,
             StatementKind::Open(open) => match &open.source {

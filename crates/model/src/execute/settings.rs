@@ -12,8 +12,8 @@ impl Executor<'_> {
     pub(super) fn set(&mut self, set: &Set) -> Run {
         let object = ChangedObject::Setting { setting: set.setting.clone(), local: set.local };
         self.change_object(object, ChangeAction::Alter, set.range);
-        // SET LOCAL outside a transaction block is a warning and nothing else.
-        let effective = !set.local || self.session.in_transaction();
+        // SET LOCAL outside a transaction is a warning and nothing else.
+        let effective = !set.local || self.is_in_transaction();
         let settings = &mut self.session.settings;
         match &set.setting {
             Setting::Value { name, values } if effective => {
@@ -32,6 +32,12 @@ impl Executor<'_> {
             Setting::Value { .. } | Setting::Default { .. } | Setting::Transaction => {}
         }
         Ok(())
+    }
+
+    /// Whether SET LOCAL holds beyond its own statement: in a transaction block, and in code, which runs in the transaction
+    /// of the statement that calls it.
+    pub(super) fn is_in_transaction(&self) -> bool {
+        self.session.in_transaction() || self.recorder.is_in_code()
     }
 
     /// Forgets a prepared statement. One that is not known may have been prepared before the migration.
@@ -79,6 +85,11 @@ mod tests {
         check_failure(history, "SET search_path TO s; CREATE TABLE t(a int)", "42P07");
         check_failure(history, "SET search_path TO s; RESET ALL; CREATE TABLE t(a int)", "");
         check_failure(history, "SET LOCAL search_path TO s; CREATE TABLE t(a int)", "");
+        for code in ["SET LOCAL search_path TO s;", "PERFORM set_config('search_path', 's', true);"] {
+            check_failure(history, &format!("DO $$ BEGIN {code} CREATE TABLE t(a int); END $$"), "42P07");
+            check_failure(history, &format!("DO $$ BEGIN {code} COMMIT; CREATE TABLE t(a int); END $$"), "");
+            check_failure(history, &format!("DO $$ BEGIN {code} END $$; CREATE TABLE t(a int)"), "");
+        }
         check_failure(history, "SELECT set_config('search_path', 's', false); CREATE TABLE t(a int)", "42P07");
     }
 }

@@ -218,7 +218,7 @@ impl Executor<'_> {
         let value = SettingValue { value: value.into(), place: self.place };
         if !local {
             self.session.settings.set(name, value);
-        } else if self.session.in_transaction() {
+        } else if self.is_in_transaction() {
             self.session.settings.set_local(name, value);
         }
     }
