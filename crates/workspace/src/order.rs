@@ -62,8 +62,7 @@ const AFTER_ALL_BELOW: &str = "/\u{10FFFF}";
 /// The folders below which folders that are versions hold migrations: in `3.1/0001_a.sql`, `3.2/0001_b.sql` and
 /// `LATEST.sql`, the last has no version, and comes after the others as it would in their folder.
 fn folders_of_versions(paths: &[PathBuf]) -> BTreeSet<PathBuf> {
-    let is_version =
-        |name: &str, whole: bool| leading_version(name).is_some_and(|(_, rest)| !whole || rest.is_empty());
+    let is_version = |name: &str, whole: bool| leading_version(name).is_some_and(|(_, rest)| !whole || rest.is_empty());
     let folder_of = |path: &PathBuf| {
         let (sequence, name) = place(path);
         let folder = sequence.file_name()?.to_string_lossy();

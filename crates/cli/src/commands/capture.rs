@@ -159,7 +159,8 @@ fn mark_new(files: &mut Files, changed: &ChangedFiles, job: &Job<'_>) -> Result<
     let new: BTreeSet<String> = migrations.filter(|(_, text)| is_new(text)).map(|(name, _)| name.clone()).collect();
     note::about_new(job, &new);
     let Some((_, manifest)) = files.files.iter_mut().find(|(name, _)| name == MANIFEST) else { return Ok(()) };
-    let mut read = Manifest::parse(manifest).ok_or_else(|| Failure::new("the order of the migrations cannot be read"))?;
+    let mut read =
+        Manifest::parse(manifest).ok_or_else(|| Failure::new("the order of the migrations cannot be read"))?;
     read.new = Some(new);
     *manifest = read.to_text();
     Ok(())

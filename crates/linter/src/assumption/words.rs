@@ -111,7 +111,10 @@ impl fmt::Display for Assumption {
                 write!(f, "assumes that `{table}` has rows with which this fails, although {because}")
             }
             Self::RowsRefuseThoughRead { table } => {
-                write!(f, "assumes that `{table}` has such rows, although the program reads its rows and may change them")
+                write!(
+                    f,
+                    "assumes that `{table}` has such rows, although the program reads its rows and may change them"
+                )
             }
             Self::RowsRefuseSince { table, day } => {
                 write!(f, "assumes that `{table}` has such rows now, although `pgvet precheck` counted none on {day}")
@@ -167,7 +170,9 @@ impl fmt::Display for Assumption {
                  file can run in a transaction",
             ),
             Self::SentAsString => f.write_str("assumes that the program that runs this file sends it as one string"),
-            Self::SentUnchanged => f.write_str("assumes that PostgreSQL gets this file as it is, and no program changes it"),
+            Self::SentUnchanged => {
+                f.write_str("assumes that PostgreSQL gets this file as it is, and no program changes it")
+            }
             Self::RefusedWithAnyValue { placeholder } => {
                 write!(f, "assumes that no value of `{placeholder}` makes the statement valid")
             }

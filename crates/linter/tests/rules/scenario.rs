@@ -85,8 +85,7 @@ impl Scenario {
     pub(crate) fn read(text: &str) -> Result<Self, String> {
         let settings =
             Settings { strict: true, level: Severity::Info, confidence: Confidence::Possible, ..Settings::default() };
-        let mut scenario =
-            Self { sections: Vec::new(), ordered: true, one_session: false, captured: false, settings };
+        let mut scenario = Self { sections: Vec::new(), ordered: true, one_session: false, captured: false, settings };
         let mut mode = TransactionMode::default();
         let mut header = String::new();
         for (number, line) in text.split_inclusive('\n').enumerate() {
