@@ -17,6 +17,8 @@ pub enum Cause {
     Pass { relation: Oid, statement: TextRange },
     /// What the migration takes from one table or type, with the same consequence each time.
     Object(Oid),
+    /// What the session of the migration lacks outside of transactions.
+    Session,
     /// The message, which says no more about one place than about another.
     Message,
 }

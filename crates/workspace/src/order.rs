@@ -44,11 +44,31 @@ pub(crate) fn sort_by<T>(items: &mut [T], path: impl Fn(&T) -> PathBuf) {
     let mut orders = Orders::default();
     let paths: Vec<PathBuf> = items.iter().map(&path).collect();
     let numberings = Numberings::of(&paths);
+    let with_versions = folders_of_versions(&paths);
     items.sort_by_cached_key(|item| {
         let path = path(item);
         let explicit = orders.around(path.parent().unwrap_or(Path::new("")));
-        key(&path, explicit.as_deref(), numberings.order_of(&path))
+        let mut key = key(&path, explicit.as_deref(), numberings.order_of(&path));
+        if key.class == Class::Unversioned && with_versions.contains(&key.sequence) {
+            key.place.push_str(AFTER_ALL_BELOW);
+        }
+        key
     });
+}
+
+/// Makes the place of a folder sort after those of all folders below it.
+const AFTER_ALL_BELOW: &str = "/\u{10FFFF}";
+
+/// The folders below which folders that are versions hold migrations: in `3.1/0001_a.sql`, `3.2/0001_b.sql` and
+/// `LATEST.sql`, the last has no version, and comes after the others as it would in their folder.
+fn folders_of_versions(paths: &[PathBuf]) -> BTreeSet<PathBuf> {
+    let is_version = |name: &str, whole: bool| leading_version(name).is_some_and(|(_, rest)| !whole || rest.is_empty());
+    let folder_of = |path: &PathBuf| {
+        let (sequence, name) = place(path);
+        let folder = sequence.file_name()?.to_string_lossy();
+        (is_version(&name, false) && is_version(&folder, true)).then(|| sequence.parent().map(Path::to_owned))?
+    };
+    paths.iter().filter_map(folder_of).collect()
 }
 
 /// The folder of the migrations that a tool's own list, kept around `parent`, names.
@@ -501,6 +521,16 @@ mod tests {
             sorted(&["m/10.do.sql", "m/9.undo.b.sql", "m/9.do.c.sql"]),
             ["m/9.do.c.sql", "m/9.undo.b.sql", "m/10.do.sql"]
         );
+    }
+
+    #[test]
+    fn a_file_without_version_follows_the_versions_beside_it() {
+        assert_eq!(
+            sorted(&["m/LATEST.sql", "m/3.10/1_a.sql", "m/3.9/1_a.sql"]),
+            ["m/3.9/1_a.sql", "m/3.10/1_a.sql", "m/LATEST.sql"]
+        );
+        assert_eq!(sorted(&["m/init.sql", "m/tables/1_a.sql"]), ["m/init.sql", "m/tables/1_a.sql"]);
+        assert_eq!(sorted(&["m/init.sql", "m/2/seed.sql"]), ["m/init.sql", "m/2/seed.sql"]);
     }
 
     #[test]

@@ -1,13 +1,18 @@
 //! A strong lock that is waited for without limit.
 
 use crate::assumption::Assumption;
+use crate::cause::{Cause, TransactionId};
 use crate::fix::{Applicability, Edit, Fix};
 use crate::meta::GroupedBy;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::offer::{leave_transaction, line_before};
-use crate::rules::statement::timeouts::{awaited_lock, lock_timeout_in_effect, lost, waited_before};
+use crate::rules::deployment::dropped_later::is_dropped_later;
+use crate::rules::deployment::dropped_relation::{self, Loss};
+use crate::rules::statement::timeouts::{awaited_lock_of, lock_timeout_in_effect, lost, waited_before};
 use crate::settings::LockTimeout;
+use pgvet_model::catalog::Oid;
+use pgvet_model::effect::{RelationName, Removal};
 use pgvet_syntax::ast::{Ast, ObjectKind};
 use pgvet_syntax::source::TextRange;
 
@@ -21,7 +26,8 @@ declare_rule! {
     /// `lock_timeout` the migration gives up after a moment and can be retried.
     ///
     /// The finding assumes that neither the role, the database nor the connection sets `lock_timeout`. If one of them
-    /// does, set `lock-timeout = "runner"` in pgvet.toml. Text reports show all findings of a run as one entry.
+    /// does, set `lock-timeout = "runner"` in pgvet.toml. Reports show the findings of a transaction, and
+    /// those of a migration outside of transactions, as one finding with its places.
     ///
     /// ## Example
     ///
@@ -43,7 +49,8 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - all but the first such statement of a transaction
+    /// - a statement of a transaction that already holds such a lock
+    /// - a table or view that the migration drops for good, which `drop-table` reports
     /// - `LOCK TABLE`, which `explicit-table-lock` reports
     /// - a migration that sets a timeout without effect, which `timeout-not-in-effect` reports
     /// - statements such as `CREATE INDEX CONCURRENTLY`: a timeout could make them leave an invalid index
@@ -77,7 +84,11 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     if settled || matches!(context.ast, Ast::LockTable(_)) || waited_before(context) {
         return;
     }
-    let Some(lock) = awaited_lock(context) else { return };
+    let dropped: Vec<Oid> = context.effects.removals.iter().filter_map(|removal| gone(context, removal)).collect();
+    let is_kept = |relation: &RelationName| {
+        !dropped.contains(&relation.oid) && !(relation.kind.is_table() && is_dropped_later(context, relation))
+    };
+    let Some(lock) = awaited_lock_of(context, is_kept) else { return };
     if lost(context).is_some() {
         return;
     }
@@ -94,8 +105,23 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     };
     let help = format!("{setting}\n{ELSEWHERE}");
     let finding = reporter.report(lock.range, message).relation(&lock.relation).help(help);
-    let finding = finding.assuming(Assumption::LockTimeoutUnset);
+    let finding = finding.assuming(Assumption::LockTimeoutUnset).caused_by(cause(context));
     finding.fix(set_before(context)).emit();
+}
+
+/// The table or view that a removal takes for good: a query that queues behind the lock fails in any case, and
+/// `drop-table` reports that.
+fn gone(context: &RuleContext<'_>, removal: &Removal) -> Option<Oid> {
+    let (relation, loss) = dropped_relation::lost(context, removal)?;
+    matches!(loss, Loss::Gone).then_some(relation.oid)
+}
+
+/// One setting is enough for a transaction, and outside of transactions for the session of the migration.
+fn cause(context: &RuleContext<'_>) -> Cause {
+    match context.transaction() {
+        block @ TransactionId::Block(_) => Cause::Transaction(block),
+        TransactionId::Statement(_) => Cause::Session,
+    }
 }
 
 /// In a transaction the setting stands on a line before the statement, elsewhere once at the start of the file; not

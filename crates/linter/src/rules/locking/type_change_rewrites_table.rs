@@ -12,6 +12,7 @@ use pgvet_model::builtin::type_by_name;
 use pgvet_model::effect::{IndexBuildCause, PartitionWorkKind, RelationName, Rewrite, RewriteCause, ScanCause};
 use pgvet_syntax::ast::AlterTableAction;
 use pgvet_syntax::source::TextRange;
+use std::fmt::Write;
 
 declare_rule! {
     /// A change of a column's type that rewrites the table, rebuilds an index or rechecks a constraint for all rows.
@@ -84,7 +85,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     ranges.extend(builds.clone().map(|build| build.range).chain(scans.clone().map(|scan| scan.range)));
     ranges.sort_unstable();
     ranges.dedup();
-    for range in ranges {
+    for &range in &ranges {
         let mut work = Work::default();
         for rewrite in rewrites.clone().filter(|rewrite| rewrite.range == range) {
             if rewrite.relation.visibility.is_exposed() {
@@ -111,10 +112,14 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
                 work.scanned.push(&scan.relation);
             }
         }
-        work.report(context, reporter, range);
+        let by_time_zone = unless_utc(context).find(|rewrite| rewrite.range == range);
+        match by_time_zone.filter(|_| work.rewritten.is_empty()) {
+            Some(rewrite) => report_time_zone(reporter, rewrite, &work),
+            None => work.report(context, reporter, range),
+        }
     }
-    for rewrite in effects.rewrites_unless_utc.iter().filter(|rewrite| rewrite.relation.visibility.is_exposed()) {
-        report_time_zone(reporter, rewrite);
+    for rewrite in unless_utc(context).filter(|rewrite| !ranges.contains(&rewrite.range)) {
+        report_time_zone(reporter, rewrite, &Work::default());
     }
     unseen_partitions::report(
         context,
@@ -129,17 +134,38 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     );
 }
 
-/// Reports a change between `timestamp` and `timestamptz` that leaves the rows alone in UTC only.
+/// Changes between `timestamp` and `timestamptz` that leave the rows alone in UTC only, of tables that the statement does
+/// not rewrite anyway.
 ///
 /// Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `ATColumnChangeRequiresRewrite`.
-fn report_time_zone(reporter: &mut Reporter<'_>, rewrite: &Rewrite) {
-    let message = format!(
+fn unless_utc<'c>(context: &RuleContext<'c>) -> impl Iterator<Item = &'c Rewrite> {
+    let effects = context.effects;
+    let is_rewritten = |oid| effects.rewrites.iter().any(|rewrite| rewrite.relation.oid == oid);
+    let is_reported =
+        move |rewrite: &&Rewrite| rewrite.relation.visibility.is_exposed() && !is_rewritten(rewrite.relation.oid);
+    effects.rewrites_unless_utc.iter().filter(is_reported)
+}
+
+/// Reports such a change, with the work that remains in UTC.
+fn report_time_zone(reporter: &mut Reporter<'_>, rewrite: &Rewrite, in_utc: &Work<'_>) {
+    let mut message = format!(
         "this type change rewrites `{}` under ACCESS EXCLUSIVE and blocks all reads and writes meanwhile, unless the time \
          zone of the session is UTC",
         rewrite.relation.name
     );
-    let help = "if the values are in UTC, set the time zone first, so that PostgreSQL keeps the rows and rebuilds \
-                only the indexes on the column:\n    SET timezone = 'UTC';";
+    let mut kept = "keeps the rows".to_owned();
+    if !in_utc.rebuilt.is_empty() {
+        let indexes = enumerate(in_utc.rebuilt.iter().map(|index| index.name.as_str()));
+        let _ = write!(message, "; even then it builds {indexes} again");
+        let _ = write!(kept, " and builds only {indexes} again");
+    } else if !in_utc.rechecked.is_empty() {
+        let constraints = enumerate(in_utc.rechecked.iter().copied());
+        let _ = write!(message, "; even then it checks {constraints} again for every row");
+        kept.push_str(" and only checks them again");
+    }
+    let help = format!(
+        "if the values are in UTC, set the time zone first, so that PostgreSQL {kept}:\n    SET timezone = 'UTC';"
+    );
     let finding = reporter.report(rewrite.range, message).relation(&rewrite.relation);
     finding.help(help).assuming(Assumption::TimeZoneNotUtc).emit();
 }

@@ -3,10 +3,11 @@
 use crate::rule::{Earlier, RuleContext};
 use crate::rules::statement::locks::stops_queries;
 use crate::settings::LockTimeout;
-use pgvet_model::effect::Lock;
+use pgvet_model::catalog::RelationKind;
+use pgvet_model::effect::{Lock, RelationName};
 use pgvet_model::migration::Migration;
 use pgvet_model::session::HeldLock;
-use pgvet_syntax::ast::{Ast, Discard, Literal, Setting, Transaction};
+use pgvet_syntax::ast::{Ast, Discard, Literal, LockMode, Setting, Transaction};
 use pgvet_syntax::source::TextRange;
 use pgvet_syntax::statement::Statement;
 use std::cmp::Reverse;
@@ -196,6 +197,14 @@ pub(crate) fn lock_timeout_in_effect(context: &RuleContext<'_>) -> bool {
 /// writes, on a table or view that others see, and not held by the transaction already. Of several it is the one that
 /// blocks most, on the oldest table; that of a table of this deployment only if there is no other.
 pub(crate) fn awaited_lock<'c>(context: &RuleContext<'c>) -> Option<&'c Lock> {
+    awaited_lock_of(context, |_| true)
+}
+
+/// That lock among those on the relations that are meant.
+pub(crate) fn awaited_lock_of<'c>(
+    context: &RuleContext<'c>,
+    is_meant: impl Fn(&RelationName) -> bool,
+) -> Option<&'c Lock> {
     let fails = context.effects.fails.is_some();
     let nowait = matches!(context.ast, Ast::LockTable(lock) if lock.nowait);
     if fails || nowait || context.effects.waits_for_transactions {
@@ -206,10 +215,10 @@ pub(crate) fn awaited_lock<'c>(context: &RuleContext<'c>) -> Option<&'c Lock> {
         block.is_some_and(|block| block.locks.holds(lock.relation.oid, lock.mode))
     };
     let waits = context.effects.locks.iter().filter(|lock| {
-        lock.mode.blocks_writes()
-            && stops_queries(lock.relation.kind)
+        makes_queue(lock.relation.kind, lock.mode)
             && lock.relation.visibility.is_exposed()
             && !held(lock)
+            && is_meant(&lock.relation)
     });
     waits.min_by_key(|lock| {
         let birth = context.before.get_relation(lock.relation.oid).map(|relation| &relation.birth);
@@ -218,13 +227,24 @@ pub(crate) fn awaited_lock<'c>(context: &RuleContext<'c>) -> Option<&'c Lock> {
     })
 }
 
-/// Whether an earlier statement of the transaction waited for one of these locks.
+/// Whether an earlier statement of the transaction waited for such a lock on a relation that is not gone.
 pub(crate) fn waited_before(context: &RuleContext<'_>) -> bool {
-    let is_strong = |held: &HeldLock| {
-        let kind = context.before.get_relation(held.relation).map(|relation| relation.kind);
-        kind.is_none_or(stops_queries) && !is_nowait(context, held)
+    let Some(block) = &context.session.block else { return false };
+    let replaced = |oid| {
+        let old = block.catalog_before().get_relation(oid)?;
+        context.before.relation_named(&old.schema, &old.name).and(Some(old))
     };
-    context.session.block.as_ref().is_some_and(|block| block.locks.strong().any(is_strong))
+    let is_strong = |held: &HeldLock| {
+        let relation = context.before.get_relation(held.relation).or_else(|| replaced(held.relation));
+        relation.is_some_and(|relation| makes_queue(relation.kind, held.mode)) && !is_nowait(context, held)
+    };
+    block.locks.strong().any(is_strong)
+}
+
+/// Whether queries queue behind a session that waits for the lock. Nobody writes to a materialized view but REFRESH.
+fn makes_queue(kind: RelationKind, mode: LockMode) -> bool {
+    let blocks = if kind == RelationKind::MaterializedView { mode.blocks_reads() } else { mode.blocks_writes() };
+    blocks && stops_queries(kind)
 }
 
 fn is_nowait(context: &RuleContext<'_>, held: &HeldLock) -> bool {

@@ -17,6 +17,9 @@ const UNUSED: [&str; 4] = ["old", "attic", "obsolete", "deprecated"];
 /// Words that say so, and are names of services as well.
 const AMBIGUOUS: [&str; 4] = ["archive", "archives", "archived", "legacy"];
 
+/// Words at the end of a name that say so where the folder without the word is beside it.
+const COPIES: [&str; 5] = ["original", "orig", "backup", "bak", "copy"];
+
 /// Files that make a folder a program of its own.
 const MANIFESTS: [&str; 10] = [
     "package.json",
@@ -89,7 +92,16 @@ fn is_archive(folder: &Path, file: &Path) -> bool {
         let between = file.ancestors().skip(1).take_while(|between| between.starts_with(folder));
         between.into_iter().any(|between| MANIFESTS.iter().any(|manifest| between.join(manifest).exists()))
     };
-    !is_version && (says(&UNUSED) || (says(&AMBIGUOUS) && !is_program()))
+    !is_version && (says(&UNUSED) || (says(&AMBIGUOUS) && !is_program()) || is_copy(folder))
+}
+
+/// Whether a folder is called like one beside it with such a word: `migrations-original` and `migrations`.
+fn is_copy(folder: &Path) -> bool {
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    name.rsplit_once(['-', '_', '.', ' ']).is_some_and(|(of, word)| {
+        let says = COPIES.iter().any(|copy| word.eq_ignore_ascii_case(copy));
+        says && !of.is_empty() && folder.with_file_name(of).is_dir()
+    })
 }
 
 #[cfg(test)]

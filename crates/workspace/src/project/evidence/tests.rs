@@ -41,6 +41,14 @@ fn a_folder_of_old_migrations_is_doubted() {
 }
 
 #[test]
+fn a_copy_beside_the_folder_of_migrations_is_doubted() {
+    let copy = ("db/migrations-original/1_a.sql", "CREATE TABLE a (b int);");
+    let expected = vec![format!("{}: a folder above it is called `migrations-original`", copy.0)];
+    assert_eq!(evidence(&[copy, ("db/migrations/1_a.sql", "CREATE TABLE c (d int);")], None), (expected, 1));
+    assert_eq!(evidence(&[copy], None), (vec![], 0), "nothing else has the name");
+}
+
+#[test]
 fn what_names_the_folder_beats_its_name() {
     let old = ("db/old/1_a.sql", "CREATE TABLE a (b int);");
     for (path, text) in [("dbconfig.yml", "dir: db/old"), ("db/run.sh", "for f in \"old\"/*.sql; do psql -f $f; done")]
