@@ -415,17 +415,14 @@ impl<'a> Cutter<'a> {
                     Some(*own) == last || (transaction.is_some() && self.own[*own].transaction == transaction)
                 };
                 let (mut of_row, mut before): (Vec<usize>, Vec<usize>) = own.into_iter().partition(is_of_row);
-                match self.migrations.last_mut() {
-                    Some(last) => {
-                        last.work.extend(pending);
-                        last.own.extend(before);
-                    }
+                if let Some(last) = self.migrations.last_mut() {
+                    last.work.extend(pending);
+                    last.own.extend(before);
+                } else {
                     // What ran before the first migration is part of it.
-                    None => {
-                        self.pending = pending;
-                        before.append(&mut of_row);
-                        of_row = before;
-                    }
+                    self.pending = pending;
+                    before.append(&mut of_row);
+                    of_row = before;
                 }
                 let at = self.migration(row);
                 self.migrations[at].own.extend(of_row);

@@ -5,6 +5,7 @@ use crate::proxy::{Proxy, Shared};
 use crate::recording::Recording;
 use crate::session::Log;
 use crate::upstream::Target;
+use crate::value::hex;
 use pgvet_model::migration::Migration;
 use pgvet_schema::Schema;
 use pgvet_trace::provider::{CloneProvider, ServerInfo, ThinClone};
@@ -125,8 +126,8 @@ async fn capture(
     Ok(Captured { started, ..captured })
 }
 
-/// Refuses a server that others use, if the user could change more of it than the clone: nobody knows beforehand what a
-/// program sends.
+/// Refuses a server that others use, if the user could change more of it than the clone: what a program sends is known only when
+/// it has run.
 fn refuse_rights(server: &ServerInfo) -> Result<(), Error> {
     let databases = server.owner_of_databases.as_ref();
     let databases = databases.map(|user| format!("`{user}` can drop and change other databases of this server"));
@@ -177,7 +178,7 @@ fn secret() -> Result<String, Error> {
     let mut bytes = [0; 16];
     let read = std::fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));
     read.map_err(|error| Error::new(format!("cannot make a password: {error}")))?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hex(&bytes))
 }
 
 /// Waits for connections that the command has left to programs that it started, or that are just being closed. Returns

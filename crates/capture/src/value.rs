@@ -56,8 +56,8 @@ pub(crate) fn constant(value: &Expr, parameters: &[Parameter]) -> Option<String>
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
 }
 
 fn in_utc(timestamp: String) -> String {

@@ -91,8 +91,8 @@ impl<'a> Migration<'a> {
     /// How often the program sent the statement that begins there, with these or other values.
     pub fn times_sent(&self, start: u32) -> u64 {
         let before = self.file.text.get(..start as usize).filter(|_| self.captured).unwrap_or_default();
-        let comments = before.trim_end_matches(' ').lines().rev().take_while(|line| line.starts_with("--"));
-        comments.filter_map(times_of_comment).next().unwrap_or(1)
+        let mut comments = before.trim_end_matches(' ').lines().rev().take_while(|line| line.starts_with("--"));
+        comments.find_map(times_of_comment).unwrap_or(1)
     }
 
     /// The deployment of the migration, if it is the one at this index; `None` for what existed before.

@@ -214,7 +214,8 @@ impl Project {
             named.narrow(&mut files, &mut skipped);
         }
         skipped.sort_by(|one, other| one.path.cmp(&other.path));
-        let queries = Queries::gather(&files, &skipped, texts);
+        let reported = files.iter().filter(|file| file.role == Role::Reported).map(|file| file.path.as_path());
+        let queries = Queries::gather(reported, &skipped, texts);
         notes.extend(queries.notes);
         let application = Arc::new(queries.application);
         Ok(Self {

@@ -5,7 +5,6 @@ mod drivers;
 
 use crate::config::absolute;
 use crate::problem::{Problem, display};
-use crate::project::{ProjectFile, Role};
 use crate::read;
 use crate::roots::Repositories;
 use crate::skipped::{SkipReason, Skipped};
@@ -37,12 +36,12 @@ pub(crate) struct Queries {
 
 impl Queries {
     /// Reads the queries in skipped files and in folders around the migrations.
-    pub(crate) fn gather(files: &[ProjectFile], skipped: &[Skipped], texts: &Texts) -> Self {
+    pub(crate) fn gather<'f>(reported: impl Iterator<Item = &'f Path>, skipped: &[Skipped], texts: &Texts) -> Self {
         let mut queries = Self::default();
         for skipped in skipped.iter().filter(|skipped| skipped.reason == SkipReason::Queries) {
             queries.named(&skipped.path, texts);
         }
-        let around = folders_around(files);
+        let around = folders_around(reported);
         for folder in &around {
             queries.of_sqlx(folder);
         }
@@ -169,12 +168,12 @@ fn library(text: &str) -> Option<QueryLibrary> {
 }
 
 /// The folders above the migrations, up to the top of their repository.
-fn folders_around(files: &[ProjectFile]) -> BTreeSet<PathBuf> {
+fn folders_around<'f>(reported: impl Iterator<Item = &'f Path>) -> BTreeSet<PathBuf> {
     let mut repositories = Repositories::default();
     let mut found = BTreeSet::new();
     let mut known = BTreeSet::new();
-    for file in files.iter().filter(|file| file.role == Role::Reported) {
-        let Some(folder) = absolute(&file.path).parent().map(Path::to_owned) else { continue };
+    for path in reported {
+        let Some(folder) = absolute(path).parent().map(Path::to_owned) else { continue };
         if !known.insert(folder.clone()) {
             continue;
         }

@@ -139,7 +139,7 @@ impl Executor<'_> {
     }
 
     fn note_demand(&mut self, table: Oid, demand: Demand, met: Option<Met>, range: TextRange, is_pure: bool) {
-        let only = self.has_inheriting_tables(self.catalog.relation(table));
+        let only = has_inheriting_tables(self.catalog.relation(table));
         let relation = self.relation_name(table);
         self.effects.demands.push(RowDemand {
             relation,
@@ -151,11 +151,6 @@ impl Executor<'_> {
             counterexample: None,
             access: Access::Table,
         });
-    }
-
-    /// Whether tables inherit from it that are no partitions.
-    fn has_inheriting_tables(&self, relation: &Relation) -> bool {
-        relation.kind == RelationKind::Table && !relation.children.is_empty()
     }
 
     fn key_part(&self, key: &Expr) -> KeyPart {
@@ -263,7 +258,7 @@ impl Executor<'_> {
                     referenced: RelationName::existing(referenced),
                     referenced_columns: key.referenced_columns.clone(),
                     match_full: key.match_full,
-                    only: self.has_inheriting_tables(referenced),
+                    only: has_inheriting_tables(referenced),
                 })
             }
             _ => return None,
@@ -370,4 +365,9 @@ fn implies(old: &Index, new: &Index) -> bool {
     let is_as_strict = old.unique && old.valid && (old.nulls_not_distinct || !new.nulls_not_distinct);
     let is_part = !old_columns.is_empty() && old_columns.iter().all(|column| new_columns.contains(column));
     is_wider && is_as_strict && is_part
+}
+
+/// Whether tables inherit from it that are no partitions.
+fn has_inheriting_tables(relation: &Relation) -> bool {
+    relation.kind == RelationKind::Table && !relation.children.is_empty()
 }

@@ -14,6 +14,8 @@ pub enum Value {
 }
 
 impl Value {
+    /// As SQL has it, where NULL is the inner `None`; the outer one is a value of another type.
+    #[expect(clippy::option_option, reason = "SQL has three values, and this may be none of them")]
     fn truth(&self) -> Option<Option<bool>> {
         match self {
             Self::Null => Some(None),

@@ -64,7 +64,7 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - projects whose queries are not known: pgvet reads `.sqlx/query-*.json` and the query files of sqlc, PgTyped,
+    /// - projects whose queries are not known: pgvet reads `.sqlx/query-*.json` and the query files of sqlc, `PgTyped`,
     ///   yesql, aiosql and HugSQL
     /// - queries of sqlc with `*`, for which sqlc writes the names of the columns when it generates code
     /// - a column that the query does not return

@@ -122,7 +122,7 @@ fn counted(used: IndexUse) -> String {
 fn period(seconds: u64) -> String {
     let (count, unit) = match seconds {
         ..7_200 => (seconds / 60, "minute"),
-        ..172_800 => (seconds / 3_600, "hour"),
+        7_200..172_800 => (seconds / 3_600, "hour"),
         _ => (seconds / 86_400, "day"),
     };
     if count == 1 { format!("1 {unit}") } else { format!("{count} {unit}s") }

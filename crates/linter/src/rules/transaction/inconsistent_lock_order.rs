@@ -38,7 +38,7 @@ declare_rule! {
     /// - a trigger: the statement that fires it locks its table, and then the tables that the trigger uses
     /// - a view: a query locks the view, and then the tables that the view reads, in their order
     /// - a function, by the statements in its text
-    /// - queries of the project: files of sqlc, PgTyped, yesql, aiosql and HugSQL, and `.sqlx/query-*.json`
+    /// - queries of the project: files of sqlc, `PgTyped`, yesql, aiosql and HugSQL, and `.sqlx/query-*.json`
     ///
     /// The same happens within one table: a session that waits for a row that the migration changed holds a lock on the
     /// table, and the migration waits for that lock when it alters the table later.

@@ -28,7 +28,7 @@ impl RowDemand {
         };
         let table = rows(&self.relation, self.only);
         let where_true = |condition: &str| format!("SELECT count(*) FROM {table} WHERE {condition}");
-        let sql = |written: &Written| written.as_ref().map(String::clone).map_err(|why| *why);
+        let sql = |written: &Written| written.clone();
         Ok(match &self.demand {
             Demand::NoRows { .. } => format!("SELECT count(*) FROM (SELECT FROM {table} LIMIT 1) AS found"),
             Demand::OneRow { .. } => format!("SELECT count(*) FROM (SELECT FROM {table} OFFSET 1 LIMIT 1) AS found"),

@@ -300,7 +300,7 @@ impl OldTable<'_> {
                 let digits = u32::try_from(precision - scale).ok().filter(|digits| *digits < 30);
                 unlimited || digits.is_some_and(|digits| number.abs() < 10_i128.pow(digits))
             }
-            (oid::TEXT, Value::Text(_)) | (oid::BOOL, Value::Boolean(_)) | (oid::UUID, Value::Text(_)) => true,
+            (oid::TEXT | oid::UUID, Value::Text(_)) | (oid::BOOL, Value::Boolean(_)) => true,
             (oid::VARCHAR, Value::Text(text)) => {
                 let length = i32::try_from(text.chars().count()).unwrap_or(i32::MAX);
                 unlimited || length <= sql_type.typmod - 4
@@ -339,9 +339,9 @@ impl OldTable<'_> {
         };
         let of_partition = self.relation.partition_by.iter().flat_map(|by| by.keys.iter().flat_map(columns_of));
         let is_of_partition = of_partition.into_iter().any(|column| row.iter().any(|(name, _)| *name == column));
-        !self.relation.constraints.iter().any(|constraint| refers(constraint))
-            && !(times > 1 && self.relation.indexes.iter().any(in_way))
-            && !is_of_partition
+        let refers_to_others = self.relation.constraints.iter().any(|constraint| refers(constraint));
+        let is_in_way = times > 1 && self.relation.indexes.iter().any(in_way);
+        !(refers_to_others || is_in_way || is_of_partition)
     }
 }
 

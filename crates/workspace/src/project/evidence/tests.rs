@@ -60,7 +60,7 @@ fn what_names_the_folder_beats_its_name() {
 }
 
 #[test]
-fn a_file_that_the_tool_leaves_out_is_doubted() {
+fn a_file_that_the_tool_omits_is_doubted() {
     let files = [
         ("Cargo.toml", "[dependencies]\nsqlx = \"0.8\"\n"),
         ("migrations/1_a.sql", "CREATE TABLE a (b int);"),

@@ -162,7 +162,8 @@ impl Setting<'_> {
     /// Changes of tables with foreign keys to or from one of the relations, or with triggers that may use one.
     fn of_writes(&self, relations: &FxHashSet<Oid>, functions: &[Arc<Function>]) -> Vec<Sequence> {
         let mut tables: BTreeSet<Oid> = BTreeSet::new();
-        for oid in relations {
+        let relations: BTreeSet<Oid> = relations.iter().copied().collect();
+        for oid in &relations {
             let relation = self.catalog.relation(*oid);
             tables.extend(relation.referenced_by.iter());
             let refers = relation.constraints.iter().any(|constraint| constraint.foreign_key().is_some());
