@@ -85,10 +85,10 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         return;
     }
     let dropped: Vec<Oid> = context.effects.removals.iter().filter_map(|removal| gone(context, removal)).collect();
-    let is_kept = |relation: &RelationName| {
-        !dropped.contains(&relation.oid) && !(relation.kind.is_table() && is_dropped_later(context, relation))
+    let is_dropped = |relation: &RelationName| {
+        dropped.contains(&relation.oid) || (relation.kind.is_table() && is_dropped_later(context, relation))
     };
-    let Some(lock) = awaited_lock_of(context, is_kept) else { return };
+    let Some(lock) = awaited_lock_of(context, |relation| !is_dropped(relation)) else { return };
     if lost(context).is_some() {
         return;
     }
