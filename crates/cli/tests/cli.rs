@@ -131,7 +131,6 @@ fn files_that_the_list_of_the_tool_omits_are_counted() {
     let judged = folder.run(&["check", "drizzle", "--down", "--only", "drop-table", "--confidence", "possible"]);
     assert!(judged.contains("\n1 warning in 1 of 2 files\n"), "{judged}");
     let said = folder.run(&["check", "drizzle"]);
-    assert!(said.contains("1 finding hidden by confidence"), "{said}");
     let expected = "No problems found in 1 file; 1 file not run, because the migration tool leaves it out";
     assert!(said.contains(expected), "{said}");
 }

@@ -87,8 +87,17 @@ fn failed(error: &tokio_postgres::Error, query: &str, took: Duration) -> Result<
         code if code.code().starts_with("22") || code.code().starts_with("23") => {
             Answer::AtLeastOne { sqlstate: code.code().to_owned(), took }
         }
+        code if is_of_server(code) => Answer::Failed(without_values(said, query)),
         code => Answer::Failed(format!("SQLSTATE {}", code.code())),
     })
+}
+
+/// Whether the error is about the server or the privileges of the user, and not about what the query reads.
+///
+/// Source: PostgreSQL 18 documentation, Appendix A, "PostgreSQL Error Codes".
+fn is_of_server(code: &SqlState) -> bool {
+    let class = code.code().get(..2).unwrap_or_default();
+    ["25", "53", "55", "57"].contains(&class) || *code == SqlState::INSUFFICIENT_PRIVILEGE
 }
 
 /// The message, if all names in it are those of the query: a value of a row that is read as a name is in none.
