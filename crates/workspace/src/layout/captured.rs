@@ -243,7 +243,7 @@ impl Origin {
             lines: Vec::new(),
         };
         if !text.starts_with(TITLE) {
-            // Whoever adds a list to a folder must not take its migrations away from the tool that runs them.
+            // A list that somebody adds to a folder must not take its migrations away from the tool that runs them.
             let help =
                 "remove it from the list, or capture the migrations again: `pgvet capture --save DIR -- COMMAND`";
             let why = format!("is listed in `{MANIFEST}`, but pgvet capture did not write it");

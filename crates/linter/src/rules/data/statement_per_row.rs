@@ -61,7 +61,7 @@ declare_rule! {
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let times = context.migration.times_sent(context.statement.range.start);
-    if times < LOOP || context.code.is_some() || is_told(context, times) {
+    if times < LOOP || context.code.is_some() || was_reported(context, times) {
         return;
     }
     let Some((table, range, verb)) = repeated(context) else { return };
@@ -171,7 +171,7 @@ fn changes_in_loop(context: &RuleContext<'_>) -> bool {
 }
 
 /// Whether an earlier statement of the same loop was reported: one that changes rows and was sent as often.
-fn is_told(context: &RuleContext<'_>, times: u64) -> bool {
+fn was_reported(context: &RuleContext<'_>, times: u64) -> bool {
     let tells = |statement: &Statement| {
         matches!(statement.ast().and_then(Verb::of), Some(Verb::Update | Verb::Delete))
             && context.migration.times_sent(statement.range.start) == times

@@ -49,7 +49,7 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - a statement of a transaction that already holds such a lock
+    /// - a statement of a transaction that already holds a lock of this kind
     /// - a table or view that the migration drops for good, which `drop-table` reports
     /// - `LOCK TABLE`, which `explicit-table-lock` reports
     /// - a migration that sets a timeout without effect, which `timeout-not-in-effect` reports
@@ -109,7 +109,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     finding.fix(set_before(context)).emit();
 }
 
-/// The table or view that a removal takes for good: a query that queues behind the lock fails in any case, and
+/// The table or view that a removal drops for good: a query that queues behind the lock fails in any case, and
 /// `drop-table` reports that.
 fn gone(context: &RuleContext<'_>, removal: &Removal) -> Option<Oid> {
     let (relation, loss) = dropped_relation::lost(context, removal)?;

@@ -227,7 +227,7 @@ pub(crate) fn awaited_lock_of<'c>(
     })
 }
 
-/// Whether an earlier statement of the transaction waited for such a lock on a relation that is not gone.
+/// Whether an earlier statement of the transaction waited for a lock of this kind on a relation that is not gone.
 pub(crate) fn waited_before(context: &RuleContext<'_>) -> bool {
     let Some(block) = &context.session.block else { return false };
     let replaced = |oid| {
