@@ -7,6 +7,7 @@ use crate::repository::{CodeTimeout, IdleReason};
 use pgvet_model::effect::{Extent, FewRows, Met, Rows, RowsReason};
 use pgvet_model::migration::{Migration, TransactionMode};
 use pgvet_model::runner::KnownTransaction;
+use pgvet_model::version::PgVersion;
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
@@ -92,6 +93,8 @@ pub enum Assumption {
     SentUnchanged,
     /// No value of a placeholder corrects the statement.
     RefusedWithAnyValue { placeholder: SmolStr },
+    /// The server has the grammar of this major.
+    ServerIsAtLeast { version: PgVersion },
     /// The tool whose marks a file has runs it.
     RunByTool { tool: SmolStr },
     /// psql does not run a COPY, and so reads its data as statements.
@@ -304,6 +307,7 @@ impl Assumption {
             | Self::SentAsString
             | Self::SentUnchanged
             | Self::RunByTool { .. }
+            | Self::ServerIsAtLeast { .. }
             | Self::RefusedWithAnyValue { .. } => Confidence::Likely,
             Self::LargeThough { .. }
             | Self::NoIndexFinds { .. }

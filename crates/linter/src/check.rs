@@ -25,7 +25,9 @@ use pgvet_model::replay::{Host, Replay, StatementVisit, Visitor, stands_for};
 use pgvet_model::routine::{Endings, Routine, RoutineReader, Routines};
 use pgvet_model::session::Session;
 use pgvet_model::version::PgVersion;
+use pgvet_syntax::ast::from_pg::parse_sql;
 use pgvet_syntax::ast::{Ast, Do, SyntaxError};
+use pgvet_syntax::lexer::refused_from;
 use pgvet_syntax::source::{SourceFile, TextRange};
 use pgvet_syntax::statement::{self, Doubt, Placeholder, PlaceholderKind, Statement};
 use serde::{Deserialize, Serialize};
@@ -183,6 +185,17 @@ impl Checker<'_> {
             self.found.extend(self.statement_found.drain(..).filter(|found| keep_old || !refused_by_old(found)));
         }
     }
+}
+
+const REFUSED_HELP: &str = "PostgreSQL refuses the whole statement; correct it (the rest of the file is still checked)";
+const KEYWORD_HELP: &str = "quote the name, which every version accepts (the rest of the file is still checked)";
+
+/// What is said of a statement that only newer servers refuse.
+fn not_read(from: PgVersion) -> String {
+    format!(
+        "pgvet does not check this statement: a name in it is a keyword from PostgreSQL {from} on, and pgvet uses the \
+         grammar of PostgreSQL 18"
+    )
 }
 
 /// Findings about the state at the end of a migration.
@@ -360,20 +373,31 @@ impl Visitor for Checker<'_> {
         if !migration.report {
             return;
         }
-        let rule = &rules::engine::syntax_error::RULE;
-        let version = self.settings.versions.from;
+        let versions = self.settings.versions;
+        let text = migration.file.text.get(statement.range.as_usize()).filter(|_| statement.placeholders.is_empty());
+        let from = text.and_then(|text| refused_from(text, |text| parse_sql(text).is_ok())).map(PgVersion);
+        let from = from.filter(|from| *from > versions.from);
+        let is_refused = from.is_none_or(|from| from <= versions.to);
+        let rule = if is_refused { &rules::engine::syntax_error::RULE } else { &rules::engine::not_analyzed::RULE };
         if let Some(mut reporter) =
-            Reporter::new(self.settings, &rule.meta, file, statement.range, version, &mut self.found)
+            Reporter::new(self.settings, &rule.meta, file, statement.range, versions.from, &mut self.found)
         {
-            let help = "PostgreSQL refuses the whole statement; correct it (the rest of the file is still checked)";
-            let finding = reporter.report(error.range, error.message.clone()).help(help);
+            let (message, help) = match from {
+                None => (error.message.clone(), REFUSED_HELP),
+                Some(from) if is_refused => (format!("{} (from PostgreSQL {from} on)", error.message), KEYWORD_HELP),
+                Some(from) => (not_read(from), KEYWORD_HELP),
+            };
+            let newer = from.filter(|_| !self.settings.versions_configured);
             let placeholder = statement.placeholders.iter().find(|one| one.kind == PlaceholderKind::Template);
             let of_placeholder =
                 |one: &Placeholder| Assumption::RefusedWithAnyValue { placeholder: one.text.as_str().into() };
-            finding.assuming(placeholder.map(of_placeholder)).caused_by(Cause::Message).emit();
+            let finding = reporter.report(error.range, message).help(help).caused_by(Cause::Message);
+            let finding = finding.assuming(newer.map(|version| Assumption::ServerIsAtLeast { version }));
+            finding.assuming(placeholder.map(of_placeholder)).emit();
         }
         if let Some(diagnostic) = self.found.last_mut() {
-            diagnostic.pg_versions = self.settings.versions.iter().collect();
+            let is_refused = |version: &PgVersion| from.is_none_or(|from| !is_refused || *version >= from);
+            diagnostic.pg_versions = versions.iter().filter(is_refused).collect();
         }
     }
 

@@ -1,9 +1,10 @@
 //! What deployed code is known to run: queries of the project, each with its place.
 
+use crate::routine::AllWords;
 use pgvet_syntax::ast::Ast;
 use smol_str::SmolStr;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// The known part of the application.
 #[derive(Debug, Clone, Default)]
@@ -19,6 +20,19 @@ pub struct KnownTransaction {
     pub statements: Vec<KnownStatement>,
     /// The library that the statements are written for; `None` for a file that names no library.
     pub library: Option<QueryLibrary>,
+    words: OnceLock<Vec<AllWords>>,
+}
+
+impl KnownTransaction {
+    pub fn new(statements: Vec<KnownStatement>, library: Option<QueryLibrary>) -> Self {
+        Self { statements, library, words: OnceLock::new() }
+    }
+
+    /// The statements with all words in their texts. Nothing may be added to the statements afterwards.
+    pub fn with_words(&self) -> impl Iterator<Item = (&KnownStatement, &AllWords)> {
+        let words = || self.statements.iter().map(|statement| AllWords::from_iter([&*statement.sql])).collect();
+        self.statements.iter().zip(self.words.get_or_init(words))
+    }
 }
 
 /// One statement of the application.

@@ -4,10 +4,12 @@
 //! It never fails: an unterminated string or comment is a token that runs to the end of the text, marked so.
 //! With [`Lexer::templates`] it also knows the placeholders of template engines, which are no SQL.
 
+mod newer_words;
 mod operator;
 mod quote;
 mod template;
 
+pub use newer_words::refused_from;
 pub use quote::quote_identifier;
 pub(crate) use template::{AsSql, as_sql};
 

@@ -82,7 +82,7 @@ impl Workload {
             if let Some(opens) = query.opens {
                 open = opens;
                 if opens {
-                    found.push(KnownTransaction { statements: Vec::new(), library: None });
+                    found.push(KnownTransaction::new(Vec::new(), None));
                 }
             }
             let Some(ast) = query.ast.as_ref().filter(|_| !query.control) else { continue };
@@ -90,7 +90,7 @@ impl Workload {
             let statement = KnownStatement { place, sql, ast: Arc::clone(ast) };
             match found.last_mut().filter(|_| open) {
                 Some(transaction) => transaction.statements.push(statement),
-                None => found.push(KnownTransaction { statements: vec![statement], library: None }),
+                None => found.push(KnownTransaction::new(vec![statement], None)),
             }
         }
         found.retain(|transaction| !transaction.statements.is_empty());

@@ -51,7 +51,7 @@ fn is_reported(case: &Case) -> bool {
     let (schema, changed, query) = (parsed("1.sql", SCHEMA), parsed("2.sql", case.migration), parsed("q", case.query));
     let ast = query.statements[0].parsed.clone().unwrap();
     let statement = KnownStatement { place: "q.sql:1".into(), sql: case.query.into(), ast };
-    let known = KnownTransaction { statements: vec![statement], library: Some(QueryLibrary::Sqlx) };
+    let known = KnownTransaction::new(vec![statement], Some(QueryLibrary::Sqlx));
     let application = Application { transactions: vec![known], drivers: Vec::new() };
     let only = vec!["cached-plan-result-changes".to_owned()];
     let settings = Settings { only, application: application.into(), ..Settings::default() };

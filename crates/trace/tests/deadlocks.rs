@@ -245,7 +245,7 @@ fn known(statements: &[&str]) -> KnownTransaction {
         let ast = file.statements[0].parsed.clone().unwrap();
         KnownStatement { place: format!("w.sql:{}", at + 1).into(), sql: (*sql).into(), ast }
     };
-    KnownTransaction { statements: statements.iter().enumerate().map(known).collect(), library: None }
+    KnownTransaction::new(statements.iter().enumerate().map(known).collect(), None)
 }
 
 fn found(case: &Case) -> Vec<Diagnostic> {

@@ -120,7 +120,7 @@ impl Queries {
 
     fn add(&mut self, place: SmolStr, sql: &str, ast: Arc<Ast>, library: Option<QueryLibrary>) {
         let statement = KnownStatement { place, sql: sql.into(), ast };
-        self.application.transactions.push(KnownTransaction { statements: vec![statement], library });
+        self.application.transactions.push(KnownTransaction::new(vec![statement], library));
     }
 
     fn note_unread(&mut self, path: &Path, count: usize) {

@@ -176,6 +176,9 @@ impl fmt::Display for Assumption {
             Self::RefusedWithAnyValue { placeholder } => {
                 write!(f, "assumes that no value of `{placeholder}` makes the statement valid")
             }
+            Self::ServerIsAtLeast { version } => {
+                write!(f, "assumes that the server is PostgreSQL {version} or newer")
+            }
             Self::RunByTool { tool } => write!(f, "assumes that {tool} itself runs this file"),
             Self::HistoryComplete => f.write_str(
                 "assumes that the migrations show every change of the schema, although later migrations suggest that \

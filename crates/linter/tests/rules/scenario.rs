@@ -221,7 +221,7 @@ fn set(settings: &mut Settings, directive: &str) -> Option<()> {
             let statements = parse(sql);
             let statements: Option<Vec<_>> = statements.iter().enumerate().map(statement).collect();
             let application = Arc::make_mut(&mut settings.application);
-            application.transactions.push(KnownTransaction { statements: statements?, library });
+            application.transactions.push(KnownTransaction::new(statements?, library));
             let driver = driver.map(|name| CachingDriver { name, manifest: "go.mod".into() });
             application.drivers.extend(driver);
         }

@@ -3,7 +3,7 @@
 use super::evaluation::{Evaluated, evaluate};
 use super::made::Made;
 use super::read::RoutineReader;
-use super::{Around, Bound, Hotness, Node, Routine, Step};
+use super::{AllWords, Around, Bound, Hotness, Node, Routine, Sql, Step};
 use crate::catalog::{Catalog, Function, Oid, Relation, SearchPath, Trigger};
 use crate::migration::Migration;
 use crate::place::Place;
@@ -87,10 +87,29 @@ impl<'a> Routines<'a> {
         }
     }
 
+    /// The catalog with the functions.
+    pub fn catalog(&self) -> &'a Catalog {
+        self.catalog
+    }
+
     /// The code of a function in PL/pgSQL or SQL.
     pub fn function(&self, oid: Oid) -> Option<Rc<Routine>> {
         let text = |file: u32| self.migrations[file as usize].file.text.as_str();
         self.reader.function(self.catalog.get_function(oid)?, text)
+    }
+
+    /// All words in the text of a function's body; `None` for a body without a text.
+    pub fn all_words(&self, function: &Function) -> Option<Rc<AllWords>> {
+        let FunctionBody::Source { text, .. } = &*function.body else { return None };
+        Some(self.reader.all_words(&function.body, text))
+    }
+
+    /// The text of SQL in a routine; for EXECUTE the text that it runs.
+    pub fn text<'s>(&'s self, routine: &Routine, sql: &'s Sql<'_>) -> &'s str {
+        match sql.dynamic.and_then(|dynamic| dynamic.constant.as_ref()) {
+            Some(constant) => &constant.text,
+            None => self.migrations[routine.file as usize].file.text.get(sql.range.as_usize()).unwrap_or_default(),
+        }
     }
 
     /// Whether the code of a function may make a relation of that name.

@@ -32,4 +32,4 @@ pub use steps::{Around, Node, Sql, Step};
 pub use texts::SqlRole;
 pub use trial::{Ending, Endings, Trial};
 pub use variables::{Variable, VariableKind};
-pub use words::Words;
+pub use words::{AllWords, Words, words_of};

@@ -1,6 +1,6 @@
 //! From the text of a body to statements with ranges in the file.
 
-use super::{Node, SqlRole, Words, texts};
+use super::{AllWords, Node, SqlRole, Words, texts};
 use crate::catalog::{Function, Oid, PerBody, SearchPath};
 use pgvet_syntax::ast::from_pg::{parse_sql, parse_statement};
 use pgvet_syntax::ast::{Ast, Do, FunctionBody};
@@ -165,12 +165,18 @@ pub struct RoutineReader {
     /// DO blocks by file and place.
     blocks: RefCell<FxHashMap<(u32, u32), Rc<Routine>>>,
     words: PerBody<Rc<Words>>,
+    all_words: PerBody<Rc<AllWords>>,
 }
 
 impl RoutineReader {
     /// The words of a body, of which `text` is the source.
     pub fn words(&self, body: &Arc<FunctionBody>, text: &str) -> Rc<Words> {
         self.words.once(body, || Rc::new(Words::of(text)))
+    }
+
+    /// All words of a body, of which `text` is the source.
+    pub(super) fn all_words(&self, body: &Arc<FunctionBody>, text: &str) -> Rc<AllWords> {
+        self.all_words.once(body, || Rc::new(AllWords::from_iter([text])))
     }
 
     /// `None` for a function in another language, or without a definition in a file.

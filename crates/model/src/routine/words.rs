@@ -1,9 +1,9 @@
-//! The words of a body, so that many names can be searched for in it.
+//! The words of a text, so that many names can be searched for in it.
 
 use pgvet_syntax::lexer::{TokenKind, identifier, tokenize};
 use pgvet_syntax::source::TextRange;
-use rustc_hash::FxHashMap;
-use smol_str::{SmolStr, ToSmolStr};
+use rustc_hash::{FxHashMap, FxHashSet};
+use smol_str::{SmolStr, StrExt, ToSmolStr};
 
 /// Identifiers as PostgreSQL folds them, and the first position of each.
 #[derive(Debug, Default)]
@@ -27,9 +27,47 @@ impl Words {
     }
 }
 
+/// All words of texts, in lower case, those of strings and comments included: SQL can be put together from strings.
+#[derive(Debug, Clone, Default)]
+pub struct AllWords(FxHashSet<SmolStr>);
+
+impl<'t> FromIterator<&'t str> for AllWords {
+    fn from_iter<T: IntoIterator<Item = &'t str>>(texts: T) -> Self {
+        Self(texts.into_iter().flat_map(words_of).map(|word| word.to_lowercase_smolstr()).collect())
+    }
+}
+
+impl AllWords {
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(SmolStr::as_str)
+    }
+
+    /// Whether the texts may name this. They may if they have all words of the name.
+    pub fn may_name(&self, name: &str) -> bool {
+        words_of(name).all(|word| self.0.contains(word) || self.0.contains(&word.to_lowercase_smolstr()))
+    }
+}
+
+/// The words of a text as they stand. A dollar can be part of a name, but `name$tag$` ends a quoted text.
+pub fn words_of(text: &str) -> impl Iterator<Item = &str> {
+    let words = text.split(|character: char| !(character.is_alphanumeric() || character == '_'));
+    words.filter(|word| !word.is_empty())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn all_words_are_those_of_strings_too() {
+        let words: AllWords =
+            ["EXECUTE $s$DROP TABLE Orders_old$s$ || 'two'", "words; -- \"Mixed\""].into_iter().collect();
+        for (name, expected) in
+            [("orders_old", true), ("orders", false), ("Mixed", true), ("two words", true), ("two dogs", false)]
+        {
+            assert_eq!(words.may_name(name), expected, "{name}");
+        }
+    }
 
     #[test]
     fn names_are_found_where_they_stand_first() {

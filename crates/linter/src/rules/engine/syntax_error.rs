@@ -27,6 +27,10 @@ declare_rule! {
     ///
     /// The grammar is that of PostgreSQL 18. If the configured version is older and does not know the syntax,
     /// `statement-will-fail` reports the statement.
+    ///
+    /// `json`, `system_user` and a few other words are names in older versions, and keywords in PostgreSQL 16 or 17. A
+    /// statement that only these words make invalid is reported for the newer versions. If all configured versions are
+    /// older, PostgreSQL accepts it, but pgvet cannot read it: `not-analyzed` reports that.
     "syntax-error", Engine, Error,
     {}
 }

@@ -116,13 +116,7 @@ fn at_commit(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         return;
     }
     let routines = Routines::new(context.migrations, catalog, &context.settings.functions, context.reader);
-    let setting = Setting {
-        catalog,
-        routines: &routines,
-        application: &context.settings.application,
-        search_path: context.session.settings.search_path(),
-        version: context.target.version(),
-    };
+    let setting = Setting::new(&routines, context.session, context.settings, context.target.version());
     let transaction = TransactionId::of(context.session, context.outer());
     let assumed = assumed(context.session, context.migration);
     Ending { locks, setting, after: context.after, transaction, assumed }.report(reporter);
@@ -133,13 +127,7 @@ fn at_end(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
     let Some(block) = &context.session.block else { return };
     let catalog = block.catalog_before();
     let routines = Routines::new(context.migrations, catalog, &context.settings.functions, context.reader);
-    let setting = Setting {
-        catalog,
-        routines: &routines,
-        application: &context.settings.application,
-        search_path: context.session.settings.search_path(),
-        version: context.settings.versions.to,
-    };
+    let setting = Setting::new(&routines, context.session, context.settings, context.settings.versions.to);
     let locks = migration::of_block(block, context.deployment());
     let (transaction, assumed) = (TransactionId::Block(block.number), assumed(context.session, context.migration));
     Ending { locks, setting, after: context.after, transaction, assumed }.report(reporter);
@@ -159,7 +147,7 @@ impl Ending<'_> {
         if relations.len() < 2 && upgraded.is_empty() {
             return;
         }
-        let sequences = self.setting.sequences(&relations, &upgraded);
+        let sequences = self.setting.sequences(&steps);
         let mut seen = FxHashSet::default();
         for wanted in 1..steps.len() {
             if self.is_reported_elsewhere(wanted) || seen.contains(&steps[wanted].relation) {

@@ -1,20 +1,22 @@
 //! The order in which the application locks: by its known queries, by functions, views, foreign keys and triggers.
 
 use super::cycle::{Branches, Step};
+use super::reach::Reach;
 use super::request::{Placed, steps_of};
-use crate::rules::deployment::names::Names;
-use pgvet_model::application::Application;
+use crate::settings::Settings;
+use pgvet_model::application::{Application, KnownTransaction};
 use pgvet_model::catalog::{Catalog, Function, Oid, Relation, RelationKind, SearchPath};
 use pgvet_model::effect::{DataChangeKind, LockCause};
 use pgvet_model::place::Place;
-use pgvet_model::routine::{Around, Node, Routine, Routines, Trial};
+use pgvet_model::routine::{Around, Node, Routine, Routines, Sql, Trial};
+use pgvet_model::session::Session;
 use pgvet_model::version::PgVersion;
 use pgvet_syntax::ast::from_pg::parse_sql;
 use pgvet_syntax::ast::{Ast, FunctionBody};
 use pgvet_syntax::lexer::quote_identifier;
 use pgvet_syntax::plpgsql::{Block, StatementKind};
 use pgvet_syntax::source::TextRange;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use smol_str::SmolStr;
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -57,25 +59,36 @@ pub(in super::super) struct Origin {
 /// Where the application is observed.
 pub(in super::super) struct Setting<'a> {
     pub(in super::super) catalog: &'a Catalog,
-    pub(in super::super) routines: &'a Routines<'a>,
-    pub(in super::super) application: &'a Application,
-    pub(in super::super) search_path: SearchPath,
-    pub(in super::super) version: PgVersion,
+    routines: &'a Routines<'a>,
+    application: &'a Application,
+    search_path: SearchPath,
+    version: PgVersion,
 }
 
-impl Setting<'_> {
-    /// The sequences that lock at least two of the relations, or one of those that are `repeated`. The strongest
-    /// evidence comes first.
-    pub(in super::super) fn sequences(&self, relations: &FxHashSet<Oid>, repeated: &FxHashSet<Oid>) -> Vec<Sequence> {
-        let mut found = self.of_queries();
-        let functions = self.functions(relations);
-        let (names, repeated) = (self.names(relations), self.names(repeated));
-        let read = functions.iter().filter(|function| may_lock_both(function, &names, &repeated));
-        found.extend(read.filter_map(|function| self.of_function(function)));
-        found.extend(self.of_views(relations));
-        found.extend(self.of_writes(relations, &functions));
+impl<'a> Setting<'a> {
+    /// The application before the transaction, of which `routines` is the code.
+    pub(in super::super) fn new(
+        routines: &'a Routines<'a>,
+        session: &Session,
+        settings: &'a Settings,
+        version: PgVersion,
+    ) -> Self {
+        let search_path = session.settings.search_path();
+        Self { catalog: routines.catalog(), routines, application: &settings.application, search_path, version }
+    }
+
+    /// The sequences that lock at least two of the relations that the migration locks, or one of them in two ways. The
+    /// strongest evidence comes first.
+    pub(in super::super) fn sequences(&self, steps: &[Step]) -> Vec<Sequence> {
+        let relations: BTreeSet<Oid> = steps.iter().map(|step| step.relation).collect();
+        let functions = self.functions(&relations);
+        let reach = Reach::new(steps, &functions, self.routines);
+        let mut found = self.of_queries(&reach);
+        found.extend(functions.iter().filter_map(|function| self.of_function(function, &reach)));
+        found.extend(self.of_views(&relations));
+        found.extend(self.of_writes(&relations, &functions, &reach));
         for sequence in &mut found {
-            sequence.keep(relations);
+            sequence.keep(&relations);
         }
         found.retain(|sequence| sequence.steps.len() > 1);
         found
@@ -85,9 +98,9 @@ impl Setting<'_> {
         Trial::of_code(self.catalog, &self.search_path, self.version)
     }
 
-    fn of_queries(&self) -> Vec<Sequence> {
+    fn of_queries(&self, reach: &Reach<'_>) -> Vec<Sequence> {
         let always = Branches::from([]);
-        let sequence = |transaction: &pgvet_model::application::KnownTransaction| {
+        let sequence = |transaction: &KnownTransaction| {
             let first = transaction.statements.first()?;
             let is_alone = transaction.statements.len() == 1;
             let mut sequence = Sequence::new(Source::Query { place: first.place.clone(), is_alone });
@@ -101,19 +114,19 @@ impl Setting<'_> {
             }
             Some(sequence)
         };
-        self.application.transactions.iter().filter_map(sequence).collect()
-    }
-
-    fn names(&self, relations: &FxHashSet<Oid>) -> Names<'_> {
-        relations.iter().map(|oid| self.catalog.relation(*oid).name.as_str()).collect()
+        let may_deadlock = |transaction: &&KnownTransaction| {
+            let statements = transaction.with_words();
+            reach.may_deadlock(statements.map(|(statement, words)| reach.of_statement(&statement.ast, words.iter())))
+        };
+        self.application.transactions.iter().filter(may_deadlock).filter_map(sequence).collect()
     }
 
     /// The functions whose code may name one of the relations, the oldest first.
-    fn functions(&self, relations: &FxHashSet<Oid>) -> Vec<Arc<Function>> {
-        let names = self.names(relations);
-        let may_use = |function: &&Arc<Function>| match &*function.body {
-            FunctionBody::Source { text, .. } => names.any_in(text),
-            body => matches!(body, FunctionBody::Atomic { .. }),
+    fn functions(&self, relations: &BTreeSet<Oid>) -> Vec<Arc<Function>> {
+        let names: BTreeSet<&str> = relations.iter().map(|oid| self.catalog.relation(*oid).name.as_str()).collect();
+        let may_use = |function: &&Arc<Function>| match self.routines.all_words(function) {
+            Some(words) => names.iter().any(|name| words.may_name(name)),
+            None => matches!(&*function.body, FunctionBody::Atomic { .. }),
         };
         let mut functions: Vec<Arc<Function>> = self.catalog.functions().filter(may_use).cloned().collect();
         functions.sort_unstable_by_key(|function| function.oid);
@@ -122,15 +135,24 @@ impl Setting<'_> {
 
     /// The statements of a function in the order of its text. A trigger function is part of the change that fires it, and
     /// a function that changes the schema is a helper of migrations.
-    fn of_function(&self, function: &Arc<Function>) -> Option<Sequence> {
+    fn of_function(&self, function: &Arc<Function>, reach: &Reach<'_>) -> Option<Sequence> {
+        if !reach.may_deadlock_in(self.routines.all_words(function).as_deref()) {
+            return None;
+        }
         let routine = self.routines.function(function.oid)?;
         if !self.routines.triggers_of(function.oid).is_empty() {
+            return None;
+        }
+        let steps = routine.steps();
+        let all = steps.iter().flat_map(|step| &step.sql);
+        let locked = |sql: &Sql<'_>| reach.of_text(sql.ast, self.routines.text(&routine, sql));
+        if !reach.may_deadlock(all.map(locked)) {
             return None;
         }
         let mut sequence = Sequence::new(Source::Function(Rc::clone(&routine)));
         let trial = Trial::of_code(self.catalog, &routine.search_path, self.version);
         let mut decisions = Decisions::default();
-        for step in routine.steps() {
+        for step in &steps {
             if decisions.ends_transaction(step.node) {
                 break;
             }
@@ -138,6 +160,9 @@ impl Setting<'_> {
             for sql in &step.sql {
                 if !is_of_application(sql.ast) {
                     return None;
+                }
+                if locked(sql).is_empty() {
+                    continue;
                 }
                 let effects = trial.run_in_block(sql.ast);
                 let place = |range| Some(Place { file: routine.file, range: sql.place(range) });
@@ -148,7 +173,7 @@ impl Setting<'_> {
     }
 
     /// Queries of the views that read one of the relations, or are one.
-    fn of_views(&self, relations: &FxHashSet<Oid>) -> Vec<Sequence> {
+    fn of_views(&self, relations: &BTreeSet<Oid>) -> Vec<Sequence> {
         let reads = |view: &&Arc<Relation>| {
             let read = view.view().map_or(&[][..], |view| &view.references).iter().map(|(oid, _)| *oid);
             let of_them: BTreeSet<Oid> = read.chain([view.oid]).filter(|oid| relations.contains(oid)).collect();
@@ -160,10 +185,9 @@ impl Setting<'_> {
     }
 
     /// Changes of tables with foreign keys to or from one of the relations, or with triggers that may use one.
-    fn of_writes(&self, relations: &FxHashSet<Oid>, functions: &[Arc<Function>]) -> Vec<Sequence> {
+    fn of_writes(&self, relations: &BTreeSet<Oid>, functions: &[Arc<Function>], reach: &Reach<'_>) -> Vec<Sequence> {
         let mut tables: BTreeSet<Oid> = BTreeSet::new();
-        let relations: BTreeSet<Oid> = relations.iter().copied().collect();
-        for oid in &relations {
+        for oid in relations {
             let relation = self.catalog.relation(*oid);
             tables.extend(relation.referenced_by.iter());
             let refers = relation.constraints.iter().any(|constraint| constraint.foreign_key().is_some());
@@ -178,6 +202,7 @@ impl Setting<'_> {
                 tables.extend(used.table.children.iter());
             }
         }
+        tables.retain(|table| reach.may_deadlock_from(*table));
         let tables = tables.into_iter().filter_map(|oid| self.catalog.get_relation(oid));
         let mut found: Vec<Sequence> = tables.flat_map(|table| self.of_table(table)).collect();
         // Rows are inserted and updated more often than deleted.
@@ -210,13 +235,6 @@ impl Setting<'_> {
         sequence.add(steps_of(&effects, &always), |_| None, None);
         effects.fails.is_none().then_some(sequence)
     }
-}
-
-/// Whether the code of a function may name two of the relations, or one that is locked repeatedly.
-fn may_lock_both(function: &Function, names: &Names<'_>, repeated: &Names<'_>) -> bool {
-    let FunctionBody::Source { text, .. } = &*function.body else { return true };
-    let mut named = names.each_in(text);
-    named.next().is_some_and(|first| named.any(|other| other != first)) || repeated.any_in(text)
 }
 
 /// Whether applications run such statements, too.
@@ -257,7 +275,7 @@ impl Sequence {
     }
 
     /// Forgets the locks on other relations.
-    fn keep(&mut self, relations: &FxHashSet<Oid>) {
+    fn keep(&mut self, relations: &BTreeSet<Oid>) {
         let all = std::mem::take(&mut self.steps).into_iter().zip(std::mem::take(&mut self.origins));
         (self.steps, self.origins) = all.filter(|(step, _)| relations.contains(&step.relation)).unzip();
     }

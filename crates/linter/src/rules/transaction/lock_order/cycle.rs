@@ -88,6 +88,10 @@ pub(in super::super) struct Cycle {
 /// A deadlock at the step `wanted` of one transaction: both hold the locks of their earlier steps, none of which
 /// excludes another, and each waits for one of the other's.
 pub(in super::super) fn at(ours: &[Step], wanted: usize, theirs: &[Step]) -> Option<Cycle> {
+    // Few steps of the other are in the way of one step.
+    if !theirs.iter().any(|step| ours[wanted].conflicts_with(step)) {
+        return None;
+    }
     let before = &ours[..wanted];
     for (other_wanted, waits) in theirs.iter().enumerate().skip(1) {
         let Some(held) = before.iter().position(|held| waits.conflicts_with(held)) else { continue };

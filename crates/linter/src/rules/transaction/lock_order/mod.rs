@@ -3,4 +3,5 @@
 pub(super) mod application;
 pub(super) mod cycle;
 pub(super) mod migration;
+mod reach;
 pub(super) mod request;
