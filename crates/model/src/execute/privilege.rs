@@ -2,11 +2,11 @@
 
 use super::{Executor, Knowledge, Run, fail};
 use crate::builtin;
-use crate::catalog::{DefaultPrivilege, Oid, Privilege, PrivilegeKind, Relation, RelationKind};
+use crate::catalog::{DefaultPrivilege, NamedKind, NamedObject, Oid, Privilege, PrivilegeKind, Relation, RelationKind};
 use crate::effect::{ChangeAction, ChangedObject, LockCause};
 use crate::execute::alter_table::is_system_column;
 use crate::execute::query::describe::sequence_columns;
-use pgvet_syntax::ast::{AlterDefaultPrivileges, Grant, LockMode, Name, ObjectKind, ObjectName};
+use pgvet_syntax::ast::{AlterDefaultPrivileges, CreateRole, Grant, GrantRole, LockMode, Name, ObjectKind, ObjectName};
 use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
 
@@ -22,6 +22,7 @@ impl Executor<'_> {
         if grant.kind == ObjectKind::Schema {
             grant.objects.iter().try_for_each(|schema| self.check_schema(&schema.name))?;
         }
+        self.grant_on_named(grant);
         if matches!(grant.kind, ObjectKind::Type | ObjectKind::Domain) {
             return grant.objects.iter().try_for_each(|name| match self.named_type(name) {
                 None if builtin::type_by_name(&name.name.text).is_none() => self.missing_type(name),
@@ -46,6 +47,52 @@ impl Executor<'_> {
             }
         }
         Ok(())
+    }
+
+    /// GRANT and REVOKE on schemas, types, languages and databases.
+    fn grant_on_named(&mut self, grant: &Grant) {
+        let Some(kind) = NamedKind::of(grant.kind) else { return };
+        for name in &grant.objects {
+            let schema = match kind {
+                NamedKind::Type => self.named_type(name).and_then(|oid| self.catalog.get_type(oid)),
+                _ => None,
+            };
+            let schema = schema.map(|definition| definition.schema.clone());
+            let object = NamedObject { kind, schema, name: name.name.text.clone() };
+            let changed = kind.named(grant);
+            let since_15 = !object.is_schema_public() || self.target.at_least(15);
+            if grant.grant {
+                self.catalog.grant_on_named(&object, &changed, since_15);
+            } else if !grant.grant_option {
+                self.catalog.revoke_on_named(&object, &changed, since_15);
+            }
+        }
+    }
+
+    pub(super) fn grant_role(&mut self, grant: &GrantRole) {
+        for (role, member) in grant.roles.iter().flat_map(|role| grant.members.iter().map(move |member| (role, member))) {
+            if !grant.grant {
+                if !grant.option_only || grant.inherit.is_some() {
+                    self.catalog.remove_member(role, member);
+                }
+            } else if grant.inherit.unwrap_or_else(|| self.catalog.inherits(member)) {
+                self.catalog.add_member(role, member);
+            }
+        }
+    }
+
+    pub(super) fn create_role(&mut self, create: &CreateRole) {
+        if !create.inherit {
+            self.catalog.set_without_inheritance(&create.name);
+        }
+        for role in create.member_of.iter().filter(|_| create.inherit) {
+            self.catalog.add_member(role, &create.name);
+        }
+        for member in &create.members {
+            if self.catalog.inherits(member) {
+                self.catalog.add_member(&create.name, member);
+            }
+        }
     }
 
     fn change_privileges(&mut self, grant: &Grant, later_in: Option<Vec<SmolStr>>) {
