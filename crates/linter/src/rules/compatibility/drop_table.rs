@@ -60,8 +60,10 @@ declare_rule! {
     ///   again in the same transaction: otherwise nobody can read it until its query is done.
     /// - `DROP TABLE IF EXISTS` of a table that no migration creates
     ///
-    /// If the same migration renamed the table and copied all of its rows, the confidence is `possible`, and the finding is
-    /// shown only with `--confidence possible`.
+    /// ## Confidence
+    ///
+    /// If the same migration renamed the table and copied all of its rows, the confidence is `possible`, and the
+    /// finding is shown only with `--confidence possible`.
     ///
     /// ## Other linters
     ///
@@ -118,8 +120,7 @@ fn report(
         }
         Loss::Gone if is_renamed => {
             format!(
-                "dropping {kind} `{name}`, which this migration renamed, breaks deployed code that uses the name which \
-                 the {kind} had before"
+                "dropping {kind} `{name}`, which this migration renamed, breaks deployed code that uses its old name"
             )
         }
         Loss::Gone => {
@@ -136,8 +137,7 @@ fn report(
         }
         Loss::Emptied => format!("dropping {kind} `{name}` and creating it again loses its rows"),
         Loss::Missing => format!(
-            "dropping {kind} `{name}` breaks deployed code that reads it until a later statement has created and \
-             filled the view again"
+            "until a later statement has created and filled {kind} `{name}` again, deployed code that reads it fails"
         ),
     };
     if let Some(along) = along {

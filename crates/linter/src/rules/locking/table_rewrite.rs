@@ -86,13 +86,14 @@ fn report(context: &RuleContext<'_>, range: TextRange, rewrites: &[&Rewrite], re
             let tables = if more == 1 { "table" } else { "tables" };
             let (order, blocked) = match first.cause {
                 // Each table has a transaction of its own. Source: PostgreSQL 18, vacuum.c, cluster.c.
-                RewriteCause::VacuumFull | RewriteCause::Cluster => (", one after the other,", "each of them"),
+                RewriteCause::VacuumFull | RewriteCause::Cluster => (" one after the other,", "the current table"),
                 _ => ("", "these tables"),
             };
             format!("`{}` and {more} more {tables}{order} and blocks all reads and writes of {blocked}", relation.name)
         }
     };
-    let message = format!("{action} {what} until it is done");
+    let is_table_by_table = !more.is_empty() && what.contains("the current table");
+    let message = format!("{action} {what}{}", if is_table_by_table { "" } else { " until it is done" });
     let obstacle = no_statement(&first.cause).map(str::to_owned);
     let mut finding = reporter.report(range, message).help(help(context, relation, &first.cause)).obstacle(obstacle);
     for rewrite in rewrites {
