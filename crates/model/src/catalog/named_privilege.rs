@@ -87,8 +87,11 @@ impl NamedObject {
             NamedKind::Type | NamedKind::Language => &["usage"],
             NamedKind::Database => &["connect", "temporary"],
         };
-        let of_public =
-            |name: &&'static str| Privilege { grantee: PUBLIC.into(), privilege: SmolStr::new_static(name), column: None };
+        let of_public = |name: &&'static str| Privilege {
+            grantee: PUBLIC.into(),
+            privilege: SmolStr::new_static(name),
+            column: None,
+        };
         names.iter().map(of_public).collect()
     }
 }

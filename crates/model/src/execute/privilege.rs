@@ -70,7 +70,8 @@ impl Executor<'_> {
     }
 
     pub(super) fn grant_role(&mut self, grant: &GrantRole) {
-        for (role, member) in grant.roles.iter().flat_map(|role| grant.members.iter().map(move |member| (role, member))) {
+        for (role, member) in grant.roles.iter().flat_map(|role| grant.members.iter().map(move |member| (role, member)))
+        {
             if !grant.grant {
                 if !grant.option_only || grant.inherit.is_some() {
                     self.catalog.remove_member(role, member);
@@ -219,7 +220,7 @@ fn named_privileges(kind: PrivilegeKind, grant: &Grant) -> Vec<Privilege> {
 #[cfg(test)]
 mod tests {
     use super::super::testing::{effects_on, locks_of};
-    use crate::catalog::Catalog;
+    use crate::catalog::{Catalog, NamedKind, NamedObject, Privilege, PrivilegeKind};
     use crate::routine::Trial;
     use crate::version::PgVersion;
     use pgvet_syntax::ast::from_pg::parse_sql;
@@ -231,12 +232,16 @@ mod tests {
         assert_eq!(locks(18), ["t AccessShare"]);
     }
 
-    fn privileges(sql: &str) -> Vec<String> {
+    fn catalog_after(sql: &str) -> Catalog {
         let mut trial = Trial::new(&Catalog::new(), &vec!["public".into()].into(), PgVersion(17));
         for statement in parse_sql(sql).unwrap() {
             trial.run(&statement);
         }
-        let catalog = trial.catalog();
+        trial.catalog().clone()
+    }
+
+    fn privileges(sql: &str) -> Vec<String> {
+        let catalog = catalog_after(sql);
         let table = catalog.relation_named("public", "t").unwrap();
         let shown = |given: &std::sync::Arc<crate::catalog::Privilege>| {
             let column = given.column.iter().map(|column| format!(" ({column})"));
@@ -284,5 +289,47 @@ mod tests {
         assert!(privileges(&format!("CREATE TABLE t(a int); {defaults}")).is_empty());
         let revoked = "ALTER DEFAULT PRIVILEGES IN SCHEMA public REVOKE SELECT ON TABLES FROM anon;";
         assert!(privileges(&format!("{defaults} {revoked} CREATE TABLE t(a int);")).is_empty());
+    }
+
+    fn reaches(sql: &str, role: &str) -> [bool; 3] {
+        let catalog = catalog_after(sql);
+        let wanted = |privilege: &str| Privilege { grantee: role.into(), privilege: privilege.into(), column: None };
+        let table = catalog.relation_named("public", "t").unwrap();
+        let function = catalog.functions().next().unwrap().oid;
+        let schema = NamedObject { kind: NamedKind::Schema, schema: None, name: "public".into() };
+        [
+            catalog.has_privilege(PrivilegeKind::Table, table, &wanted("select")),
+            catalog.has_privilege(PrivilegeKind::Function, function, &wanted("execute")),
+            catalog.has_privilege_on_named(&schema, &wanted("usage"), true),
+        ]
+    }
+
+    const OBJECTS: &str = "CREATE TABLE t(a int); CREATE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1';";
+
+    #[test]
+    fn public_has_some_privileges_by_default() {
+        assert_eq!(reaches(OBJECTS, "app"), [false, true, true]);
+        let closed = "REVOKE ALL ON FUNCTION f() FROM PUBLIC; REVOKE ALL ON SCHEMA public FROM PUBLIC;";
+        assert_eq!(reaches(&format!("{OBJECTS} {closed}"), "app"), [false, false, false]);
+        let open = "GRANT SELECT ON t TO PUBLIC; GRANT EXECUTE ON FUNCTION f() TO PUBLIC;";
+        assert_eq!(reaches(&format!("{OBJECTS} {closed} {open}"), "app"), [true, true, false]);
+        let defaults = "ALTER DEFAULT PRIVILEGES REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC;";
+        assert_eq!(reaches(&format!("{defaults} {OBJECTS}"), "app"), [false, false, true]);
+        let recreated = "DROP SCHEMA public CASCADE; CREATE SCHEMA public;";
+        assert_eq!(reaches(&format!("{recreated} {OBJECTS}"), "app"), [false, true, false]);
+    }
+
+    #[test]
+    fn members_have_the_privileges_of_their_roles() {
+        let granted = format!("{OBJECTS} GRANT SELECT ON t TO readers;");
+        let select = |sql: &str| reaches(&format!("{granted} {sql}"), "app")[0];
+        assert!(!select(""));
+        assert!(select("GRANT readers TO app;"));
+        assert!(select("GRANT readers TO staff; CREATE ROLE app IN ROLE staff;"));
+        assert!(select("CREATE ROLE staff IN ROLE readers USER app;"));
+        assert!(!select("GRANT readers TO app; REVOKE readers FROM app;"));
+        assert!(select("GRANT readers TO app; REVOKE ADMIN OPTION FOR readers FROM app;"));
+        assert!(!select("CREATE ROLE app NOINHERIT; GRANT readers TO app;"));
+        assert!(!select("GRANT readers TO app WITH INHERIT FALSE;"));
     }
 }

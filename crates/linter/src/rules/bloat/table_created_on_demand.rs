@@ -73,7 +73,9 @@ fn report(context: &RoutineContext<'_>, creation: &Creation, reporter: &mut Repo
     }
     let help = match (creation.partition, name.contains(HOLE)) {
         (true, _) => "create partitions ahead of time, in a scheduled job",
-        (false, true) => "create one table in a migration, and store the variable part of the name in a column, such as `tenant_id`",
+        (false, true) => {
+            "create one table in a migration, and store the variable part of the name in a column, such as `tenant_id`"
+        }
         (false, false) => "create the table in a migration",
     };
     let hotness = context.hotness();

@@ -57,7 +57,7 @@ declare_rule! {
     /// - a table that is replaced: when the transaction commits, another table or view has its name and all of its
     ///   columns. If that is a new table, rows must have been inserted into it.
     /// - a view that the same migration creates again with all of its columns. A materialized view must be created
-    ///   again in the same transaction: otherwise nobody can read it until its query is done.
+    ///   again in the same transaction: otherwise deployed code that reads it fails until then.
     /// - `DROP TABLE IF EXISTS` of a table that no migration creates
     ///
     /// ## Confidence

@@ -136,11 +136,8 @@ fn constraint(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, alter: &Al
         if says_the_same(&existing.kind, &wanted.kind) {
             continue;
         }
-        let truncated = if name.range.end - name.range.start > LONGEST_NAME {
-            ", the first 63 bytes of this name"
-        } else {
-            ""
-        };
+        let truncated =
+            if name.range.end - name.range.start > LONGEST_NAME { ", the first 63 bytes of this name" } else { "" };
         let message = format!(
             "the EXCEPTION block hides an error, and this constraint is never added: `{}` already has another \
              constraint named `{}`{truncated}",

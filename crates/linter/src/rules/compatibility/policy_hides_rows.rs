@@ -156,9 +156,7 @@ fn report_lost(reporter: &mut Reporter<'_>, changed: &Changed<'_>, before: &Rela
     let name = &changed.table.name;
     let is_all = !after.policies.iter().any(|policy| policy.permissive);
     let message = if is_all {
-        format!(
-            "`{name}` has no policy left: only its owner and roles that bypass row-level security find rows in it"
-        )
+        format!("`{name}` has no policy left: only its owner and roles that bypass row-level security find rows in it")
     } else {
         partly_lost(name, &lost)
     };

@@ -205,11 +205,9 @@ fn lost_on_named(context: &MigrationContext<'_>, kind: NamedKind, grant: &Grant,
     // role to lose the privilege, and one with it for PUBLIC.
     let versions = context.settings.versions;
     let since_15 = if role == PUBLIC { versions.from } else { versions.to } >= PgVersion(15);
-    let is_new = |name: &str| {
-        kind == NamedKind::Schema && context.after.has_schema(name) && !context.before.has_schema(name)
-    };
-    let wanted: Vec<Privilege> =
-        kind.named(grant).into_iter().filter(|privilege| privilege.grantee == *role).collect();
+    let is_new =
+        |name: &str| kind == NamedKind::Schema && context.after.has_schema(name) && !context.before.has_schema(name);
+    let wanted: Vec<Privilege> = kind.named(grant).into_iter().filter(|privilege| privilege.grantee == *role).collect();
     let mut lost = Lost { privileges: Vec::new(), objects: Vec::new(), is_known: false };
     for written in &grant.objects {
         let name = &written.name.text;
@@ -217,9 +215,8 @@ fn lost_on_named(context: &MigrationContext<'_>, kind: NamedKind, grant: &Grant,
             continue;
         }
         let object = NamedObject { kind, schema: schema_of(context, kind, written), name: name.clone() };
-        let has = |catalog: &Catalog, privilege: &Privilege| {
-            catalog.has_privilege_on_named(&object, privilege, since_15)
-        };
+        let has =
+            |catalog: &Catalog, privilege: &Privilege| catalog.has_privilege_on_named(&object, privilege, since_15);
         let had = |privilege: &Privilege| role != PUBLIC || has(context.before, privilege);
         lost.add(name, wanted.iter().filter(|privilege| had(privilege) && !has(context.after, privilege)));
     }
@@ -243,8 +240,7 @@ fn schema_of(context: &MigrationContext<'_>, kind: NamedKind, written: &ObjectNa
 /// What a role loses on foreign servers, tablespaces and others, whose privileges the catalog does not know.
 fn lost_on_others(context: &MigrationContext<'_>, grant: &Grant, role: &SmolStr) -> Option<Lost> {
     let written = grant.objects.iter().map(|object| &object.name.text);
-    let objects: Vec<SmolStr> =
-        written.filter(|name| !is_granted_again(context, grant, role, name)).cloned().collect();
+    let objects: Vec<SmolStr> = written.filter(|name| !is_granted_again(context, grant, role, name)).cloned().collect();
     let named = grant.privileges.iter().filter_map(|privilege| privilege.name.as_ref());
     let mut privileges: Vec<String> = named.map(|name| name.to_uppercase()).collect();
     if privileges.is_empty() {

@@ -129,8 +129,7 @@ fn assumption(context: &RuleContext<'_>, demand: &RowDemand, counted: Option<&Ro
 
 fn help(context: &RuleContext<'_>, demand: &RowDemand) -> String {
     let example = demand.counterexample.as_ref();
-    let example =
-        example.map_or_else(String::new, |example| format!("for example, this fails because of {example}; "));
+    let example = example.map_or_else(String::new, |example| format!("for example, this fails because of {example}; "));
     match demand.query(|relation| sql_name(context, relation)) {
         Ok(query) => format!("{example}count such rows in production before the deployment:\n    {query};"),
         Err(_) => format!("{example}look for such rows in production before the deployment"),

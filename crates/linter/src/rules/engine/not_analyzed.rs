@@ -171,7 +171,9 @@ fn report<'u>(
 fn message(context: &RuleContext<'_>, reason: &UnknownReason) -> String {
     let what = match reason {
         UnknownReason::DynamicSql => "this executes SQL that is known only at run time".to_owned(),
-        UnknownReason::DynamicTarget => "this executes SQL for an object whose name is known only at run time".to_owned(),
+        UnknownReason::DynamicTarget => {
+            "this executes SQL for an object whose name is known only at run time".to_owned()
+        }
         UnknownReason::Language { function: Some(function), language } => {
             format!("this runs `{function}`, which is written in {language}")
         }
