@@ -32,9 +32,9 @@ declare_rule! {
     ///
     /// Use instead:
     ///
-    /// To rename a label, add a second label, and update the rows in batches when all deployed code knows both. To
-    /// remove a label, deploy code that no longer uses it, update the rows that have it in batches, and add a `CHECK`
-    /// that rejects it. The label stays in the type. The first step of a rename:
+    /// To rename a label, add a second label, deploy code that reads both and writes only the new one, and then update
+    /// the rows in batches. To remove a label, deploy code that no longer uses it, update the rows that have it in
+    /// batches, and add a `CHECK` that rejects it. The label stays in the type. The first step of a rename:
     ///
     /// ```sql,clean
     /// -- history:
@@ -127,7 +127,8 @@ fn renamed(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let (finding, _) = users::label(finding, context, &[name], &[]);
     finding
         .help(format!(
-            "add `{label}` as a new value, deploy code that knows both values, then update the rows in batches"
+            "add `{label}` as a new value, deploy code that reads both values and writes only the new one, then update \
+             the rows in batches"
         ))
         .emit();
 }

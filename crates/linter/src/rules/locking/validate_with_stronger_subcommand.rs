@@ -36,6 +36,8 @@ declare_rule! {
     /// ALTER TABLE orders VALIDATE CONSTRAINT orders_total_check;
     /// ```
     ///
+    /// Run each statement in a transaction of its own.
+    ///
     /// ## When it is not reported
     ///
     /// - a statement whose other subcommands need no stronger lock than VALIDATE, such as SET STATISTICS, storage
