@@ -1,6 +1,6 @@
 //! A migration that can deadlock with the application, because the two lock in different orders.
 
-use super::lock_order::application::{Sequence, Setting, Source};
+use super::lock_order::application::{Origin, Sequence, Setting, Source};
 use super::lock_order::cycle::{self, Cycle, Requested, Step};
 use super::lock_order::migration::{self, Taken};
 use super::mixed_ddl_and_bulk_dml::is_upgrade;
