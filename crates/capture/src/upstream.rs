@@ -33,7 +33,7 @@ enum Place {
     Tcp(String, u16),
 }
 
-/// The database that every connection is led to, whatever the client asks for.
+/// The database to which every connection goes, whatever the client asks for.
 #[derive(Debug, Clone)]
 pub(crate) struct Target {
     address: Address,

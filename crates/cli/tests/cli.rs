@@ -231,7 +231,7 @@ fn a_dump_omits_the_rows_that_the_database_has() {
     insta::assert_snapshot!(folder.run(&["check", "1_a.sql", "--schema", "dump.sql", "--format=concise", rules]), @"
     exit 0
     --- stdout
-    1_a.sql:3:1: warning[refresh-blocks-readers] this refresh blocks all reads of `m` until its query is done
+    1_a.sql:3:1: warning[refresh-blocks-readers] this refresh blocks all reads of `m` until the transaction ends
     1 warning in 1 of 1 file
     1 finding can be fixed with `pgvet check --unsafe-fixes`; review the result.
     ");

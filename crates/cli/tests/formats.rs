@@ -80,7 +80,8 @@ fn similar_findings_are_one_entry_for_people_and_all_are_there_for_programs() {
     assert!(lines.contains("8 warnings in 1 of 2 files"), "{lines}");
 }
 
-/// What follows from one cause is one finding with its places, until a comment or the baseline takes one of them away.
+/// What follows from one cause is one finding with several locations, until a comment or the baseline takes one of them
+/// away.
 #[test]
 fn findings_with_one_cause_are_one_with_the_places_of_all() {
     let history = "CREATE TABLE orders (id bigint PRIMARY KEY, price bigint);\n";

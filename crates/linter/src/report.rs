@@ -303,6 +303,9 @@ impl Finding<'_, '_> {
         let (file, range) = (diagnostic.file, diagnostic.range);
         diagnostic.labels.extend(sizes.into_iter().map(|message| Label { file, range, message }));
         let labels = diagnostic.labels.iter_mut().map(|label| &mut label.message);
+        if diagnostic.message.contains(HOLE) {
+            diagnostic.message += " (`…` is known only at run time)";
+        }
         for text in labels.chain([&mut diagnostic.message]).chain(&mut diagnostic.help) {
             show_holes(text);
         }

@@ -70,7 +70,7 @@ pub(crate) fn apply(
     *found = findings.into_rest();
 }
 
-/// The findings of a run by their place, so that each comment looks at few of them.
+/// The findings of a run by their location, so that each comment looks at few of them.
 struct Findings {
     /// In order; those that a comment has taken are gone.
     all: Vec<Option<Diagnostic>>,

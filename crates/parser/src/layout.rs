@@ -462,6 +462,12 @@ const _: () = {
     assert!(offset_of!(nodes::CreateRangeStmt<'_>, tag) == 0);
     assert!(offset_of!(nodes::CreateRangeStmt<'_>, type_name) == 8);
     assert!(offset_of!(nodes::CreateRangeStmt<'_>, params) == 16);
+    assert!(size_of::<nodes::CreateRoleStmt<'_>>() == 24);
+    assert!(align_of::<nodes::CreateRoleStmt<'_>>() == 8);
+    assert!(offset_of!(nodes::CreateRoleStmt<'_>, tag) == 0);
+    assert!(offset_of!(nodes::CreateRoleStmt<'_>, stmt_type) == 4);
+    assert!(offset_of!(nodes::CreateRoleStmt<'_>, role) == 8);
+    assert!(offset_of!(nodes::CreateRoleStmt<'_>, options) == 16);
     assert!(size_of::<nodes::CreateSchemaStmt<'_>>() == 40);
     assert!(align_of::<nodes::CreateSchemaStmt<'_>>() == 8);
     assert!(offset_of!(nodes::CreateSchemaStmt<'_>, tag) == 0);
@@ -678,6 +684,15 @@ const _: () = {
     assert!(offset_of!(nodes::FunctionParameter<'_>, mode) == 24);
     assert!(offset_of!(nodes::FunctionParameter<'_>, defexpr) == 32);
     assert!(offset_of!(nodes::FunctionParameter<'_>, location) == 40);
+    assert!(size_of::<nodes::GrantRoleStmt<'_>>() == 56);
+    assert!(align_of::<nodes::GrantRoleStmt<'_>>() == 8);
+    assert!(offset_of!(nodes::GrantRoleStmt<'_>, tag) == 0);
+    assert!(offset_of!(nodes::GrantRoleStmt<'_>, granted_roles) == 8);
+    assert!(offset_of!(nodes::GrantRoleStmt<'_>, grantee_roles) == 16);
+    assert!(offset_of!(nodes::GrantRoleStmt<'_>, is_grant) == 24);
+    assert!(offset_of!(nodes::GrantRoleStmt<'_>, opt) == 32);
+    assert!(offset_of!(nodes::GrantRoleStmt<'_>, grantor) == 40);
+    assert!(offset_of!(nodes::GrantRoleStmt<'_>, behavior) == 48);
     assert!(size_of::<nodes::GrantStmt<'_>>() == 64);
     assert!(align_of::<nodes::GrantStmt<'_>>() == 8);
     assert!(offset_of!(nodes::GrantStmt<'_>, tag) == 0);

@@ -633,6 +633,15 @@ pub struct CreateRangeStmt<'t> {
 
 #[repr(C)]
 #[derive(Debug)]
+pub struct CreateRoleStmt<'t> {
+    pub tag: NodeTag,
+    pub stmt_type: RoleStmtType,
+    pub role: Text<'t>,
+    pub options: List<'t>,
+}
+
+#[repr(C)]
+#[derive(Debug)]
 pub struct CreateSchemaStmt<'t> {
     pub tag: NodeTag,
     pub schemaname: Text<'t>,
@@ -929,6 +938,18 @@ pub struct FunctionParameter<'t> {
     pub mode: FunctionParameterMode,
     pub defexpr: Option<NodeRef<'t>>,
     pub location: i32,
+}
+
+#[repr(C)]
+#[derive(Debug)]
+pub struct GrantRoleStmt<'t> {
+    pub tag: NodeTag,
+    pub granted_roles: List<'t>,
+    pub grantee_roles: List<'t>,
+    pub is_grant: bool,
+    pub opt: List<'t>,
+    pub grantor: Option<&'t RoleSpec<'t>>,
+    pub behavior: DropBehavior,
 }
 
 #[repr(C)]
@@ -2458,6 +2479,16 @@ impl RoleSpecType {
 
 #[repr(transparent)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RoleStmtType(i32);
+
+impl RoleStmtType {
+    pub const ROLESTMT_ROLE: Self = Self(0);
+    pub const ROLESTMT_USER: Self = Self(1);
+    pub const ROLESTMT_GROUP: Self = Self(2);
+}
+
+#[repr(transparent)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SqlValueFunctionOp(i32);
 
 impl SqlValueFunctionOp {
@@ -2652,6 +2683,7 @@ pub enum Node<'t> {
     CreatePolicyStmt(&'t CreatePolicyStmt<'t>),
     CreatePublicationStmt(&'t CreatePublicationStmt<'t>),
     CreateRangeStmt(&'t CreateRangeStmt<'t>),
+    CreateRoleStmt(&'t CreateRoleStmt<'t>),
     CreateSchemaStmt(&'t CreateSchemaStmt<'t>),
     CreateSeqStmt(&'t CreateSeqStmt<'t>),
     CreateStatsStmt(&'t CreateStatsStmt<'t>),
@@ -2680,6 +2712,7 @@ pub enum Node<'t> {
     Float(&'t Float<'t>),
     FuncCall(&'t FuncCall<'t>),
     FunctionParameter(&'t FunctionParameter<'t>),
+    GrantRoleStmt(&'t GrantRoleStmt<'t>),
     GrantStmt(&'t GrantStmt<'t>),
     GroupingFunc(&'t GroupingFunc<'t>),
     GroupingSet(&'t GroupingSet<'t>),
@@ -2838,6 +2871,7 @@ impl<'t> NodeRef<'t> {
                 NodeTag::CREATE_POLICY_STMT => Node::CreatePolicyStmt(self.cast()),
                 NodeTag::CREATE_PUBLICATION_STMT => Node::CreatePublicationStmt(self.cast()),
                 NodeTag::CREATE_RANGE_STMT => Node::CreateRangeStmt(self.cast()),
+                NodeTag::CREATE_ROLE_STMT => Node::CreateRoleStmt(self.cast()),
                 NodeTag::CREATE_SCHEMA_STMT => Node::CreateSchemaStmt(self.cast()),
                 NodeTag::CREATE_SEQ_STMT => Node::CreateSeqStmt(self.cast()),
                 NodeTag::CREATE_STATS_STMT => Node::CreateStatsStmt(self.cast()),
@@ -2866,6 +2900,7 @@ impl<'t> NodeRef<'t> {
                 NodeTag::FLOAT => Node::Float(self.cast()),
                 NodeTag::FUNC_CALL => Node::FuncCall(self.cast()),
                 NodeTag::FUNCTION_PARAMETER => Node::FunctionParameter(self.cast()),
+                NodeTag::GRANT_ROLE_STMT => Node::GrantRoleStmt(self.cast()),
                 NodeTag::GRANT_STMT => Node::GrantStmt(self.cast()),
                 NodeTag::GROUPING_FUNC => Node::GroupingFunc(self.cast()),
                 NodeTag::GROUPING_SET => Node::GroupingSet(self.cast()),
@@ -3055,6 +3090,7 @@ impl NodeTag {
     pub(crate) const GRANT_STMT: Self = Self(152);
     pub(crate) const OBJECT_WITH_ARGS: Self = Self(153);
     pub(crate) const ACCESS_PRIV: Self = Self(154);
+    pub(crate) const GRANT_ROLE_STMT: Self = Self(155);
     pub(crate) const ALTER_DEFAULT_PRIVILEGES_STMT: Self = Self(156);
     pub(crate) const COPY_STMT: Self = Self(157);
     pub(crate) const VARIABLE_SET_STMT: Self = Self(158);
@@ -3076,6 +3112,7 @@ impl NodeTag {
     pub(crate) const CREATE_EVENT_TRIG_STMT: Self = Self(182);
     pub(crate) const ALTER_EVENT_TRIG_STMT: Self = Self(183);
     pub(crate) const CREATE_PLANG_STMT: Self = Self(184);
+    pub(crate) const CREATE_ROLE_STMT: Self = Self(185);
     pub(crate) const CREATE_SEQ_STMT: Self = Self(189);
     pub(crate) const ALTER_SEQ_STMT: Self = Self(190);
     pub(crate) const DEFINE_STMT: Self = Self(191);
@@ -3144,7 +3181,6 @@ impl NodeTag {
             142 => "SetOperationStmt",
             144 => "PLAssignStmt",
             150 => "AlterCollationStmt",
-            155 => "GrantRoleStmt",
             159 => "VariableShowStmt",
             164 => "AlterTableSpaceOptionsStmt",
             167 => "AlterExtensionStmt",
@@ -3153,7 +3189,6 @@ impl NodeTag {
             172 => "AlterForeignServerStmt",
             175 => "AlterUserMappingStmt",
             176 => "DropUserMappingStmt",
-            185 => "CreateRoleStmt",
             186 => "AlterRoleStmt",
             187 => "AlterRoleSetStmt",
             188 => "DropRoleStmt",

@@ -218,6 +218,7 @@ impl From<&Ast> for StatementKind {
             | Ast::CreateRule(_)
             | Ast::CreatePolicy(_)
             | Ast::CreatePublication(_)
+            | Ast::CreateRole(_)
             | Ast::CreateSchema(_)
             | Ast::CreateExtension(_) => Self::Create,
             Ast::CreateIndex(_) => Self::CreateIndex,
@@ -234,6 +235,7 @@ impl From<&Ast> for StatementKind {
             | Ast::RefreshMaterializedView(_)
             | Ast::Comment(_)
             | Ast::Grant(_)
+            | Ast::GrantRole(_)
             | Ast::ReassignOwned(_)
             | Ast::LockTable(_)
             | Ast::Copy(_)

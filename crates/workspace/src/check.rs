@@ -48,7 +48,7 @@ impl Group {
         self.migrations.iter().map(|index| migrations[*index as usize]).collect()
     }
 
-    /// Findings name migrations by their place in the group: names them by their index in [`Project::migrations`].
+    /// Findings name migrations by their position in the group: names them by their index in [`Project::migrations`].
     fn number(&self, outcome: &mut Outcome) {
         let suppressed = outcome.suppressed.iter_mut().map(|suppressed| &mut suppressed.diagnostic);
         for diagnostic in outcome.found.iter_mut().chain(suppressed) {

@@ -109,7 +109,7 @@ fn page(tool: &Declaration, compared: &[Compared], tests: &BTreeMap<String, Stri
         }
     }
     if !tool.skip.is_empty() {
-        text.push_str("\n## Not run\n\n");
+        text.push_str("\n## Not run\n\nThese projects of `fixtures/tools` were not run with this tool:\n\n");
         for (case, why) in &tool.skip {
             let _ = writeln!(text, "- {case}: {why}");
         }
@@ -126,8 +126,8 @@ Each row is a test project in `fixtures/tools`:
 - `steps` are the changes that reached the server, in the order in which they ran. A step is named after the \
 table or index that it creates, such as `t_base`. Steps in one pair of brackets ran in one transaction.
 - `result` is how the run ended. 42701 means that a column already exists: the project contains such an error on \
-purpose. 25001 means that a statement such as CREATE INDEX CONCURRENTLY or VACUUM ran inside a transaction block. \
-\"fails in the tool\" means that the tool stopped with an error of its own.
+purpose. 25001 means that PostgreSQL refused a statement such as CREATE INDEX CONCURRENTLY or VACUUM, because it was \
+sent inside a transaction block. \"fails in the tool\" means that the tool stopped with an error of its own.
 - `left` lists the tables and indexes that existed afterwards.
 - `predicted` says whether pgvet predicted the steps, the result and the objects that are left.
 

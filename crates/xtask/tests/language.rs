@@ -156,6 +156,21 @@ const GLOSSARY: &[(&str, &str)] = &[
     ("warnings do not fail", "the command does not fail because of warnings"),
     ("what is read of", "what pgvet reads from"),
     ("duplicate or not", "whether or not there is a duplicate"),
+    ("the two can deadlock", "name both"),
+    ("reads and writes the wrong type", "still expects ..."),
+    ("fails here when it is called", "fails when it reaches this statement"),
+    ("reported itself", "itself reported"),
+    ("by their place", "by position, by location"),
+    ("if these are all", "if there are no others"),
+    ("until its query is done", "until the transaction ends"),
+    ("known linter reports it", "name what is reported"),
+    ("finding with several places", "finding with several locations"),
+    ("with its places", "with several locations"),
+    ("is led to", "goes to"),
+    ("are led to", "go to"),
+    ("or select or", "list the commands with commas"),
+    ("or insert or", "list the commands with commas"),
+    ("or update or", "list the commands with commas"),
 ];
 
 /// Folders and files of data, other people's words, or this list.

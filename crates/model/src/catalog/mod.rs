@@ -14,6 +14,7 @@ mod index;
 mod listed_key;
 mod mentions;
 mod named;
+mod named_privilege;
 mod names;
 mod one_row;
 mod privilege;
@@ -21,6 +22,7 @@ mod publication;
 mod relation;
 mod relation_kind;
 mod relation_names;
+mod role;
 pub mod search_path;
 mod sequence_use;
 mod statistics;
@@ -35,6 +37,7 @@ pub use function::*;
 pub use index::*;
 pub use mentions::Mention;
 pub use named::{Named, Part};
+pub use named_privilege::{NamedKind, NamedObject};
 pub use names::*;
 pub use privilege::*;
 pub use relation::*;
@@ -50,6 +53,7 @@ use by_name::ByName;
 use doubt::Doubts;
 use imbl::{OrdMap, OrdSet};
 use mentions::Mentions;
+use role::Memberships;
 use rustc_hash::FxBuildHasher;
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
@@ -119,6 +123,13 @@ pub struct Catalog {
     /// Privileges that GRANT gave on relations and functions.
     privileges: HashMap<Oid, Named<Privilege>>,
     default_privileges: Arc<Vec<DefaultPrivilege>>,
+    /// Functions on which PUBLIC lost EXECUTE, which it has by default.
+    closed_functions: OrdSet<Oid>,
+    /// Whether new functions are made without EXECUTE for PUBLIC.
+    closes_functions: bool,
+    /// Privileges on other objects, if they differ from those that PostgreSQL gives by default.
+    named_privileges: OrdMap<NamedObject, Arc<Vec<Privilege>>>,
+    memberships: Memberships,
     /// Relations that have, or had, row-level security.
     row_secured: OrdMap<Oid, ()>,
     /// Names of relations that a statement dropped, renamed or moved away: using one is certainly an error.
@@ -160,6 +171,10 @@ impl Catalog {
             statistics: OrdMap::new(),
             privileges: HashMap::new(),
             default_privileges: Arc::default(),
+            closed_functions: OrdSet::new(),
+            closes_functions: false,
+            named_privileges: OrdMap::new(),
+            memberships: Memberships::default(),
             row_secured: OrdMap::new(),
             gone: ByName::new(),
             has_unseen: false,
@@ -194,6 +209,7 @@ impl Catalog {
     }
 
     pub fn add_schema(&mut self, name: SmolStr) {
+        self.forget_schema_privileges(&name);
         self.schemas.insert(name, ());
     }
 

@@ -54,6 +54,9 @@ impl PrivilegeKind {
 /// Source: PostgreSQL 18, `src/include/utils/acl.h`, `ACL_ALL_RIGHTS_COLUMN`.
 const ALL_OF_COLUMN: [&str; 4] = ["select", "insert", "update", "references"];
 
+/// The name under which PUBLIC is a grantee.
+pub const PUBLIC: &str = "public";
+
 /// A privilege of a role on one object; `public` stands for PUBLIC.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Privilege {
@@ -102,6 +105,31 @@ impl Catalog {
 
     pub fn revoke(&mut self, object: Oid, taken: &[Privilege]) {
         self.forget_privileges(object, |privilege| taken.iter().any(|taken| taken.covers(privilege)));
+        if self.functions.contains_key(&object) && taken.iter().any(|taken| taken.grantee == PUBLIC) {
+            self.closed_functions.insert(object);
+        }
+    }
+
+    /// Whether a role has a privilege on a relation or function: by itself, through PUBLIC, or as a member of a role.
+    /// The owner's own privileges are not among them.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/utils/adt/acl.c`, `acldefault` and `aclmask`.
+    pub fn has_privilege(&self, kind: PrivilegeKind, object: Oid, wanted: &Privilege) -> bool {
+        let by_default = kind == PrivilegeKind::Function && !self.closed_functions.contains(&object);
+        by_default || self.reaches(&wanted.grantee, self.privileges(object).map(|given| &**given), wanted)
+    }
+
+    /// Whether one of the given privileges covers the wanted one, for the role or for one whose privileges it has.
+    pub(super) fn reaches<'a>(
+        &self,
+        role: &SmolStr,
+        given: impl Iterator<Item = &'a Privilege> + Clone,
+        wanted: &Privilege,
+    ) -> bool {
+        self.roles_of(role).into_iter().any(|role| {
+            let wanted = Privilege { grantee: role, ..wanted.clone() };
+            given.clone().any(|given| given.covers(&wanted))
+        })
     }
 
     /// Moves the privileges on a column to its new name.
@@ -146,6 +174,10 @@ impl Catalog {
     }
 
     pub fn set_default_privilege(&mut self, default: DefaultPrivilege, given: bool) {
+        // A revocation in single schemas does not undo what PostgreSQL gives in all of them.
+        if default.kind == PrivilegeKind::Function && default.given.grantee == PUBLIC && default.schema.is_none() {
+            self.closes_functions = !given;
+        }
         let known = Arc::make_mut(&mut self.default_privileges);
         known.retain(|other| *other != default);
         if given {
@@ -155,6 +187,9 @@ impl Catalog {
 
     /// Gives a new object what the defaults of its schema say.
     pub fn grant_defaults(&mut self, object: Oid, kind: PrivilegeKind, schema: &str) {
+        if kind == PrivilegeKind::Function && self.closes_functions {
+            self.closed_functions.insert(object);
+        }
         if self.default_privileges.is_empty() {
             return;
         }

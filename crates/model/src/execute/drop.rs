@@ -114,7 +114,7 @@ impl Executor<'_> {
         {
             let dropped = found.because_of.as_ref().map_or_else(String::new, |object| self.describe(object));
             let reason = format!(
-                "cannot drop {dropped} because other objects depend on it: {} does",
+                "cannot drop {dropped} because other objects depend on it, such as {}",
                 self.describe(&found.object)
             );
             return fail("2BP01", reason, deletion.range);

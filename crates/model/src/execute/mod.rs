@@ -263,6 +263,14 @@ impl Executor<'_> {
             Ast::SetSchema(statement) => self.set_schema(statement),
             Ast::Comment(statement) => self.comment(statement),
             Ast::Grant(statement) => self.grant(statement),
+            Ast::GrantRole(statement) => {
+                self.grant_role(statement);
+                Ok(())
+            }
+            Ast::CreateRole(statement) => {
+                self.create_role(statement);
+                Ok(())
+            }
             Ast::ReassignOwned(statement) => self.reassign_owned(statement),
             Ast::DropOwned(_) => {
                 self.skip_code(UnknownReason::Owned, TextRange::default(), true);

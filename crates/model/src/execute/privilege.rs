@@ -2,11 +2,11 @@
 
 use super::{Executor, Knowledge, Run, fail};
 use crate::builtin;
-use crate::catalog::{DefaultPrivilege, Oid, Privilege, PrivilegeKind, Relation, RelationKind};
+use crate::catalog::{DefaultPrivilege, NamedKind, NamedObject, Oid, Privilege, PrivilegeKind, Relation, RelationKind};
 use crate::effect::{ChangeAction, ChangedObject, LockCause};
 use crate::execute::alter_table::is_system_column;
 use crate::execute::query::describe::sequence_columns;
-use pgvet_syntax::ast::{AlterDefaultPrivileges, Grant, LockMode, Name, ObjectKind, ObjectName};
+use pgvet_syntax::ast::{AlterDefaultPrivileges, CreateRole, Grant, GrantRole, LockMode, Name, ObjectKind, ObjectName};
 use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
 
@@ -22,6 +22,7 @@ impl Executor<'_> {
         if grant.kind == ObjectKind::Schema {
             grant.objects.iter().try_for_each(|schema| self.check_schema(&schema.name))?;
         }
+        self.grant_on_named(grant);
         if matches!(grant.kind, ObjectKind::Type | ObjectKind::Domain) {
             return grant.objects.iter().try_for_each(|name| match self.named_type(name) {
                 None if builtin::type_by_name(&name.name.text).is_none() => self.missing_type(name),
@@ -46,6 +47,53 @@ impl Executor<'_> {
             }
         }
         Ok(())
+    }
+
+    /// GRANT and REVOKE on schemas, types, languages and databases.
+    fn grant_on_named(&mut self, grant: &Grant) {
+        let Some(kind) = NamedKind::of(grant.kind) else { return };
+        for name in &grant.objects {
+            let schema = match kind {
+                NamedKind::Type => self.named_type(name).and_then(|oid| self.catalog.get_type(oid)),
+                _ => None,
+            };
+            let schema = schema.map(|definition| definition.schema.clone());
+            let object = NamedObject { kind, schema, name: name.name.text.clone() };
+            let changed = kind.named(grant);
+            let since_15 = !object.is_schema_public() || self.target.at_least(15);
+            if grant.grant {
+                self.catalog.grant_on_named(&object, &changed, since_15);
+            } else if !grant.grant_option {
+                self.catalog.revoke_on_named(&object, &changed, since_15);
+            }
+        }
+    }
+
+    pub(super) fn grant_role(&mut self, grant: &GrantRole) {
+        for (role, member) in grant.roles.iter().flat_map(|role| grant.members.iter().map(move |member| (role, member)))
+        {
+            if !grant.grant {
+                if !grant.option_only || grant.inherit.is_some() {
+                    self.catalog.remove_member(role, member);
+                }
+            } else if grant.inherit.unwrap_or_else(|| self.catalog.inherits(member)) {
+                self.catalog.add_member(role, member);
+            }
+        }
+    }
+
+    pub(super) fn create_role(&mut self, create: &CreateRole) {
+        if !create.inherit {
+            self.catalog.set_without_inheritance(&create.name);
+        }
+        for role in create.member_of.iter().filter(|_| create.inherit) {
+            self.catalog.add_member(role, &create.name);
+        }
+        for member in &create.members {
+            if self.catalog.inherits(member) {
+                self.catalog.add_member(&create.name, member);
+            }
+        }
     }
 
     fn change_privileges(&mut self, grant: &Grant, later_in: Option<Vec<SmolStr>>) {
@@ -172,7 +220,7 @@ fn named_privileges(kind: PrivilegeKind, grant: &Grant) -> Vec<Privilege> {
 #[cfg(test)]
 mod tests {
     use super::super::testing::{effects_on, locks_of};
-    use crate::catalog::Catalog;
+    use crate::catalog::{Catalog, NamedKind, NamedObject, Privilege, PrivilegeKind};
     use crate::routine::Trial;
     use crate::version::PgVersion;
     use pgvet_syntax::ast::from_pg::parse_sql;
@@ -184,12 +232,16 @@ mod tests {
         assert_eq!(locks(18), ["t AccessShare"]);
     }
 
-    fn privileges(sql: &str) -> Vec<String> {
+    fn catalog_after(sql: &str) -> Catalog {
         let mut trial = Trial::new(&Catalog::new(), &vec!["public".into()].into(), PgVersion(17));
         for statement in parse_sql(sql).unwrap() {
             trial.run(&statement);
         }
-        let catalog = trial.catalog();
+        trial.catalog().clone()
+    }
+
+    fn privileges(sql: &str) -> Vec<String> {
+        let catalog = catalog_after(sql);
         let table = catalog.relation_named("public", "t").unwrap();
         let shown = |given: &std::sync::Arc<crate::catalog::Privilege>| {
             let column = given.column.iter().map(|column| format!(" ({column})"));
@@ -237,5 +289,47 @@ mod tests {
         assert!(privileges(&format!("CREATE TABLE t(a int); {defaults}")).is_empty());
         let revoked = "ALTER DEFAULT PRIVILEGES IN SCHEMA public REVOKE SELECT ON TABLES FROM anon;";
         assert!(privileges(&format!("{defaults} {revoked} CREATE TABLE t(a int);")).is_empty());
+    }
+
+    fn reaches(sql: &str, role: &str) -> [bool; 3] {
+        let catalog = catalog_after(sql);
+        let wanted = |privilege: &str| Privilege { grantee: role.into(), privilege: privilege.into(), column: None };
+        let table = catalog.relation_named("public", "t").unwrap();
+        let function = catalog.functions().next().unwrap().oid;
+        let schema = NamedObject { kind: NamedKind::Schema, schema: None, name: "public".into() };
+        [
+            catalog.has_privilege(PrivilegeKind::Table, table, &wanted("select")),
+            catalog.has_privilege(PrivilegeKind::Function, function, &wanted("execute")),
+            catalog.has_privilege_on_named(&schema, &wanted("usage"), true),
+        ]
+    }
+
+    const OBJECTS: &str = "CREATE TABLE t(a int); CREATE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1';";
+
+    #[test]
+    fn public_has_some_privileges_by_default() {
+        assert_eq!(reaches(OBJECTS, "app"), [false, true, true]);
+        let closed = "REVOKE ALL ON FUNCTION f() FROM PUBLIC; REVOKE ALL ON SCHEMA public FROM PUBLIC;";
+        assert_eq!(reaches(&format!("{OBJECTS} {closed}"), "app"), [false, false, false]);
+        let open = "GRANT SELECT ON t TO PUBLIC; GRANT EXECUTE ON FUNCTION f() TO PUBLIC;";
+        assert_eq!(reaches(&format!("{OBJECTS} {closed} {open}"), "app"), [true, true, false]);
+        let defaults = "ALTER DEFAULT PRIVILEGES REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC;";
+        assert_eq!(reaches(&format!("{defaults} {OBJECTS}"), "app"), [false, false, true]);
+        let recreated = "DROP SCHEMA public CASCADE; CREATE SCHEMA public;";
+        assert_eq!(reaches(&format!("{recreated} {OBJECTS}"), "app"), [false, true, false]);
+    }
+
+    #[test]
+    fn members_have_the_privileges_of_their_roles() {
+        let granted = format!("{OBJECTS} GRANT SELECT ON t TO readers;");
+        let select = |sql: &str| reaches(&format!("{granted} {sql}"), "app")[0];
+        assert!(!select(""));
+        assert!(select("GRANT readers TO app;"));
+        assert!(select("GRANT readers TO staff; CREATE ROLE app IN ROLE staff;"));
+        assert!(select("CREATE ROLE staff IN ROLE readers USER app;"));
+        assert!(!select("GRANT readers TO app; REVOKE readers FROM app;"));
+        assert!(select("GRANT readers TO app; REVOKE ADMIN OPTION FOR readers FROM app;"));
+        assert!(!select("CREATE ROLE app NOINHERIT; GRANT readers TO app;"));
+        assert!(!select("GRANT readers TO app WITH INHERIT FALSE;"));
     }
 }

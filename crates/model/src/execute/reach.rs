@@ -175,7 +175,7 @@ fn reach(ast: &Ast) -> Option<Reach> {
         Ast::CreateExtension(create) if UNTRUSTED.contains(&create.name.text.as_str()) => {
             of_language(&create.name.text)
         }
-        Ast::ReassignOwned(_) | Ast::DropOwned(_) => Some(Reach::Role),
+        Ast::ReassignOwned(_) | Ast::DropOwned(_) | Ast::GrantRole(_) | Ast::CreateRole(_) => Some(Reach::Role),
         Ast::Drop(Drop { kind, .. })
         | Ast::Rename(Rename { kind, .. })
         | Ast::ChangeOwner(ChangeOwner { kind, .. })
@@ -188,7 +188,7 @@ fn reach(ast: &Ast) -> Option<Reach> {
 /// Statements that the model does not know, by their nodes in PostgreSQL.
 fn of_node(node: &str) -> Option<Reach> {
     Some(match node {
-        "CreateRoleStmt" | "AlterRoleStmt" | "AlterRoleSetStmt" | "DropRoleStmt" | "GrantRoleStmt" => Reach::Role,
+        "AlterRoleStmt" | "AlterRoleSetStmt" | "DropRoleStmt" => Reach::Role,
         "AlterDatabaseSetStmt" => Reach::Settings,
         "AlterDatabaseRefreshCollStmt" => Reach::Database,
         "AlterTableSpaceOptionsStmt" => Reach::Tablespace,

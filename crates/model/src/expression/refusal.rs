@@ -65,8 +65,11 @@ impl Inference<'_> {
 
     /// Source: PostgreSQL 18, `src/backend/parser/parse_coerce.c`, `select_common_type`.
     pub(super) fn refuse_common_type(&mut self, first: SqlType, second: SqlType) {
-        let reason =
-            format!("types {} and {} cannot be matched", self.listed(&[first.oid]), self.listed(&[second.oid]));
+        let reason = format!(
+            "types {} and {} cannot be matched in a UNION, CASE or similar expression",
+            self.listed(&[first.oid]),
+            self.listed(&[second.oid])
+        );
         self.refuse("42804", reason);
     }
 

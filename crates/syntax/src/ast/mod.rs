@@ -106,6 +106,10 @@ pub enum Ast {
     #[serde(skip)]
     Grant(Grant),
     #[serde(skip)]
+    GrantRole(GrantRole),
+    #[serde(skip)]
+    CreateRole(CreateRole),
+    #[serde(skip)]
     AlterDefaultPrivileges(AlterDefaultPrivileges),
     #[serde(skip)]
     DropOwned(RoleList),

@@ -418,7 +418,32 @@ pub struct Comment {
     pub text: Option<SmolStr>,
 }
 
-/// GRANT and REVOKE of privileges (role membership is `Ast::Other`).
+/// GRANT and REVOKE of membership in roles.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GrantRole {
+    pub grant: bool,
+    /// The roles of which others become members.
+    pub roles: Vec<SmolStr>,
+    pub members: Vec<SmolStr>,
+    /// WITH INHERIT: whether members have the privileges of the roles without SET ROLE.
+    pub inherit: Option<bool>,
+    /// REVOKE ... OPTION FOR, which leaves the membership.
+    pub option_only: bool,
+}
+
+/// CREATE ROLE, USER or GROUP.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CreateRole {
+    pub name: SmolStr,
+    /// Whether the role has the privileges of its roles without SET ROLE.
+    pub inherit: bool,
+    /// IN ROLE.
+    pub member_of: Vec<SmolStr>,
+    /// ROLE and ADMIN.
+    pub members: Vec<SmolStr>,
+}
+
+/// GRANT and REVOKE of privileges.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Grant {
     pub grant: bool,

@@ -23,6 +23,7 @@ pub enum ObjectKind {
     Procedure,
     Routine,
     Aggregate,
+    Language,
     Trigger,
     Rule,
     Policy,

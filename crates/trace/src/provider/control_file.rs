@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-/// Settings with which a server was started last, and PostgreSQL's defaults, by their place in the file: `int` of C, in the
+/// Settings with which a server was started last, and PostgreSQL's defaults, by their position in the file: `int` of C, in the
 /// order of bytes of the machine.
 ///
 /// Source: `ControlFileData` in `src/include/catalog/pg_control.h`, the same in PostgreSQL 12 to 18 on systems of 64 bits.

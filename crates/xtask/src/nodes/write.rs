@@ -14,10 +14,10 @@ pub(super) const NODES: &str = "
     Constraint CopyStmt CreateAmStmt CreateCastStmt CreateConversionStmt CreateDomainStmt CreateEnumStmt
     CreateEventTrigStmt CreateExtensionStmt CreateFdwStmt CreateForeignServerStmt CreateForeignTableStmt
     CreateFunctionStmt CreateOpClassStmt CreateOpFamilyStmt CreatePLangStmt CreatePolicyStmt CreatePublicationStmt
-    CreateRangeStmt CreateSchemaStmt CreateSeqStmt CreateStatsStmt CreateStmt CreateSubscriptionStmt CreateTableAsStmt
+    CreateRangeStmt CreateRoleStmt CreateSchemaStmt CreateSeqStmt CreateStatsStmt CreateStmt CreateSubscriptionStmt CreateTableAsStmt
     CreateTableSpaceStmt CreateTransformStmt CreateTrigStmt CreateUserMappingStmt CreatedbStmt CurrentOfExpr
     DeclareCursorStmt DefElem DefineStmt DeleteStmt DiscardStmt DoStmt DropOwnedStmt DropStmt DropSubscriptionStmt
-    DropTableSpaceStmt DropdbStmt ExecuteStmt ExplainStmt Float FuncCall FunctionParameter GrantStmt GroupingFunc
+    DropTableSpaceStmt DropdbStmt ExecuteStmt ExplainStmt Float FuncCall FunctionParameter GrantRoleStmt GrantStmt GroupingFunc
     GroupingSet ImportForeignSchemaStmt IndexElem IndexStmt InferClause InsertStmt Integer IntoClause JoinExpr
     JsonAggConstructor JsonArgument JsonArrayAgg JsonArrayConstructor JsonArrayQueryConstructor JsonBehavior
     JsonFuncExpr JsonIsPredicate JsonKeyValue JsonObjectAgg JsonObjectConstructor JsonOutput JsonParseExpr

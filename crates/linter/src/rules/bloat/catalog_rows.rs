@@ -15,9 +15,9 @@ pub(super) fn shown(rows: CatalogRows, kind: &str, versions: VersionRange) -> St
     format!("{}, {} of them in pg_attribute", total(rows, kind, versions), grouped(rows.attribute))
 }
 
-/// `98 rows in the system catalogs of PostgreSQL 18`.
+/// `98 rows in the system catalogs (PostgreSQL 18)`.
 pub(super) fn total(rows: CatalogRows, kind: &str, versions: VersionRange) -> String {
-    let newest = if versions.from == versions.to { String::new() } else { format!(" of PostgreSQL {}", versions.to) };
+    let newest = if versions.from == versions.to { String::new() } else { format!(" (PostgreSQL {})", versions.to) };
     format!("{} {kind}rows in the system catalogs{newest}", grouped(rows.total()))
 }
 

@@ -47,6 +47,8 @@ declare_rule! {
     /// - tables that the same deployment created
     /// - a statement that the migration undoes with `ROLLBACK`
     ///
+    /// ## Confidence
+    ///
     /// For a column of type `oid`, the confidence is `possible`, and the finding is shown only with `--confidence
     /// possible`, because an `oid` can refer to any system object.
     "large-object-orphaned", Bloat, Warning,

@@ -35,6 +35,8 @@ declare_rule! {
     ///
     /// - `lo_unlink`, which removes large objects
     ///
+    /// ## Confidence
+    ///
     /// For a column of type `oid`, the confidence is `possible`, and the finding is shown only with `--confidence
     /// possible`, because an `oid` can refer to any system object.
     "large-object-use", Bloat, Warning,

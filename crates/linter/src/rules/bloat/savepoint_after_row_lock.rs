@@ -105,7 +105,7 @@ fn report(
     let name = table.rsplit_once('.').map_or(table, |(_, name)| name);
     let message = format!(
         "rows of `{name}` are changed in a subtransaction after the transaction has locked them, so PostgreSQL \
-         writes a multixact into each row"
+         writes a multixact ID into each row"
     );
     let help = "lock the rows in the same subtransaction that changes them, or remove the subtransaction";
     let finding = reporter.report(range, message).help(help);

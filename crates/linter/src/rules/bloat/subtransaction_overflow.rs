@@ -93,7 +93,7 @@ fn check_migration(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) 
     for transaction in transactions(context) {
         let (mut sum, mut alone) = (Bound::ZERO, false);
         let passed = transaction.begins.iter().find(|begin: &&Begin| {
-            // Code that begins too many alone is reported itself.
+            // Code that begins too many by itself is reported where it is.
             alone |= begin.bound > Bound::AtMost(CACHED);
             sum = sum + begin.bound;
             sum > Bound::AtMost(CACHED)

@@ -56,6 +56,8 @@ declare_rule! {
     /// - loops that continue only when the block has failed, such as retries
     /// - blocks that `exception-driven-upsert` reports
     ///
+    /// ## Confidence
+    ///
     /// In two cases the confidence is `possible`, and the finding is shown only with `--confidence possible`:
     ///
     /// - the loop has one iteration for each database object, of which there are usually few. This is assumed if the

@@ -64,7 +64,7 @@ fn report(context: &RoutineContext<'_>, creation: &Creation, reporter: &mut Repo
     let name = &creation.name.name.text;
     let what = match (creation.partition, name.contains(HOLE)) {
         (true, _) => "a partition".to_owned(),
-        (false, true) => "a table whose name is only known at run time".to_owned(),
+        (false, true) => "a table whose name is known only at run time".to_owned(),
         (false, false) => format!("the permanent table `{name}`"),
     };
     let mut message = format!("when {} is called, it creates {what}", context.name());
@@ -73,7 +73,9 @@ fn report(context: &RoutineContext<'_>, creation: &Creation, reporter: &mut Repo
     }
     let help = match (creation.partition, name.contains(HOLE)) {
         (true, _) => "create partitions ahead of time, in a scheduled job",
-        (false, true) => "create one table in a migration, with a column instead of the part of the name that varies",
+        (false, true) => {
+            "create one table in a migration, and store the variable part of the name in a column, such as `tenant_id`"
+        }
         (false, false) => "create the table in a migration",
     };
     let hotness = context.hotness();

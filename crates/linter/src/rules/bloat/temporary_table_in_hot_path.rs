@@ -17,10 +17,10 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// A temporary table has rows in the system catalogs like any other table. Creating one writes a row for the table
-    /// and for each column, default, index and dependency; dropping it leaves all of them dead. If that happens often,
-    /// `pg_attribute` and `pg_class` can grow by gigabytes an hour, and planning a query reads both. While autovacuum
-    /// truncates these catalogs, sessions that have to read them wait. The message gives the rows for each call and,
-    /// with a configured call rate, the growth per hour.
+    /// and for each column, default, index and dependency; dropping the table leaves all of these rows dead. If that
+    /// happens often, `pg_attribute` and `pg_class` can grow by gigabytes an hour, and planning a query reads both.
+    /// While autovacuum truncates these catalogs, sessions that have to read them wait. The message gives the rows for
+    /// each call and, with a configured call rate, the growth per hour.
     ///
     /// ## Example
     ///
@@ -153,6 +153,8 @@ impl Group {
                 None => shown(rows, "dead ", versions),
             };
             let _ = write!(message, ", which {leave} {most}{dead}");
+        } else {
+            let _ = write!(message, ", which {leave} dead rows in the system catalogs");
         }
         message
     }

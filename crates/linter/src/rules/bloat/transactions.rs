@@ -163,6 +163,8 @@ fn writes(ast: &Ast) -> bool {
         Ast::Set(_)
         | Ast::Discard(_)
         | Ast::Deallocate(_)
+        | Ast::GrantRole(_)
+        | Ast::CreateRole(_)
         | Ast::Other(_)
         | Ast::Do(_)
         | Ast::Explain(_)

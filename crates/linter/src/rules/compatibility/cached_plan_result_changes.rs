@@ -18,9 +18,10 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// PostgreSQL remembers which columns a prepared statement returns. If their number, names or types differ when it
-    /// is run again, the statement fails (SQLSTATE 0A000). `SELECT *` and `RETURNING *` return another number of
-    /// columns after `ADD COLUMN` and `DROP COLUMN`. Every query that returns a column changes with its type.
+    /// PostgreSQL remembers which columns a prepared statement returns. If their number, names or types differ when the
+    /// statement is run again, it fails (SQLSTATE 0A000). `SELECT *` and `RETURNING *` return another number of columns
+    /// after `ADD COLUMN` and `DROP COLUMN`. If the type of a column changes, so does the result of every query that
+    /// returns the column.
     ///
     /// Many drivers keep prepared statements for each connection unless they are configured not to:
     ///
@@ -33,9 +34,9 @@ declare_rule! {
     /// | psycopg 3 (Python) | `prepare_threshold` 5 |
     /// | Rails (Ruby) | `prepared_statements` true |
     ///
-    /// After the error some of them prepare the statement again, and some try the query once more, but only outside a
-    /// transaction: a transaction in which a statement has failed cannot go on. With sqlx up to 0.8, each
-    /// connection fails until it is closed.
+    /// After the error, some drivers prepare the statement again, and some also repeat the query. They can repeat it
+    /// only outside a transaction, because a transaction in which a statement has failed cannot continue. With sqlx up
+    /// to 0.8, each connection fails until it is closed.
     ///
     /// ## Example
     ///
@@ -51,8 +52,8 @@ declare_rule! {
     ///
     /// Use instead:
     ///
-    /// Deploy code that names the columns it needs, and then add the column. To change the type of a
-    /// column, add a new column with the new type.
+    /// Deploy code that names the columns it needs, and then add the column. To change the type of a column, add a new
+    /// column with the new type.
     ///
     /// ```sql,clean
     /// -- set: query sqlx SELECT id, name FROM users WHERE id = $1
@@ -68,6 +69,8 @@ declare_rule! {
     ///   yesql, aiosql and HugSQL
     /// - queries of sqlc with `*`, for which sqlc writes the names of the columns when it generates code
     /// - a column that the query does not return
+    ///
+    /// ## Confidence
     ///
     /// For query files of a project without one of these drivers, the confidence is `possible`.
     ///
@@ -99,7 +102,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             others => format!(" and {others} other queries"),
         };
         let message = format!(
-            "the query at `{}`{others} returns other columns of `{}` after this: sessions that have prepared it fail \
+            "the query at `{}`{others} returns other columns of `{}` after this: sessions that have prepared the query fail \
              with \"cached plan must not change result type\"",
             query.place, table.name
         );

@@ -45,12 +45,14 @@ declare_rule! {
     /// - tables and columns of the same migration
     /// - a column that accepts values again when the transaction commits
     ///
-    /// For an identity column that had a default or was an identity column before, the confidence is `possible`, and the
-    /// finding is shown only with `--confidence possible`: most `INSERT`s omit such a column.
+    /// ## Confidence
+    ///
+    /// For an identity column that had a default or was an identity column before, the confidence is `possible`, and
+    /// the finding is shown only with `--confidence possible`: most `INSERT`s omit such a column.
     ///
     /// ## Other linters
     ///
-    /// No other known linter reports it.
+    /// No other known linter reports such a change.
     "column-rejects-values", Compatibility, Error,
     {}
     statement = check,

@@ -33,8 +33,7 @@ declare_rule! {
     ///
     /// Use instead:
     ///
-    /// Create the new index first, deploy code that writes `ON CONFLICT (email) WHERE deleted_at IS NULL`,
-    /// then:
+    /// Create the new index first, deploy code that writes `ON CONFLICT (email) WHERE deleted_at IS NULL`, then:
     ///
     /// ```sql,clean
     /// -- history:

@@ -47,15 +47,18 @@ declare_rule! {
     /// - tables that the same migration created
     /// - a constraint that replaces one of the same kind over the same columns
     /// - a constraint that the migration drops again, such as a `CHECK` that only proves `NOT NULL` for `SET NOT NULL`
-    /// - a constraint whose columns are all new in this deployment: deployed code does not set them. Exception: `CHECK
-    ///   (column IS NOT NULL)` on a column without a default.
+    /// - a constraint whose columns are all new in this deployment, because deployed code does not set them. A `CHECK
+    ///   (column IS NOT NULL)` on a column without a default is reported.
     ///
-    /// The confidence is `likely` for that exception. Otherwise it is `possible`, because no migration shows whether
-    /// deployed code already satisfies the constraint, and the finding is shown only with `--confidence possible`.
+    /// ## Confidence
+    ///
+    /// The confidence is `likely` for such a `CHECK (column IS NOT NULL)`. For other constraints it is `possible`, and
+    /// the finding is shown only with `--confidence possible`: no migration shows whether deployed code already
+    /// satisfies them.
     ///
     /// ## Other linters
     ///
-    /// No other known linter reports it.
+    /// No other known linter reports such constraints.
     "constraint-rejects-writes", Compatibility, Warning,
     {}
     statement = check,
@@ -185,8 +188,8 @@ fn report(
     let name = &table.name;
     let message = match left_null {
         Some(column) => format!(
-            "{what} rejects the INSERTs of deployed code into `{name}`, because they do not set `{column}`: NOT VALID \
-             does not prevent that"
+            "{what} rejects the INSERTs of deployed code into `{name}`, because they do not set the new column \
+             `{column}`: NOT VALID does not prevent that"
         ),
         None => format!(
             "{what} on `{name}` rejects every INSERT and UPDATE that violates it, also those of deployed \

@@ -55,6 +55,8 @@ declare_rule! {
     ///   accepts the same calls and returns the same type
     /// - objects that `CASCADE` drops as well, which `drop-object-cascade` reports
     ///
+    /// ## Confidence
+    ///
     /// The confidence is `possible`, and the finding is shown only with `--confidence possible`, if all known uses of
     /// the object are inside the database and are dropped as well:
     ///
@@ -64,8 +66,8 @@ declare_rule! {
     /// - types: PostgreSQL drops a type only if no column uses it
     ///
     /// It is also `possible` for a function that is created again with another parameter name, because only calls such
-    /// as `f(shop => 1)` need the name. The same applies if the new function only lacks a parameter that had a default,
-    /// because only calls that pass this parameter fail.
+    /// as `f(shop => 1)` need the name. If the new function only lacks a parameter that had a default, the confidence
+    /// is `possible` as well, because only calls that pass this parameter fail.
     ///
     /// ## Other linters
     ///
@@ -295,7 +297,8 @@ fn report<'c>(
              for it"
         );
         let assumption = Assumption::CalledByName { function: name.into(), parameter: parameter.clone() };
-        let help = "keep the names of the parameters, or create the function under another name";
+        let help = "keep the names of the parameters; or create the function under another name, and keep the old one \
+                    until no deployed code calls it";
         return reporter.report(range, message).assuming(assumption).help(help).emit();
     }
     if let Lost::Optional(_, parameter) = lost {

@@ -49,15 +49,15 @@ declare_rule! {
     ///
     /// - `CASCADE` that drops nothing else, as far as the migrations show. A schema that no migration creates is
     ///   reported; with `IF EXISTS`, the confidence is `possible`.
-    /// - objects that the migration creates again, if these are all
+    /// - `CASCADE` that drops only objects which the migration creates again
     /// - objects that the same migration created
     /// - defaults that use a dropped sequence
     /// - statements that `drop-table` or `drop-column` report, which list the same objects
     ///
     /// ## Other linters
     ///
-    /// Other linters report the word `CASCADE`. pgvet reports the dropped objects, and nothing if `CASCADE` drops
-    /// nothing else.
+    /// Other linters report the word `CASCADE`. pgvet reports the objects that `CASCADE` drops. If there are none, it
+    /// reports nothing.
     "drop-object-cascade", Compatibility, Warning,
     { sources: &["pg-migration-lint/PGM202", "pg-migration-lint/PGM205", "migrationpilot/MP022"] }
     statement = check,

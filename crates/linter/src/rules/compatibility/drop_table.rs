@@ -57,11 +57,13 @@ declare_rule! {
     /// - a table that is replaced: when the transaction commits, another table or view has its name and all of its
     ///   columns. If that is a new table, rows must have been inserted into it.
     /// - a view that the same migration creates again with all of its columns. A materialized view must be created
-    ///   again in the same transaction: otherwise nobody can read it until its query is done.
+    ///   again in the same transaction: otherwise deployed code that reads it fails until then.
     /// - `DROP TABLE IF EXISTS` of a table that no migration creates
     ///
-    /// If the same migration renamed the table and copied all of its rows, the confidence is `possible`, and the finding is
-    /// shown only with `--confidence possible`.
+    /// ## Confidence
+    ///
+    /// If the same migration renamed the table and copied all of its rows, the confidence is `possible`, and the
+    /// finding is shown only with `--confidence possible`.
     ///
     /// ## Other linters
     ///
@@ -118,8 +120,7 @@ fn report(
         }
         Loss::Gone if is_renamed => {
             format!(
-                "dropping {kind} `{name}`, which this migration renamed, breaks deployed code that uses the name which \
-                 the {kind} had before"
+                "dropping {kind} `{name}`, which this migration renamed, breaks deployed code that uses its old name"
             )
         }
         Loss::Gone => {
@@ -136,8 +137,7 @@ fn report(
         }
         Loss::Emptied => format!("dropping {kind} `{name}` and creating it again loses its rows"),
         Loss::Missing => format!(
-            "dropping {kind} `{name}` breaks deployed code that reads it until a later statement has created and \
-             filled the view again"
+            "until a later statement has created and filled {kind} `{name}` again, deployed code that reads it fails"
         ),
     };
     if let Some(along) = along {

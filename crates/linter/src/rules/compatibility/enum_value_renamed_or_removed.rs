@@ -32,7 +32,9 @@ declare_rule! {
     ///
     /// Use instead:
     ///
-    /// Add a second label, and update the rows in batches when all deployed code knows both.
+    /// To rename a label, add a second label, deploy code that reads both and writes only the new one, and then update
+    /// the rows in batches. To remove a label, deploy code that no longer uses it, update the rows that have it in
+    /// batches, and add a `CHECK` that rejects it. The label stays in the type. The first step of a rename:
     ///
     /// ```sql,clean
     /// -- history:
@@ -65,7 +67,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         let names = enumerate(removed.iter().map(SmolStr::as_str));
         let (values, them) = if removed.len() == 1 { ("the value", "it") } else { ("the values", "them") };
         let consequence = if change.using == Using::Computed {
-            format!("USING replaces {them} in the rows, but deployed code that still writes or compares {them} fails")
+            format!("USING replaces {them} in the rows, but deployed code that still uses {them} fails")
         } else if change.updated {
             format!("deployed code that uses {them} fails, and so does the migration if a row still has {them}")
         } else {
@@ -77,14 +79,10 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             "the new type of `{}.{}` does not have {values} {names}: {consequence}",
             change.table.name, change.column
         );
-        let update = if change.updated || change.using == Using::Computed {
-            String::new()
-        } else {
-            format!(", and update the rows that have {them}")
-        };
+        // The CHECK also rejects later changes of old rows, even NOT VALID, so these rows come first.
         let help = format!(
-            "first deploy code that no longer uses {names}. Then leave {values} in the type, and add a CHECK ... NOT \
-             VALID that rejects {them}{update}"
+            "first deploy code that no longer uses {names}. Then leave {values} in the type, update the rows that have \
+             {them} in batches, and add a CHECK ... NOT VALID that rejects {them}"
         );
         reporter.report(change.range, message).relation(change.table).help(help).emit();
     }
@@ -129,7 +127,8 @@ fn renamed(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let (finding, _) = users::label(finding, context, &[name], &[]);
     finding
         .help(format!(
-            "add `{label}` as a new value, deploy code that knows both values, then update the rows in batches"
+            "add `{label}` as a new value, deploy code that reads both values and writes only the new one, then update \
+             the rows in batches"
         ))
         .emit();
 }

@@ -136,13 +136,13 @@ fn constraint(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, alter: &Al
         if says_the_same(&existing.kind, &wanted.kind) {
             continue;
         }
-        let other = format!("`{}` already has another constraint named `{}`", table.name, name.text);
-        let other = if name.range.end - name.range.start > LONGEST_NAME {
-            format!("PostgreSQL truncates the name of this constraint to 63 bytes, and {other}")
-        } else {
-            other
-        };
-        let message = format!("{other}: the EXCEPTION block hides the error, and this constraint is never added");
+        let truncated =
+            if name.range.end - name.range.start > LONGEST_NAME { ", the first 63 bytes of this name" } else { "" };
+        let message = format!(
+            "the EXCEPTION block hides an error, and this constraint is never added: `{}` already has another \
+             constraint named `{}`{truncated}",
+            table.name, name.text
+        );
         reporter.report(name.range, message).help("give the constraint another name").emit();
     }
 }

@@ -38,7 +38,7 @@ pub(super) fn report_other_type(
     let shown = |catalog, shown| ask_about_types(catalog, path(), context.target, |types| types.format_type(shown));
     let (from, to) = (shown(context.before, old.sql_type), shown(end, new.sql_type));
     let message = format!(
-        "after this transaction `{}.{}` has type `{to}` instead of `{from}`: deployed code reads and writes the wrong type",
+        "after this transaction `{}.{}` has type `{to}`, but deployed code still expects `{from}`",
         table.name, new.name
     );
     let help = format!(

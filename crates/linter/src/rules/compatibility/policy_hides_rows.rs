@@ -4,11 +4,13 @@ use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{Earlier, MigrationContext, declare_rule};
 use crate::rules::deployment::lasting::Lasting;
+use crate::rules::text::{enumerate, join};
 use pgvet_model::catalog::{Policy, Relation};
 use pgvet_model::effect::{ChangeAction, ChangedObject, RelationName, Visibility};
 use pgvet_syntax::source::TextRange;
 use rustc_hash::FxHashMap;
 use smol_str::SmolStr;
+use std::collections::BTreeSet;
 
 declare_rule! {
     /// A migration that drops the last policy for a command on a table with row-level security, or adds a restrictive
@@ -48,11 +50,13 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - tables without row-level security before or after the migration; `row-level-security-locks` reports the command
-    ///   that enables it without a policy
+    /// - tables without row-level security before or after the migration; `row-level-security-locks` reports the
+    ///   command that enables it without a policy
     /// - tables that the same migration created
     /// - a table that has another permissive policy for the command and the role when the migration ends. pgvet does
     ///   not compare the conditions of the old and the new policy.
+    ///
+    /// ## Confidence
     ///
     /// If the table still has policies for other commands or roles, the confidence is `possible`, and the finding is
     /// shown only with `--confidence possible`.
@@ -152,21 +156,34 @@ fn report_lost(reporter: &mut Reporter<'_>, changed: &Changed<'_>, before: &Rela
     let name = &changed.table.name;
     let is_all = !after.policies.iter().any(|policy| policy.permissive);
     let message = if is_all {
-        format!(
-            "`{name}` has no policy left: roles other than its owner find no rows in it unless they bypass row-level security"
-        )
+        format!("`{name}` has no policy left: only its owner and roles that bypass row-level security find rows in it")
     } else {
-        let mut commands: Vec<String> = lost.into_iter().map(|(command, _)| command).collect();
-        commands.dedup();
-        format!("for some roles, no policy on `{name}` allows {} any more", commands.join(" or "))
+        partly_lost(name, &lost)
     };
-    let help =
-        "create the new policy in the same transaction, or first deploy code that does not depend on the old one";
+    let help = "create a policy that replaces the old one in the same transaction, or first deploy code that does not \
+                need the old policy";
     let mut finding = reporter.report(changed.run.in_file(changed.range), message).relation(changed.table).help(help);
     if !is_all {
         finding = finding.assuming(Assumption::UsedThroughPolicy { table: name.clone() });
     }
     finding.emit();
+}
+
+/// What happens to commands for which a role has no policy any more, while other policies remain.
+fn partly_lost(table: &str, lost: &[(String, String)]) -> String {
+    let is_lost = |command: &&str| lost.iter().any(|(other, _)| other == command);
+    let readers: Vec<String> =
+        ["SELECT", "UPDATE", "DELETE"].into_iter().filter(|command| is_lost(&command)).map(str::to_owned).collect();
+    let roles: BTreeSet<&str> = lost.iter().map(|(_, role)| role.as_str()).collect();
+    let who = if roles.contains("public") { "some roles".to_owned() } else { enumerate(roles) };
+    let find = if readers.len() == 1 { "finds" } else { "find" };
+    let what = match (readers.is_empty(), is_lost(&"INSERT")) {
+        (false, false) => format!("{} by {who} {find} no rows of `{table}`", join(&readers)),
+        (false, true) => format!("{} by {who} {find} no rows of `{table}`, and INSERT fails", join(&readers)),
+        (true, _) => format!("INSERT by {who} into `{table}` fails"),
+    };
+    let these = if readers.len() + usize::from(is_lost(&"INSERT")) == 1 { "this command" } else { "these commands" };
+    format!("{what}: no policy allows {these} any more")
 }
 
 fn report_restrictive(

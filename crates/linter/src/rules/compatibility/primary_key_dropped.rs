@@ -16,7 +16,7 @@ declare_rule! {
     ///
     /// From then on the table accepts rows with the same key, and also nulls if another statement drops `NOT NULL`.
     /// `INSERT ... ON CONFLICT` on these columns fails, lookups by key read the whole table, and `UPDATE` and `DELETE`
-    /// fail if a publication includes the table and it has no other replica identity.
+    /// fail if a publication includes the table and the table has no other replica identity.
     ///
     /// ## Example
     ///
@@ -44,6 +44,8 @@ declare_rule! {
     ///
     /// - a table that has a primary key, or a unique index over columns that cannot be null, when the migration ends
     /// - tables that the same migration created, and tables or key columns that it drops
+    ///
+    /// ## Confidence
     ///
     /// If the table still has another unique index, the confidence is `possible`, and the finding is shown only with
     /// `--confidence possible`.

@@ -5,8 +5,9 @@ use crate::report::Reporter;
 use crate::rule::{MigrationContext, declare_rule};
 use crate::rules::deployment::lasting::Lasting;
 use crate::rules::text::{enumerate, join};
-use pgvet_model::catalog::{Catalog, Oid, Privilege, PrivilegeKind};
+use pgvet_model::catalog::{Catalog, NamedKind, NamedObject, Oid, PUBLIC, Privilege, PrivilegeKind};
 use pgvet_model::effect::{ChangeAction, ChangedObject};
+use pgvet_model::version::PgVersion;
 use pgvet_syntax::ast::{Grant, ObjectKind, ObjectName};
 use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
@@ -45,12 +46,20 @@ declare_rule! {
     /// COMMIT;
     /// ```
     ///
+    /// Before you revoke a privilege from `PUBLIC`, grant it to the roles that need it.
+    ///
     /// ## When it is not reported
     ///
     /// - objects that the same migration created
-    /// - `REVOKE ... FROM PUBLIC` of a privilege that PostgreSQL does not grant by default and no migration granted
+    /// - a privilege that the role still has through `PUBLIC`, or as a member of another role. By default, `PUBLIC` has
+    ///   `EXECUTE` on functions, `USAGE` on types, languages and the schema `public`, and `CONNECT` and `TEMPORARY` on
+    ///   databases.
+    /// - `REVOKE ... FROM PUBLIC`, unless PostgreSQL grants the privilege to `PUBLIC` by default or a migration has
+    ///   granted it to `PUBLIC`
     ///
-    /// The confidence is `possible`, and the finding is shown only with `--confidence possible`:
+    /// ## Confidence
+    ///
+    /// The confidence is `likely`. It is `possible`, and the finding is shown only with `--confidence possible`:
     ///
     /// - if no migration granted the privilege to the role
     /// - if the privilege is revoked from `PUBLIC`, because roles may have it by another `GRANT`
@@ -73,12 +82,13 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
                 continue;
             }
             for role in &grant.grantees {
-                let lost = match kind(grant.kind) {
-                    Some(kind) => lost(context, kind, grant, role),
-                    None => lost_of_other_kind(context, grant, role),
+                let lost = match (kind(grant.kind), NamedKind::of(grant.kind)) {
+                    (Some(kind), _) => lost(context, kind, grant, role),
+                    (None, Some(kind)) => lost_on_named(context, kind, grant, role),
+                    (None, None) => lost_on_others(context, grant, role),
                 };
-                if let Some(lost) = lost {
-                    report(reporter, run.in_file(change.range), (role, grant.kind), &lost);
+                if let Some(mut lost) = lost {
+                    report(reporter, run.in_file(change.range), (role, grant.kind), &mut lost);
                 }
             }
         }
@@ -93,7 +103,20 @@ struct Lost {
     is_known: bool,
 }
 
-fn report(reporter: &mut Reporter<'_>, range: TextRange, (role, kind): (&SmolStr, ObjectKind), lost: &Lost) {
+impl Lost {
+    /// Adds what is lost on one object, if that is anything.
+    fn add<'a>(&mut self, object: &SmolStr, lost: impl Iterator<Item = &'a Privilege>) {
+        let lost: Vec<String> = lost.map(|privilege| privilege.privilege.to_uppercase()).collect();
+        if !lost.is_empty() {
+            self.objects.push(object.clone());
+            self.privileges.extend(lost);
+        }
+    }
+}
+
+fn report(reporter: &mut Reporter<'_>, range: TextRange, (role, kind): (&SmolStr, ObjectKind), lost: &mut Lost) {
+    lost.privileges.sort();
+    lost.privileges.dedup();
     let (privileges, objects) = (join(&lost.privileges), enumerate(lost.objects.iter().map(SmolStr::as_str)));
     let objects = match (noun(kind), lost.objects.len()) {
         (Some(noun), 1) => format!("{noun} {objects}"),
@@ -101,10 +124,10 @@ fn report(reporter: &mut Reporter<'_>, range: TextRange, (role, kind): (&SmolStr
         (None, _) => objects,
     };
     let needed = if lost.privileges.len() == 1 { "the privilege" } else { "one of these privileges" };
-    let message = if role == "public" {
+    let message = if role == PUBLIC {
         format!(
-            "revoking {privileges} on {objects} from PUBLIC breaks deployed code that needs {needed} and runs as a \
-             role that was not granted it directly"
+            "revoking {privileges} on {objects} from PUBLIC breaks deployed code that runs as a role which has \
+             {needed} only through PUBLIC"
         )
     } else {
         format!(
@@ -113,44 +136,50 @@ fn report(reporter: &mut Reporter<'_>, range: TextRange, (role, kind): (&SmolStr
         )
     };
     let mut finding = reporter.report(range, message);
-    if !lost.is_known || role == "public" {
+    if !lost.is_known || role == PUBLIC {
         finding = finding.assuming(Assumption::UsesPrivilege { role: role.clone() });
     }
-    finding.help("first deploy code that does not need the privilege, or that runs as another role").emit();
+    let help = if role == PUBLIC {
+        "first grant the privilege to the roles that need it"
+    } else {
+        "first deploy code that does not need the privilege, or that runs as a role that has it"
+    };
+    finding.help(help).emit();
 }
 
-/// What a role loses on relations and functions, whose privileges the catalog knows.
+/// What a role loses on relations and functions.
 fn lost(context: &MigrationContext<'_>, kind: PrivilegeKind, grant: &Grant, role: &SmolStr) -> Option<Lost> {
-    let names: Vec<SmolStr> = kind.named(&grant.privileges).into_iter().map(|(name, _)| name).collect();
-    let is_meant = |privilege: &Privilege| privilege.grantee == *role && names.contains(&privilege.privilege);
+    let named = kind.named(&grant.privileges);
+    let named: Vec<Privilege> = (named.into_iter())
+        .map(|(privilege, _)| Privilege { grantee: role.clone(), privilege, column: None })
+        .collect();
+    let is_meant =
+        |given: &Privilege| given.grantee == *role && named.iter().any(|other| other.privilege == given.privilege);
     let mut known = Lost { privileges: Vec::new(), objects: Vec::new(), is_known: true };
-    let mut others: Vec<SmolStr> = unseen(context, kind, grant);
+    let mut others = Lost { privileges: Vec::new(), objects: Vec::new(), is_known: false };
     for (oid, name) in objects(context.before, kind, grant) {
         if !is_there(context.after, kind, oid) {
             continue;
         }
-        let after = context.after.privileges(oid);
-        let has = |privilege: &Privilege| after.clone().any(|left| left.covers(privilege));
+        let stays = |privilege: &Privilege| context.after.has_privilege(kind, oid, privilege);
         let mut granted = context.before.privileges(oid).filter(|privilege| is_meant(privilege)).peekable();
-        if granted.peek().is_none() && !after.clone().any(|privilege| is_meant(privilege)) {
-            others.push(name);
-            continue;
-        }
-        let gone: Vec<String> =
-            (granted.filter(|privilege| !has(privilege))).map(|privilege| privilege.privilege.to_uppercase()).collect();
-        if !gone.is_empty() {
-            known.objects.push(name);
-            known.privileges.extend(gone);
+        if granted.peek().is_some() {
+            known.add(&name, granted.map(|privilege| &**privilege).filter(|privilege| !stays(privilege)));
+        } else if !context.after.privileges(oid).any(|privilege| is_meant(privilege)) {
+            let had = |privilege: &Privilege| role != PUBLIC || context.before.has_privilege(kind, oid, privilege);
+            others.add(&name, named.iter().filter(|privilege| had(privilege) && !stays(privilege)));
         }
     }
-    known.privileges.sort();
-    known.privileges.dedup();
     if !known.objects.is_empty() {
         return Some(known);
     }
-    let by_default = role != "public" || kind == PrivilegeKind::Function;
-    let privileges = names.iter().map(|name| name.to_uppercase()).collect();
-    (by_default && !others.is_empty()).then_some(Lost { privileges, objects: others, is_known: false })
+    // PUBLIC has EXECUTE on functions by default, and nothing on relations.
+    if (role == PUBLIC) == (kind == PrivilegeKind::Function) {
+        for name in unseen(context, kind, grant) {
+            others.add(&name, named.iter());
+        }
+    }
+    (!others.objects.is_empty()).then_some(others)
 }
 
 /// Objects of a REVOKE that no migration shows.
@@ -170,30 +199,67 @@ fn unseen(context: &MigrationContext<'_>, kind: PrivilegeKind, grant: &Grant) ->
     unseen.cloned().collect()
 }
 
-/// What a role loses on schemas, databases, types and others, whose privileges the catalog does not know.
-fn lost_of_other_kind(context: &MigrationContext<'_>, grant: &Grant, role: &SmolStr) -> Option<Lost> {
-    let is_new = |name: &str| {
-        grant.kind == ObjectKind::Schema && context.after.has_schema(name) && !context.before.has_schema(name)
+/// What a role loses on schemas, types, languages and databases.
+fn lost_on_named(context: &MigrationContext<'_>, kind: NamedKind, grant: &Grant, role: &SmolStr) -> Option<Lost> {
+    // PUBLIC lost CREATE on the schema `public` with PostgreSQL 15: one configured version without it is enough for a
+    // role to lose the privilege, and one with it for PUBLIC.
+    let versions = context.settings.versions;
+    let since_15 = if role == PUBLIC { versions.from } else { versions.to } >= PgVersion(15);
+    let is_new =
+        |name: &str| kind == NamedKind::Schema && context.after.has_schema(name) && !context.before.has_schema(name);
+    let wanted: Vec<Privilege> = kind.named(grant).into_iter().filter(|privilege| privilege.grantee == *role).collect();
+    let mut lost = Lost { privileges: Vec::new(), objects: Vec::new(), is_known: false };
+    for written in &grant.objects {
+        let name = &written.name.text;
+        if is_new(name) || is_granted_again(context, grant, role, name) {
+            continue;
+        }
+        let object = NamedObject { kind, schema: schema_of(context, kind, written), name: name.clone() };
+        let has =
+            |catalog: &Catalog, privilege: &Privilege| catalog.has_privilege_on_named(&object, privilege, since_15);
+        let had = |privilege: &Privilege| role != PUBLIC || has(context.before, privilege);
+        lost.add(name, wanted.iter().filter(|privilege| had(privilege) && !has(context.after, privilege)));
+    }
+    (!lost.objects.is_empty()).then_some(lost)
+}
+
+/// The schema of a type that the migrations show.
+fn schema_of(context: &MigrationContext<'_>, kind: NamedKind, written: &ObjectName) -> Option<SmolStr> {
+    if kind != NamedKind::Type {
+        return None;
+    }
+    let path = context.session.settings.search_path();
+    let named = |schema: &str| context.before.type_named(schema, &written.name.text);
+    let oid = match &written.schema {
+        Some(schema) => named(&schema.text),
+        None => path.iter().find_map(|schema| named(schema)),
     };
-    let is_granted = |name: &SmolStr| {
-        context.ran.iter().flat_map(|run| &run.changes).any(|change| match &change.object {
-            ChangedObject::Privileges { grant: other, later_in: None } => {
-                change.action == ChangeAction::Grant
-                    && other.kind == grant.kind
-                    && other.grantees.contains(role)
-                    && other.objects.iter().any(|object| object.name.text == *name)
-            }
-            _ => false,
-        })
-    };
+    oid.and_then(|oid| context.before.get_type(oid)).map(|definition| definition.schema.clone())
+}
+
+/// What a role loses on foreign servers, tablespaces and others, whose privileges the catalog does not know.
+fn lost_on_others(context: &MigrationContext<'_>, grant: &Grant, role: &SmolStr) -> Option<Lost> {
     let written = grant.objects.iter().map(|object| &object.name.text);
-    let objects: Vec<SmolStr> = written.filter(|name| !is_new(name) && !is_granted(name)).cloned().collect();
+    let objects: Vec<SmolStr> = written.filter(|name| !is_granted_again(context, grant, role, name)).cloned().collect();
     let named = grant.privileges.iter().filter_map(|privilege| privilege.name.as_ref());
     let mut privileges: Vec<String> = named.map(|name| name.to_uppercase()).collect();
     if privileges.is_empty() {
         privileges.push("a privilege".to_owned());
     }
     (!objects.is_empty()).then_some(Lost { privileges, objects, is_known: false })
+}
+
+/// Whether the migration grants the role some privilege on an object of a REVOKE.
+fn is_granted_again(context: &MigrationContext<'_>, grant: &Grant, role: &SmolStr, name: &SmolStr) -> bool {
+    context.ran.iter().flat_map(|run| &run.changes).any(|change| match &change.object {
+        ChangedObject::Privileges { grant: other, later_in: None } => {
+            change.action == ChangeAction::Grant
+                && other.kind == grant.kind
+                && other.grantees.contains(role)
+                && other.objects.iter().any(|object| object.name.text == *name)
+        }
+        _ => false,
+    })
 }
 
 /// Returns the word for an object that is not a table.
@@ -206,6 +272,8 @@ fn noun(kind: ObjectKind) -> Option<&'static str> {
         ObjectKind::Schema => "schema",
         ObjectKind::Type => "type",
         ObjectKind::Domain => "domain",
+        ObjectKind::Language => "language",
+        ObjectKind::Database => "database",
         _ => return None,
     })
 }

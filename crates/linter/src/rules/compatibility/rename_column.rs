@@ -48,7 +48,8 @@ declare_rule! {
     /// COMMIT;
     /// ```
     ///
-    /// A STORED column rewrites the table under an ACCESS EXCLUSIVE lock. From PostgreSQL 18 on, a VIRTUAL one does not.
+    /// A STORED column rewrites the table under an ACCESS EXCLUSIVE lock. From PostgreSQL 18 on, a VIRTUAL one does
+    /// not.
     ///
     /// ## When it is not reported
     ///
@@ -57,6 +58,8 @@ declare_rule! {
     ///   column that replaces the old one
     /// - a rename that gives a new column the name of the column that it replaces
     /// - a table that is replaced in the same transaction by a view with the old name
+    ///
+    /// ## Confidence
     ///
     /// If the column that takes the old name has another type, the rename is reported. If that type accepts every value
     /// of the old one, the confidence is `possible`, and the finding is shown only with `--confidence possible`.

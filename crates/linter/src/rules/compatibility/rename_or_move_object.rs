@@ -59,10 +59,12 @@ declare_rule! {
     ///   migration replaces an enum
     /// - a view or table, if the same transaction creates one with all of its columns under the old name
     ///
+    /// ## Confidence
+    ///
     /// For a function that no other code in the database uses, the confidence is `possible`, and the finding is shown
-    /// only with `--confidence possible`. The same applies to a primary key or a unique constraint whose name no
-    /// function mentions. Application code may still need the name, in `ON CONFLICT ON CONSTRAINT` or to recognize an
-    /// error.
+    /// only with `--confidence possible`. The confidence is also `possible` for a primary key or a unique constraint
+    /// whose name no function mentions. Application code may still need the name, in `ON CONFLICT ON CONSTRAINT` or to
+    /// recognize an error.
     ///
     /// ## Other linters
     ///
@@ -238,13 +240,13 @@ fn other(
     let (old, new) = (shown(before), shown(after));
     let (use_of_name, help) = match kind {
         "function" => (
-            "calls it",
+            "calls",
             "create the new function beside the old one, and drop the old one when no deployed code calls it any \
                          more",
         ),
-        _ => ("casts to it", "keep the name, or wait until no deployed code casts to the old name"),
+        _ => ("casts to", "keep the name, or first deploy code that does not cast to the type"),
     };
-    let message = format!("renaming {kind} `{old}` to `{new}` breaks deployed code that still {use_of_name}");
+    let message = format!("renaming {kind} `{old}` to `{new}` breaks deployed code that still {use_of_name} `{old}`");
     let (mut finding, users) = users::label(reporter.report(range, message), context, &[before.1.as_str()], &[]);
     if kind == "function" && users == 0 {
         finding = finding.assuming(Assumption::UsedOutside { object: old.into() });

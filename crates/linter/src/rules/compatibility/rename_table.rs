@@ -40,9 +40,8 @@ declare_rule! {
     ///
     /// Use instead:
     ///
-    /// Create a view with the old name in the same transaction. PostgreSQL can write through a simple
-    /// view, including `ON CONFLICT (columns)`; only `ON CONFLICT ON CONSTRAINT` fails, because a view has no
-    /// constraints.
+    /// Create a view with the old name in the same transaction. PostgreSQL can write through a simple view, including
+    /// `ON CONFLICT (columns)`; only `ON CONFLICT ON CONSTRAINT` fails, because a view has no constraints.
     ///
     /// ```sql,clean
     /// -- history:

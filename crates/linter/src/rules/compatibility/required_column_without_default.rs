@@ -49,6 +49,8 @@ declare_rule! {
     /// - a column that gets a default before the transaction commits
     /// - a column that a `BEFORE INSERT` trigger mentions
     ///
+    /// ## Confidence
+    ///
     /// `SET NOT NULL` and `DROP DEFAULT` are reported for a column that the same deployment added. For an older column,
     /// which deployed code may well set, the confidence is `possible`, and the finding is shown only with `--confidence
     /// possible`. The confidence is also `possible` if the migration replaces a function that names the table and the
@@ -185,12 +187,12 @@ fn report(
     let (name, place) = (&table.name, place(context, column).unwrap_or(range));
     let message = match change {
         Change::Added => format!(
-            "deployed code does not set `{column}`: its INSERTs into `{name}` fail, and this statement fails at once \
-             if the table has rows"
+            "INSERTs of deployed code into `{name}` fail, because they do not set `{column}`; this statement fails at \
+             once if the table has rows"
         ),
         Change::RequiredNow => format!(
-            "deployed code does not set `{column}`, a column that this deployment adds: its INSERTs into `{name}` fail \
-             from here on"
+            "INSERTs of deployed code into `{name}` fail from here on: they do not set `{column}`, a column that this \
+             deployment adds"
         ),
         Change::OlderRequiredNow => {
             format!("deployed code that inserts into `{name}` without setting `{column}` fails from here on")
@@ -217,11 +219,14 @@ fn help(context: &RuleContext<'_>, table: &RelationName, column: &str, is_added:
         }
         (false, is_unique) => {
             let cost = if scan_of(context, column).is_some() {
-                " (adding it reads the whole table under ACCESS EXCLUSIVE)"
+                " (which reads the whole table under ACCESS EXCLUSIVE)"
             } else {
                 ""
             };
-            let later = format!("deploy code that sets the column, and add NOT NULL in the next release{cost}");
+            let later = format!(
+                "first deploy code that sets the column, fill the rows that have no value, and add NOT NULL in the \
+                 next release{cost}"
+            );
             if is_unique {
                 return later;
             }

@@ -45,12 +45,14 @@ declare_rule! {
     /// - tables that the same migration created
     /// - rules on views, which make it possible to write through the view
     ///
-    /// For a rule with a condition, and for one that lets the command run (`DO ALSO`), the confidence is `possible`, and the
-    /// finding is shown only with `--confidence possible`.
+    /// ## Confidence
+    ///
+    /// For a rule with a condition, and for one that lets the command run (`DO ALSO`), the confidence is `possible`,
+    /// and the finding is shown only with `--confidence possible`.
     ///
     /// ## Other linters
     ///
-    /// No other known linter reports rules.
+    /// No other known linter reports `CREATE RULE`.
     "rule-replaces-writes", Compatibility, Warning,
     {}
     statement = check,

@@ -137,12 +137,12 @@ impl Loss {
                 format!("drops {what}: USING converts existing values, and new values lose it without an error")
             }
             (Self::TimeZone, false) => format!(
-                "turns each moment into {what}: existing values are converted in the time zone of this session, but \
-                 deployed code writes values in the time zones of its own sessions"
+                "turns each moment into {what}: existing values are converted in the time zone of this session, and \
+                 values of deployed code in the time zone of its session"
             ),
             (Self::TimeZone, true) => format!(
-                "turns each moment into {what}: USING converts existing values, but deployed code writes values in the \
-                 time zones of its own sessions"
+                "turns each moment into {what}: USING converts existing values, but values of deployed code are \
+                 converted in the time zone of its session"
             ),
         }
     }

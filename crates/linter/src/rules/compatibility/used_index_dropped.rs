@@ -8,11 +8,11 @@ use pgvet_model::effect::{RelationName, RemovalReason, RemovedObject, Visibility
 use pgvet_model::production::IndexUse;
 
 declare_rule! {
-    /// An index is dropped although production uses it, as `pgvet snapshot` has counted.
+    /// An index is dropped although production uses it, as the statistics from `pgvet snapshot` show.
     ///
     /// ## Why it matters
     ///
-    /// Queries that used the index read more of the table, or all of it. Such a query can take minutes in place of
+    /// Queries that used the index read more of the table, or all of it. Such a query can take minutes instead of
     /// milliseconds, and many of them at the same time use up all connections. Building the index again takes as long
     /// as before.
     ///
@@ -34,8 +34,8 @@ declare_rule! {
     ///
     /// Use instead:
     ///
-    /// Find the queries that use the index (`pg_stat_statements`, `auto_explain`), and create the index
-    /// that replaces it first.
+    /// Find the queries that use the index (`pg_stat_statements`, `auto_explain`), and create the index that replaces
+    /// it first.
     ///
     /// ```sql,clean
     /// -- set: index public.orders_customer scans=5200 days=30
@@ -50,8 +50,8 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - statistics without scans of the index, or no statistics
-    /// - an index that another one replaces, with the same method and the same columns first, now or at the end of the
-    ///   migration
+    /// - an index that another index can replace: it has the same method, its leading columns are the same, and it
+    ///   exists now or at the end of the migration
     /// - an index of a table that the migration drops
     ///
     /// ## Other linters
@@ -112,7 +112,7 @@ fn is_replaced(end: &Catalog, dropped: &Index) -> bool {
 
 /// `production has used it 5200 times in 30 days`.
 fn counted(used: IndexUse) -> String {
-    let times = if used.scans == 1 { "once".to_owned() } else { format!("{} times", used.scans) };
+    let times = if used.scans == 1 { "1 time".to_owned() } else { format!("{} times", used.scans) };
     match used.seconds {
         Some(seconds) => format!("production has used it {times} in {}", period(seconds)),
         None => format!("production has used it {times} since its counters were reset"),
@@ -136,7 +136,7 @@ mod tests {
     fn uses_are_said_with_their_window() {
         let used = |scans, seconds| counted(IndexUse { scans, seconds });
         assert_eq!(used(5200, Some(2_592_000)), "production has used it 5200 times in 30 days");
-        assert_eq!(used(1, Some(3_600)), "production has used it once in 60 minutes");
+        assert_eq!(used(1, Some(3_600)), "production has used it 1 time in 60 minutes");
         assert_eq!(used(2, None), "production has used it 2 times since its counters were reset");
     }
 }

@@ -3,7 +3,7 @@
 use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{MigrationContext, declare_rule};
-use crate::rules::text::{identifier, qualified};
+use crate::rules::text::{identifier, join, qualified};
 use pgvet_model::catalog::{Catalog, Relation, RelationKind};
 use pgvet_model::effect::RelationName;
 use pgvet_model::routine::Trial;
@@ -48,8 +48,11 @@ declare_rule! {
     ///
     /// - views of the same migration, and views that are gone when it ends, which `drop-table` reports
     ///
-    /// If migrations neither granted `INSERT`, `UPDATE` or `DELETE` on the view to a role (`ALL` does not count) nor gave
-    /// it an `INSTEAD OF` trigger, the confidence is `possible`, and the finding is shown only with `--confidence possible`.
+    /// ## Confidence
+    ///
+    /// If migrations neither granted `INSERT`, `UPDATE` or `DELETE` on the view to a role (`ALL` does not count) nor
+    /// gave it an `INSTEAD OF` trigger, the confidence is `possible`, and the finding is shown only with `--confidence
+    /// possible`.
     ///
     /// ## Other linters
     ///
@@ -73,8 +76,8 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
         }
         let name = &old.name;
         let message = format!(
-            "the new query of the view `{name}` does not allow {}: deployed code that writes through the view fails",
-            lost.join(" or ")
+            "the view `{name}` no longer accepts {} with its new query: deployed code that writes through the view fails",
+            join(&lost)
         );
         let mut finding = reporter.report(range, message).relation(&RelationName::existing(old));
         if !is_meant_for_writes(context.before, old) {

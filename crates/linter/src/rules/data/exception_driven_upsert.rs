@@ -54,12 +54,14 @@ declare_rule! {
     /// - a handler that raises its own error
     /// - tables that are known to have no unique index that could reject the row
     ///
+    /// ## Confidence
+    ///
     /// The confidence is `possible`, and the finding is shown only with `--confidence possible`:
     ///
     /// - for temporary tables
     /// - in a `DO` block, outside loops
-    /// - if the handler catches `OTHERS`, and the block does more than this `INSERT` or the handler only writes a
-    ///   message
+    /// - if the handler catches `OTHERS`, and the block does more than this `INSERT`
+    /// - if the handler catches `OTHERS`, and only writes a message
     ///
     /// ## Fix safety
     ///
@@ -133,7 +135,7 @@ fn report(
         Some(table) if !indexes.is_empty() => left_behind(table, &indexes),
         _ => format!("a dead row in `{}`", name.name.text),
     };
-    let message = format!("every duplicate that this handler catches leaves {left} and consumes a transaction ID");
+    let message = format!("every duplicate that this handler catches leaves {left}, and consumes a transaction ID");
     let label = match indexes.first() {
         Some(index) => format!("`{}` rejects duplicates of this row", index.name),
         None => "PostgreSQL tries this INSERT first".to_owned(),

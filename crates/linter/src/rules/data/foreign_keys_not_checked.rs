@@ -51,12 +51,14 @@ declare_rule! {
     /// - a change that cannot violate a foreign key, for example an `UPDATE` that sets none of its columns
     /// - temporary tables
     ///
+    /// ## Confidence
+    ///
     /// If the statement changes only a few rows, the confidence is `possible`, and the finding is shown only with
     /// `--confidence possible`.
     ///
     /// ## Other linters
     ///
-    /// No other known linter reports it.
+    /// No other known linter reports such changes.
     "foreign-keys-not-checked", Data, Warning,
     {}
     statement = check,

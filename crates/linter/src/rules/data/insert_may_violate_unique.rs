@@ -61,7 +61,7 @@ declare_rule! {
     /// If something suggests that no row with the same key exists, the confidence is `possible`, and the finding is
     /// shown only with `--confidence possible`:
     ///
-    /// - earlier migrations insert rows into the table, and nothing shows that others do
+    /// - earlier migrations insert rows into the table, and nothing shows that other code does
     /// - the key is a constant, and the table does not generate keys: tables without generated keys are usually filled
     ///   only by migrations
     /// - the key is a constant, and the keys of the other rows are random, such as UUIDs
@@ -86,7 +86,8 @@ declare_rule! {
     ///
     /// ## Fix safety
     ///
-    /// `ON CONFLICT DO NOTHING` keeps the existing row, without an error. Check that you want that.
+    /// `ON CONFLICT DO NOTHING` keeps the existing row, without an error. The fix is unsafe, because you may want to
+    /// update that row, or to see the error.
     "insert-may-violate-unique", Data, Warning,
     { fixable: true, yields_to: &[&crate::rules::data::exception_driven_upsert::RULE.meta] }
     statement = loaded::check,

@@ -74,8 +74,8 @@ impl Load<'_> {
             let table = &self.table.name;
             let message = format!(
                 "this inserts a number into `{table}.{number}` that the sequence of the column has already generated \
-                 or will generate later: this INSERT, or the one that gets the number from the sequence, fails with a \
-                 duplicate key error"
+                 or will generate later: this INSERT, or a later INSERT that gets the same number from the sequence, \
+                 fails with a duplicate key error"
             );
             let (sql_table, column) = (sql_name(self.context, &relation), identifier(&number));
             let help = format!(

@@ -50,8 +50,10 @@ declare_rule! {
     /// - several new or several dropped columns that fit equally well
     /// - tables and columns that the same migration created
     ///
-    /// The confidence is `possible`, because the new column or table may be meant for something else, and the finding is
-    /// shown only with `--confidence possible`.
+    /// ## Confidence
+    ///
+    /// The confidence is `possible`, because the new column or table may be meant for something else, and the finding
+    /// is shown only with `--confidence possible`.
     "looks-like-rename", Data, Error,
     { needs_commit: true }
     statement = check,

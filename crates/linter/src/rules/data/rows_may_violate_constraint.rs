@@ -30,9 +30,9 @@ declare_rule! {
     ///
     /// Use instead:
     ///
-    /// Add the constraint `NOT VALID`, so that PostgreSQL checks only new rows. Count the rows that
-    /// violate it, with the query in the help of the finding or with `pgvet precheck`, correct them, and validate the
-    /// constraint in a later migration.
+    /// Add the constraint `NOT VALID`, so that PostgreSQL checks only new rows. Count the rows that violate it, with
+    /// the query in the help of the finding or with `pgvet precheck`, correct them, and validate the constraint in a
+    /// later migration.
     ///
     /// ```sql,clean
     /// -- history:
@@ -50,22 +50,27 @@ declare_rule! {
     /// - a foreign key or unique index over a new column without a default: the column is NULL in all rows. A unique
     ///   index with `NULLS NOT DISTINCT` is reported.
     /// - `NOT NULL` on a new column with a default
-    /// - changes of a column's type, exclusion constraints, domains and bounds of partitions, which `pgvet precheck` lists
+    /// - changes of a column's type, exclusion constraints, domains and bounds of partitions, which `pgvet precheck`
+    ///   lists
     ///
-    /// In a captured migration, the confidence is only `possible` if the program has read rows of the table before: it may
-    /// change them, but it sends nothing for a table that is empty on the private server.
+    /// ## Confidence
+    ///
+    /// In a captured migration, the confidence is only `possible` if the program has read rows of the table before. It
+    /// may correct these rows, and the capture cannot show that, because the table is empty on the private server.
     ///
     /// With the results of `pgvet precheck --format json` (`--precheck FILE` or `precheck` in the configuration), a
-    /// finding says how many such rows were counted, and on which day. With rows, the confidence is `certain`, and what
-    /// is otherwise only listed is reported, too. With none, it is `possible`.
+    /// finding says how many such rows were counted, and on which day. If such rows were counted, the confidence is
+    /// `certain`, and statements that only `pgvet precheck` lists otherwise are reported, too. If none were counted,
+    /// the confidence is `possible`.
     ///
-    /// Otherwise, the confidence is `likely` if every row violates the constraint, because a new column has the same value in all
-    /// of them. If it depends on the data, the confidence is `possible`, and the finding is shown only with
-    /// `--confidence possible`. `pgvet precheck` lists and counts all of them.
+    /// Without these results, the confidence is `likely` if every row violates the constraint, because a new column has
+    /// the same value in all rows. If it depends on the data whether rows violate the constraint, the confidence is
+    /// `possible`, and the finding is shown only with `--confidence possible`. `pgvet precheck` lists and counts the
+    /// rows for all of these statements.
     ///
     /// ## Other linters
     ///
-    /// No other known linter reports it.
+    /// No other known linter reports such constraints.
     "rows-may-violate-constraint", Data, Warning,
     {}
     statement = check,
@@ -124,7 +129,7 @@ fn assumption(context: &RuleContext<'_>, demand: &RowDemand, counted: Option<&Ro
 
 fn help(context: &RuleContext<'_>, demand: &RowDemand) -> String {
     let example = demand.counterexample.as_ref();
-    let example = example.map_or_else(String::new, |example| format!("for example, {example} makes it fail; "));
+    let example = example.map_or_else(String::new, |example| format!("for example, this fails because of {example}; "));
     match demand.query(|relation| sql_name(context, relation)) {
         Ok(query) => format!("{example}count such rows in production before the deployment:\n    {query};"),
         Err(_) => format!("{example}look for such rows in production before the deployment"),

@@ -17,9 +17,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Each statement is a round trip between the program and the server. A loop over a table with a million rows
-    /// sends a million statements, which takes many minutes even if each takes a millisecond. In one transaction, all
-    /// changed rows stay locked until the last statement, and so does each table that was altered before.
+    /// Each statement is a round trip between the program and the server. A loop over a table with a million rows sends
+    /// a million statements, which takes many minutes even if each takes a millisecond. In one transaction, all changed
+    /// rows stay locked until the last statement, and so does each table that was altered before.
     ///
     /// ## Example
     ///
@@ -45,15 +45,15 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - a statement that was sent fewer than 10 times
-    /// - UPDATE and DELETE that do not find their row by a primary key or a unique index: a list of values in the
-    ///   program, such as a renamed time zone, often changes the rows of each value
-    /// - INSERT, unless the migration reads rows of an existing table first: a list in the program often writes a fixed
-    ///   number of rows, and so do queries that only look whether such a row exists
-    /// - a query in a loop whose other statements change rows: one of them is reported
+    /// - UPDATE and DELETE that do not find their row by a primary key or a unique index: the program probably goes
+    ///   through a fixed list of values, such as renamed time zones
+    /// - INSERT, unless the migration first reads rows of an existing table: the program probably inserts a fixed list
+    ///   of rows. Queries that only test whether a row exists are not evidence of a loop over rows.
+    /// - a query in a loop whose other statements change rows: one of these statements is reported
     /// - tables that the same transaction created, and tables that the configuration declares small
     ///
-    /// The tables of the private server are empty. A loop over their rows sends nothing, and cannot be reported. Capture
-    /// on a clone with rows to see it: `pgvet capture --on template`.
+    /// The tables of the private server are empty. A loop over their rows sends nothing, and cannot be reported.
+    /// Capture on a clone with rows to see it: `pgvet capture --on template`.
     "statement-per-row", Data, Warning,
     {}
     statement = check,

@@ -44,7 +44,7 @@ declare_rule! {
     /// ## Confidence
     ///
     /// The confidence is `likely` if the query locks all or most rows, or if no condition limits how many. It is only
-    /// `possible` if a condition compares a column with constants, or with values that are known only at run time.
+    /// `possible` if a condition compares a column with a value, because such a condition may select few rows.
     "unbounded-row-lock", Data, Warning,
     {}
     statement = check,

@@ -43,10 +43,10 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - statements that compare all columns of a unique index with constants, or with the rows of a query that is
-    ///   itself limited
+    /// - statements that compare all columns of a unique index with constants, or with the result of a query whose
+    ///   number of rows is limited
     /// - statements that give a numeric key a lower and an upper limit, such as `id BETWEEN 1 AND 10000`
-    /// - statements with LIMIT, for example in a subquery
+    /// - statements that take their rows from a subquery with `LIMIT`
     /// - loops that `COMMIT` after each batch
     /// - tables that the same transaction created, tables that a constraint limits to one row, and tables that the
     ///   configuration declares small
@@ -68,7 +68,7 @@ declare_rule! {
     /// The confidence is only `possible`, and the finding is shown only with `--confidence possible`, if something
     /// suggests that the statement affects few rows:
     ///
-    /// - a condition compares a column with constants, or with values that are known only at run time
+    /// - a condition compares a column with a value, which few rows may have
     /// - the rows are found through a few rows of another table
     /// - the same migration deletes the rows and inserts them again with `INSERT ... VALUES` or `COPY`
     /// - a foreign key with `ON DELETE CASCADE`, `SET NULL` or `SET DEFAULT` changes the rows that refer to a deleted

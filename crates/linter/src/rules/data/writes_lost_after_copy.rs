@@ -59,9 +59,12 @@ declare_rule! {
     /// - a swap whose transaction took a lock that blocks writes before it copied the rows
     /// - tables that the same migration created
     ///
+    /// ## Confidence
+    ///
     /// The confidence is `possible`, and the finding is shown only with `--confidence possible`, if
     ///
-    /// - the copy does not get the name of the table: the rows are moved elsewhere before the table is dropped or emptied
+    /// - the copy does not get the name of the table: the rows are moved elsewhere before the table is dropped or
+    ///   emptied
     /// - a trigger on the table mentions the copy
     /// - a lock blocked writes during the last copy, but that copy read only a part of the rows
     /// - an earlier deployment created the copy: since then, code may write to both tables

@@ -15,7 +15,7 @@ declare_rule! {
     ///
     /// Where a string ends depends on settings. With `standard_conforming_strings` off, a backslash escapes the quote
     /// after it. In some client encodings, a backslash or quote can be part of another character. If pgvet does not
-    /// know one of these settings, it may treat a statement as part of a string, and does not check that statement.
+    /// know one of these settings, it may treat a statement as part of a string, and does not check the statement.
     ///
     /// Reported are:
     ///
@@ -45,7 +45,7 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - a string that ends at the same place with either setting
-/// - a string for which the file itself sets the setting
+    /// - a string for which the file itself sets the setting
     "ambiguous-text", Engine, Error,
     { confidence: Confidence::Likely }
     statement = check_statement,

@@ -170,8 +170,10 @@ fn report<'u>(
 
 fn message(context: &RuleContext<'_>, reason: &UnknownReason) -> String {
     let what = match reason {
-        UnknownReason::DynamicSql => "this executes SQL that is only known at run time".to_owned(),
-        UnknownReason::DynamicTarget => "this executes SQL for an object that is only known at run time".to_owned(),
+        UnknownReason::DynamicSql => "this executes SQL that is known only at run time".to_owned(),
+        UnknownReason::DynamicTarget => {
+            "this executes SQL for an object whose name is known only at run time".to_owned()
+        }
         UnknownReason::Language { function: Some(function), language } => {
             format!("this runs `{function}`, which is written in {language}")
         }
@@ -240,7 +242,7 @@ fn check_definition(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
         finding.emit();
     };
     gap(context.routine.unparsed(), "pgvet cannot parse this");
-    gap(context.routine.unread_dynamic(), "this executes SQL that is only known at run time");
+    gap(context.routine.unread_dynamic(), "this executes SQL that is known only at run time");
 }
 
 const DEFINITION_HELP: &str = "check the effects yourself, or run the migration on a copy of the database with `pgvet \

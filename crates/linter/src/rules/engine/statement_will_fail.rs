@@ -200,8 +200,8 @@ fn help(failure: &Failure) -> Option<&'static str> {
     match failure.sqlstate {
         _ if failure.subject == FailureSubject::Operator => Some("cast one side to the type of the other: value::type"),
         "42P01" | "42703" | "42704" | "42883" | "3F000" => Some(
-            "if the missing object exists in your database, let pgvet read the earlier migration or the schema dump \
-             that creates it",
+            "if the missing object exists in your database, let pgvet read the earlier migration (--history) or the \
+             schema dump (--schema) that creates it",
         ),
         "42P07" | "42701" | "42710" | "42723" | "42P06" => {
             Some("remove this definition if it is a duplicate, or give the new object another name")

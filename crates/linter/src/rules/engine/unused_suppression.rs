@@ -26,11 +26,12 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - rules that are disabled in this run
-/// - earlier migrations, which pgvet reads only to know the schema
+    /// - earlier migrations, which pgvet reads only to know the schema
     ///
     /// ## Fix safety
     ///
-    /// The fix deletes the comment, or only the name of the rule if the comment also names other rules.
+    /// The fix deletes the comment, or only the name of the rule if the comment also names other rules. It is safe: the
+    /// comment suppresses nothing.
     "unused-suppression", Engine, Warning,
     { fixable: true }
 }

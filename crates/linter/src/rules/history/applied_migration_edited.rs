@@ -20,8 +20,9 @@ declare_rule! {
     /// comment:
     ///
     /// - Flyway, sqlx, refinery, Postgrator and graphile-migrate refuse to run.
-    /// - goose, golang-migrate, dbmate, sql-migrate, Diesel, pop, Supabase, Drizzle, node-pg-migrate and Sqitch ignore the
-    ///   edit. So do Atlas, if `atlas.sum` is updated, and `prisma migrate deploy`, which prints a warning.
+    /// - goose, golang-migrate, dbmate, sql-migrate, Diesel, pop, Supabase, Drizzle, node-pg-migrate and Sqitch ignore
+    ///   the edit. Atlas ignores it if `atlas.sum` is updated. `prisma migrate deploy` ignores it, too, and prints a
+    ///   warning.
     ///
     /// ## Example
     ///
@@ -41,15 +42,17 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - Without `--since`, `--staged` or `--changed`, because nothing shows what has been applied.
-    /// - If only comments, white space, the case of words, guards such as `IF NOT EXISTS` or the rollback part have changed,
-    ///   and the tool ignores edits.
+    /// - If the tool ignores edits, and only comments, white space, the case of words, guards such as `IF NOT EXISTS`
+    ///   or the rollback part have changed.
     /// - For files without a version in their names, Flyway's repeatable migrations, and Liquibase's changelogs.
+    ///
+    /// ## Confidence
     ///
     /// The confidence is `possible`, and the finding is shown only with `--confidence possible`:
     ///
     /// - with `--staged` and `--changed`, because the migration may be committed only on this branch, and not yet
     ///   applied
-    /// - if only comments, white space, guards or similar details have changed, and no tool is known
+    /// - if no tool is known, and only comments, white space, guards or similar details have changed
     "applied-migration-edited", History, Error,
     {}
     migration = check,

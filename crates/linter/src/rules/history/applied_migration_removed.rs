@@ -22,7 +22,8 @@ declare_rule! {
     ///
     /// All of these tools treat a migration with another version as a new one: its statements run again on the same
     /// database, and most fail because the objects exist. Flyway, refinery, sql-migrate, node-pg-migrate, Prisma and
-    /// Sqitch also compare names: for them, renaming a migration and keeping its version is a change as well.
+    /// Sqitch also compare names: for them, a migration with a new name is another migration, even if its version is
+    /// the same.
     ///
     /// ## Example
     ///
@@ -38,8 +39,10 @@ declare_rule! {
     ///
     /// - Without `--since`, `--staged` or `--changed`, because nothing shows what has been applied.
     /// - If the whole folder of migrations is gone, or the file has moved to another folder with its name.
-    /// - If the name has changed, the version has not, and the tool identifies migrations by their versions.
+    /// - If only the name has changed, and the tool identifies migrations by their versions.
     /// - For files without a version in their names, rollback migrations, and changelogs of Liquibase.
+    ///
+    /// ## Confidence
     ///
     /// The confidence is `possible`, and the finding is shown only with `--confidence possible`:
     ///

@@ -37,7 +37,10 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - Without `--since`, `--staged` or `--changed`, because nothing shows which migrations are new.
-    /// - If the tool takes the order from a list: Sqitch, Liquibase, graphile-migrate.
+    /// - If the tool does not take the order from file names or versions: Sqitch (plan), Liquibase (changelog),
+    ///   graphile-migrate (each file names the one before).
+    ///
+    /// ## Confidence
     ///
     /// The confidence is `possible`, and the finding is shown only with `--confidence possible`:
     ///

@@ -63,7 +63,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         return;
     }
     let names = enumerate(work.relations.iter().map(|relation| relation.name.as_str()));
-    let message = format!("this {}, and nobody can use {names} until that is done", join(&work.parts));
+    let message = format!("this {}: nobody can use {names} meanwhile", join(&work.parts));
     let help = work.help(context, parent, partition, bound);
     let steps = work.steps(context, parent, partition, bound).filter(|_| statement.commands.len() == 1);
     let mut finding = reporter.report(command.keyword, message).help(help).steps(steps.unwrap_or_default());

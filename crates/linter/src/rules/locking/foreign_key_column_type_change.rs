@@ -70,7 +70,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         let names = enumerate(tables.iter().map(|table| table.name.as_str()));
         let message = format!(
             "this column is part of a foreign key, so the type change also takes ACCESS EXCLUSIVE on {names} and \
-             blocks all reads and writes of {names}"
+             blocks all reads and writes there"
         );
         let mut finding = reporter.report(range, message);
         for table in &tables {

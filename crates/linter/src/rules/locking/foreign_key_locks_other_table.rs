@@ -55,8 +55,10 @@ declare_rule! {
     /// - another table that the same transaction created, or that the same migration created and left empty
     /// - a foreign key that is added without `NOT VALID`, which `foreign-key-without-not-valid` reports
     ///
-    /// The confidence is `possible` if nothing shows whether the migration runs in a transaction, and in a transaction
-    /// an earlier statement would already hold these locks.
+    /// ## Confidence
+    ///
+    /// If an earlier statement of the migration takes the same locks, the finding is right only if no transaction holds
+    /// them until then. The confidence is then `possible`, unless it is known how the migration runs.
     ///
     /// The severity is `info` if the foreign key is added to a new table or with `NOT VALID`: the lock is then short.
     "foreign-key-locks-other-table", Locking, Warning,

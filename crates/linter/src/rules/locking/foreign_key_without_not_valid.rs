@@ -49,7 +49,7 @@ declare_rule! {
     /// If each statement of the file runs in its own transaction, one fix replaces the statement with the steps shown
     /// above. The resulting schema is the same. The fix is unsafe, because if a row violates the foreign key, the
     /// foreign key now remains, marked NOT VALID. The other fix only adds NOT VALID. It is unsafe, because a later
-    /// migration has to validate the foreign key. Neither is offered for partitioned tables before PostgreSQL 18.
+    /// migration has to validate the foreign key. Neither fix is offered for partitioned tables before PostgreSQL 18.
     "foreign-key-without-not-valid", Locking, Error,
     {
         fixable: true,

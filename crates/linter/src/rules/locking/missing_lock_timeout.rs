@@ -26,8 +26,9 @@ declare_rule! {
     /// `lock_timeout` the migration gives up after a moment and can be retried.
     ///
     /// The finding assumes that neither the role, the database nor the connection sets `lock_timeout`. If one of them
-    /// does, set `lock-timeout = "runner"` in pgvet.toml. Reports show the findings of a transaction, and
-    /// those of a migration outside of transactions, as one finding with its places.
+    /// does, set `lock-timeout = "runner"` in pgvet.toml. Reports combine the findings of one transaction into one
+    /// finding with several locations. They also combine those of the statements of one migration that run outside
+    /// transactions.
     ///
     /// ## Example
     ///
@@ -44,8 +45,8 @@ declare_rule! {
     ///
     /// In a transaction `SET LOCAL lock_timeout = '2s'` limits the setting to that transaction.
     ///
-    /// A statement that waits for several such locks is reported once. The message names the lock that blocks most, and of
-    /// several equal ones that on the oldest table.
+    /// A statement that waits for several such locks is reported once. The message names the lock that blocks most. If
+    /// several locks block equally, it names the one on the oldest table.
     ///
     /// ## When it is not reported
     ///
@@ -61,8 +62,8 @@ declare_rule! {
     /// In a transaction, the fix writes `SET LOCAL lock_timeout` before the statement. It is safe: if the timeout
     /// expires, the whole migration is rolled back. Outside a transaction, the fix writes `SET lock_timeout` at the
     /// start of the file. It is unsafe: if the timeout expires, earlier statements are already committed, and the
-    /// setting remains for the session. It is not offered in files with CONCURRENTLY, which must be able to wait, and
-    /// for an index that can be built or dropped concurrently.
+    /// setting remains for the session. Outside a transaction, no fix is offered in files with `CONCURRENTLY`, because
+    /// such statements must be able to wait, and none for an index that can be built or dropped concurrently.
     "missing-lock-timeout", Locking, Warning,
     {
         fixable: true,

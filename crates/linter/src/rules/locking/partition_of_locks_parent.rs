@@ -113,8 +113,8 @@ fn advice(context: &RuleContext<'_>, parent: Oid) -> String {
 fn help(context: &RuleContext<'_>, statement: &CreateTable, lock: &Lock) -> String {
     let parent_range = lock.range;
     if !context.target.at_least(12) {
-        return "before PostgreSQL 12 ATTACH PARTITION takes the same lock on the parent: set a short lock_timeout, and \
-               retry if it expires"
+        return "set a short lock_timeout, and retry if it expires (before PostgreSQL 12, creating a separate table and \
+               attaching it takes the same lock on the parent)"
             .to_owned();
     }
     let (table, parent_name) = (context.text(statement.name.range()), context.text(parent_range));

@@ -14,9 +14,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The view is locked ACCESS EXCLUSIVE while its query runs and its indexes are built: nobody can read it.
-    /// `CONCURRENTLY` lets readers continue. It needs a unique index over plain columns without WHERE, and a view that
-    /// has been filled before.
+    /// The view is locked ACCESS EXCLUSIVE while its query runs and its indexes are built, and then until the
+    /// transaction ends: nobody can read it. `CONCURRENTLY` lets readers continue. It needs a unique index over plain
+    /// columns without WHERE, and a view that has been filled before.
     ///
     /// ## Example
     ///
@@ -66,7 +66,7 @@ fn report(context: &RuleContext<'_>, rewrite: &Rewrite, with_data: bool, reporte
     }
     let name = &rewrite.relation.name;
     let (message, help) = if with_data {
-        let message = format!("this refresh blocks all reads of `{name}` until its query is done");
+        let message = format!("this refresh blocks all reads of `{name}` until the transaction ends");
         (message, help(context, &sql_name(context, &rewrite.relation), view.map(AsRef::as_ref)))
     } else {
         let message = format!("WITH NO DATA makes every read of `{name}` fail until the next refresh");

@@ -17,7 +17,8 @@ declare_rule! {
     ///
     /// The rebuild holds a SHARE lock on the table, which blocks all writes, and an ACCESS EXCLUSIVE lock on the index.
     /// The planner looks at every index of a table, so even queries that would not use this index wait until the
-    /// rebuild is done.
+    /// rebuild is done. Every session reads the system catalogs when it connects and when it plans a query: while their
+    /// indexes are rebuilt, new connections and any query may have to wait.
     ///
     /// ## Example
     ///
@@ -72,17 +73,22 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
                 _ => return,
             }
         }
-        ReindexTarget::Schema(schema) => format!("the tables of schema `{}`", schema.text),
-        ReindexTarget::Database => "the tables of the database".to_owned(),
+        ReindexTarget::Schema(schema) => format!("schema `{}`", schema.text),
+        ReindexTarget::Database => "the database".to_owned(),
         ReindexTarget::System => "the system catalogs".to_owned(),
     };
     let message = match &statement.target {
         ReindexTarget::Index(_) | ReindexTarget::Table(_) => {
             format!("REINDEX blocks all writes to {what} and the planning of all queries on that table")
         }
-        _ => format!(
-            "REINDEX goes through {what} one by one, and meanwhile blocks all writes to that table and the \
-                      planning of all queries that use it"
+        // Every session reads the catalogs when it connects and when it plans a query.
+        ReindexTarget::System => format!(
+            "REINDEX rebuilds the indexes of {what} one catalog after the other, and can meanwhile block new \
+             connections, the planning of any query, and DDL"
+        ),
+        ReindexTarget::Schema(_) | ReindexTarget::Database => format!(
+            "REINDEX rebuilds the indexes of {what} table by table, and blocks all writes to the current table and the \
+             planning of all queries on it"
         ),
     };
     let mut finding = reporter.report(statement.keyword, message);

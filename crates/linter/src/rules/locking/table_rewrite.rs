@@ -78,21 +78,25 @@ fn report(context: &RuleContext<'_>, range: TextRange, rewrites: &[&Rewrite], re
     let [first, more @ ..] = rewrites else { return };
     let Some(action) = action(&first.cause) else { return };
     let relation = &first.relation;
+    // Each table has a transaction of its own. Source: PostgreSQL 18, vacuum.c, cluster.c.
+    let is_one_at_a_time = matches!(first.cause, RewriteCause::VacuumFull | RewriteCause::Cluster);
+    let tables = if more.len() == 1 { "table" } else { "tables" };
     let what = match (relation.kind.is_index(), more.len()) {
-        (true, 0) => format!("index `{}` and blocks all queries on its table", relation.name),
-        (true, more) => format!("index `{}` and {more} more and blocks all queries on their tables", relation.name),
-        (false, 0) => format!("`{}` and blocks all reads and writes of the table", relation.name),
-        (false, more) => {
-            let tables = if more == 1 { "table" } else { "tables" };
-            let (order, blocked) = match first.cause {
-                // Each table has a transaction of its own. Source: PostgreSQL 18, vacuum.c, cluster.c.
-                RewriteCause::VacuumFull | RewriteCause::Cluster => (", one after the other,", "each of them"),
-                _ => ("", "these tables"),
-            };
-            format!("`{}` and {more} more {tables}{order} and blocks all reads and writes of {blocked}", relation.name)
+        (true, 0) => format!("index `{}` and blocks all queries on its table until it is done", relation.name),
+        (true, more) => {
+            format!("index `{}` and {more} more and blocks all queries on their tables until it is done", relation.name)
         }
+        (false, 0) => format!("`{}` and blocks all reads and writes of the table until it is done", relation.name),
+        (false, more) if is_one_at_a_time => format!(
+            "`{}` and {more} more {tables} one after the other, and blocks all reads and writes of the current table",
+            relation.name
+        ),
+        (false, more) => format!(
+            "`{}` and {more} more {tables} and blocks all reads and writes of these tables until it is done",
+            relation.name
+        ),
     };
-    let message = format!("{action} {what} until it is done");
+    let message = format!("{action} {what}");
     let obstacle = no_statement(&first.cause).map(str::to_owned);
     let mut finding = reporter.report(range, message).help(help(context, relation, &first.cause)).obstacle(obstacle);
     for rewrite in rewrites {

@@ -16,9 +16,10 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// On its own, VALIDATE reads the table under a lock that allows reads and writes. ALTER TABLE takes the strongest
-    /// lock that any of its commands needs and holds it to the end. In one statement with ADD COLUMN, or with the ADD
-    /// CONSTRAINT of the same constraint, VALIDATE reads the whole table while writes, and often also reads, are
-    /// blocked. Merging the ALTER TABLE statements of a table, as some linters advise, can cause this.
+    /// lock that any of its subcommands needs, and holds it until the transaction ends. In one statement with ADD
+    /// COLUMN, or with the ADD CONSTRAINT of the same constraint, VALIDATE reads the whole table while writes, and
+    /// often also reads, are blocked. Merging the ALTER TABLE statements of a table, as some linters advise, can cause
+    /// this.
     ///
     /// ## Example
     ///
@@ -34,6 +35,8 @@ declare_rule! {
     /// ALTER TABLE orders ADD CONSTRAINT orders_total_check CHECK (total >= 0) NOT VALID;
     /// ALTER TABLE orders VALIDATE CONSTRAINT orders_total_check;
     /// ```
+    ///
+    /// Run each statement in a transaction of its own.
     ///
     /// ## When it is not reported
     ///

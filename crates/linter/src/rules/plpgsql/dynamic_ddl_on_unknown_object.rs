@@ -1,4 +1,4 @@
-//! Dynamic SQL that destroys an object whose name is only known at run time.
+//! Dynamic SQL that destroys an object whose name is known only at run time.
 
 use crate::report::Reporter;
 use crate::rule::{RoutineContext, declare_rule};

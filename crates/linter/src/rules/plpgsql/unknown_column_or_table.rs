@@ -49,12 +49,15 @@ declare_rule! {
     /// - No migration has ever created the table: it may be created elsewhere.
     /// - The code is a `DO` block, which `statement-will-fail` checks.
     ///
+    /// ## Confidence
+    ///
     /// pgvet compares each function with the schema after the last migration, and reports it once. The confidence is
     /// `possible`, and the finding is shown only with `--confidence possible`, in these cases:
     ///
     /// - Other code of the project may create the table.
-    /// - A condition comes before a column of `NEW` or `OLD`, and only some of the function's tables lack the column or
-    ///   the condition depends on the table.
+    /// - The code uses a column of `NEW` or `OLD` only under a condition, and the condition depends on the table.
+    /// - The code uses a column of `NEW` or `OLD` only under a condition, and only some of the tables with the trigger
+    ///   lack the column.
     /// - The function sets `search_path`, or the order of the files is not known.
     ///
     /// The severity is `info` if nothing seems to run the function: a trigger function whose triggers were dropped with
@@ -380,8 +383,14 @@ impl<'f> Finder<'f> {
         self.missing.sort_by_key(|missing| (missing.doubt.is_some(), missing.range.start));
         let Some((first, others)) = self.missing.split_first() else { return };
         let near = first.near.clone().or_else(|| self.drop_left_over());
-        let help = near.unwrap_or_else(|| "change the function in the migration that changes the table".to_owned());
-        let message = format!("{}: {} fails here when it is called", first.what, self.context.name());
+        let otherwise = if first.is_gone {
+            "change or drop the function in the migration that drops or renames the table"
+        } else {
+            "use a column that the table has; if a migration drops or renames the column, change the function in that \
+             migration"
+        };
+        let help = near.unwrap_or_else(|| otherwise.to_owned());
+        let message = format!("{} fails when it reaches this statement: {}", self.context.name(), first.what);
         let mut finding = reporter.report(first.range, message).help(help).runs_often(&self.context.hotness());
         if self.is_left_over() {
             finding = finding.severity(Severity::Info);

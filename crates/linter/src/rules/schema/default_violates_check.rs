@@ -38,12 +38,12 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - a default or a constraint that later statements change
-    /// - a condition that other columns, or functions other than `length`, `lower`, `upper` and `trim`, decide
+    /// - a condition that depends on other columns, or on functions other than `length`, `lower`, `upper` and `trim`
     /// - a table with a trigger `BEFORE INSERT`, which may set the column
     ///
     /// ## Other linters
     ///
-    /// No other known linter reports it.
+    /// No other known linter reports such defaults.
     "default-violates-check", Schema, Warning,
     {}
     declaration = check_constraint,

@@ -77,12 +77,12 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
         "remove this index".to_owned()
     } else if redundant.kind == RelationKind::PartitionedIndex {
         format!(
-            "drop the older index after creating the new one, with a lock_timeout, because PostgreSQL refuses \
-             CONCURRENTLY for the index of a partitioned table:\n    DROP INDEX {name};"
+            "create the new index, then set a lock_timeout and drop the older index (PostgreSQL refuses CONCURRENTLY \
+             for the index of a partitioned table):\n    DROP INDEX {name};"
         )
     } else {
         format!(
-            "drop the older index after creating the new one, outside a transaction:\n    DROP INDEX CONCURRENTLY \
+            "create the new index, then drop the older one outside a transaction:\n    DROP INDEX CONCURRENTLY \
              {name};"
         )
     };

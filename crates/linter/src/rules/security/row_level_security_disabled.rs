@@ -36,7 +36,7 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - a table for which a later migration enables row-level security, or that it drops
+    /// - a table that a later migration drops, or for which a later migration enables row-level security
     /// - partitions, because queries use their parent
     /// - `DISABLE ROW LEVEL SECURITY`, which `trigger-left-disabled` reports
     ///
@@ -65,7 +65,8 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
     let who = if !roles.is_empty() {
         format!("{} can reach every row", enumerate(roles.iter().map(|role| role.as_str())))
     } else if table.schema == "public" && is_exposed_schema(context.catalog, &table.schema) {
-        "other tables of `public` have it: the roles of the HTTP interface can reach every row".to_owned()
+        "other tables of `public` have it: the roles of the HTTP API (PostgREST), such as `anon`, can reach every row"
+            .to_owned()
     } else {
         return;
     };

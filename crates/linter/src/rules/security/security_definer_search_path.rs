@@ -42,7 +42,7 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - a function that sets it later, with `ALTER FUNCTION ... SET search_path`: pgvet looks at the function after
+    /// - a function for which a later `ALTER FUNCTION ... SET search_path` sets it: pgvet looks at the function after
     ///   the last migration
     /// - code that qualifies every name that it uses. If only operators and functions of PostgreSQL are unqualified,
     ///   the severity is `info`.

@@ -15,7 +15,7 @@ declare_rule! {
     ///
     /// - in a function
     /// - in a block with `EXCEPTION`, which is a subtransaction
-    /// - in a procedure with `SET` or `SECURITY DEFINER`
+    /// - in a procedure with a `SET` clause or `SECURITY DEFINER`
     /// - in a `DO` or `CALL` that runs in a transaction block
     ///
     /// Tests with little data often do not reach the statement, so that the code fails only in production.
@@ -48,7 +48,8 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - `COMMIT` and `ROLLBACK` in an exception handler: the subtransaction of the block has ended by then
+    /// - `COMMIT` and `ROLLBACK` in an exception handler: the subtransaction of its block has ended by then. If an
+    ///   outer block has `EXCEPTION`, too, they are reported.
     "commit-in-subtransaction", Transaction, Error,
     {}
     statement = check,

@@ -20,7 +20,7 @@ declare_rule! {
     ///
     /// PostgreSQL refuses `CREATE INDEX CONCURRENTLY`, `VACUUM`, `ALTER SYSTEM` and some other statements in a
     /// transaction block, no matter what opened the block: `BEGIN` in the file, the migration tool, or several
-    /// statements that are sent as one string. The migration fails as a whole.
+    /// statements that are sent as one string. The migration fails at this statement.
     ///
     /// ## Example
     ///
@@ -38,7 +38,7 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - files that run without a transaction
+    /// - files that run without a transaction, and have no `BEGIN` of their own
     /// - a file that is sent as one string but contains only one statement
     ///
     /// ## Confidence
@@ -49,8 +49,10 @@ declare_rule! {
     ///
     /// - the confidence is `likely` if other statements of the file can run in a transaction
     /// - the confidence is `possible`, and the finding is shown only with `--confidence possible`, if the file contains
-    ///   only settings and statements that cannot run in a transaction, or if another file in the folder also mixes
-    ///   statements that can and cannot run in one
+    ///   only settings and statements that cannot run in a transaction: this suggests that the program opens no
+    ///   transaction
+    /// - the confidence is also `possible` if another file in the folder mixes such statements with others: that file
+    ///   can only work if the program opens no transaction
     ///
     /// ## Fix safety
     ///

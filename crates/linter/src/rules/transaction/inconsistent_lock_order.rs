@@ -1,6 +1,6 @@
 //! A migration that can deadlock with the application, because the two lock in different orders.
 
-use super::lock_order::application::{Sequence, Setting, Source};
+use super::lock_order::application::{Origin, Sequence, Setting, Source};
 use super::lock_order::cycle::{self, Cycle, Requested, Step};
 use super::lock_order::migration::{self, Taken};
 use super::mixed_ddl_and_bulk_dml::is_upgrade;
@@ -40,8 +40,8 @@ declare_rule! {
     /// - a function, by the statements in its text
     /// - queries of the project: files of sqlc, `PgTyped`, yesql, aiosql and HugSQL, and `.sqlx/query-*.json`
     ///
-    /// The same happens within one table: a session that waits for a row that the migration changed holds a lock on the
-    /// table, and the migration waits for that lock when it alters the table later.
+    /// The same happens within one table. A session that waits for a row which the migration has changed holds a lock
+    /// on the table. If the migration then alters the table, it waits for that lock.
     ///
     /// ## Example
     ///
@@ -74,8 +74,10 @@ declare_rule! {
     /// - tables that the migration created
     /// - locks with which the application does not conflict
     /// - the order of a function that changes the schema, which is treated as a helper of migrations
-    /// - a lock that the application needs first, and that the migration holds already
+    /// - a lock that the application needs first, if the migration already holds it
     /// - a change of all rows of a table before the table is altered, which `mixed-ddl-and-bulk-dml` reports
+    ///
+    /// ## Confidence
     ///
     /// If only a DELETE locks in the opposite order, the confidence is `possible`. The statements of a function are
     /// compared in the order of its text. Two migrations are not compared with each other, because migration tools run
@@ -189,12 +191,12 @@ impl Ending<'_> {
     ) {
         let (held, wants) = (&self.locks[cycle.held], &self.locks[wanted]);
         let subject = self.subject(&sequence.source);
-        let (first, second) = (&sequence.steps[cycle.other_held], &sequence.steps[cycle.other_wanted]);
         let message = format!(
-            "this needs {} while the transaction holds {}, but {subject} locks {}: the two can deadlock",
+            "this needs {} while the transaction holds {}, but {subject} locks {}: the migration and the {} can deadlock",
             self.lock(&wants.placed.step),
             self.lock(&held.placed.step),
-            self.order(first, second)
+            self.order(sequence, &cycle),
+            noun(&sequence.source)
         );
         let mut finding = reporter.report(wants.range(), message).caused_by(Cause::Transaction(self.transaction));
         for step in [&wants.placed.step, &held.placed.step] {
@@ -207,7 +209,7 @@ impl Ending<'_> {
         for (at, words) in [(cycle.other_held, "takes"), (cycle.other_wanted, "then waits for")] {
             let origin = &sequence.origins[at];
             let who = origin.query.as_ref().map_or_else(|| subject.clone(), |place| format!("the query at `{place}`"));
-            let label = format!("{who} {words} {}{}", self.lock(&sequence.steps[at]), why(origin.cause));
+            let label = format!("{who} {words} {}{}", self.lock(&sequence.steps[at]), why(&sequence.source, origin));
             finding = match origin.place {
                 Some(place) => finding.label_in(place.file, place.range, label),
                 None => finding.label_in(wants.place.file, wants.range(), label),
@@ -241,7 +243,7 @@ impl Ending<'_> {
                 format!("begin the transaction with LOCK TABLE {table} IN {} MODE{or}; {retry}", mode.sql())
             }
             None if split.is_empty() => format!("run this while the application does not write; {retry}"),
-            None => format!("{split}: other statements of the application lock in the other order; {retry}"),
+            None => format!("{split}, because other statements of the application lock in the other order; {retry}"),
         }
     }
 
@@ -251,7 +253,7 @@ impl Ending<'_> {
             Source::Query { place, is_alone: true } => format!("the query at `{place}`"),
             Source::Query { place, is_alone: false } => format!("the transaction at `{place}`"),
             Source::Function(routine) => routine.name(),
-            Source::View(view) => format!("a query of `{}`", self.name(*view)),
+            Source::View(view) => format!("a query of the view `{}`", self.name(*view)),
             Source::Write(table, kind) => {
                 let words = match kind {
                     DataChangeKind::Insert => "an INSERT into",
@@ -271,12 +273,20 @@ impl Ending<'_> {
         }
     }
 
-    fn order(&self, first: &Step, second: &Step) -> String {
+    /// What the application locks first and then, and why if its statement does not show that.
+    fn order(&self, sequence: &Sequence, cycle: &Cycle) -> String {
+        let (first, second) = (&sequence.steps[cycle.other_held], &sequence.steps[cycle.other_wanted]);
+        let why = |at: usize| why(&sequence.source, &sequence.origins[at]);
+        let (why_first, why_second) = (why(cycle.other_held), why(cycle.other_wanted));
         let name = |step: &Step| self.name(step.relation);
-        match (first.relation == second.relation, second.lock) {
-            (true, _) => format!("`{}` twice, first with {}", name(first), first.lock),
-            (false, Requested::Relation(_)) => format!("`{}` before `{}`", name(first), name(second)),
-            (false, Requested::Rows(_)) => format!("`{}` before rows of `{}`", name(first), name(second)),
+        if first.relation == second.relation {
+            return format!("`{}` twice, first with {}", name(first), first.lock);
+        }
+        let rows = if matches!(second.lock, Requested::Rows(_)) { "rows of " } else { "" };
+        if why_first == why_second && !why_first.is_empty() {
+            format!("`{}` first and then {rows}`{}`, both{why_first}", name(first), name(second))
+        } else {
+            format!("`{}`{why_first} first and then {rows}`{}`{why_second}", name(first), name(second))
         }
     }
 
@@ -291,11 +301,24 @@ impl Ending<'_> {
 }
 
 /// Why the application takes a lock, if its statement does not show that.
-fn why(cause: LockCause) -> &'static str {
-    match cause {
-        LockCause::ForeignKey => " for a foreign key",
-        LockCause::Function => " in a function or trigger",
+fn why(source: &Source, origin: &Origin) -> &'static str {
+    match (origin.cause, source) {
+        (LockCause::ForeignKey, _) => " for a foreign key",
+        (LockCause::Function, Source::Write(..)) => " in a trigger",
+        (LockCause::Function, _) => " in a function or trigger",
         _ => "",
+    }
+}
+
+/// The statement or transaction of the application, after it was named.
+fn noun(source: &Source) -> &'static str {
+    match source {
+        Source::Query { is_alone: false, .. } => "other transaction",
+        Source::Query { .. } | Source::View(_) => "query",
+        Source::Function(_) => "function",
+        Source::Write(_, DataChangeKind::Insert) => "INSERT",
+        Source::Write(_, DataChangeKind::Update) => "UPDATE",
+        Source::Write(_, DataChangeKind::Delete) => "DELETE",
     }
 }
 

@@ -37,17 +37,19 @@ declare_rule! {
     /// CREATE INDEX CONCURRENTLY IF NOT EXISTS orders_customer_idx ON orders (customer_id);
     /// ```
     ///
-    /// If the migration tool sends the whole file as one string, `CONCURRENTLY` must be its only statement, so the file
-    /// cannot drop the index first. Omit `IF NOT EXISTS` there: the next run then fails, and you can drop the invalid
-    /// index.
+    /// If the migration tool sends the whole file as one string, the `CONCURRENTLY` statement must be the only one in
+    /// the file, so the file cannot drop the index first. Omit `IF NOT EXISTS` in such a file: the next run then fails,
+    /// and you can drop the invalid index.
     ///
     /// ## When it is not reported
     ///
     /// - a statement after one that drops an index of that name with `IF EXISTS`
     /// - an index that an earlier migration creates
     ///
-    /// If the same deployment creates the table and leaves it empty, the confidence is `possible`, and the finding is
-    /// shown only with `--confidence possible`.
+    /// ## Confidence
+    ///
+    /// If a migration of the same deployment creates the table and leaves it empty, the confidence is `possible`, and
+    /// the finding is shown only with `--confidence possible`.
     ///
     /// ## Fix safety
     ///

@@ -50,6 +50,8 @@ declare_rule! {
     /// - statements after the one that exceeds the limit
     /// - a second foreign key that is added without `NOT VALID`, which `foreign-key-without-not-valid` reports
     ///
+    /// ## Confidence
+    ///
     /// If the statements up to the reported one change only the catalog, the locks are held only for a moment. The
     /// confidence is then `possible`, and the finding is shown only with `--confidence possible`.
     "many-tables-locked", Transaction, Warning,

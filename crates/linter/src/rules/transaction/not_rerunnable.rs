@@ -42,15 +42,15 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - statements in a transaction: it is rolled back as a whole
-    /// - the last statement of the file, unless it is `CREATE INDEX CONCURRENTLY`, `REINDEX CONCURRENTLY` or
-    ///   `DETACH PARTITION CONCURRENTLY`, which leave something behind when they fail
+    /// - the last statement of the file, unless it is `CREATE INDEX CONCURRENTLY`, `REINDEX CONCURRENTLY` or `DETACH
+    ///   PARTITION CONCURRENTLY`, which leave something behind when they fail
     /// - a statement after one that drops the same object with `IF EXISTS`
-    /// - an `INSERT` with `ON CONFLICT`, one of rows that a query selects, and one after a statement that empties the
-    ///   table
+    /// - an `INSERT` with `ON CONFLICT`, an `INSERT` of rows that a query selects, and an `INSERT` after a statement
+    ///   that empties the table
     /// - a migration tool that continues with the statement that failed, as Atlas does, unless the statement leaves
     ///   something behind when it fails
     /// - a statement with `IF NOT EXISTS` that would keep an invalid index, which `invalid-index-kept` reports
-    /// - a statement before one that may well fail, which `retry-blocked` reports
+    /// - a statement before one that may well fail: `retry-blocked` reports the one that may fail
     "not-rerunnable", Transaction, Info,
     {
         recommended: false,

@@ -46,10 +46,12 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - a transaction at the start of the migration: it is rolled back as a whole
+    /// - statements in a transaction with which the migration begins: they are rolled back together
     /// - a statement before which all statements can run again, thanks to `IF NOT EXISTS`, `IF EXISTS` or `OR REPLACE`.
     ///   To find out, pgvet applies them a second time to the schema that it has computed from the migrations.
     /// - a migration tool that continues with the statement that failed, as Atlas does
+    ///
+    /// ## Confidence
     ///
     /// If nothing shows which program runs the file, and no statement of it has to run outside a transaction, the
     /// confidence is `possible`, and the finding is shown only with `--confidence possible`.

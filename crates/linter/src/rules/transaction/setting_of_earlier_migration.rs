@@ -93,7 +93,7 @@ fn names(effects: &Effects) -> BTreeSet<(&SmolStr, &SmolStr)> {
 fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, name: &str, setting: &SettingValue, then: &str) {
     let file = context.migrations.get(setting.place.file as usize).map_or("", |migration| &migration.file.path);
     let message = format!(
-        "this depends on {name}, which `{file}` has set for the session: in a later run, without that migration, {then}"
+        "this depends on the setting `{name}`, which `{file}` has set for the session: in a later run, without that migration, {then}"
     );
     let help = match name {
         "search_path" => "write the schema before each name, or set search_path in this migration as well",

@@ -44,25 +44,26 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - changes of a limited number of rows: all columns of a unique index are compared with constants or with the
-    ///   rows of a query that is itself limited, a numeric key has a lower and an upper limit, or the statement has
-    ///   LIMIT
-    /// - queries that find their rows with an index, or that need only the first row or the last entry of an index
+    /// - changes of rows whose WHERE clause compares all columns of a unique index with constants, or with the result
+    ///   of a query whose number of rows is limited
+    /// - changes of rows whose WHERE clause gives a numeric key a lower and an upper limit
+    /// - changes of rows that come from a query with `LIMIT`
+    /// - `SELECT`s that find their rows with an index, or that need only the first row or the last entry of an index
     /// - work on tables that are new and empty, or that can have only one row
     /// - work on tables that the same transaction created and fills with a few rows: constants, or rows of the system
     ///   catalogs
     /// - locks on tables that the same deployment created
-    /// - slow statements that block writes to their table themselves, such as a plain `CREATE INDEX` or `SET NOT NULL`,
-    ///   while no other table is under ACCESS EXCLUSIVE: the rule that reports such a statement says how to run it
-    ///   outside the transaction
+    /// - slow statements that themselves block writes to their table, such as a plain `CREATE INDEX` or `SET NOT NULL`,
+    ///   unless the transaction holds ACCESS EXCLUSIVE on another table. Other rules report these statements, and say
+    ///   what to do instead.
     ///
     /// The message names the locks that block most. Reports show the slow statements of one transaction as one finding
-    /// with several places.
+    /// with several locations.
     ///
     /// ## Confidence
     ///
-    /// The confidence is `likely`. It is only `possible` if the statement finds its rows by an index, with constants or
-    /// with values that are known only at run time.
+    /// The confidence is `likely`. It is only `possible` if the statement may read or change few rows: because a
+    /// condition compares a column with a value, or because the indexes of the table are not known.
     "work-after-strong-lock", Transaction, Error,
     {
         sources: &["eugene/E4", "pgls/runningStatementWhileHoldingAccessExclusive", "gitlab/with_lock_retries"],

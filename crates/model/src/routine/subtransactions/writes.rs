@@ -155,6 +155,8 @@ pub(super) fn changes_catalog(ast: &Ast) -> bool {
         | Ast::Deallocate(_)
         | Ast::Call(_)
         | Ast::Do(_)
+        | Ast::GrantRole(_)
+        | Ast::CreateRole(_)
         | Ast::Other(_) => false,
         _ => true,
     }

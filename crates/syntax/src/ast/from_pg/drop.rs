@@ -336,6 +336,7 @@ pub(super) fn object_kind(kind: pg::ObjectType) -> ObjectKind {
         Kind::OBJECT_PROCEDURE => ObjectKind::Procedure,
         Kind::OBJECT_ROUTINE => ObjectKind::Routine,
         Kind::OBJECT_AGGREGATE => ObjectKind::Aggregate,
+        Kind::OBJECT_LANGUAGE => ObjectKind::Language,
         Kind::OBJECT_TRIGGER => ObjectKind::Trigger,
         Kind::OBJECT_RULE => ObjectKind::Rule,
         Kind::OBJECT_POLICY => ObjectKind::Policy,

@@ -19,6 +19,7 @@ mod name;
 mod object;
 mod other;
 mod query;
+mod role;
 mod routine;
 mod table;
 #[cfg(test)]
@@ -150,6 +151,8 @@ impl Context<'_> {
             Node::AlterOwnerStmt(node) => Ast::ChangeOwner(self.change_owner(node, span)),
             Node::CommentStmt(node) => Ast::Comment(self.comment(node, span)),
             Node::GrantStmt(node) => Ast::Grant(self.grant(node, span)),
+            Node::GrantRoleStmt(node) => Ast::GrantRole(role::grant(node)),
+            Node::CreateRoleStmt(node) => Ast::CreateRole(role::create(node)),
             Node::AlterDefaultPrivilegesStmt(node) => Ast::AlterDefaultPrivileges(self.default_privileges(node, span)?),
             Node::DropOwnedStmt(node) => {
                 Ast::DropOwned(RoleList { roles: name::roles(node.roles), behavior: name::behavior(node.behavior) })
