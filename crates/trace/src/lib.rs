@@ -5,6 +5,7 @@
 mod address;
 mod calibrate;
 mod canary;
+mod certificate;
 mod compare;
 mod connection;
 mod contents;
