@@ -1,7 +1,7 @@
 //! How to reach a database: where it is, who asks, and what protects the connection.
 
 use crate::Error;
-use crate::certificate::client_config;
+use crate::certificate::{Verification, client_config};
 use std::path::Path;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
@@ -14,19 +14,6 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 pub struct Address {
     pub(crate) config: Config,
     pub(crate) tls: MakeRustlsConnect,
-}
-
-/// How far a server has to prove who it is: libpq's `sslmode`.
-///
-/// Source: PostgreSQL 18 documentation, 32.19.1, table 32.1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verification {
-    /// `prefer` and `require`: not at all.
-    None,
-    /// `verify-ca`: an authority that we trust knows it.
-    Authority,
-    /// `verify-full`: and it has the name that we asked for.
-    Name,
 }
 
 impl Address {

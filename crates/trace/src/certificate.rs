@@ -1,7 +1,6 @@
 //! Verification of a server's certificate, as libpq does it.
 
 use crate::Error;
-use crate::address::Verification;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring};
@@ -19,6 +18,19 @@ use x509_cert::ext::pkix::name::GeneralName;
 
 /// The attribute of a name that holds the host of a server: `id-at-commonName`.
 const COMMON_NAME: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.4.3");
+
+/// How far a server has to prove who it is: libpq's `sslmode`.
+///
+/// Source: PostgreSQL 18 documentation, 32.19.1, table 32.1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verification {
+    /// `prefer` and `require`: not at all.
+    None,
+    /// `verify-ca`: an authority that we trust knows it.
+    Authority,
+    /// `verify-full`: and it has the name that we asked for.
+    Name,
+}
 
 /// How a client encrypts a connection and verifies the server. `roots` is a file with the certificates of authorities;
 /// without it, those that browsers trust are used.
