@@ -1,15 +1,16 @@
 //! Which statements belong to which migration.
 
+mod fold;
+
 use crate::own;
 use crate::recording::{Parameter, Recorded, Recording, Refused};
 use crate::settings::SessionSettings;
-use crate::shape::shape;
 use crate::statement::{Role, Row, role};
 use crate::tools::{self, Naming, Tables};
+use fold::fold;
 use pgvet_syntax::ast::{Ast, Transaction};
 use pgvet_syntax::statement::{Statement, parse};
 use smol_str::SmolStr;
-use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 
@@ -178,7 +179,8 @@ struct Savepoint {
 #[derive(Debug, Default)]
 struct SessionState {
     settings: Rc<SessionSettings>,
-    /// The settings at the beginning of the transaction that is open.
+    /// The transaction that is open, and the settings at its beginning.
+    open: Option<TransactionId>,
     at_begin: Option<Rc<SessionSettings>>,
     savepoints: Vec<Savepoint>,
     /// The place of the first error of the transaction that is open, which makes its COMMIT a rollback.
@@ -195,6 +197,7 @@ impl SessionState {
     fn end(&mut self, is_committed: bool) {
         self.savepoints.clear();
         self.failed = None;
+        self.open = None;
         if let Some(settings) = self.at_begin.take().filter(|_| !is_committed) {
             self.settings = settings;
         }
@@ -382,6 +385,7 @@ impl<'a> Cutter<'a> {
             }
             Transaction::Begin => {
                 state.end(true);
+                state.open = seen.transaction;
                 state.at_begin = Some(Rc::clone(&state.settings));
                 self.rolled_back.extend(seen.transaction);
             }
@@ -400,15 +404,16 @@ impl<'a> Cutter<'a> {
 
     /// A row has entered the table.
     fn row(&mut self, row: Row, transaction: Option<TransactionId>) {
-        let (pending, own) = (std::mem::take(&mut self.pending), std::mem::take(&mut self.pending_own));
         let at = match row.order {
             tools::Row::After => {
+                let (pending, own) = self.recorded_by(transaction);
                 let at = self.migration(row);
                 self.migrations[at].work.extend(pending);
                 self.migrations[at].own.extend(own);
                 at
             }
             tools::Row::Before => {
+                let (pending, own) = (std::mem::take(&mut self.pending), std::mem::take(&mut self.pending_own));
                 // What else the tool did in the transaction of the row belongs to the row.
                 let last = own.last().copied();
                 let is_of_row = |own: &usize| {
@@ -430,6 +435,23 @@ impl<'a> Cutter<'a> {
             }
         };
         self.rows.extend(transaction.map(|id| (id, at)));
+    }
+
+    /// Takes what a row in this transaction records. If the transaction has work, the row does not record transactions of
+    /// other sessions that are still open: another program migrates at the same time.
+    fn recorded_by(&mut self, transaction: Option<TransactionId>) -> (Vec<usize>, Vec<usize>) {
+        let (pending, own) = (std::mem::take(&mut self.pending), std::mem::take(&mut self.pending_own));
+        let of_work = |at: &usize| self.work[*at].1.transaction;
+        if transaction.is_none() || !pending.iter().any(|at| of_work(at) == transaction) {
+            return (pending, own);
+        }
+        let open: BTreeSet<TransactionId> = self.sessions.values().filter_map(|state| state.open).collect();
+        let is_recorded = |id: Option<TransactionId>| id == transaction || id.is_none_or(|id| !open.contains(&id));
+        let (pending, others): (Vec<usize>, Vec<usize>) = pending.into_iter().partition(|at| is_recorded(of_work(at)));
+        let (own, own_of_others): (Vec<usize>, Vec<usize>) =
+            own.into_iter().partition(|at| is_recorded(self.own[*at].transaction));
+        (self.pending, self.pending_own) = (others, own_of_others);
+        (pending, own)
     }
 
     /// The migration of a row: some tools write it before and after.
@@ -543,33 +565,6 @@ fn kind(work: &[Work], is_shared: impl Fn(TransactionId) -> bool) -> Transaction
         return TransactionKind::Mixed;
     }
     if is_shared(first) { TransactionKind::Shared } else { TransactionKind::One }
-}
-
-/// Folds statements of one shape into the first of them, as far as they can be judged as one: under the same settings,
-/// with the same end, and with nothing between them that could take a lock or change the schema.
-fn fold(work: Vec<Work>) -> Vec<Work> {
-    let mut folded: Vec<Work> = Vec::new();
-    let mut known: HashMap<(String, bool, bool), usize> = HashMap::new();
-    for one in work {
-        let is_same_setting = folded.last().is_none_or(|last| last.settings == one.settings);
-        if one.error.is_some() || !is_about_rows(&one.sql) || !is_same_setting {
-            known.clear();
-        }
-        match known.entry((shape(&one.sql), one.is_undone, one.is_rolled_back)) {
-            Entry::Occupied(first) => folded[*first.get()].times += 1,
-            Entry::Vacant(entry) => {
-                entry.insert(folded.len());
-                folded.push(one);
-            }
-        }
-    }
-    folded
-}
-
-/// Whether a statement reads or changes rows, as the body of a loop does.
-fn is_about_rows(sql: &str) -> bool {
-    let first = sql.trim_start().split(|one: char| !one.is_ascii_alphabetic()).next().unwrap_or_default();
-    ["select", "insert", "update", "delete", "merge", "with"].iter().any(|word| first.eq_ignore_ascii_case(word))
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The line of a source that sends a statement.
 
+use pgvet_model::builtin;
 use pgvet_syntax::lexer::{TokenKind, identifier, quote_identifier, tokenize};
 use pgvet_syntax::source::TextRange;
 use std::collections::{BTreeSet, HashMap};
@@ -12,6 +13,8 @@ pub(crate) struct SourceText {
     words: HashMap<String, Vec<usize>>,
     /// The lines whose end shows that they continue.
     open: BTreeSet<usize>,
+    /// The lines that change or read rows and no schema.
+    about_rows: BTreeSet<usize>,
 }
 
 /// Finds lines for statements in their order.
@@ -56,13 +59,22 @@ const VERBS: &[&str] = &[
     "update",
 ];
 
+/// Those of statements about rows.
+const VERBS_OF_ROWS: [&str; 4] = ["delete", "insert", "select", "update"];
+
+/// Those that say nothing about what else a line does.
+const VERBS_OF_BOTH: [&str; 4] = ["default", "null", "set", "table"];
+
+/// First words of statements that change a schema.
+const SCHEMA_STATEMENTS: [&str; 4] = ["alter", "comment", "create", "drop"];
+
 /// Names of functions that take a migration back; what follows them was not sent.
 const BACK: [&str; 3] = ["down", "downgrade", "rollback"];
 
 impl SourceText {
     pub(crate) fn new(text: &str) -> Self {
         let mut found: HashMap<String, Vec<usize>> = HashMap::new();
-        let mut open = BTreeSet::new();
+        let (mut open, mut about_rows) = (BTreeSet::new(), BTreeSet::new());
         let is_back = |line: &str| {
             let has =
                 |words: &[&str]| words_of(line).any(|word| words.iter().any(|one| word.eq_ignore_ascii_case(one)));
@@ -70,11 +82,14 @@ impl SourceText {
         };
         let introduction = introduction(text);
         for (at, line) in text.lines().take_while(|line| !is_back(line)).enumerate() {
-            if at < introduction || is_comment(line) {
+            if at < introduction || is_comment(line) || is_import(line) {
                 continue;
             }
             if line.trim_end().ends_with(CONTINUES) {
                 open.insert(at + 1);
+            }
+            if is_about_rows(line) {
+                about_rows.insert(at + 1);
             }
             for word in words_of(line).map(str::to_ascii_lowercase).chain(words_of(line).flat_map(parts_of)) {
                 let lines = found.entry(word).or_default();
@@ -83,7 +98,7 @@ impl SourceText {
                 }
             }
         }
-        Self { text: text.to_owned(), words: found, open }
+        Self { text: text.to_owned(), words: found, open, about_rows }
     }
 
     /// How many names of statements stand in the source.
@@ -118,6 +133,24 @@ fn is_comment(line: &str) -> bool {
     line.starts_with('#') || line.starts_with("//")
 }
 
+/// Whether a line only names what the file uses.
+fn is_import(line: &str) -> bool {
+    let mut words = line.split_whitespace();
+    match words.next() {
+        Some("import" | "use" | "using") => true,
+        Some("from") => words.nth(1) == Some("import"),
+        _ => false,
+    }
+}
+
+fn is_about_rows(line: &str) -> bool {
+    let is_one_of = |word: &str, verbs: &[&str]| verbs.iter().any(|verb| word.eq_ignore_ascii_case(verb));
+    let is_of_schema = |word: &str| is_one_of(word, VERBS) && !is_one_of(word, &VERBS_OF_ROWS);
+    let is_of_schema = |word: &str| is_of_schema(word) && !is_one_of(word, &VERBS_OF_BOTH);
+    words_of(line).any(|word| is_one_of(word, &VERBS_OF_ROWS))
+        && !words_of(line).any(|word| is_of_schema(word) || parts_of(word).iter().any(|part| is_of_schema(part)))
+}
+
 impl Lines<'_> {
     /// Returns the line on which a statement begins or, if the source does not have it word for word, the line on which
     /// most of its names come together or, of equal ones, the next in order. `None` if the source has none of its names.
@@ -128,10 +161,19 @@ impl Lines<'_> {
             return Some(self.last);
         }
         let Names { names, verbs } = Names::of(sql);
-        self.best(&names, &verbs).or_else(|| self.best(&words_of_names(&names), &verbs))
+        let first = sql.split_whitespace().next().unwrap_or_default().to_ascii_lowercase();
+        let excluded = if SCHEMA_STATEMENTS.contains(&first.as_str()) { Some(&self.source.about_rows) } else { None };
+        let words = words_of_names(&names);
+        let candidates = [(&names, excluded), (&words, excluded), (&names, None)];
+        candidates.into_iter().find_map(|(names, excluded)| self.best(names, &verbs, excluded))
     }
 
-    fn best(&mut self, names: &BTreeSet<String>, verbs: &BTreeSet<String>) -> Option<usize> {
+    fn best(
+        &mut self,
+        names: &BTreeSet<String>,
+        verbs: &BTreeSet<String>,
+        excluded: Option<&BTreeSet<usize>>,
+    ) -> Option<usize> {
         let weighed = |words: &BTreeSet<String>, weight: f64| -> Vec<(&[usize], f64)> {
             words.iter().filter_map(|word| self.source.weighed(word, weight)).collect()
         };
@@ -148,7 +190,9 @@ impl Lines<'_> {
         };
         let last = self.last;
         let order = |line: usize| if line > last { line - last } else { usize::MAX / 2 + (last - line) };
-        let candidates: BTreeSet<usize> = names.iter().flat_map(|(lines, _)| lines.iter().copied()).collect();
+        let is_candidate = |line: &usize| excluded.is_none_or(|excluded| !excluded.contains(line));
+        let candidates = names.iter().flat_map(|(lines, _)| lines.iter().copied()).filter(is_candidate);
+        let candidates: BTreeSet<usize> = candidates.collect();
         let scored = candidates.into_iter().map(|line| (score(line), line));
         let (_, line) = scored.min_by(|(score, line), (other_score, other)| {
             other_score.total_cmp(score).then_with(|| order(*line).cmp(&order(*other)))
@@ -194,7 +238,8 @@ impl Names {
                 }
                 TokenKind::Word => {
                     let word = text.to_ascii_lowercase();
-                    if VERBS.contains(&word.as_str()) {
+                    // A type stands everywhere, too: the helpers of a migration use it as well.
+                    if VERBS.contains(&word.as_str()) || builtin::type_by_name(&word).is_some() {
                         verbs.insert(word);
                     } else if quote_identifier(&word) == word {
                         names.insert(word);
@@ -311,5 +356,18 @@ mod tests {
         let mut lines = source.lines();
         assert_eq!(lines.of("SELECT id FROM project WHERE owner IS NULL"), Some(1));
         assert_eq!(lines.of("UPDATE project SET owner = $1 WHERE id = $2"), Some(3));
+    }
+
+    #[test]
+    fn a_schema_is_not_changed_where_rows_are_nor_where_names_are_imported() {
+        let source = SourceText::new(
+            "from uuid import UUID\n\ndef fill(only: UUID):\n    Order.objects.update(parcel_id=1)\n    \
+             execute('UPDATE orders SET weight = 0')\n\ndef upgrade():\n    with op.batch_alter_table('orders') as op:\n        \
+             op.add_column(sa.Column('parcel', Uuid()))\n        op.alter_column('weight', nullable=False)\n",
+        );
+        let mut lines = source.lines();
+        assert_eq!(lines.of("ALTER TABLE shop_order ADD COLUMN parcel_id UUID"), Some(9));
+        assert_eq!(lines.of("ALTER TABLE orders ALTER COLUMN weight SET NOT NULL"), Some(10));
+        assert_eq!(lines.of("UPDATE orders SET weight = 0"), Some(5));
     }
 }

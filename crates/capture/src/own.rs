@@ -72,13 +72,21 @@ fn value(parameter: &str, parameters: &[Parameter]) -> Option<String> {
     }
 }
 
-/// A literal without line breaks.
+/// A literal without line breaks and other control characters.
 fn literal(value: &str) -> String {
+    let plain = string(value);
     if !value.contains(is_break) {
-        return string(value);
+        return plain;
     }
-    let escaped = string(value).trim_start_matches('E').replace('\n', r"\n").replace('\r', r"\r");
-    format!("E{}", escaped.replace(is_break, " "))
+    let escape = |one: char| match one {
+        '\n' => r"\n".to_owned(),
+        '\r' => r"\r".to_owned(),
+        '\t' => r"\t".to_owned(),
+        _ if is_break(one) => format!("\\u{:04x}", u32::from(one)),
+        _ => one.to_string(),
+    };
+    let escaped: String = plain.trim_start_matches('E').chars().map(escape).collect();
+    format!("E{escaped}")
 }
 
 fn is_break(one: char) -> bool {
@@ -95,8 +103,8 @@ mod tests {
             |value: Option<&str>| Parameter { oid: 25, length: value.map(str::len), value: value.map(str::to_owned) };
         let sql = "INSERT INTO t (a, b, c) -- applied\n  VALUES ($1, $2,\n 'x\ny\\')";
         assert_eq!(
-            on_one_line(sql, &[parameter(Some("it's\nso")), parameter(None)]).unwrap(),
-            r"INSERT INTO t (a, b, c) VALUES (E'it''s\nso', NULL, E'x\ny\\')"
+            on_one_line(sql, &[parameter(Some("it's\n\u{1b}so")), parameter(None)]).unwrap(),
+            r"INSERT INTO t (a, b, c) VALUES (E'it''s\n\u001bso', NULL, E'x\ny\\')"
         );
         let unknown = Parameter { oid: 0, length: Some(4), value: None };
         assert_eq!(on_one_line("DELETE FROM t WHERE a = $1", &[unknown]), None);

@@ -165,7 +165,7 @@ async fn relay(start: Start, mut client: TcpStream, mut server: Socket, shared: 
     };
     server.write_all(&packet).await?;
     let admission = shared.target.authenticate(&mut server).await.unwrap_or_else(|error| Admission {
-        messages: refusal("28000", &format!("the server does not let pgvet in: {error}")),
+        messages: refusal("28000", &format!("pgvet cannot authenticate to the server: {error}")),
         is_admitted: false,
     });
     client.write_all(&admission.messages).await?;

@@ -6,7 +6,7 @@ use pgvet_syntax::ast::{Ast, ExprKind, Part};
 use pgvet_syntax::source::SourceFile;
 use pgvet_syntax::statement::{ParsedFile, parse, parse_file};
 use pgvet_workspace::captured::{Header, Manifest, split_own_statements, staleness, transaction};
-use pgvet_workspace::{Boundary, Problem};
+use pgvet_workspace::{Boundary, Problem, sql_to_run};
 use std::fs;
 use std::path::{Component, Path};
 
@@ -17,8 +17,6 @@ pub struct Saved {
     pub migrations: Vec<SavedMigration>,
     /// Why the others have to run again.
     pub ends: Option<String>,
-    /// How many statements are not replayed, because they only change rows or the values that they need are not recorded.
-    pub omitted: usize,
 }
 
 /// A captured migration.
@@ -30,6 +28,8 @@ pub struct SavedMigration {
     /// What is sent to restore the state after it.
     replay: ParsedFile,
     transaction: TransactionMode,
+    /// How many of its statements are not replayed.
+    omitted: usize,
 }
 
 impl SavedMigration {
@@ -50,7 +50,7 @@ impl Saved {
         }
         let boundary = Boundary::within(folder);
         for name in &manifest.files {
-            match migration(folder, name, &boundary, &mut saved.omitted) {
+            match migration(folder, name, &boundary) {
                 Ok(migration) => saved.migrations.push(migration),
                 Err(why) => {
                     saved.ends = Some(why);
@@ -59,6 +59,11 @@ impl Saved {
             }
         }
         Some(saved)
+    }
+
+    /// How many statements are not replayed, because they only change rows or the values that they need are not recorded.
+    pub fn omitted(&self) -> usize {
+        self.migrations.iter().map(|migration| migration.omitted).sum()
     }
 
     /// Removes the migrations that another capture has.
@@ -88,13 +93,13 @@ fn is_same_folder(one: &Path, other: &Path) -> bool {
     matches!((fs::canonicalize(one), fs::canonicalize(other)), (Ok(one), Ok(other)) if one == other)
 }
 
-fn migration(folder: &Path, name: &str, boundary: &Boundary, omitted: &mut usize) -> Result<SavedMigration, String> {
+fn migration(folder: &Path, name: &str, boundary: &Boundary) -> Result<SavedMigration, String> {
     let path = folder.join(name);
     let is_name = matches!(Path::new(name).components().collect::<Vec<_>>()[..], [Component::Normal(_)]);
     if let Some(why) = boundary.refusal(&path).or_else(|| (!is_name).then(|| "is not the name of a file".to_owned())) {
         return Err(format!("`{name}` {why}"));
     }
-    let text = fs::read_to_string(&path).map_err(|error| format!("`{name}` cannot be read: {error}"))?;
+    let text = sql_to_run(&path).map_err(|error| format!("`{name}` cannot be read: {error}"))?;
     if let Some(Problem { message, .. }) = staleness(&path, &text) {
         return Err(format!("`{name}` {message}"));
     }
@@ -102,29 +107,29 @@ fn migration(folder: &Path, name: &str, boundary: &Boundary, omitted: &mut usize
     if own.is_empty() || Header::of(&text).name.is_empty() {
         return Err(format!("`{name}` does not say how the migration tool recorded it"));
     }
-    let mut replayed = without_rows(sql, omitted);
+    let (mut replayed, omitted) = without_rows(sql);
     own.iter().for_each(|sql| replayed.extend([sql, ";\n"]));
     let replay = parse_file(SourceFile::new(path.display().to_string(), replayed));
-    Ok(SavedMigration { file: name.to_owned(), transaction: transaction(&text), replay, text })
+    Ok(SavedMigration { file: name.to_owned(), transaction: transaction(&text), replay, text, omitted })
 }
 
-/// The text with blanks in place of statements that only change rows, and of those with parameters.
+/// The text with blanks in place of statements that only change rows, and of those with parameters, and their number.
 ///
 /// Rows are incomplete in a capture: a statement is in it once, however often it was sent, and values of parameters are
 /// not recorded.
-fn without_rows(text: &str, omitted: &mut usize) -> String {
-    let mut kept = text.to_owned();
+fn without_rows(text: &str) -> (String, usize) {
+    let (mut kept, mut omitted) = (text.to_owned(), 0);
     for statement in parse(text) {
         let Some(ast) = statement.ast() else { continue };
         let is_about_rows = matches!(ast, Ast::Insert(_) | Ast::Update(_) | Ast::Delete(_) | Ast::Merge(_));
         if is_about_rows || has_parameters(ast) {
-            *omitted += 1;
+            omitted += 1;
             let range = statement.range.as_usize();
             let blank = " ".repeat(range.len());
             kept.replace_range(range, &blank);
         }
     }
-    kept
+    (kept, omitted)
 }
 
 fn has_parameters(ast: &Ast) -> bool {
@@ -139,9 +144,8 @@ mod tests {
 
     #[test]
     fn rows_are_not_replayed() {
-        let mut omitted = 0;
         let text = "CREATE TABLE t (a int);\nINSERT INTO t VALUES (1);\nSELECT f($1);\nSELECT g();\n";
-        let kept = without_rows(text, &mut omitted);
+        let (kept, omitted) = without_rows(text);
         let left: Vec<&str> = kept.split_whitespace().collect();
         assert_eq!(left.join(" "), "CREATE TABLE t (a int); ; ; SELECT g();");
         assert_eq!((omitted, kept.len()), (2, text.len()));

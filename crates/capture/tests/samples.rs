@@ -4,44 +4,24 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]
 
-use pgvet_capture::{Capture, Recorded, Recording, Saved, Sources, Tables, cut, files};
+mod support;
+
+use pgvet_capture::{Capture, Recorded, Saved, Sources, Tables, cut, files};
 use pgvet_linter::diagnostic::Diagnostic;
 use pgvet_syntax::statement::parse;
 use pgvet_workspace::captured::{self, MANIFEST};
-use pgvet_workspace::{Project, ProjectFile, Request, STACK_SIZE, create_files};
+use pgvet_workspace::{Project, ProjectFile, Request, create_files};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-
-fn fixtures() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/capture").canonicalize().expect("the fixtures are there")
-}
-
-fn samples() -> Vec<PathBuf> {
-    let entries = fs::read_dir(fixtures()).expect("the fixtures can be listed");
-    let mut samples: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()).collect();
-    samples.sort();
-    assert!(samples.len() >= 19, "{samples:?}");
-    samples
-}
+use support::{for_each_sample, recording};
 
 fn is_update() -> bool {
     std::env::var("INSTA_UPDATE").is_ok_and(|value| value == "always")
 }
 
 fn capture(sample: &Path) -> Capture {
-    let text = fs::read_to_string(sample.join("recording.jsonl")).expect("a sample has a recording");
-    let recording = Recording::from_lines(&text).expect("the recording can be read");
-    assert_eq!(recording.to_lines(), text, "a recording is written as it was read");
-    cut(&recording, &Tables::with(None))
-}
-
-/// Runs on a thread with the stack that parsing needs.
-fn with_stack(run: impl FnOnce() + Send + 'static) {
-    let thread = std::thread::Builder::new().stack_size(STACK_SIZE).spawn(run).expect("a thread can be started");
-    if let Err(panic) = thread.join() {
-        std::panic::resume_unwind(panic);
-    }
+    cut(&recording(sample), &Tables::with(None))
 }
 
 fn texts(folder: &Path) -> BTreeMap<String, String> {
@@ -56,26 +36,23 @@ fn texts(folder: &Path) -> BTreeMap<String, String> {
 
 #[test]
 fn migrations_are_written_as_they_ran() {
-    with_stack(|| {
-        for sample in samples() {
-            let capture = capture(&sample);
-            let sources = Sources::of(&sample.join("project"));
-            let written = files(&capture.complete(), &Saved::default(), &sources, PathBuf::from("../project"));
-            let folder = sample.join("captured");
-            if is_update() {
-                captured::clear(&folder).unwrap();
-                let files: Vec<_> =
-                    written.files.iter().map(|(name, text)| (folder.join(name), text.clone())).collect();
-                create_files(&files).unwrap();
-            }
-            let written: BTreeMap<String, String> = written.files.into_iter().collect();
-            let expected = texts(&folder);
-            assert_eq!(written.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>(), "{}", sample.display());
-            for (name, text) in &expected {
-                assert_eq!(&written[name], text, "{}: {name}", sample.display());
-            }
-            assert!(expected.len() > 6, "{}: at least six migrations", sample.display());
+    for_each_sample(|sample| {
+        let capture = capture(sample);
+        let sources = Sources::of(&sample.join("project"));
+        let written = files(&capture.complete(), &Saved::default(), &sources, PathBuf::from("../project"));
+        let folder = sample.join("captured");
+        if is_update() {
+            captured::clear(&folder).unwrap();
+            let files: Vec<_> = written.files.iter().map(|(name, text)| (folder.join(name), text.clone())).collect();
+            create_files(&files).unwrap();
         }
+        let written: BTreeMap<String, String> = written.files.into_iter().collect();
+        let expected = texts(&folder);
+        assert_eq!(written.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>(), "{}", sample.display());
+        for (name, text) in &expected {
+            assert_eq!(&written[name], text, "{}: {name}", sample.display());
+        }
+        assert!(expected.len() > 6, "{}: at least six migrations", sample.display());
     });
 }
 
@@ -87,54 +64,48 @@ fn statements_of(sent: &Recorded) -> usize {
 
 #[test]
 fn no_statement_is_lost() {
-    with_stack(|| {
-        for sample in samples() {
-            let text = fs::read_to_string(sample.join("recording.jsonl")).unwrap();
-            let sent: usize = Recording::from_lines(&text).unwrap().statements.iter().map(statements_of).sum();
-            let capture = capture(&sample);
-            let work = capture.migrations.iter().flat_map(|migration| &migration.work).map(|work| work.times);
-            let counts = capture.counts;
-            let apart = counts.bookkeeping
-                + counts.questions
-                + counts.settings
-                + counts.transactions
-                + counts.attempts
-                + counts.skipped;
-            let all = work.sum::<usize>() + capture.after.len() + apart;
-            assert_eq!(all, sent, "{}: {counts:?}", sample.display());
-            assert!(capture.after.is_empty(), "{}: {:?}", sample.display(), capture.after);
-            let unfinished = capture.migrations.last().unwrap();
-            assert!(!unfinished.is_complete && unfinished.work.last().unwrap().error.is_some(), "{}", sample.display());
-        }
+    for_each_sample(|sample| {
+        let sent: usize = recording(sample).statements.iter().map(statements_of).sum();
+        let capture = capture(sample);
+        let work = capture.migrations.iter().flat_map(|migration| &migration.work).map(|work| work.times);
+        let counts = capture.counts;
+        let apart = counts.bookkeeping
+            + counts.questions
+            + counts.settings
+            + counts.transactions
+            + counts.attempts
+            + counts.skipped;
+        let all = work.sum::<usize>() + capture.after.len() + apart;
+        assert_eq!(all, sent, "{}: {counts:?}", sample.display());
+        assert!(capture.after.is_empty(), "{}: {:?}", sample.display(), capture.after);
+        let unfinished = capture.migrations.last().unwrap();
+        assert!(!unfinished.is_complete && unfinished.work.last().unwrap().error.is_some(), "{}", sample.display());
     });
 }
 
 #[test]
 fn findings_name_the_sources() {
-    with_stack(|| {
-        for sample in samples() {
-            let capture = capture(&sample);
-            let project = sample.join("project");
-            let written = files(&capture, &Saved::default(), &Sources::of(&project), project.clone());
-            let folder = tempfile::tempdir().unwrap();
-            let paths: Vec<_> =
-                written.files.iter().map(|(name, text)| (folder.path().join(name), text.clone())).collect();
-            create_files(&paths).unwrap();
-            assert!(folder.path().join(MANIFEST).is_file());
-            let request = Request { paths: vec![folder.path().to_owned()], ..Request::default() };
-            let loaded = Project::load(&request, &|_, _| ()).unwrap();
-            assert!(loaded.problems.is_empty(), "{:?}", loaded.problems);
-            let outcome = loaded.check(&|config| config.settings.clone(), &|_, _| ());
-            let of_migrations = loaded.files_of_migrations();
-            let found: String =
-                outcome.found.iter().map(|found| line(found, of_migrations[found.file as usize], &project)).collect();
-            let path = sample.join("findings.txt");
-            if is_update() {
-                fs::write(&path, &found).unwrap();
-            }
-            assert_eq!(found, fs::read_to_string(&path).unwrap_or_default(), "{}", sample.display());
-            assert!(found.lines().count() >= 3, "{}: {found}", sample.display());
+    for_each_sample(|sample| {
+        let capture = capture(sample);
+        let project = sample.join("project");
+        let written = files(&capture, &Saved::default(), &Sources::of(&project), project.clone());
+        let folder = tempfile::tempdir().unwrap();
+        let paths: Vec<_> = written.files.iter().map(|(name, text)| (folder.path().join(name), text.clone())).collect();
+        create_files(&paths).unwrap();
+        assert!(folder.path().join(MANIFEST).is_file());
+        let request = Request { paths: vec![folder.path().to_owned()], ..Request::default() };
+        let loaded = Project::load(&request, &|_, _| ()).unwrap();
+        assert!(loaded.problems.is_empty(), "{:?}", loaded.problems);
+        let outcome = loaded.check(&|config| config.settings.clone(), &|_, _| ());
+        let of_migrations = loaded.files_of_migrations();
+        let found: String =
+            outcome.found.iter().map(|found| line(found, of_migrations[found.file as usize], &project)).collect();
+        let path = sample.join("findings.txt");
+        if is_update() {
+            fs::write(&path, &found).unwrap();
         }
+        assert_eq!(found, fs::read_to_string(&path).unwrap_or_default(), "{}", sample.display());
+        assert!(found.lines().count() >= 3, "{}: {found}", sample.display());
     });
 }
 

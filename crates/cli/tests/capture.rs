@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]
 
+#[path = "support/capturing.rs"]
+mod capturing;
 #[path = "support/repository.rs"]
 #[expect(dead_code, reason = "it serves other tests, too")]
 mod repository;
@@ -10,67 +12,21 @@ mod repository;
 mod runs;
 mod support;
 
+use capturing::{FILES, FINDING, SCRIPT, TABLE, assert_has, command, database, row, send_script};
 use repository::init;
 use runs::folder;
 use std::fs;
-use support::{Folder, Transcript, transcript};
-
-/// The variable with what the client sends: one text per line, after `prepared:` as a prepared statement with the value
-/// `secret`.
-const SCRIPT: &str = "PGVET_TEST_SCRIPT";
+use support::{Folder, Transcript};
 
 /// Plays a migration tool, for the other tests: it is run as a program of its own.
 #[test]
 #[ignore = "a program for the other tests"]
 fn client() {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async {
-        let script = std::env::var(SCRIPT).unwrap();
-        let url = std::env::var("DATABASE_URL").unwrap();
-        let (client, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await.unwrap();
-        let connection = tokio::spawn(connection);
-        for line in script.lines() {
-            match line.strip_prefix("prepared:") {
-                Some(sql) => drop(client.execute(sql, &[&"secret"]).await.unwrap()),
-                None => client.batch_execute(line).await.unwrap(),
-            }
-        }
-        drop(client);
-        connection.await.unwrap().unwrap();
-    });
-}
-
-/// A program and its arguments that send the script.
-fn command() -> Vec<String> {
-    let program = std::env::current_exe().unwrap().display().to_string();
-    [&program, "client", "--exact", "--ignored", "--nocapture"].map(str::to_owned).to_vec()
+    send_script(&database());
 }
 
 fn capture(folder: &Folder, options: &[&str], script: &[&str]) -> Transcript {
-    let command = command();
-    let mut args = vec!["capture", "--format", "concise"];
-    args.extend(options);
-    args.push("--");
-    args.extend(command.iter().map(String::as_str));
-    transcript(&folder.output(&args, b"", &[(SCRIPT, &script.join("\n"))]))
-}
-
-const TABLE: &str = "CREATE TABLE knex_migrations (id serial, name text, batch int)";
-
-fn row(name: &str) -> String {
-    format!("INSERT INTO knex_migrations (name, batch) VALUES ('{name}', 1)")
-}
-
-const FILES: [(&str, &str); 2] = [
-    ("migrations/1_users.js", "exports.up = (knex) =>\n  knex.raw('CREATE TABLE users (id int, email text)');\n"),
-    ("migrations/2_email.js", "exports.up = (knex) =>\n  knex.raw('CREATE INDEX users_email ON users (email)');\n"),
-];
-
-#[track_caller]
-fn assert_has(said: &str, parts: &[&str]) {
-    for part in parts {
-        assert!(said.contains(part), "`{part}` is missing:\n{said}");
-    }
+    capturing::capture(folder, options, script, &[])
 }
 
 #[test]
@@ -91,12 +47,11 @@ fn migrations_are_captured_saved_and_checked_again() {
         "SELECT 'after' FROM users",
     ];
     let said = capture(&folder, &["--save", "captured"], &script);
-    let finding = "migrations/2_email.js:2:1: error[index-without-concurrently]";
     assert!(said.starts_with("exit 1\n"), "{said}");
     assert_has(
         &said,
         &[
-            finding,
+            FINDING,
             "captured 2 migrations of knex with 4 statements",
             "not checked: 1 statement after the last migration, beginning with SELECT 'after' FROM users",
             "saved 2 migrations in `captured`",
@@ -106,16 +61,16 @@ fn migrations_are_captured_saved_and_checked_again() {
     assert_has(&text, &["-- transaction: one", "SET lock_timeout = '3s';", "-- sent 2 times", "$1 text (6 bytes)"]);
     let (sql, tool) = text.split_once("-- tool: ").unwrap();
     assert!(!text.contains("secret") && !sql.contains("knex_migrations") && tool.contains("knex_migrations"), "{text}");
-    assert_has(&folder.run(&["check", "captured", "--format", "concise"]), &[finding]);
+    assert_has(&folder.run(&["check", "captured", "--format", "concise"]), &[FINDING]);
     // Without a folder it is found as well.
-    assert_has(&folder.run(&["check", "--format", "concise"]), &[finding]);
+    assert_has(&folder.run(&["check", "--format", "concise"]), &[FINDING]);
     fs::write(folder.path().join("migrations/1_users.js"), "exports.up = () => {};").unwrap();
     let stale = folder.run(&["check", "captured"]);
     assert!(stale.starts_with("exit 2\n"), "{stale}");
     assert_has(&stale, &["captured/1_users.sql", "`migrations/1_users.js`, which has changed since it was captured"]);
     let said = capture(&folder, &["--save", "captured", "--values"], &script);
     assert_has(&said, &["all migrations run again, because `1_users.sql`"]);
-    assert_has(&said, &[finding]);
+    assert_has(&said, &[FINDING]);
     assert_has(&fs::read_to_string(folder.path().join("captured/1_users.sql")).unwrap(), &["'secret'"]);
     fs::write(folder.path().join("captured/own.sql"), "SELECT 1;").unwrap();
     let said = capture(&folder, &["--save", "captured", "--from-beginning"], &script);
@@ -154,14 +109,13 @@ fn only_what_is_new_runs_after_a_saved_capture() {
     ]
     .map(str::to_owned);
     let said = save(&folder, &second, &[]);
-    let finding = "migrations/2_email.js:2:1: error[index-without-concurrently]";
     assert!(said.starts_with("exit 1\n"), "{said}");
     let applied = "applying 1 saved migration, without their rows (1 statement omitted)";
-    assert_has(&said, &[applied, "captured 1 migration of knex with 3 statements", "saved 2 migrations", finding]);
-    assert_has(&folder.run(&["check", "captured", "--format", "concise"]), &[finding]);
+    assert_has(&said, &[applied, "captured 1 migration of knex with 3 statements", "saved 2 migrations", FINDING]);
+    assert_has(&folder.run(&["check", "captured", "--format", "concise"]), &[FINDING]);
     // Nothing is new: the saved migrations are checked.
     let said = save(&folder, &["SELECT name FROM knex_migrations".to_owned()], &[]);
-    assert_has(&said, &["applying 2 saved migrations", "saved 2 migrations", finding]);
+    assert_has(&said, &["applying 2 saved migrations", "saved 2 migrations", FINDING]);
     // The last one has changed, and runs again.
     fs::write(folder.path().join(FILES[1].0), "exports.up = (knex) => knex.raw('CREATE INDEX ON users (id)');")
         .unwrap();
@@ -199,6 +153,58 @@ fn a_saved_capture_that_cannot_be_applied_is_run_again() {
         &said,
         &["all migrations run again, because `1_users.sql` does not say how the migration tool recorded it"],
     );
+}
+
+#[test]
+fn special_files_are_not_waited_for() {
+    let Some(folder) = folder(&FILES) else { return };
+    let pipe = |path: &str| {
+        let path = folder.path().join(path);
+        let _ = fs::remove_file(&path);
+        assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
+    };
+    let text = |path: &str| fs::read(folder.path().join(path)).unwrap();
+    save(&folder, &first_run(), &[]);
+    let saved = text("captured/1_users.sql");
+    pipe("captured/1_users.sql");
+    let said = save(&folder, &first_run(), &[]);
+    assert!(said.starts_with("exit 2\n"), "{said}");
+    assert_has(
+        &said,
+        &[
+            "all migrations run again, because `1_users.sql` cannot be read: it is not a regular file",
+            "which no capture has written",
+        ],
+    );
+    fs::remove_file(folder.path().join("captured/1_users.sql")).unwrap();
+    fs::write(folder.path().join("captured/1_users.sql"), saved).unwrap();
+    pipe("migrations/1_users.js");
+    let said = save(&folder, &first_run(), &[]);
+    assert_has(&said, &["was captured from `migrations/1_users.js`, which cannot be read: it is not a regular file"]);
+    pipe("captured/pgvet-capture.json");
+    let said = save(&folder, &first_run(), &[]);
+    assert_has(&said, &["`captured` holds `", "which no capture has written"]);
+    pipe("schema.sql");
+    let config = "[migrations]\nschema = \"schema.sql\"\n";
+    fs::write(folder.path().join("pgvet.toml"), config).unwrap();
+    let said = capture(&folder, &[], &["SELECT 1"]);
+    assert!(said.starts_with("exit 2\n"), "{said}");
+    assert_has(&said, &["cannot read the schema in `schema.sql`: it is not a regular file"]);
+}
+
+#[test]
+fn statements_without_a_source_are_reported_under_a_name() {
+    let Some(folder) = folder(&[]) else { return };
+    let script = [
+        TABLE,
+        "CREATE TABLE users (id int)",
+        &row("1.js"),
+        "CREATE INDEX users_id ON users (id)",
+        "CREATE INDEX users_no ON users (no)",
+    ];
+    let said = capture(&folder, &[], &script);
+    assert_has(&said, &["\nunfinished.sql:", "error[index-without-concurrently]"]);
+    assert_has(&said, &["1 migration without a file in this folder, such as 1.js, replayed and not reported"]);
 }
 
 #[test]
@@ -240,10 +246,7 @@ fn a_capture_starts_from_a_dump() {
         &row("2_email.js"),
     ];
     let said = capture(&folder, &["--schema", "schema.sql"], &script);
-    assert_has(
-        &said,
-        &["migrations/2_email.js:2:1: error[index-without-concurrently]", "captured 1 migration of knex"],
-    );
+    assert_has(&said, &[FINDING, "captured 1 migration of knex"]);
     let said = capture(&folder, &["--schema", "broken.sql"], &script);
     assert!(said.starts_with("exit 2\n"), "{said}");
     assert_has(&said, &["the schema cannot be restored: broken.sql:1:1", "no_such_type"]);
@@ -288,67 +291,6 @@ fn a_configured_command_is_printed_and_run_by_capture_alone() {
 }
 
 #[test]
-fn a_command_that_fails_half_way_is_checked_as_far_as_it_came() {
-    let Some(folder) = folder(&FILES) else { return };
-    let one = row("1_users.js");
-    let script = [
-        TABLE,
-        "CREATE TABLE users (id int, email text)",
-        &one,
-        "CREATE INDEX users_email ON users (email)",
-        "CREATE INDEX users_name ON users (name)",
-    ];
-    let said = capture(&folder, &["--save", "captured"], &script);
-    // The status of a test program that fails.
-    assert!(said.starts_with("exit 101\n"), "{said}");
-    assert_has(
-        &said,
-        &[
-            "failed (exit status: 101)",
-            "the statements before the failure are checked",
-            "the last migration did not finish: 2 statements",
-            "migrations/2_email.js:2:1: error[index-without-concurrently]",
-            "saved 1 migration in `captured`",
-        ],
-    );
-    assert!(!folder.path().join("captured/2_email.sql").exists());
-}
-
-#[test]
-fn a_command_that_connects_elsewhere_is_reported() {
-    let Some(folder) = folder(&FILES) else { return };
-    let said = folder.run(&["capture", "--", "true"]);
-    assert!(said.starts_with("exit 2\n"), "{said}");
-    assert_has(
-        &said,
-        &["`true` never connected to 127.0.0.1:", "its settings name another database", "--env DB_HOST={host}"],
-    );
-    let said = capture(&folder, &[], &["SELECT 1"]);
-    assert!(said.starts_with("exit 2\n"), "{said}");
-    assert_has(&said, &["and ran no migration, so nothing was captured"]);
-    let said = folder.run(&["capture", "--", "no-such-program"]);
-    assert!(said.starts_with("exit 2\n"), "{said}");
-    assert_has(&said, &["cannot run `no-such-program`", "write the command as you run it in this folder"]);
-}
-
-#[test]
-fn variables_that_lead_elsewhere_do_not_reach_the_command() {
-    let Some(folder) = folder(&FILES) else { return };
-    let script = "[ -z \"$PGSERVICE$PGSSLNEGOTIATION\" ] && [ \"$PGSSLMODE\" = disable ] && exit 7";
-    let env = [("PGSERVICE", "production"), ("PGSSLNEGOTIATION", "direct"), ("PGSSLMODE", "require")];
-    let said = transcript(&folder.output(&["capture", "--", "sh", "-c", script], b"", &env));
-    assert!(said.starts_with("exit 7\n"), "{said}");
-}
-
-#[test]
-fn an_extension_that_the_server_lacks_is_named() {
-    let Some(folder) = folder(&FILES) else { return };
-    let said = capture(&folder, &[], &[TABLE, "CREATE EXTENSION no_such_extension"]);
-    assert!(said.starts_with("exit 101\n"), "{said}");
-    assert_has(&said, &["the private server lacks an extension", "no_such_extension", "--pg-bin"]);
-}
-
-#[test]
 fn a_table_that_pgvet_does_not_know_can_be_named() {
     let Some(folder) = folder(&FILES) else { return };
     let script = [
@@ -364,7 +306,7 @@ fn a_table_that_pgvet_does_not_know_can_be_named() {
         &["no row was added to a table of migrations that pgvet knows", "`--table migrations --column name`"],
     );
     let said = capture(&folder, &["--table", "applied", "--column", "file"], &script);
-    assert_has(&said, &["captured 2 migrations", "migrations/2_email.js:2:1: error[index-without-concurrently]"]);
+    assert_has(&said, &["captured 2 migrations", FINDING]);
 }
 
 #[test]

@@ -2,67 +2,35 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]
 
+#[path = "support/capturing.rs"]
+mod capturing;
 #[path = "support/runs.rs"]
 #[expect(dead_code, reason = "it serves other tests, too")]
 mod runs;
 mod support;
 
+use capturing::{FILES, FINDING, TABLE, VALUE, assert_has, capture, database, row, send_script};
 use pgvet_trace::server::Server;
 use pgvet_trace::server::testing::{server, wait_until};
 use runs::folder;
-use support::{Folder, Transcript, transcript};
-
-const SCRIPT: &str = "PGVET_TEST_SCRIPT";
 
 /// Plays a migration tool that wants to reach production, for the other tests.
 #[test]
 #[ignore = "a program for the other tests"]
 fn client() {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async {
-        let url = std::env::var("DATABASE_URL").unwrap();
-        assert!(!url.contains("geheim"), "the password of the database is not for the command");
-        let mut config: tokio_postgres::Config = url.parse().unwrap();
-        config.dbname("shop");
-        let (client, connection) = config.connect(tokio_postgres::NoTls).await.unwrap();
-        let connection = tokio::spawn(connection);
-        for line in std::env::var("PGVET_TEST_SCRIPT").unwrap().lines() {
-            match line.strip_prefix("prepared:") {
-                Some(sql) => drop(client.execute(sql, &[&"geheimer Wert"]).await.unwrap()),
-                None => client.batch_execute(line).await.unwrap(),
-            }
-        }
-        drop(client);
-        connection.await.unwrap().unwrap();
+    let url = std::env::var("DATABASE_URL").unwrap();
+    assert!(!url.contains("geheim"), "the password of the database is not for the command");
+    let mut config = database();
+    config.dbname("shop");
+    send_script(&config);
+    if std::env::var_os("PGVET_TEST_GUESS").is_some() {
         // Nobody else may use the clone.
         config.password("guessed");
-        let refused = config.connect(tokio_postgres::NoTls).await.map(drop);
-        if std::env::var_os("PGVET_TEST_GUESS").is_some() {
-            assert_eq!(refused.unwrap_err().code().unwrap().code(), "28P01");
-        }
-    });
-}
-
-fn capture(folder: &Folder, options: &[&str], script: &[&str], env: &[(&str, &str)]) -> Transcript {
-    let program = std::env::current_exe().unwrap().display().to_string();
-    let mut args = vec!["capture", "--format", "concise"];
-    args.extend(options);
-    args.extend(["--", &program, "client", "--exact", "--ignored", "--nocapture"]);
-    let script = script.join("\n");
-    transcript(&folder.output(&args, b"", &[&[(SCRIPT, script.as_str())], env].concat()))
-}
-
-#[track_caller]
-fn assert_has(said: &str, parts: &[&str]) {
-    for part in parts {
-        assert!(said.contains(part), "`{part}` is missing:\n{said}");
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let refused = runtime.block_on(config.connect(tokio_postgres::NoTls)).map(drop);
+        assert_eq!(refused.unwrap_err().code().unwrap().code(), "28P01");
     }
 }
-
-const FILES: [(&str, &str); 2] =
-    [("migrations/1_users.js", "// users\n"), ("migrations/2_email.js", "\nknex.raw('CREATE INDEX users_email');\n")];
-
-const FINDING: &str = "migrations/2_email.js:2:1: error[index-without-concurrently]";
 
 const SECOND: [&str; 3] = [
     "CREATE INDEX users_email ON users (email)",
@@ -77,8 +45,8 @@ fn shop(major: u8) -> Option<(Server, String)> {
     server.query("postgres", "CREATE DATABASE shop OWNER ann").unwrap();
     for sql in [
         "CREATE TABLE users (id int, email text)",
-        "CREATE TABLE knex_migrations (id serial, name text, batch int)",
-        "INSERT INTO knex_migrations (name, batch) VALUES ('1_users.js', 1)",
+        TABLE,
+        &row("1_users.js"),
         "ALTER TABLE users OWNER TO ann",
         "ALTER TABLE knex_migrations OWNER TO ann",
     ] {
@@ -129,22 +97,18 @@ fn a_command_runs_on_a_copy_without_the_password_of_the_database() {
 #[test]
 fn captured_statements_are_traced_with_their_values_and_nothing_keeps_these() {
     let Some(folder) = folder(&FILES) else { return };
-    let first = [
-        "CREATE TABLE knex_migrations (id serial, name text, batch int)",
-        "CREATE TABLE users (id serial, email text NOT NULL)",
-        "INSERT INTO knex_migrations (name, batch) VALUES ('1_users.js', 1)",
-    ];
+    let first = [TABLE, "CREATE TABLE users (id serial, email text NOT NULL)", &row("1_users.js")];
     let script = [&first[..], &SECOND].concat();
     let options = ["--trace", "--save", "captured", "--record", "all.jsonl"];
     let said = capture(&folder, &options, &script, &[]);
     assert!(said.starts_with("exit 1\n"), "{said}");
     assert_has(
         &said,
-        &[FINDING, "migrations/2_email.js  ", "SHARE", "INSERT INTO users (email) VALUES ('geheimer Wert'::text)"],
+        &[FINDING, "migrations/2_email.js  ", "SHARE", "INSERT INTO users (email) VALUES ('secret'::text)"],
     );
     for file in ["captured/2_email.sql", "all.jsonl"] {
         let text = std::fs::read_to_string(folder.path().join(file)).unwrap();
-        assert!(text.contains("INSERT INTO users") && !text.contains("geheimer Wert"), "{file}: {text}");
+        assert!(text.contains("INSERT INTO users") && !text.contains(VALUE), "{file}: {text}");
     }
     let program = ["capture", "--trace", "--format", "json", "--", "true"];
     assert_has(&folder.run(&program), &["with --trace, standard output has the report of the trace, too"]);

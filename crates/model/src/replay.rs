@@ -447,6 +447,7 @@ impl Replay {
             place,
             has_placeholders: !statement.placeholders.is_empty(),
             text_at: Some(0),
+            times_sent: migration.times_sent(place.range.start),
             deployment: migration.deployment(place.file),
             transaction: self.session.block.as_ref().map_or(self.state.transaction, |block| block.number),
             in_block: self.session.in_transaction(),

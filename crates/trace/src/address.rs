@@ -1,14 +1,8 @@
 //! How to reach a database: where it is, who asks, and what protects the connection.
 
 use crate::Error;
-use rustls::client::WebPkiServerVerifier;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, ring};
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use crate::certificate::{Verification, client_config};
 use std::path::Path;
-use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_postgres::Config;
@@ -20,19 +14,6 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 pub struct Address {
     pub(crate) config: Config,
     pub(crate) tls: MakeRustlsConnect,
-}
-
-/// How far a server has to prove who it is: libpq's `sslmode`.
-///
-/// Source: PostgreSQL 18 documentation, 32.19.1, table 32.1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verification {
-    /// `prefer` and `require`: not at all.
-    None,
-    /// `verify-ca`: an authority that we trust knows it.
-    Authority,
-    /// `verify-full`: and it has the name that we asked for.
-    Name,
 }
 
 impl Address {
@@ -99,94 +80,5 @@ impl TryFrom<Config> for Address {
 impl std::fmt::Debug for Address {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Address({})", self.database_name())
-    }
-}
-
-fn client_config(verification: Verification, roots: Option<&Path>) -> Result<ClientConfig, Error> {
-    let provider = Arc::new(ring::default_provider());
-    let broken = |error: rustls::Error| Error::new(format!("cannot prepare encrypted connections: {error}"));
-    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider));
-    let builder = builder.with_safe_default_protocol_versions().map_err(broken)?;
-    let config = match verification {
-        Verification::Name => builder.with_root_certificates(authorities(roots)?).with_no_client_auth(),
-        Verification::Authority | Verification::None => {
-            let authority = match verification {
-                Verification::None => None,
-                _ => Some(verifier(authorities(roots)?, Arc::clone(&provider))?),
-            };
-            let lenient = Arc::new(Lenient { authority, provider });
-            builder.dangerous().with_custom_certificate_verifier(lenient).with_no_client_auth()
-        }
-    };
-    Ok(config)
-}
-
-fn verifier(roots: RootCertStore, provider: Arc<CryptoProvider>) -> Result<Arc<WebPkiServerVerifier>, Error> {
-    let builder = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider);
-    builder.build().map_err(|error| Error::new(format!("the certificates of authorities cannot be used: {error}")))
-}
-
-fn authorities(file: Option<&Path>) -> Result<RootCertStore, Error> {
-    let mut roots = RootCertStore::empty();
-    let Some(file) = file else {
-        roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
-        return Ok(roots);
-    };
-    let cannot = |error: String| Error::new(format!("cannot read the certificates in `{}`: {error}", file.display()));
-    let certificates = CertificateDer::pem_file_iter(file).map_err(|error| cannot(error.to_string()))?;
-    for certificate in certificates {
-        let certificate = certificate.map_err(|error| cannot(error.to_string()))?;
-        roots.add(certificate).map_err(|error| cannot(error.to_string()))?;
-    }
-    Ok(roots)
-}
-
-/// Ignores the name in a certificate, or, without `authority`, the whole certificate.
-#[derive(Debug)]
-struct Lenient {
-    authority: Option<Arc<WebPkiServerVerifier>>,
-    provider: Arc<CryptoProvider>,
-}
-
-impl ServerCertVerifier for Lenient {
-    fn verify_server_cert(
-        &self,
-        end_entity: &CertificateDer<'_>,
-        intermediates: &[CertificateDer<'_>],
-        server_name: &ServerName<'_>,
-        ocsp_response: &[u8],
-        now: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        let Some(authority) = &self.authority else { return Ok(ServerCertVerified::assertion()) };
-        match authority.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
-            Err(rustls::Error::InvalidCertificate(
-                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
-            )) => Ok(ServerCertVerified::assertion()),
-            result => result,
-        }
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        rustls::crypto::verify_tls12_signature(message, certificate, signature, algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        rustls::crypto::verify_tls13_signature(message, certificate, signature, algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider.signature_verification_algorithms.supported_schemes()
     }
 }

@@ -5,6 +5,7 @@
 mod address;
 mod calibrate;
 mod canary;
+mod certificate;
 mod compare;
 mod connection;
 mod contents;
@@ -49,8 +50,9 @@ mod steps;
 mod trace;
 mod workload;
 
-pub use address::{Address, Verification};
+pub use address::Address;
 pub use calibrate::{LEAST_ROWS, LEAST_TIME, calibrate};
+pub use certificate::Verification;
 pub use compare::{ModelDifference, compare};
 pub use error::Error;
 pub use extrapolate::{Extrapolation, extrapolate};

@@ -6,18 +6,13 @@ use pgvet_model::migration::Migration;
 use pgvet_syntax::source::SourceFile;
 use pgvet_syntax::statement::parse_file;
 use pgvet_trace::provider::{Config, Url};
-use pgvet_trace::server::{Options, Server, testing};
+use pgvet_trace::server::{Server, testing};
 use pgvet_trace::{Address, Error, Settings, Verification, run};
-use std::net::TcpListener;
 use std::path::Path;
 use tokio_postgres::config::SslMode;
 
-/// A server that takes encrypted connections, and only those, at the port.
+/// A server with a certificate that an authority has signed, its port, and the certificate of the authority.
 fn server() -> Option<(Server, u16, String)> {
-    let binaries = testing::binaries(15)?;
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let settings = vec![("listen_addresses".to_owned(), "127.0.0.1".to_owned())];
-    let server = Server::start_with(&binaries, &Options { settings, port: Some(port), ..Options::default() }).unwrap();
     let authority_key = rcgen::KeyPair::generate().unwrap();
     let mut authority = rcgen::CertificateParams::new(Vec::new()).unwrap();
     authority.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
@@ -26,23 +21,15 @@ fn server() -> Option<(Server, u16, String)> {
     let key = rcgen::KeyPair::generate().unwrap();
     let names = vec!["localhost".to_owned()];
     let certificate = rcgen::CertificateParams::new(names).unwrap().signed_by(&key, &issuer).unwrap().pem();
-    for (name, text) in
-        [("server.key", key.serialize_pem()), ("server.crt", certificate), ("pg_hba.conf", HBA.to_owned())]
-    {
-        let copy = format!("COPY (SELECT string_to_table('{text}', E'\\n')) TO PROGRAM 'umask 077; cat > {name}'");
-        server.query("postgres", &copy).unwrap();
-    }
-    server.query("postgres", "ALTER SYSTEM SET ssl = on").unwrap();
-    server.query("postgres", "SELECT pg_reload_conf()").unwrap();
-    testing::wait_until(|| server.query("postgres", "SHOW ssl").unwrap()[0][0].as_deref() == Some("on"));
+    let (server, port) = testing::tls_server(15, &certificate, &key.serialize_pem())?;
+    server.query("postgres", "ALTER ROLE postgres PASSWORD 'secret'").unwrap();
     Some((server, port, root))
 }
 
-const HBA: &str = "local all all trust\nhostssl all all 127.0.0.1/32 trust";
-
 fn traced(host: &str, port: u16, mode: SslMode, verification: Verification, roots: Option<&Path>) -> Result<(), Error> {
     let mut config = Config::new();
-    config.host(host).hostaddr([127, 0, 0, 1].into()).port(port).user("postgres").dbname("postgres").ssl_mode(mode);
+    config.host(host).hostaddr([127, 0, 0, 1].into()).port(port).user("postgres");
+    config.password("secret").dbname("postgres").ssl_mode(mode);
     let file = parse_file(SourceFile::new("m.sql".to_owned(), "SELECT 1".to_owned()));
     let migration = Migration { database: 1, ..Migration::new(&file) };
     let mut provider = Url::new(Address::new(config, verification, roots)?);

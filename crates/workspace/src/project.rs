@@ -356,10 +356,11 @@ impl ProjectFile {
         self.original.as_ref().map_or(&self.parsed.source, |original| &original.file)
     }
 
-    /// The path to name to a person: of a captured migration, that of its source.
+    /// The path to name to a person: of a captured migration, that of its source, or the name of a temporary file.
     pub fn named(&self) -> &str {
-        let source = self.origin.as_ref().and_then(|origin| origin.source.as_deref());
-        source.unwrap_or(&self.shown().path)
+        let origin = self.origin.as_ref();
+        let named = origin.and_then(|origin| origin.source.as_deref().or(origin.temporary_name.as_deref()));
+        named.unwrap_or(&self.shown().path)
     }
 
     /// Where a range begins and ends in the file of [`Self::named`].
@@ -518,10 +519,11 @@ fn load_file(
 /// Files that git calls new are released together. Releases that a tool knows are counted from 1.
 const RELEASE_OF_ADDED: u32 = 0;
 
-/// The text with the values of placeholders, and the file as it was where there are any.
-/// What is said about captured migrations whose sources are not in the project.
+/// What is said about captured migrations whose sources are not in the project. `pgvet capture` itself has said it about
+/// those in a temporary folder.
 fn foreign_note(files: &[ProjectFile]) -> Option<Problem> {
-    let is_foreign = |file: &&ProjectFile| file.origin.as_ref().is_some_and(Origin::is_foreign);
+    let is_kept = |origin: &Origin| origin.is_foreign() && origin.temporary_name.is_none();
+    let is_foreign = |file: &&ProjectFile| file.origin.as_ref().is_some_and(is_kept);
     let first = files.iter().find(is_foreign)?;
     let others = match files.iter().filter(is_foreign).count() {
         1 => String::new(),
@@ -533,6 +535,7 @@ fn foreign_note(files: &[ProjectFile]) -> Option<Problem> {
     Some(Problem::new(&first.path, why.trim_start(), Some("migrations of installed packages are such files")))
 }
 
+/// The text with the values of placeholders, and the file as it was if there are any.
 type Replaced = (SourceFile, Option<Box<Original>>);
 
 /// A text that was read, with its placeholders replaced before it is parsed.

@@ -40,7 +40,15 @@ pub(crate) fn text(path: &Path) -> io::Result<String> {
     if let Some(why) = refusal(path, |target| Path::new(target).extension() == extension) {
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, format!("it {why}")));
     }
-    let bytes = bytes(path, MAX_OTHER)?;
+    utf8(bytes(path, MAX_OTHER)?)
+}
+
+/// The text of a file with SQL that is to be run, and so must be UTF-8 and no special file.
+pub fn sql_to_run(path: &Path) -> io::Result<String> {
+    utf8(bytes(path, MAX_SQL)?)
+}
+
+fn utf8(bytes: Vec<u8>) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.utf8_error()))
 }
 

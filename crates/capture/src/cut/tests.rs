@@ -244,3 +244,28 @@ fn set_config_is_a_setting_of_the_session() {
     let settings = capture.migrations[0].work[0].settings.after(&SessionSettings::default());
     assert_eq!(settings, ["SET search_path = app, \"$user\", public"]);
 }
+
+#[test]
+fn a_row_leaves_open_transactions_of_other_sessions_to_theirs() {
+    let other = |transaction, sql| Recorded { session: 2, ..sent(transaction, sql) };
+    let row = |name: &str| format!("INSERT INTO knex_migrations (name, batch) VALUES ('{name}', 1)");
+    let statements = vec![
+        sent(1, "BEGIN"),
+        sent(1, "CREATE TABLE a (id int)"),
+        other(1, "BEGIN"),
+        other(1, "CREATE TABLE b (id int)"),
+        sent(1, &row("a.js")),
+        sent(1, "COMMIT"),
+        other(1, &row("b.js")),
+        other(1, "COMMIT"),
+    ];
+    let sessions = [1, 2].map(|number| Session { number, parameters: Vec::new() }).to_vec();
+    let recording = Recording { sessions, statements, function_calls: 0 };
+    let capture = cut(&recording, &Tables::with(None));
+    assert_eq!(shown(&capture), ["a.js One: CREATE TABLE a (id int)", "b.js One: CREATE TABLE b (id int)"]);
+    // A row in a transaction without work, as of a tool with a connection of its own for its table, records all of it.
+    let mut statements = recording.statements;
+    statements.remove(1);
+    let capture = cut(&Recording { statements, ..recording }, &Tables::with(None));
+    assert_eq!(shown(&capture), ["a.js Shared: CREATE TABLE b (id int)", "b.js Mixed: "]);
+}

@@ -101,6 +101,8 @@ pub(crate) struct Executor<'a> {
     /// How far into the file the text stands that is being run, so that ranges in it shift by that; `None` where it is
     /// no part of the file.
     pub(crate) text_at: Option<u32>,
+    /// How often a program sent the statement, with these or other values.
+    pub(crate) times_sent: u64,
     /// `None` for a dump of a schema, which is treated as there from the beginning.
     pub(crate) deployment: Option<Deployment>,
     /// Number of the transaction that the statement runs in.
@@ -185,6 +187,7 @@ impl<'a> Executor<'a> {
             place: Place { file: 0, range: TextRange::default() },
             has_placeholders: false,
             text_at: None,
+            times_sent: 1,
             deployment: Some(Deployment::Alone(u32::MAX)),
             transaction: u32::MAX,
             in_block: false,

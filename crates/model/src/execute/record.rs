@@ -199,7 +199,8 @@ impl Executor<'_> {
         let is_once = self.text_at == Some(0);
         let many = birth.many || !is_once || !rows.is_few();
         let before = if birth.filled { birth.at_most } else { Some(0) };
-        let at_most = before.zip(rows.bound()).filter(|_| is_once).map(|(before, more)| before.saturating_add(more));
+        let more = rows.bound().map(|each| each.saturating_mul(self.times_sent));
+        let at_most = before.zip(more).filter(|_| is_once).map(|(before, more)| before.saturating_add(more));
         if !birth.filled || birth.many != many || birth.at_most != at_most || birth.empty_in.is_some() {
             let filled_in = if birth.filled { birth.filled_in } else { self.deployment };
             self.catalog.relation_mut(oid).birth =

@@ -5,7 +5,8 @@
 use super::parameters::Parameters;
 use super::{password, service};
 use crate::Error;
-use crate::address::{Address, Verification};
+use crate::address::Address;
+use crate::certificate::Verification;
 use std::env;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;

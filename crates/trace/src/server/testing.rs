@@ -1,6 +1,7 @@
 //! Servers for tests, which must not go without one silently, and waiting for what they do.
 
-use super::{Binaries, Server};
+use super::{Binaries, Options, Server};
+use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
 /// The majors that tests run on.
@@ -16,6 +17,29 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub fn server(major: u8) -> Option<Server> {
     let start = |binaries| Server::start(&binaries).unwrap_or_else(|error| panic!("PostgreSQL {major}: {error}"));
     binaries(major).map(start)
+}
+
+/// A server that also listens on a port of this machine, for encrypted connections of users with a password alone.
+///
+/// # Panics
+/// Where `CI` is set and the server is missing, or where it does not start.
+pub fn tls_server(major: u8, certificate: &str, key: &str) -> Option<(Server, u16)> {
+    let binaries = binaries(major)?;
+    let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+    let port = free.expect("a port is free").port();
+    let settings = vec![("listen_addresses".to_owned(), "127.0.0.1".to_owned())];
+    let options = Options { settings, port: Some(port), ..Options::default() };
+    let server = Server::start_with(&binaries, &options).unwrap_or_else(|error| panic!("PostgreSQL {major}: {error}"));
+    let run = |sql: &str| server.query("postgres", sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
+    let hba = "local all all trust\nhostssl all all 127.0.0.1/32 scram-sha-256";
+    // The files must belong to the user of the server.
+    for (name, text) in [("server.key", key), ("server.crt", certificate), ("pg_hba.conf", hba)] {
+        run(&format!("COPY (SELECT string_to_table('{text}', E'\\n')) TO PROGRAM 'umask 077; cat > {name}'"));
+    }
+    run("ALTER SYSTEM SET ssl = on");
+    run("SELECT pg_reload_conf()");
+    wait_until(|| run("SHOW ssl")[0][0].as_deref() == Some("on"));
+    Some((server, port))
 }
 
 /// The programs of that major for a test, under the same rules.

@@ -216,6 +216,8 @@ pub fn clear(folder: &Path) -> Result<(), Problem> {
 pub struct Origin {
     /// The file of the project as it is shown; `None` if it is not part of the project.
     pub source: Option<String>,
+    /// The name of the captured file, if its folder is only a temporary one.
+    pub(crate) temporary_name: Option<String>,
     /// Whether it shared its transaction with other migrations.
     pub(crate) is_shared: bool,
     /// Whether it ran to its end.
@@ -235,8 +237,11 @@ impl Origin {
         let folder = path.parent().unwrap_or(Path::new(""));
         let manifest = Manifest::of(folder)?;
         let header = Header::of(text);
+        // The manifest of a capture that is kept has a relative path.
+        let temporary_name = path.file_name().filter(|_| manifest.root.is_absolute());
         let mut origin = Self {
             source: None,
+            temporary_name: temporary_name.map(|name| name.to_string_lossy().into_owned()),
             is_shared: header.transaction == Wrapping::Shared,
             is_complete: !header.name.is_empty(),
             stale: None,

@@ -40,14 +40,15 @@ pub(super) fn about_saved(job: &Job<'_>, saved: &Saved) {
         note(job, &Failure::new(format!("{which}, because {}", inert::line(why))));
     }
     if count > 0 {
-        let rows = if saved.omitted > 0 {
-            format!(", without their rows ({} omitted)", plural(saved.omitted, "statement"))
+        let omitted = saved.omitted();
+        let rows = if omitted > 0 {
+            format!(", without their rows ({} omitted)", plural(omitted, "statement"))
         } else {
             String::new()
         };
         let help = "if a new migration needs rows of earlier ones, use --from-beginning";
         let said = Failure::new(format!("applying {}{rows}", plural(count, "saved migration")));
-        note(job, &if saved.omitted > 0 { said.help(help) } else { said });
+        note(job, &if omitted > 0 { said.help(help) } else { said });
     }
 }
 

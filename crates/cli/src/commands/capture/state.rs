@@ -3,11 +3,13 @@
 use super::job::Job;
 use crate::error::Failure;
 use crate::inert;
+use crate::report::relative_path;
 use crate::trace_args::On;
 use pgvet_capture::Saved;
 use pgvet_model::migration::Migration;
 use pgvet_syntax::source::SourceFile;
 use pgvet_syntax::statement::{ParsedFile, parse_file};
+use pgvet_workspace::sql_to_run;
 use std::path::Path;
 
 /// The migrations that need not run again.
@@ -32,9 +34,9 @@ pub(super) fn schema(job: &Job<'_>) -> Result<Option<ParsedFile>, Failure> {
 }
 
 fn read(path: &Path) -> Result<ParsedFile, Failure> {
-    let shown = path.display().to_string();
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| Failure::new(format!("cannot read the schema in `{shown}`: {error}")))?;
+    let shown = relative_path(&path.to_string_lossy());
+    let text =
+        sql_to_run(path).map_err(|error| Failure::new(format!("cannot read the schema in `{shown}`: {error}")))?;
     Ok(parse_file(SourceFile::new(shown, text)))
 }
 
