@@ -206,14 +206,22 @@ fn what_a_shared_server_would_keep_is_refused_unless_it_is_allowed() {
 }
 
 #[test]
-fn a_role_that_may_pass_on_another_one_is_announced() {
+fn a_role_that_can_get_more_rights_is_announced() {
     let Some((server, config)) = shop(18) else { return };
-    let roles = "CREATE ROLE shared; CREATE ROLE migrator LOGIN; GRANT shared TO migrator WITH ADMIN OPTION";
+    let roles = "CREATE ROLE dba SUPERUSER; CREATE ROLE team; GRANT dba TO team; CREATE ROLE shared; \
+        CREATE ROLE passes_on LOGIN; GRANT shared TO passes_on WITH ADMIN OPTION; \
+        CREATE ROLE becomes LOGIN NOINHERIT; GRANT team TO becomes; \
+        CREATE ROLE sets LOGIN; GRANT ALTER SYSTEM ON PARAMETER work_mem TO sets; \
+        CREATE ROLE plain LOGIN; GRANT shared TO plain";
     server.query("shop", roles).unwrap();
-    let mut config = config.clone();
-    config.user("migrator");
-    let (_, announced) = traced(&mut Url::new(Address::try_from(config).unwrap()), "SELECT 1", &Settings::default());
-    assert!(announced.len() == 1 && announced[0].contains("can do more than change one database"), "{announced:?}");
+    for (role, count) in [("passes_on", 1), ("becomes", 1), ("sets", 1), ("plain", 0)] {
+        let mut config = config.clone();
+        config.user(role);
+        let mut provider = Url::new(Address::try_from(config).unwrap());
+        let (_, announced) = traced(&mut provider, "SELECT 1", &Settings::default());
+        let expected = announced.iter().all(|note| note.contains("can do more than change one database"));
+        assert!(announced.len() == count && expected, "{role}: {announced:?}");
+    }
 }
 
 #[test]
