@@ -5,7 +5,7 @@ use pgvet_model::migration::{Migration, TransactionMode};
 use pgvet_syntax::ast::{Ast, ExprKind, Part};
 use pgvet_syntax::source::SourceFile;
 use pgvet_syntax::statement::{ParsedFile, parse, parse_file};
-use pgvet_workspace::captured::{Header, Manifest, split_own_statements, staleness, transaction};
+use pgvet_workspace::captured::{self, Header, Manifest, split_own_statements, staleness, transaction};
 use pgvet_workspace::{Boundary, Problem};
 use std::fs;
 use std::path::{Component, Path};
@@ -94,7 +94,7 @@ fn migration(folder: &Path, name: &str, boundary: &Boundary, omitted: &mut usize
     if let Some(why) = boundary.refusal(&path).or_else(|| (!is_name).then(|| "is not the name of a file".to_owned())) {
         return Err(format!("`{name}` {why}"));
     }
-    let text = fs::read_to_string(&path).map_err(|error| format!("`{name}` cannot be read: {error}"))?;
+    let text = captured::text(&path).map_err(|why| format!("`{name}` {why}"))?;
     if let Some(Problem { message, .. }) = staleness(&path, &text) {
         return Err(format!("`{name}` {message}"));
     }
@@ -136,6 +136,19 @@ fn has_parameters(ast: &Ast) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn a_pipe_among_the_saved_migrations_is_not_waited_for() {
+        let project = tempfile::tempdir().unwrap();
+        let manifest = Manifest::new("knex".to_owned(), ".".into(), vec!["1.sql".to_owned()]);
+        fs::write(project.path().join(captured::MANIFEST), manifest.to_text()).unwrap();
+        let made = std::process::Command::new("mkfifo").arg(project.path().join("1.sql")).status().unwrap();
+        assert!(made.success());
+        let saved = Saved::read(project.path(), project.path()).unwrap();
+        assert!(saved.migrations.is_empty());
+        assert!(saved.ends.is_some_and(|why| why.starts_with("`1.sql` cannot be read")));
+    }
 
     #[test]
     fn rows_are_not_replayed() {

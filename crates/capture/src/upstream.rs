@@ -118,6 +118,10 @@ impl Target {
             body = &body[4..];
             let mut answer = BytesMut::new();
             match kind {
+                // A server that does not know the password cannot finish.
+                OK if scram.is_some() => {
+                    return Err(io::Error::other("the server has not proven that it knows the password"));
+                }
                 OK => {
                     messages.extend(message);
                     return Ok(Admission { messages, is_admitted: true });
@@ -143,7 +147,7 @@ impl Target {
                     frontend::sasl_response(scram.message(), &mut answer)?;
                 }
                 SASL_FINAL => {
-                    scram.as_mut().ok_or(io::ErrorKind::InvalidData)?.finish(body)?;
+                    scram.take().ok_or(io::ErrorKind::InvalidData)?.finish(body)?;
                     continue;
                 }
                 _ => return Err(io::Error::other("the server wants a kind of authentication that pgvet lacks")),
@@ -184,4 +188,29 @@ pub(crate) fn refusal(code: &str, text: &str) -> Vec<u8> {
     message.put_u32(body.len() as u32 + 4);
     message.extend(body);
     message
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn authentication(kind: u32, body: &[u8]) -> Vec<u8> {
+        let mut message = vec![b'R'];
+        message.put_u32(body.len() as u32 + 8);
+        message.put_u32(kind);
+        message.extend_from_slice(body);
+        message
+    }
+
+    #[tokio::test]
+    async fn a_server_must_prove_that_it_knows_the_password() {
+        let mut config = tokio_postgres::Config::new();
+        config.host("localhost").user("ann").password("geheim").dbname("shop");
+        let target = Target::new(&Address::try_from(config).unwrap(), None).unwrap();
+        let (mut server, proxy) = tokio::io::duplex(1 << 16);
+        server.write_all(&authentication(SASL, b"SCRAM-SHA-256\0\0")).await.unwrap();
+        server.write_all(&authentication(OK, b"")).await.unwrap();
+        let admission = target.authenticate(&mut (Box::new(proxy) as Socket)).await;
+        assert!(admission.is_err_and(|error| error.to_string().contains("has not proven")));
+    }
 }

@@ -143,6 +143,14 @@ pub fn place_comment(source: &str, line: Option<usize>) -> String {
     format!("-- at {}{line}\n", one_line(source))
 }
 
+/// The text of a captured migration.
+///
+/// # Errors
+/// Why it cannot be read: it is not a regular file, for example.
+pub fn text(path: &Path) -> Result<String, String> {
+    read::text(path).map_err(|error| format!("cannot be read: {error}"))
+}
+
 /// How a captured migration is wrapped in transactions when its file is run.
 pub fn transaction(text: &str) -> TransactionMode {
     match Header::of(text).transaction {
