@@ -389,30 +389,30 @@ fn text_from_the_wire_is_inert() {
     assert_eq!(names.len(), 2, "{names:?}");
 }
 
-/// A list makes no migration disappear: those that no capture wrote are checked, and those that look like migrations of a
-/// package are named.
+/// A list makes no migration disappear: those that no capture wrote are checked, those that it omits are errors, and those
+/// that look like migrations of a package are named.
 #[test]
 fn a_list_of_captured_migrations_hides_none() {
     let title =
         "-- SQL that a migration sent, written by pgvet capture. Do not edit it: capture the migration again.\n";
-    let (table, drop) = ("CREATE TABLE users (id int);\n", "DROP TABLE users;\n");
-    let manifest = r#"{"version": 1, "tool": "knex", "root": "..", "files": ["1.sql", "2.sql"]}"#;
-    for (text, exit, parts) in [
+    let migration = "-- name: 2\n-- transaction: one\n\nDROP TABLE users;\n";
+    let titled = format!("{title}{migration}");
+    let (table, listed) = (format!("{title}-- name: 1\n\nCREATE TABLE users (id int);\n"), "\"1.sql\", \"2.sql\"");
+    for (text, listed, exit, parts) in [
         (
-            format!("-- name: 2\n-- transaction: one\n\n{drop}"),
+            migration,
+            listed,
             "exit 2\n",
             &[
-                "m/2.sql:4:1: error[drop-table]",
+                "m/2.sql:4:12: warning[drop-table]",
                 "`m/2.sql` is listed in `pgvet-capture.json`, but pgvet capture did not",
             ][..],
         ),
-        (
-            format!("{title}-- name: 2\n-- transaction: one\n\n{drop}"),
-            "exit 2\n",
-            &["`m/2.sql` names no source in this project, so nothing is reported about it"],
-        ),
+        (&titled, "\"1.sql\"", "exit 2\n", &["`m/2.sql` is beside `pgvet-capture.json`, which does not list it"]),
+        (&titled, listed, "exit 0\n", &["`m/1.sql` and 1 other file name no source in this project, so nothing is"]),
     ] {
-        let files = [("m/1.sql", table), ("m/2.sql", &text), ("m/pgvet-capture.json", manifest)];
+        let manifest = format!(r#"{{"version": 1, "tool": "knex", "root": "..", "files": [{listed}]}}"#);
+        let files = [("m/1.sql", &*table), ("m/2.sql", text), ("m/pgvet-capture.json", &manifest)];
         let folder = Folder::new(&files.map(|(path, text)| (path, text.as_bytes())));
         let said = folder.run(&["check", "m", "--format", "concise"]);
         assert!(said.starts_with(exit), "{said}");

@@ -224,6 +224,40 @@ fn a_role_that_can_get_more_rights_is_announced() {
     }
 }
 
+/// The rows of foreign tables are those of another server, which no copy of a database has.
+#[test]
+fn rows_of_another_server_are_not_changed() {
+    let Some((server, config)) = shop(18) else { return };
+    server.query("postgres", "CREATE TABLE elsewhere (id int)").unwrap();
+    let loopback = format!("host '{}', port '{}', dbname 'postgres'", server.socket().display(), config.get_ports()[0]);
+    let foreign = format!(
+        "CREATE EXTENSION postgres_fdw; CREATE SERVER s FOREIGN DATA WRAPPER postgres_fdw OPTIONS ({loopback}); \
+         CREATE USER MAPPING FOR PUBLIC SERVER s OPTIONS (user 'postgres'); \
+         CREATE FOREIGN TABLE elsewhere (id int) SERVER s"
+    );
+    server.query("shop", &foreign).unwrap();
+    let made =
+        "CREATE FOREIGN TABLE made (id int) SERVER s OPTIONS (table_name 'elsewhere'); INSERT INTO made VALUES (1)";
+    let traced = |sql: &str, allow_server_changes: bool| {
+        let settings = Settings { allow_server_changes, ..Settings::default() };
+        traced(&mut Template::new(Address::try_from(config.clone()).unwrap()), sql, &settings)
+    };
+    let count = || server.query("postgres", "SELECT count(*) FROM elsewhere").unwrap()[0][0].clone();
+    for sql in ["INSERT INTO elsewhere VALUES (1)", "TRUNCATE elsewhere", made] {
+        let (trace, announced) = traced(sql, false);
+        let refused = trace.unwrap_err().message;
+        assert!(refused.contains("would change more of this server than one database"), "{sql}: {refused}");
+        assert!(
+            announced.iter().any(|note| note.starts_with("`public.elsewhere` is a foreign table")),
+            "{announced:?}"
+        );
+    }
+    assert_eq!(count().as_deref(), Some("0"));
+    traced("INSERT INTO orders VALUES (1)", false).0.unwrap();
+    traced("INSERT INTO elsewhere VALUES (1)", true).0.unwrap();
+    assert_eq!(count().as_deref(), Some("1"));
+}
+
 #[test]
 fn passwords_are_not_reported() {
     let Some(mut provider) = scratch(18) else { return };

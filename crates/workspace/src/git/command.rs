@@ -260,7 +260,7 @@ impl Git {
             return Err(format!("its message is not shown, because it may quote the file to which `{link}` leads"));
         }
         let message = String::from_utf8_lossy(&output.stderr);
-        if message.contains("Out of memory") {
+        if message.to_ascii_lowercase().contains("out of memory") {
             return Err(format!("git needs more than {} GiB of memory", bounded::MOST_MEMORY >> 30));
         }
         let fatal = message.find("fatal: ").map(|at| &message[at + "fatal: ".len()..]);
