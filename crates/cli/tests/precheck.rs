@@ -169,18 +169,18 @@ fn a_count_is_used_only_where_it_holds() {
     // The same query for another migration, for which nothing was counted.
     asked(&["m/2.sql"]);
     let said = judged();
-    assert!(said.contains("m/4.sql:2:1") && !said.contains("m/2.sql:2"), "{said}");
+    assert!(said.contains("m/4.sql:2:") && !said.contains("m/2.sql:2:"), "{said}");
     // The rows come between the count and the statement.
     write("m/3.sql", filled);
     asked(&pending);
     let said = judged();
-    assert!(said.contains("m/4.sql:2:1") && !said.contains("m/2.sql:2"), "{said}");
+    assert!(said.contains("m/4.sql:2:") && !said.contains("m/2.sql:2:"), "{said}");
     // Rows that were counted may be gone until then.
     server.query("shop", "INSERT INTO users (id) VALUES (7)").unwrap();
     write("m/3.sql", "DELETE FROM users WHERE note IS NULL;\n");
     asked(&pending);
     let said = judged();
-    assert!(said.contains("m/2.sql:2:1") && !said.contains("m/4.sql:2"), "{said}");
+    assert!(said.contains("m/2.sql:2:") && !said.contains("m/4.sql:2:"), "{said}");
 }
 
 /// Conditions that read a value as a name, and put it where quotation marks show no name.
