@@ -57,9 +57,10 @@ declare_rule! {
     ///
     /// With the results of `pgvet precheck --format json` (`--precheck FILE` or `precheck` in the configuration), a
     /// finding says how many such rows were counted, and on which day. With rows, the confidence is `certain`, and what
-    /// is otherwise only listed is reported, too. With none, it is `possible`. A count is used only for the migration for
-    /// which it was made. If a reported migration changes rows of the table first, a finding with rows is `possible`, and
-    /// that there were none is ignored.
+    /// is otherwise only listed is reported, too. With none, it is `possible`.
+    ///
+    /// A count is used only for the migration for which it was made. If a reported migration changes rows of the table
+    /// before the statement, a finding with rows is `possible`, and a count of none is ignored.
     ///
     /// Otherwise, the confidence is `likely` if every row violates the constraint, because a new column has the same value in all
     /// of them. If it depends on the data, the confidence is `possible`, and the finding is shown only with
