@@ -1,11 +1,20 @@
-"""One comment on a pull request, made once and then kept up to date."""
+"""One comment on a pull request, made once and then kept up to date.
+
+A step of its own, which alone gets the token: the check before it may run what the repository says.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import sys
 import urllib.error
 import urllib.request
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from commands import command  # noqa: E402
 
 # Stands first in the comment, by which it is found again.
 MARK = "<!-- pgvet -->"
@@ -97,3 +106,16 @@ class Api:
         request = urllib.request.Request(self.root + path, data=data, headers=headers, method=method)
         with urllib.request.build_opener(NoRedirects).open(request, timeout=30) as response:
             return json.loads(response.read() or "null")
+
+
+def main() -> None:
+    event = json.loads(Path(os.environ["GITHUB_EVENT_PATH"]).read_text(encoding="utf-8"))
+    report = Path(os.environ["PGVET_REPORT"]).read_text(encoding="utf-8")
+    is_needed = os.environ["PGVET_WORTH_A_COMMENT"] == "true"
+    problem = update(event, report, is_needed, os.environ.get("INPUT_TOKEN", "").strip())
+    if problem:
+        command("warning", problem)
+
+
+if __name__ == "__main__":
+    main()

@@ -16,10 +16,10 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 import changes  # noqa: E402
-import comment  # noqa: E402
 import programs  # noqa: E402
+from commands import command  # noqa: E402
 
-# GitHub refuses larger summaries and comments.
+# GitHub refuses larger summaries.
 MAX_SUMMARY = 1_000_000
 
 
@@ -29,12 +29,6 @@ def given(name: str) -> str:
 
 def is_on(name: str) -> bool:
     return given(name).lower() == "true"
-
-
-def command(kind: str, message: str) -> None:
-    """Tells GitHub something: <https://docs.github.com/actions/reference/workflow-commands-for-github-actions>."""
-    escaped = message.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-    print(f"::{kind}::{escaped}", flush=True)
 
 
 def append(variable: str, text: str) -> None:
@@ -106,14 +100,13 @@ def check(selected: list[str], folder: Path) -> int:
     fail_on = ["--fail-on", given("FAIL_ON")] if given("FAIL_ON") else []
     migrate = words("CAPTURE")
     if migrate:
-        if paths():
-            raise BadInput("`paths` names files with SQL, and `capture` runs a command: remove one of them")
         arguments = ["capture", *formats, *words("CAPTURE_ARGS"), *fail_on, *common(selected), "--", *migrate]
     else:
         arguments = ["check", *formats, *words("ARGS"), *fail_on, *common(selected)]
     return subprocess.run([program(), *arguments], check=False).returncode
 
 
+REPORT = "report.md"
 FILES = {"json": "pgvet.json", "markdown": "pgvet.md", "sarif": "pgvet.sarif"}
 
 
@@ -147,9 +140,20 @@ def read(path: Path) -> str:
     return path.read_text(encoding="utf-8") if path.exists() else ""
 
 
+def refuse_contradictions() -> None:
+    if not words("CAPTURE"):
+        return
+    if paths():
+        raise BadInput("`paths` names files with SQL, and `capture` runs a command: remove one of them")
+    if is_on("COMMENT"):
+        raise BadInput(
+            "`capture` runs code of the repository, and must not be in one job with the token for `comment`: "
+            "remove one of them, or comment in another job that checks the files of a committed capture"
+        )
+
+
 def main() -> int:
-    # Nothing that is run from here on needs it.
-    token = os.environ.pop("INPUT_TOKEN", "").strip()
+    refuse_contradictions()
     event_path = os.environ.get("GITHUB_EVENT_PATH")
     event = json.loads(Path(event_path).read_text(encoding="utf-8")) if event_path else {}
     try:
@@ -177,11 +181,11 @@ def main() -> int:
     for name in ("errors", "warnings", "files"):
         append("GITHUB_OUTPUT", f"{name}={counts.get(name, 0)}\n")
     append("GITHUB_OUTPUT", f"sarif-file={folder / FILES['sarif']}\n")
-    if is_on("COMMENT"):
-        has_findings = any(counts.get(name) for name in ("errors", "warnings", "infos"))
-        problem = comment.update(event, report, has_findings or is_on("TRACE"), token)
-        if problem:
-            command("warning", problem)
+    # For the step that comments. This one has no token, because it may run what the repository says.
+    (folder / REPORT).write_text(report, encoding="utf-8")
+    has_findings = any(counts.get(name) for name in ("errors", "warnings", "infos"))
+    append("GITHUB_OUTPUT", f"report={folder / REPORT}\n")
+    append("GITHUB_OUTPUT", f"worth-a-comment={str(has_findings or is_on('TRACE')).lower()}\n")
     return status
 
 

@@ -4,6 +4,7 @@ import http.server
 import json
 import os
 import re
+import secrets
 import string
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 ACTION = HERE.parent.parent / "action.yml"
 ZEROS = "0" * 40
+TOKEN = secrets.token_hex(16)
 
 TABLE = "CREATE TABLE orders (id bigint PRIMARY KEY, note varchar(20));\n"
 INDEX = "SET lock_timeout = '2s';\nCREATE INDEX orders_note ON orders (note);\n"
@@ -26,6 +28,26 @@ def step(program):
     """The command of the step of the action that runs a program."""
     command = re.search(rf"^      run: (.*{re.escape(program)}.*)$", ACTION.read_text(), re.MULTILINE).group(1)
     return ["bash", "--noprofile", "--norc", "-e", "-o", "pipefail", "-c", command]
+
+
+def block(program):
+    """The text of the step of the action that runs a program."""
+    return next(text for text in ACTION.read_text().split("    - name: ") if f"action/{program}" in text)
+
+
+def variables(program):
+    """The environment of a step, as the action writes it."""
+    return dict(re.findall(r"^        (\w+): (.*)$", block(program), re.MULTILINE))
+
+
+def is_run(program, inputs, outputs):
+    """Whether the condition of a step holds after the check."""
+    condition = re.search(r"^      if: \$\{\{ (.*) \}\}$", block(program), re.MULTILINE).group(1)
+    known = {f"inputs.{name}": inputs.get(name, "") for name in ("comment", "capture")}
+    known |= {"steps.check.outputs.report": outputs.get("report", "")}
+    parts = [part for part in condition.split(" && ") if part != "!cancelled()"]
+    comparisons = [re.fullmatch(r"(\S+) ([!=]=) '(\w*)'", part).groups() for part in parts]
+    return all((known[name] == value) == (sign == "==") for name, sign, value in comparisons)
 
 
 def git(folder, *arguments):
@@ -153,20 +175,29 @@ class ActionTest(unittest.TestCase):
             "GITHUB_OUTPUT": str(files["output"]),
             "GITHUB_ACTION_PATH": str(ACTION.parent),
             "RUNNER_TEMP": str(self.folder),
-            "INPUT_VERSION": "installed",
-            "INPUT_ANNOTATIONS": "true",
-            "INPUT_SUMMARY": "true",
-            "INPUT_SCHEMA": "true",
-            "INPUT_TOKEN": "secret",
         }
         # Where the tests find servers, the action finds them.
         environment.update({name: value for name, value in os.environ.items() if name.startswith("PGVET_P")})
-        environment.update({f"INPUT_{name.upper()}": value for name, value in inputs.items()})
-        run = subprocess.run(step("main.py"), cwd=clone, env=environment, capture_output=True, text=True)
-        self.said = run.stdout + run.stderr
+        given = {"version": "installed", "annotations": "true", "summary": "true", "schema": "true", "token": TOKEN}
+        given |= inputs
+        check = self.run_step("main.py", clone, environment, given)
+        self.said = check.stdout + check.stderr
         self.summary, output = (files[name].read_text() for name in names)
         self.outputs = dict(line.split("=", 1) for line in output.splitlines())
-        return run.returncode
+        if is_run("comment.py", inputs, self.outputs):
+            comment = self.run_step("comment.py", clone, environment, given)
+            self.said += comment.stdout + comment.stderr
+            self.assertEqual(comment.returncode, 0, self.said)
+        return check.returncode
+
+    def run_step(self, program, clone, environment, inputs):
+        """Runs a step of the action with the variables that action.yml gives it."""
+        def value(expression):
+            origin, name = re.fullmatch(r"\$\{\{ (inputs|steps\.check\.outputs)\.([\w-]+) \}\}", expression).groups()
+            return inputs.get(name.replace("-", "_"), "") if origin == "inputs" else self.outputs[name]
+
+        own = {name: value(expression) for name, expression in variables(program).items()}
+        return subprocess.run(step(program), cwd=clone, env={**environment, **own}, capture_output=True, text=True)
 
     def assert_reported(self, status, *paths):
         """These files have annotations, and no others."""
@@ -496,6 +527,35 @@ class ActionTest(unittest.TestCase):
         self.assert_reported(status, "migrations/2_note.js")
         self.assertIn("index-without-concurrently", self.summary)
         self.assertEqual(self.outputs["files"], "1")
+
+    def test_what_the_repository_runs_finds_no_token(self):
+        """Neither the command nor a process that it could look into has the token."""
+        search = f"""import os, pathlib
+read = []
+for path in pathlib.Path("/proc").glob("[0-9]*/environ"):
+    try:
+        read.append(path.read_bytes())
+    except OSError:
+        pass
+assert sum(b"RUNNER_TEMP=" in text for text in read) > 1, "it sees the processes of the action"
+pathlib.Path(os.environ["RUNNER_TEMP"], "seen").write_bytes(b"".join(text for text in read if b"{TOKEN}" in text))
+"""
+        self.branch()
+        self.write("search.py", search)
+        self.write("sent.txt", TABLE)
+        self.commit("change")
+        command = f"sh -c '{sys.executable} search.py && exec {sys.executable} {HERE / 'send.py'} sent.txt'"
+        self.pull_request(capture=command)
+        self.assertEqual((self.folder / "seen").read_bytes(), b"", self.said)
+
+    def test_a_capture_does_not_comment(self):
+        self.branch()
+        self.write("sent.txt", TABLE)
+        self.commit("change")
+        command = f"{sys.executable} {HERE / 'send.py'} sent.txt"
+        self.assertEqual(self.pull_request(capture=command, comment="true"), 2, self.said)
+        self.assertIn("::error::`capture` runs code of the repository", self.said)
+        self.assertEqual((self.api.asked, self.outputs), ([], {}))
 
     def test_a_capture_that_fails_is_an_error(self):
         self.branch()

@@ -9,7 +9,9 @@ use crate::value::hex;
 use pgvet_model::migration::Migration;
 use pgvet_schema::Schema;
 use pgvet_trace::provider::{CloneProvider, ServerInfo, ThinClone};
-use pgvet_trace::{Address, Error, Event, RefusedStatement, Settings, apply, block_on, unless_interrupted};
+use pgvet_trace::{
+    Address, Error, Event, ForeignTables, RefusedStatement, Settings, apply, block_on, unless_interrupted,
+};
 use std::ffi::OsString;
 use std::io::Read;
 use std::path::Path;
@@ -109,6 +111,10 @@ async fn capture(
         refuse_rights(&server)?;
     }
     let mut clone = provider.create().await?;
+    if server.has_schema && server.reaches_others && !request.allow_server_changes {
+        let foreign = ForeignTables::of(&clone).await?;
+        foreign.announcement().map_or(Ok(()), |text| Err(refused(text)))?;
+    }
     let mut started = Started::AsAsked;
     if server.has_schema {
         started = Started::Clone(Box::new(clone.schema().await?));
@@ -132,8 +138,12 @@ fn refuse_rights(server: &ServerInfo) -> Result<(), Error> {
     let databases = server.owner_of_databases.as_ref();
     let databases = databases.map(|user| format!("`{user}` can drop and change other databases of this server"));
     let Some(rights) = server.announcements.first().cloned().or(databases) else { return Ok(()) };
-    let help = "connect as a role that owns the clone and has no other rights, or add --allow-server-changes";
-    Err(Error::new(rights).help(help))
+    Err(refused(rights))
+}
+
+fn refused(rights: String) -> Error {
+    Error::new(rights)
+        .help("connect as a role that owns the clone and has no other rights, or add --allow-server-changes")
 }
 
 async fn restore_schema(

@@ -5,7 +5,7 @@ use pgvet_model::migration::{Migration, TransactionMode};
 use pgvet_syntax::ast::{Ast, ExprKind, Part};
 use pgvet_syntax::source::SourceFile;
 use pgvet_syntax::statement::{ParsedFile, parse, parse_file};
-use pgvet_workspace::captured::{Header, Manifest, split_own_statements, staleness, transaction};
+use pgvet_workspace::captured::{self, Header, Manifest, split_own_statements, staleness, transaction};
 use pgvet_workspace::{Boundary, Problem, sql_to_run};
 use std::fs;
 use std::path::{Component, Path};
@@ -141,6 +141,19 @@ fn has_parameters(ast: &Ast) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn a_pipe_among_the_saved_migrations_is_not_waited_for() {
+        let project = tempfile::tempdir().unwrap();
+        let manifest = Manifest::new("knex".to_owned(), ".".into(), vec!["1.sql".to_owned()]);
+        fs::write(project.path().join(captured::MANIFEST), manifest.to_text()).unwrap();
+        let made = std::process::Command::new("mkfifo").arg(project.path().join("1.sql")).status().unwrap();
+        assert!(made.success());
+        let saved = Saved::read(project.path(), project.path()).unwrap();
+        assert!(saved.migrations.is_empty());
+        assert!(saved.ends.is_some_and(|why| why.starts_with("`1.sql` cannot be read")));
+    }
 
     #[test]
     fn rows_are_not_replayed() {

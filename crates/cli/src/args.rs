@@ -199,9 +199,15 @@ pub(crate) struct McpArgs {
     /// The folder with the migrations and pgvet.toml. The tools read nothing else.
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub(crate) root: PathBuf,
-    /// Timeout for one call, in seconds.
-    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
-    pub(crate) time_limit: u64,
+    /// Timeout for one call, such as `90s`: an hour at most.
+    #[arg(long, value_name = "DURATION", value_parser = call_limit, default_value = "60s")]
+    pub(crate) time_limit: Duration,
+}
+
+fn call_limit(text: &str) -> Result<Duration, String> {
+    let limit = parse_duration(text)?;
+    let allowed = Duration::from_secs(1)..=Duration::from_secs(3600);
+    if allowed.contains(&limit) { Ok(limit) } else { Err(format!("`{text}` is not between 1s and 1h")) }
 }
 
 /// Counts the rows of a production database that would make migrations fail.

@@ -264,10 +264,12 @@ fn a_configured_command_is_printed_and_run_by_capture_alone() {
     let said = folder.run(&["capture", "--quiet"]);
     assert_has(&said, &["note: running `", "the command of pgvet.toml"]);
     assert!(folder.path().join("captured/1_users.sql").is_file(), "{said}");
-    // The words of the user come first.
+    // The words of the user come first, and no variable of the configuration comes with them.
     let said = folder.run(&["capture", "--", "true"]);
     assert_has(&said, &["`true` never connected"]);
     assert!(!said.contains("running"), "{said}");
+    let said = folder.run(&["capture", "--", "sh", "-c", &format!("[ -z \"${SCRIPT}\" ] && exit 7")]);
+    assert!(said.starts_with("exit 7\n"), "{said}");
     let touch = "[capture]\ncommand = [\"touch\", \"ran\"]\n";
     fs::write(folder.path().join("pgvet.toml"), touch).unwrap();
     for command in ["check", "fix", "config", "effects", "schema", "trace", "init"] {
@@ -327,4 +329,35 @@ fn text_from_the_wire_is_inert() {
         .collect();
     assert!(names.iter().all(|name| !name.contains(['/', '\u{1b}', '\n'])), "{names:?}");
     assert_eq!(names.len(), 2, "{names:?}");
+}
+
+/// A list makes no migration disappear: those that no capture wrote are checked, those that it omits are errors, and those
+/// that look like migrations of a package are named.
+#[test]
+fn a_list_of_captured_migrations_hides_none() {
+    let title =
+        "-- SQL that a migration sent, written by pgvet capture. Do not edit it: capture the migration again.\n";
+    let migration = "-- name: 2\n-- transaction: one\n\nDROP TABLE users;\n";
+    let titled = format!("{title}{migration}");
+    let (table, listed) = (format!("{title}-- name: 1\n\nCREATE TABLE users (id int);\n"), "\"1.sql\", \"2.sql\"");
+    for (text, listed, exit, parts) in [
+        (
+            migration,
+            listed,
+            "exit 2\n",
+            &[
+                "m/2.sql:4:12: warning[drop-table]",
+                "`m/2.sql` is listed in `pgvet-capture.json`, but pgvet capture did not",
+            ][..],
+        ),
+        (&titled, "\"1.sql\"", "exit 2\n", &["`m/2.sql` is beside `pgvet-capture.json`, which does not list it"]),
+        (&titled, listed, "exit 0\n", &["`m/1.sql` and 1 other file name no source in this project, so nothing is"]),
+    ] {
+        let manifest = format!(r#"{{"version": 1, "tool": "knex", "root": "..", "files": [{listed}]}}"#);
+        let files = [("m/1.sql", &*table), ("m/2.sql", text), ("m/pgvet-capture.json", &manifest)];
+        let folder = Folder::new(&files.map(|(path, text)| (path, text.as_bytes())));
+        let said = folder.run(&["check", "m", "--format", "concise"]);
+        assert!(said.starts_with(exit), "{said}");
+        assert_has(&said, parts);
+    }
 }

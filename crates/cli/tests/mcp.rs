@@ -222,7 +222,7 @@ fn results_are_bounded_and_inert() {
     // A program that reads the history for longer than it may.
     let history = "CREATE TABLE a (id int);\nALTER TABLE a ADD COLUMN b int;\nDROP TABLE a;\n".repeat(80_000);
     fs::write(folder.path().join("repository/db/migrations/V0__large.sql"), history).unwrap();
-    with_client(&folder, &["--time-limit", "1"], async |client| {
+    with_client(&folder, &["--time-limit", "1s"], async |client| {
         let said =
             refusal(&client, "check_migration", json!({ "path": "db/migrations/V3__new.sql", "sql": slow })).await;
         assert!(said.contains("longer than 1 s;"), "{said}");

@@ -136,3 +136,72 @@ ALTER TABLE users ALTER COLUMN note TYPE date USING note::date;
     let said = findings(&folder, &[]);
     assert!(said.contains("has no counts: it was written without --database"), "{said}");
 }
+
+/// A migration fills the table that a later one needs empty, and asks the same as a third one.
+#[test]
+fn a_count_is_used_only_where_it_holds() {
+    let history = "CREATE TABLE users (id bigint PRIMARY KEY, note text);\n";
+    let required = "ALTER TABLE users ADD COLUMN slot int;\nALTER TABLE users ALTER COLUMN slot SET NOT NULL;\n";
+    let filled = "INSERT INTO users (id) VALUES (1);\n";
+    let again = "ALTER TABLE users ADD COLUMN size int;\nALTER TABLE users ALTER COLUMN size SET NOT NULL;\n";
+    let files = [("m/1.sql", history), ("m/2.sql", required), ("m/3.sql", ""), ("m/4.sql", again), ("counts.json", "")];
+    let folder = Folder::new(&files.map(|(path, text)| (path, text.as_bytes())));
+    let write = |path: &str, text: &str| std::fs::write(folder.path().join(path), text).unwrap();
+    let Some(server) = server(18) else { return };
+    server.query("postgres", "CREATE DATABASE shop").unwrap();
+    server.query("shop", history).unwrap();
+    let address = format!("host={} user=postgres dbname=shop", server.socket().display());
+    let pending = ["m/2.sql", "m/3.sql", "m/4.sql"];
+    let asked = |paths: &[&str]| {
+        let options = ["--database", &address, "--format", "json"];
+        let said = folder.run(&[&["precheck"], paths, &options].concat());
+        let json = said.split_once("--- stdout\n").map_or("", |(_, json)| json);
+        write("counts.json", json.split("\n--- ").next().unwrap_or_default());
+    };
+    let judged = || {
+        let options = ["--only", "rows-may-violate-constraint", "--format", "concise", "--precheck", "counts.json"];
+        folder.run(&[&["check"], &pending[..], &options].concat())
+    };
+    // Both were counted, and no migration changes rows.
+    asked(&pending);
+    let said = judged();
+    assert!(said.starts_with("exit 0\n") && !said.contains("sql:"), "{said}");
+    // The same query for another migration, for which nothing was counted.
+    asked(&["m/2.sql"]);
+    let said = judged();
+    assert!(said.contains("m/4.sql:2:") && !said.contains("m/2.sql:2:"), "{said}");
+    // The rows come between the count and the statement.
+    write("m/3.sql", filled);
+    asked(&pending);
+    let said = judged();
+    assert!(said.contains("m/4.sql:2:") && !said.contains("m/2.sql:2:"), "{said}");
+    // Rows that were counted may be gone until then.
+    server.query("shop", "INSERT INTO users (id) VALUES (7)").unwrap();
+    write("m/3.sql", "DELETE FROM users WHERE note IS NULL;\n");
+    asked(&pending);
+    let said = judged();
+    assert!(said.contains("m/2.sql:2:") && !said.contains("m/4.sql:2:"), "{said}");
+}
+
+/// Conditions that read a value as a name, and put it where quotation marks show no name.
+#[test]
+fn no_value_of_a_row_is_shown() {
+    let pending = "ALTER TABLE users ADD CONSTRAINT a CHECK (note::regclass IS NOT NULL);
+ALTER TABLE users ADD CONSTRAINT b CHECK (note::regoper IS NOT NULL);
+ALTER TABLE users ADD CONSTRAINT c CHECK (('\"a\"\"' || note || '\"\"b\"')::regclass IS NOT NULL);
+ALTER TABLE users ADD CONSTRAINT d CHECK (slot > 0);
+";
+    let folder = Folder::new(&[("m/1.sql", HISTORY.as_bytes()), ("m/2.sql", pending.as_bytes())]);
+    let Some(server) = server(18) else { return };
+    server.query("postgres", "CREATE DATABASE shop").unwrap();
+    server.query("shop", HISTORY).unwrap();
+    server.query("shop", "INSERT INTO users VALUES (1, 'a@b', 20, 'geheim')").unwrap();
+    let address = format!("host={} user=postgres dbname=shop", server.socket().display());
+    for format in ["text", "json"] {
+        let said = folder.run(&["precheck", "m/2.sql", "--database", &address, "--format", format]);
+        assert!(!said.contains("geheim"), "{said}");
+        for part in ["SQLSTATE 42P01", "SQLSTATE 42883"] {
+            assert!(said.contains(part), "{part}: {said}");
+        }
+    }
+}

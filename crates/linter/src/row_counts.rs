@@ -3,7 +3,8 @@
 use rustc_hash::FxHashMap;
 use smol_str::SmolStr;
 
-/// The answers of a database, by the query that was asked.
+/// The answers of a database about a migration, by the query that was asked. They hold for the rows before the first
+/// migration that is reported.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RowCounts(FxHashMap<String, RowCount>);
 

@@ -49,8 +49,8 @@ pub struct Settings {
     pub functions: Functions,
     /// Indexes that production has used, by `schema.name`.
     pub used_indexes: ByName<IndexUse>,
-    /// What a database has answered about rows that make statements fail.
-    pub row_counts: RowCounts,
+    /// What a database has answered about rows that make statements of single migrations fail, by their index in the run.
+    pub row_counts: FxHashMap<u32, RowCounts>,
     /// How fast the server works, for estimates of time.
     pub throughput: Throughput,
     pub lock_timeout: LockTimeout,
@@ -179,7 +179,7 @@ impl Default for Settings {
             tables: FxHashMap::default(),
             functions: FxHashMap::default(),
             used_indexes: FxHashMap::default(),
-            row_counts: RowCounts::default(),
+            row_counts: FxHashMap::default(),
             throughput: Throughput::default(),
             lock_timeout: LockTimeout::default(),
             max_locked_tables: 3,

@@ -5,7 +5,7 @@ use crate::address::Address;
 use crate::connection::Connection;
 use crate::runtime::{block_on, unless_interrupted};
 use std::time::{Duration, Instant};
-use tokio_postgres::error::{DbError, SqlState};
+use tokio_postgres::error::SqlState;
 
 /// What a database says to a query that counts rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,9 +65,12 @@ pub fn precheck(database: &Address, queries: &[String], limit: Duration) -> Resu
             connection.run("BEGIN TRANSACTION READ ONLY").await?;
             let began = Instant::now();
             // The extended protocol takes one statement, whatever the text holds.
-            let answer = match connection.client.query_one(query.as_str(), &[]).await {
-                Ok(row) => Answer::Counted { rows: row.get(0), took: began.elapsed() },
-                Err(error) => failed(&error, query, began.elapsed())?,
+            let answer = match connection.client.prepare(query).await {
+                Ok(statement) => match connection.client.query_one(&statement, &[]).await {
+                    Ok(row) => Answer::Counted { rows: row.get(0), took: began.elapsed() },
+                    Err(error) => failed(&error, began.elapsed())?,
+                },
+                Err(error) => not_prepared(&error)?,
             };
             answers.push(answer);
             connection.run("ROLLBACK").await?;
@@ -78,37 +81,44 @@ pub fn precheck(database: &Address, queries: &[String], limit: Duration) -> Resu
 
 const NOW: &str = "SELECT pg_catalog.to_char(pg_catalog.now() AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')";
 
-fn failed(error: &tokio_postgres::Error, query: &str, took: Duration) -> Result<Answer, Error> {
+/// Nothing has read a row yet, so the message shows nothing but the query.
+fn not_prepared(error: &tokio_postgres::Error) -> Result<Answer, Error> {
     let Some(said) = error.as_db_error() else { return Err(Error::from_postgres(error)) };
     Ok(match said.code() {
-        code if NOT_YET.contains(code) => Answer::NotYet(without_values(said, query)),
+        code if NOT_YET.contains(code) => Answer::NotYet(said.message().to_owned()),
+        code if *code == SqlState::QUERY_CANCELED => Answer::TimedOut,
+        _ => Answer::Failed(said.message().to_owned()),
+    })
+}
+
+/// The message may show a value of a row, in any place: a condition can read it as a name, or raise it as an error.
+fn failed(error: &tokio_postgres::Error, took: Duration) -> Result<Answer, Error> {
+    let Some(said) = error.as_db_error() else { return Err(Error::from_postgres(error)) };
+    Ok(match said.code() {
         code if *code == SqlState::QUERY_CANCELED => Answer::TimedOut,
         // Class 22 is a data exception, class 23 a constraint of a domain.
         code if code.code().starts_with("22") || code.code().starts_with("23") => {
             Answer::AtLeastOne { sqlstate: code.code().to_owned(), took }
         }
-        code if is_of_server(code) => Answer::Failed(without_values(said, query)),
-        code => Answer::Failed(format!("SQLSTATE {}", code.code())),
+        code => {
+            let reason = REASONS.iter().find(|(known, _)| known == code).map(|(_, reason)| *reason);
+            let code = code.code();
+            Answer::Failed(
+                reason.map_or_else(|| format!("SQLSTATE {code}"), |reason| format!("{reason} (SQLSTATE {code})")),
+            )
+        }
     })
 }
 
-/// Whether the error is about the server or the privileges of the user, and not about what the query reads.
+/// Errors of the server and of privileges, in words.
 ///
 /// Source: PostgreSQL 18 documentation, Appendix A, "PostgreSQL Error Codes".
-fn is_of_server(code: &SqlState) -> bool {
-    let class = code.code().get(..2).unwrap_or_default();
-    ["25", "53", "55", "57"].contains(&class) || *code == SqlState::INSUFFICIENT_PRIVILEGE
-}
-
-/// The message, if all names in it are those of the query: a value of a row that is read as a name is in none.
-fn without_values(said: &DbError, query: &str) -> String {
-    let mut names = said.message().split('"').skip(1).step_by(2);
-    if names.all(|name| query.contains(name)) {
-        said.message().to_owned()
-    } else {
-        format!("SQLSTATE {}", said.code().code())
-    }
-}
+const REASONS: [(SqlState, &str); 4] = [
+    (SqlState::LOCK_NOT_AVAILABLE, "canceling statement due to lock timeout"),
+    (SqlState::INSUFFICIENT_PRIVILEGE, "permission denied"),
+    (SqlState::OUT_OF_MEMORY, "out of memory"),
+    (SqlState::DISK_FULL, "disk full"),
+];
 
 /// What an earlier statement of the deployment may create.
 const NOT_YET: [SqlState; 5] = [

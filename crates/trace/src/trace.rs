@@ -3,6 +3,7 @@
 use crate::canary::Canaries;
 use crate::connection::Connection;
 use crate::deadlock::Activity;
+use crate::foreign::ForeignTables;
 use crate::observation::{MigrationTrace, Trace};
 use crate::progress::Progress;
 use crate::provider::{CloneProvider, ServerInfo, ThinClone};
@@ -96,6 +97,9 @@ async fn trace(
         let mut runs: Vec<Vec<MigrationTrace>> = Vec::new();
         for _ in 0..settings.repeat.max(1) {
             let clone = provider.create().await?;
+            if server.reaches_others && runs.is_empty() {
+                look_at_foreign_tables(&clone, migrations, &server, settings, tell).await?;
+            }
             let group = Group { migrations: &group, clone: &clone, server: &server, settings };
             runs.push(group.trace(tell).await?);
             provider.discard(clone).await?;
@@ -103,6 +107,21 @@ async fn trace(
         trace.migrations.extend(merge(runs));
     }
     Ok(trace)
+}
+
+/// Announces foreign tables that migrations can change, and refuses those that do.
+async fn look_at_foreign_tables(
+    clone: &ThinClone,
+    migrations: &[Migration<'_>],
+    server: &ServerInfo,
+    settings: &Settings,
+    tell: &mut dyn FnMut(Event<'_>),
+) -> Result<(), Error> {
+    let foreign = ForeignTables::of(clone).await?;
+    if let Some(text) = foreign.announcement() {
+        tell(Event::Announcement { text: &text });
+    }
+    if settings.allow_server_changes { Ok(()) } else { shared::refuse_foreign(migrations, server.major, &foreign) }
 }
 
 /// The runs of one group, migration by migration.

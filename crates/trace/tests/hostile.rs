@@ -206,14 +206,56 @@ fn what_a_shared_server_would_keep_is_refused_unless_it_is_allowed() {
 }
 
 #[test]
-fn a_role_that_may_pass_on_another_one_is_announced() {
+fn a_role_that_can_get_more_rights_is_announced() {
     let Some((server, config)) = shop(18) else { return };
-    let roles = "CREATE ROLE shared; CREATE ROLE migrator LOGIN; GRANT shared TO migrator WITH ADMIN OPTION";
+    let roles = "CREATE ROLE dba SUPERUSER; CREATE ROLE team; GRANT dba TO team; CREATE ROLE shared; \
+        CREATE ROLE passes_on LOGIN; GRANT shared TO passes_on WITH ADMIN OPTION; \
+        CREATE ROLE becomes LOGIN NOINHERIT; GRANT team TO becomes; \
+        CREATE ROLE sets LOGIN; GRANT ALTER SYSTEM ON PARAMETER work_mem TO sets; \
+        CREATE ROLE plain LOGIN; GRANT shared TO plain";
     server.query("shop", roles).unwrap();
-    let mut config = config.clone();
-    config.user("migrator");
-    let (_, announced) = traced(&mut Url::new(Address::try_from(config).unwrap()), "SELECT 1", &Settings::default());
-    assert!(announced.len() == 1 && announced[0].contains("can do more than change one database"), "{announced:?}");
+    for (role, count) in [("passes_on", 1), ("becomes", 1), ("sets", 1), ("plain", 0)] {
+        let mut config = config.clone();
+        config.user(role);
+        let mut provider = Url::new(Address::try_from(config).unwrap());
+        let (_, announced) = traced(&mut provider, "SELECT 1", &Settings::default());
+        let expected = announced.iter().all(|note| note.contains("can do more than change one database"));
+        assert!(announced.len() == count && expected, "{role}: {announced:?}");
+    }
+}
+
+/// The rows of foreign tables are those of another server, which no copy of a database has.
+#[test]
+fn rows_of_another_server_are_not_changed() {
+    let Some((server, config)) = shop(18) else { return };
+    server.query("postgres", "CREATE TABLE elsewhere (id int)").unwrap();
+    let loopback = format!("host '{}', port '{}', dbname 'postgres'", server.socket().display(), config.get_ports()[0]);
+    let foreign = format!(
+        "CREATE EXTENSION postgres_fdw; CREATE SERVER s FOREIGN DATA WRAPPER postgres_fdw OPTIONS ({loopback}); \
+         CREATE USER MAPPING FOR PUBLIC SERVER s OPTIONS (user 'postgres'); \
+         CREATE FOREIGN TABLE elsewhere (id int) SERVER s"
+    );
+    server.query("shop", &foreign).unwrap();
+    let made =
+        "CREATE FOREIGN TABLE made (id int) SERVER s OPTIONS (table_name 'elsewhere'); INSERT INTO made VALUES (1)";
+    let traced = |sql: &str, allow_server_changes: bool| {
+        let settings = Settings { allow_server_changes, ..Settings::default() };
+        traced(&mut Template::new(Address::try_from(config.clone()).unwrap()), sql, &settings)
+    };
+    let count = || server.query("postgres", "SELECT count(*) FROM elsewhere").unwrap()[0][0].clone();
+    for sql in ["INSERT INTO elsewhere VALUES (1)", "TRUNCATE elsewhere", made] {
+        let (trace, announced) = traced(sql, false);
+        let refused = trace.unwrap_err().message;
+        assert!(refused.contains("would change more of this server than one database"), "{sql}: {refused}");
+        assert!(
+            announced.iter().any(|note| note.starts_with("`public.elsewhere` is a foreign table")),
+            "{announced:?}"
+        );
+    }
+    assert_eq!(count().as_deref(), Some("0"));
+    traced("INSERT INTO orders VALUES (1)", false).0.unwrap();
+    traced("INSERT INTO elsewhere VALUES (1)", true).0.unwrap();
+    assert_eq!(count().as_deref(), Some("1"));
 }
 
 #[test]

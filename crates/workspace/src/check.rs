@@ -38,7 +38,6 @@ type MakeSettings<'a> = dyn Fn(&Config) -> Settings + Sync + 'a;
 struct Group {
     config: Arc<Config>,
     application: Arc<Application>,
-    row_counts: RowCounts,
     /// Indexes into [`Project::migrations`].
     migrations: Vec<u32>,
 }
@@ -71,7 +70,7 @@ impl Group {
             opt_outs: opt_outs(self, sections),
             repository: evidence(self, sections),
             application: Arc::clone(&self.application),
-            row_counts: self.row_counts.clone(),
+            row_counts: row_counts(self, sections),
             ..settings(&self.config)
         }
     }
@@ -174,7 +173,6 @@ impl Project {
         let group = |database| Group {
             config: self.config_of(database),
             application: Arc::clone(&self.application),
-            row_counts: self.row_counts.get(&database).cloned().unwrap_or_default(),
             migrations: belongs(database),
         };
         databases.map(group).collect()
@@ -183,9 +181,8 @@ impl Project {
     /// The settings of the run of a project that has one database.
     pub(crate) fn only_settings(&self, settings: &Settings) -> Settings {
         let migrations = (0..self.migrations().len() as u32).collect();
-        let row_counts = self.row_counts.get(&1).cloned().unwrap_or_default();
         let application = Arc::clone(&self.application);
-        let group = Group { config: self.config_of(1), application, row_counts, migrations };
+        let group = Group { config: self.config_of(1), application, migrations };
         group.settings(&self.file_levels(), &self.sections(), &|_| settings.clone())
     }
 
@@ -253,6 +250,13 @@ impl Host for GroupHost<'_> {
 fn evidence(group: &Group, sections: &[(&ProjectFile, Section)]) -> FxHashMap<u32, RepositoryEvidence> {
     let places = group.migrations.iter().zip(0..).map(|(index, place)| (place, &sections[*index as usize].0.evidence));
     places.filter(|(_, evidence)| !evidence.is_empty()).map(|(place, evidence)| (place, evidence.clone())).collect()
+}
+
+/// What a database has answered about each migration of a group.
+fn row_counts(group: &Group, sections: &[(&ProjectFile, Section)]) -> FxHashMap<u32, RowCounts> {
+    let places =
+        group.migrations.iter().zip(0..).map(|(index, place)| (place, &sections[*index as usize].0.row_counts));
+    places.filter(|(_, counts)| !counts.is_empty()).map(|(place, counts)| (place, counts.clone())).collect()
 }
 
 /// The edits that take each migration of a group out of the transaction of its tool.

@@ -99,7 +99,8 @@ pub(crate) fn unseen(path: &Path, seen: &[Found], identities: &Identities) -> Ve
 
 /// Returns the SQL files in hidden folders below a folder that git tracks: a change may bring them.
 pub(crate) fn tracked_hidden(root: &Path) -> FxHashSet<PathBuf> {
-    let tracked = tracked_below(root).into_iter().filter(|tracked| tracked.is_hidden);
+    // A walk of the folder reports what cannot be read.
+    let tracked = tracked_below(root).0.into_iter().filter(|tracked| tracked.is_hidden);
     tracked.map(|tracked| tracked.path).filter(|path| path.is_file()).collect()
 }
 
@@ -188,7 +189,9 @@ fn walk(root: &Path, filter: Filter, identities: &Identities, problems: &mut Vec
     if as_git {
         let known: FxHashSet<PathBuf> = files.iter().map(|(path, _)| path.clone()).collect();
         let is_link = |path: &Path| fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink());
-        for Tracked { path, is_hidden, is_not_checked_out } in tracked_below(root) {
+        let (tracked, unknown) = tracked_below(root);
+        problems.extend(unknown);
+        for Tracked { path, is_hidden, is_not_checked_out } in tracked {
             if is_not_checked_out && fs::symlink_metadata(&path).is_err() {
                 not_checked_out.push(path);
             } else if !is_hidden && !known.contains(&path) && path.is_file() {
@@ -218,10 +221,18 @@ struct Tracked {
     is_not_checked_out: bool,
 }
 
-/// Returns the SQL files below a folder that git tracks, ignored or not.
-fn tracked_below(root: &Path) -> Vec<Tracked> {
+/// Returns the SQL files below a folder that git tracks, ignored or not, and why they are unknown if they are.
+fn tracked_below(root: &Path) -> (Vec<Tracked>, Option<Problem>) {
     let from_root = absolute(root);
-    let Some(top) = Repositories::default().around(&from_root).map(Path::to_owned) else { return Vec::new() };
+    let top = Repositories::default().around(&from_root).map(Path::to_owned);
+    let Some(top) = top else { return (Vec::new(), None) };
+    let entries = match index::entries(&top) {
+        Ok(entries) => entries,
+        Err((index, why)) => {
+            let help = "the files that git tracks are unknown; make a new one with `git reset`, which unstages changes";
+            return (Vec::new(), Some(Problem::new(&index, why, Some(help))));
+        }
+    };
     let is_sql = |path: &PathBuf| path.file_name().is_some_and(|name| skipped::may_be_sql(&name.to_string_lossy()));
     let is_hidden = |path: &Path| path.components().any(|part| part.as_os_str().to_string_lossy().starts_with('.'));
     let below = |entry: index::Entry| {
@@ -232,7 +243,7 @@ fn tracked_below(root: &Path) -> Vec<Tracked> {
             is_not_checked_out: entry.is_not_checked_out,
         })
     };
-    index::entries(&top).into_iter().filter(|entry| is_sql(&entry.name)).filter_map(below).collect()
+    (entries.into_iter().filter(|entry| is_sql(&entry.name)).filter_map(below).collect(), None)
 }
 
 /// Returns the problem of a path that could not be read; a line of `.gitignore` that cannot be read ignores nothing.

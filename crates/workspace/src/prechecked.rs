@@ -6,7 +6,7 @@ use crate::problem::Problem;
 use crate::project::{Project, ProjectFile, Role};
 use crate::read;
 use crate::roots::Repositories;
-use pgvet_linter::row_counts::{RowCount, RowCounts};
+use pgvet_linter::row_counts::RowCount;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -98,18 +98,14 @@ impl Project {
     fn add_counts(&mut self, path: &Path, document: Document) {
         let day = document.taken_at.unwrap_or_default().chars().take_while(|one| *one != 'T').collect::<String>();
         let mut repositories = Repositories::default();
-        let files: BTreeMap<String, &ProjectFile> = self
-            .files
-            .iter()
-            .filter(|file| file.role.is_migration())
-            .map(|file| (file.stable_path_in(&mut repositories), file))
-            .collect();
+        let migrations = self.files.iter_mut().filter(|file| file.role.is_migration());
+        let mut files: BTreeMap<String, &mut ProjectFile> =
+            migrations.map(|file| (file.stable_path_in(&mut repositories), file)).collect();
         let (mut foreign, mut stale) = (BTreeSet::new(), BTreeSet::new());
-        let mut counts: BTreeMap<u32, RowCounts> = BTreeMap::new();
         for Stored { migration: PrecheckedMigration { migration, migration_digest }, query, outcome } in
             document.prechecks
         {
-            let Some(file) = files.get(&migration) else {
+            let Some(file) = files.get_mut(&migration) else {
                 foreign.insert(migration);
                 continue;
             };
@@ -126,10 +122,9 @@ impl Project {
             };
             if let Some(query) = query {
                 let count = RowCount { rows, is_least, day: day.as_str().into() };
-                counts.entry(file.database).or_default().insert(query, count);
+                file.row_counts.insert(query, count);
             }
         }
-        self.row_counts.extend(counts);
         let mut note = |migrations: BTreeSet<String>, what: &str| {
             let Some(first) = migrations.first() else { return };
             let more = match migrations.len() - 1 {

@@ -29,7 +29,6 @@ use pgvet_model::predict::{self, StatementEffects};
 use pgvet_model::runner::Runner;
 use pgvet_syntax::source::{Position, SourceFile, TextRange};
 use pgvet_syntax::statement::{self, ParsedFile};
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -112,6 +111,8 @@ pub struct ProjectFile {
     pub origin: Option<Origin>,
     /// What the repository shows about how it runs.
     pub evidence: RepositoryEvidence,
+    /// What a database has answered to `pgvet precheck` about it.
+    pub(crate) row_counts: RowCounts,
     /// The original text, if placeholders were replaced before it was parsed.
     pub(crate) original: Option<Box<Original>>,
 }
@@ -140,8 +141,6 @@ pub struct Project {
     pub application: Arc<Application>,
     /// Whether files were only read, to be parsed during the check.
     pub(crate) unread: bool,
-    /// What databases have answered to `pgvet precheck`, by [`ProjectFile::database`].
-    pub(crate) row_counts: BTreeMap<u32, RowCounts>,
     /// The cached results of each group; empty without a cache.
     pub(crate) warm: Vec<Warm>,
 }
@@ -218,17 +217,7 @@ impl Project {
         let queries = Queries::gather(reported, &skipped, texts);
         notes.extend(queries.notes);
         let application = Arc::new(queries.application);
-        Ok(Self {
-            files,
-            databases,
-            problems,
-            notes,
-            skipped,
-            application,
-            unread: false,
-            row_counts: BTreeMap::new(),
-            warm: Vec::new(),
-        })
+        Ok(Self { files, databases, problems, notes, skipped, application, unread: false, warm: Vec::new() })
     }
 
     /// The input of the linter: each section of each file.
@@ -579,6 +568,7 @@ pub(crate) fn project_file(
         incidents,
         origin,
         evidence: RepositoryEvidence::default(),
+        row_counts: RowCounts::default(),
         original,
     }
 }

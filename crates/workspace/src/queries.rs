@@ -221,4 +221,19 @@ mod tests {
         assert_eq!(places, ["users.sql:2", "users.sql:5", "query-01234567….json"]);
         assert_eq!(queries.notes.len(), 2, "{:?}", queries.notes);
     }
+
+    #[test]
+    fn queries_are_read_up_to_a_size() {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir(root.path().join(".sqlx")).unwrap();
+        let query = format!("SELECT '{}'", "x".repeat(MAX_BYTES / 2));
+        let json = format!(r#"{{"db_name":"PostgreSQL","query":"{query}"}}"#);
+        for number in 0..4 {
+            fs::write(root.path().join(format!(".sqlx/query-{number}.json")), &json).unwrap();
+        }
+        let mut queries = Queries::default();
+        queries.of_sqlx(root.path());
+        assert_eq!(queries.application.transactions.len(), 2);
+        assert!(queries.notes[0].message.starts_with("2 queries were not read"), "{:?}", queries.notes);
+    }
 }

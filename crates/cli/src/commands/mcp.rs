@@ -3,12 +3,11 @@
 use crate::args::McpArgs;
 use crate::error::{ExitStatus, Failure};
 use pgvet_mcp::Options;
-use std::time::Duration;
 
 pub(crate) fn run(args: &McpArgs) -> Result<ExitStatus, Failure> {
     let program =
         std::env::current_exe().map_err(|error| Failure::new(format!("cannot find pgvet itself: {error}")))?;
-    let options = Options { program, root: args.root.clone(), time_limit: Duration::from_secs(args.time_limit) };
+    let options = Options { program, root: args.root.clone(), time_limit: args.time_limit };
     pgvet_mcp::serve(options).map_err(|error| Failure::new(format!("cannot serve: {error}")))?;
     Ok(ExitStatus::Clean)
 }

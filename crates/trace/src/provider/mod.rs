@@ -36,22 +36,28 @@ use tokio_postgres::SimpleQueryRow;
 /// The return type of an asynchronous method of a trait object.
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + 'a>>;
 
-/// The current user, if its rights reach beyond one database, whatever code uses them. CREATEDB does not count: code cannot
-/// create or drop a database, and a statement that does is refused.
+/// The current user, if its rights reach beyond one database, whatever code uses them: also those of a role that it can
+/// become with SET ROLE. CREATEDB does not count: code cannot create or drop a database, and a statement that does is
+/// refused.
 ///
-/// Source: PostgreSQL 18 documentation, 21.5 "Predefined Roles".
-const BEYOND_ONE_DATABASE: &str = "SELECT r.rolname FROM pg_catalog.pg_roles r WHERE r.rolname = current_user AND (\
-    r.rolsuper OR r.rolcreaterole OR r.rolreplication \
+/// Source: PostgreSQL 18 documentation, 21.3 "Role Membership", 21.5 "Predefined Roles".
+const BEYOND_ONE_DATABASE: &str = "SELECT current_user WHERE EXISTS (\
+    SELECT FROM pg_catalog.pg_roles r WHERE pg_catalog.pg_has_role(r.oid, 'MEMBER') AND (\
+        r.rolsuper OR r.rolcreaterole OR r.rolreplication OR r.rolname IN (\
+            'pg_execute_server_program', 'pg_read_server_files', 'pg_write_server_files', 'pg_signal_backend', \
+            'pg_signal_autovacuum_worker', 'pg_create_subscription'))) \
     OR EXISTS (SELECT FROM pg_catalog.pg_auth_members m \
-        WHERE m.admin_option AND pg_catalog.pg_has_role(m.member, 'MEMBER')) \
-    OR EXISTS (SELECT FROM pg_catalog.pg_roles o WHERE pg_catalog.pg_has_role(o.oid, 'MEMBER') AND o.rolname IN (\
-        'pg_execute_server_program', 'pg_read_server_files', 'pg_write_server_files', 'pg_signal_backend', \
-        'pg_create_subscription')))";
+        WHERE m.admin_option AND pg_catalog.pg_has_role(m.member, 'MEMBER'))";
+
+/// The current user, if a role has granted it to change settings of the server, which exists since PostgreSQL 15.
+const CHANGES_PARAMETERS: &str = "SELECT current_user WHERE EXISTS (\
+    SELECT FROM pg_catalog.pg_parameter_acl p WHERE pg_catalog.has_parameter_privilege(p.parname, 'ALTER SYSTEM'))";
 
 /// The current user, if it can drop or change other databases, which statements of a program can do.
-const OWNS_DATABASES: &str = "SELECT r.rolname FROM pg_catalog.pg_roles r WHERE r.rolname = current_user AND (\
-    r.rolcreatedb OR EXISTS (SELECT FROM pg_catalog.pg_database d \
-        WHERE d.datname <> pg_catalog.current_database() AND pg_catalog.pg_has_role(r.oid, d.datdba, 'MEMBER')))";
+const OWNS_DATABASES: &str = "SELECT current_user WHERE EXISTS (\
+    SELECT FROM pg_catalog.pg_roles r WHERE pg_catalog.pg_has_role(r.oid, 'MEMBER') AND (\
+        r.rolcreatedb OR EXISTS (SELECT FROM pg_catalog.pg_database d \
+            WHERE d.datname <> pg_catalog.current_database() AND d.datdba = r.oid)))";
 
 /// Makes databases that a migration may damage, and takes them away again.
 pub trait CloneProvider {
@@ -123,7 +129,11 @@ impl ServerInfo {
 
     /// Announces that migrations run on a shared server, as a user who can do more than change one database.
     async fn announce_rights(&mut self, connection: &Connection) -> Result<(), Error> {
-        if let Some(user) = connection.rows(BEYOND_ONE_DATABASE).await?.first() {
+        let mut user = connection.rows(BEYOND_ONE_DATABASE).await?;
+        if user.is_empty() && self.major >= 15 {
+            user = connection.rows(CHANGES_PARAMETERS).await?;
+        }
+        if let Some(user) = user.first() {
             let user = crate::connection::text(user, 0);
             self.announcements.push(format!(
                 "`{user}` can do more than change one database: roles, settings, tablespaces and files that a migration \

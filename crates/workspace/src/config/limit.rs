@@ -1,5 +1,6 @@
 //! How long locks may be held: `access-exclusive=500ms`.
 
+use super::duration::parse_duration;
 use super::file::LockModeSetting;
 use pgvet_syntax::ast::LockMode;
 use std::collections::BTreeMap;
@@ -23,26 +24,6 @@ impl Limit {
         let mode = LockModeSetting::named(mode.trim()).ok_or_else(|| format!("`{text}` names no lock mode: {help}"))?;
         Ok(Self { mode, held: parse_duration(held.trim())? })
     }
-}
-
-/// Reads `500ms`, `5s`, `2min`.
-///
-/// # Errors
-/// A sentence that says what is accepted.
-pub fn parse_duration(text: &str) -> Result<Duration, String> {
-    let digits = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let factor = match unit.trim() {
-        "ms" => 0.001,
-        "s" => 1.0,
-        "min" => 60.0,
-        "h" => 3600.0,
-        _ => return Err(format!("`{text}` is not a duration: expected a number and ms, s, min or h, such as 500ms")),
-    };
-    let number: f64 = number
-        .parse()
-        .map_err(|_| format!("`{text}` is not a duration: expected a number and a unit, such as 500ms"))?;
-    Duration::try_from_secs_f64(number * factor).map_err(|_| format!("`{text}` is too long"))
 }
 
 /// The limits of a database: of all relations, and of single tables.

@@ -1,5 +1,6 @@
 //! `pgvet.toml`: found, read, merged with what it extends, and resolved to the engine's settings.
 
+mod duration;
 mod error;
 mod file;
 mod limit;
@@ -7,9 +8,10 @@ mod patterns;
 mod resolve;
 mod schema;
 
+pub use duration::parse_duration;
 pub use error::ConfigError;
 use file::FailOn;
-pub use limit::{HeldLimits, Limit, parse_duration};
+pub use limit::{HeldLimits, Limit};
 pub use patterns::Patterns;
 pub use schema::json_schema;
 

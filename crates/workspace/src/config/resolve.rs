@@ -1,11 +1,12 @@
 //! From the text of a configuration file to settings.
 
+use super::duration::parse_duration;
 use super::error::{ConfigError, did_you_mean};
 use super::file::{
     CaptureSetting, ConfigFile, LockModeSetting, MaxHeldSetting, MigrationsSetting, OverrideSetting, Preset, RuleLevel,
     RuleOptions, RuleSetting,
 };
-use super::limit::{Limit, parse_duration};
+use super::limit::Limit;
 use super::{CaptureConfig, Config, Override, Patterns, absolute};
 use crate::boundary::Boundary;
 use crate::read;

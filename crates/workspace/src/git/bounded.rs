@@ -9,9 +9,14 @@ use std::time::Duration;
 /// Maximum number of bytes that a program may print: more than the largest file with SQL, and names of a million files.
 const MOST_BYTES: u64 = 256 << 20;
 
+/// Maximum number of bytes that a program may allocate on Linux. Files that it maps without changing them do not count:
+/// git maps all of its packs.
+pub(super) const MOST_MEMORY: u64 = 2 << 30;
+
 /// Returns what a program prints, whose standard output and error are pipes. Ends it where it takes too long or prints
 /// too much: a checkout may have a pipe in place of a file that git reads, and objects of any size.
 pub(super) fn output(mut child: Child, limit: Duration) -> io::Result<Output> {
+    limit_memory(&child);
     let (reading, ended) = channel::<()>();
     let stdout = reader(child.stdout.take(), reading.clone());
     let stderr = reader(child.stderr.take(), reading);
@@ -34,6 +39,22 @@ pub(super) fn output(mut child: Child, limit: Duration) -> io::Result<Output> {
     }
     Ok(Output { status, stdout, stderr })
 }
+
+/// Limits what the program allocates from now on. What it needs before it reads a repository is little.
+#[cfg(target_os = "linux")]
+fn limit_memory(child: &Child) {
+    use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
+    if getrlimit(Resource::Data).maximum.is_some_and(|inherited| inherited <= MOST_MEMORY) {
+        return;
+    }
+    let most = Some(MOST_MEMORY);
+    // A program that has ended needs no limit.
+    let _ = prlimit(Some(Pid::from_child(child)), Resource::Data, Rlimit { current: most, maximum: most });
+}
+
+/// Other systems have no limit for another process.
+#[cfg(not(target_os = "linux"))]
+fn limit_memory(_: &Child) {}
 
 fn reader(stream: Option<impl Read + Send + 'static>, reading: Sender<()>) -> JoinHandle<io::Result<Vec<u8>>> {
     spawn(move || {
@@ -69,6 +90,16 @@ mod tests {
         let script = "head -c 300000 /dev/zero; head -c 300000 /dev/zero >&2; exit 3";
         let output = run(script, Duration::from_secs(60)).unwrap();
         assert_eq!((output.stdout.len(), output.stderr.len(), output.status.code()), (300_000, 300_000, Some(3)));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_program_has_a_limit_of_memory() {
+        // The shell starts before it has its limit.
+        let output = run("sleep 0.5; grep '^Max data size' /proc/self/limits", Duration::from_secs(60)).unwrap();
+        let shown = String::from_utf8_lossy(&output.stdout);
+        let limit: Option<u64> = shown.split_whitespace().nth(3).and_then(|limit| limit.parse().ok());
+        assert!(limit.is_some_and(|limit| limit <= MOST_MEMORY), "{shown}");
     }
 
     #[test]

@@ -3,8 +3,8 @@
 //! A checkout may bring a configuration of its own: an archive with `.git`, a shared folder, or a bare repository that
 //! a branch holds as ordinary files.
 
-use super::bounded;
 use super::regular::{RegularFiles, check_beside};
+use super::{bounded, index};
 use crate::problem::Problem;
 use crate::program;
 use crate::read::MAX_SQL;
@@ -153,11 +153,15 @@ impl Git {
 
     /// `None`: there is no index before the first file is added.
     fn copied_index(&self) -> Result<Option<NamedTempFile>, String> {
-        let index = self.top.join(PathBuf::from(self.line(&["rev-parse", "--git-path", "index"])?));
+        let path = |name| Ok::<_, String>(self.top.join(self.line(&["rev-parse", "--git-path", name])?));
+        let index = path("index")?;
         let Ok(metadata) = fs::metadata(&index) else { return Ok(None) };
         if !metadata.is_file() {
             return Err("its index is not a regular file".to_owned());
         }
+        let shared = path("sharedindex")?;
+        let checked = index::check(&index, shared.parent().unwrap_or(&self.top));
+        checked.map_err(|why| format!("its index {why}"))?;
         let copy = NamedTempFile::new().and_then(|copy| {
             fs::copy(&index, copy.path())?;
             // An entry as new as its index is compared by content. In a newer copy, a file that changed within the
@@ -256,6 +260,9 @@ impl Git {
             return Err(format!("its message is not shown, because it may quote the file to which `{link}` leads"));
         }
         let message = String::from_utf8_lossy(&output.stderr);
+        if message.to_ascii_lowercase().contains("out of memory") {
+            return Err(format!("git needs more than {} GiB of memory", bounded::MOST_MEMORY >> 30));
+        }
         let fatal = message.find("fatal: ").map(|at| &message[at + "fatal: ".len()..]);
         Err(fatal.unwrap_or(&message).trim().to_owned())
     }

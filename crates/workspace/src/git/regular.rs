@@ -45,9 +45,15 @@ impl RegularFiles {
         self.trusted.extend(folder.canonicalize().ok());
         let mut folders = vec![folder.to_owned()];
         while let Some(folder) = folders.pop() {
-            let is_new = folder.canonicalize().is_ok_and(|folder| self.seen.insert(folder));
-            let entries = if is_new { fs::read_dir(&folder).ok() } else { None };
-            for entry in entries.into_iter().flatten().flatten() {
+            if !folder.canonicalize().is_ok_and(|folder| self.seen.insert(folder)) {
+                continue;
+            }
+            // Any folder may be one with objects, and links may lead to each part of this path.
+            let alternates = folder.join("info/alternates");
+            if fs::metadata(&alternates).is_ok_and(|metadata| metadata.is_file()) {
+                folders.extend(self.alternates(&alternates)?);
+            }
+            for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
                 self.entries += 1;
                 if self.entries > MOST_ENTRIES {
                     return Err(format!("`{}` has too many files to look for pipes and links", folder.display()));
@@ -60,8 +66,6 @@ impl RegularFiles {
                 match kind {
                     Some(kind) if kind.is_dir() => folders.push(path),
                     Some(kind) if !kind.is_file() => return Err(special(&path)),
-                    // The folder with objects can have any name, if a link leads to it.
-                    Some(_) if path.ends_with("info/alternates") => folders.extend(self.alternates(&path)?),
                     _ => {}
                 }
             }

@@ -221,7 +221,8 @@ fn the_index_is_read_in_every_version() {
     repository.git(&["add", "--intent-to-add", "z.sql"]);
     for version in ["3", "4"] {
         repository.git(&["update-index", "--index-version", version]);
-        let mut read: Vec<PathBuf> = index::entries(repository.0.path()).into_iter().map(|entry| entry.name).collect();
+        let entries = index::entries(repository.0.path()).unwrap();
+        let mut read: Vec<PathBuf> = entries.into_iter().map(|entry| entry.name).collect();
         read.sort();
         let mut expected: Vec<PathBuf> = names.iter().map(PathBuf::from).collect();
         expected.sort();
@@ -229,8 +230,29 @@ fn the_index_is_read_in_every_version() {
     }
     repository.commit();
     repository.git(&["worktree", "add", "-q", "--detach", "tree"]);
-    assert_eq!(index::entries(&repository.0.path().join("tree")).len(), names.len());
-    assert_eq!(index::entries(Path::new("/nowhere")), []);
+    assert_eq!(index::entries(&repository.0.path().join("tree")).unwrap().len(), names.len());
+    assert_eq!(index::entries(Path::new("/nowhere")), Ok(Vec::new()));
+    repository.write(".git/index", "no index");
+    assert_eq!(index::entries(repository.0.path()).unwrap_err().1, "is an index that cannot be read");
+    // The larger digests of another format of objects.
+    let repository = Repository(tempfile::tempdir().unwrap());
+    repository.git(&["init", "-q", "--object-format=sha256"]);
+    repository.write("a/1.sql", "");
+    repository.write("a/2.sql", "");
+    repository.git(&["add", "-A"]);
+    assert_eq!(index::entries(repository.0.path()).unwrap().len(), 2);
+}
+
+/// Its names share all but their ends, which is all that the index stores of them.
+#[test]
+fn a_prepared_index_takes_no_memory() {
+    let repository = Repository::new();
+    repository.write("1.sql", "SELECT 1;");
+    repository.commit();
+    fs::write(repository.0.path().join(".git/index"), index::prepared(10_000, 200_000)).unwrap();
+    let problem =
+        changes(&ChangeSelection::Uncommitted, &BTreeSet::from([repository.0.path().to_owned()])).unwrap_err();
+    assert!(problem.message.contains("its index has names of more than 128 MiB"), "{problem:?}");
 }
 
 #[test]

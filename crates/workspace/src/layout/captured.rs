@@ -11,6 +11,7 @@ use crate::read;
 use pgvet_model::migration::TransactionMode;
 use pgvet_syntax::source::TextRange;
 use serde::{Deserialize, Serialize};
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 /// The name of the manifest.
@@ -50,6 +51,16 @@ impl Manifest {
     pub fn to_text(&self) -> String {
         let text = serde_json::to_string_pretty(self).expect("strings and numbers can be written");
         text + "\n"
+    }
+
+    /// Why a file of the folder is no captured migration.
+    fn foreign(&self, path: &Path, text: &str) -> Option<String> {
+        let is_listed = self.files.iter().any(|file| path.file_name() == Some(OsStr::new(file)));
+        if !is_listed {
+            return Some(format!("is beside `{MANIFEST}`, which does not list it"));
+        }
+        let is_ours = text.starts_with(TITLE);
+        (!is_ours).then(|| format!("is listed in `{MANIFEST}`, but pgvet capture did not write it"))
     }
 
     /// The names without their extension, as orders have them.
@@ -141,6 +152,14 @@ pub fn digest(source: &str) -> String {
 pub fn place_comment(source: &str, line: Option<usize>) -> String {
     let line = line.map(|line| format!(":{line}")).unwrap_or_default();
     format!("-- at {}{line}\n", one_line(source))
+}
+
+/// The text of a captured migration.
+///
+/// # Errors
+/// Why it cannot be read: it is not a regular file, for example.
+pub fn text(path: &Path) -> Result<String, String> {
+    read::text(path).map_err(|error| format!("cannot be read: {error}"))
 }
 
 /// How a captured migration is wrapped in transactions when its file is run.
@@ -247,11 +266,10 @@ impl Origin {
             stale: None,
             lines: Vec::new(),
         };
-        if !text.starts_with(TITLE) {
-            // A list that somebody adds to a folder must not take its migrations away from the tool that runs them.
+        // A list that somebody adds to a folder must not take its migrations away from the tool that runs them.
+        if let Some(why) = manifest.foreign(path, text) {
             let help =
-                "remove it from the list, or capture the migrations again: `pgvet capture --save DIR -- COMMAND`";
-            let why = format!("is listed in `{MANIFEST}`, but pgvet capture did not write it");
+                "remove the file or the list, or capture the migrations again: `pgvet capture --save DIR -- COMMAND`";
             origin.stale = Some(Problem::new(path, why, Some(help)));
             origin.is_complete = false;
         } else if let Some((source, digest)) = header.source {

@@ -63,6 +63,9 @@ declare_rule! {
     /// `certain`, and statements that only `pgvet precheck` lists otherwise are reported, too. If none were counted,
     /// the confidence is `possible`.
     ///
+    /// A count is used only for the migration for which it was made. If a reported migration changes rows of the table
+    /// before the statement, a finding with rows is `possible`, and a count of none is ignored.
+    ///
     /// Without these results, the confidence is `likely` if every row violates the constraint, because a new column has
     /// the same value in all rows. If it depends on the data whether rows violate the constraint, the confidence is
     /// `possible`, and the finding is shown only with `--confidence possible`. `pgvet precheck` lists and counts the
@@ -81,8 +84,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         return;
     }
     for demand in context.effects.demands.iter().filter(|demand| !is_of_new_column(context, demand)) {
-        let counted = demand.qualified_query().ok().and_then(|query| context.settings.row_counts.get(&query));
-        match counted {
+        match counted(context, demand) {
             Some(count) if count.rows > 0 => report_counted(context, reporter, demand, count),
             _ if is_listed_only(&demand.demand) => {}
             counted => {
@@ -92,6 +94,28 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             }
         }
     }
+}
+
+/// What was counted for the migration. That there were no such rows says nothing once a migration that the database had not
+/// applied has changed rows.
+fn counted<'c>(context: &RuleContext<'c>, demand: &RowDemand) -> Option<&'c RowCount> {
+    let counts = context.settings.row_counts.get(&context.file)?;
+    let count = counts.get(&demand.qualified_query().ok()?)?;
+    (count.rows > 0 || !is_changed_since(context, demand)).then_some(count)
+}
+
+/// Whether a reported migration changes rows of the tables before the statement.
+fn is_changed_since(context: &RuleContext<'_>, demand: &RowDemand) -> bool {
+    let referenced = match &demand.demand {
+        Demand::References(key) => Some(key.referenced.oid),
+        _ => None,
+    };
+    let tables = [Some(demand.relation.oid), referenced].into_iter().flatten();
+    let mut changes = tables.filter_map(|table| context.before.get_relation(table)?.birth.changed_in);
+    let until_here = std::iter::zip(0..=context.file, context.migrations);
+    let reported = until_here.filter(|(_, migration)| migration.report);
+    let reported: Vec<_> = reported.filter_map(|(index, migration)| migration.deployment(index)).collect();
+    changes.any(|deployment| reported.contains(&deployment))
 }
 
 /// What `pgvet precheck` lists, and no finding reports unless such rows were counted.
@@ -108,7 +132,8 @@ fn report_counted(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, demand
     let message = format!("this {demand}: `pgvet precheck` counted {least}{rows} on {day}");
     let report = reporter.report(demand.range, message).relation(&demand.relation).help(help(context, demand));
     // A statement that comes first may correct them.
-    let corrected = demand.met.filter(|met| *met != Met::Retriable);
+    let met = demand.met.or_else(|| is_changed_since(context, demand).then_some(Met::Changed));
+    let corrected = met.filter(|met| *met != Met::Retriable);
     let table = demand.relation.name.clone();
     match corrected {
         Some(because) => report.assuming(Assumption::RowsRefuseThough { table, because }).emit(),

@@ -250,6 +250,22 @@ fn objects_of_other_repositories_are_not_read() {
         hostile.repository.write("inner/objects/info/alternates", "../../.git/objects\n");
         hostile.look("");
     }
+    // A link under another name is found first or last, as the folder is read.
+    for name in ["a", "info2", "z", "hooks2", "objects2"] {
+        let hostile = Hostile::new();
+        let git = hostile.repository.0.path().join(".git");
+        hostile.repository.write(&format!(".git/{name}/alternates"), &format!("{}\n", objects.display()));
+        fs::remove_dir_all(git.join("objects/info")).unwrap();
+        std::os::unix::fs::symlink(format!("../{name}"), git.join("objects/info")).unwrap();
+        refused(&hostile);
+    }
+    // The folder with objects has another name.
+    let hostile = Hostile::new();
+    let git = hostile.repository.0.path().join(".git");
+    fs::rename(git.join("objects"), hostile.repository.0.path().join("inner")).unwrap();
+    std::os::unix::fs::symlink("../inner", git.join("objects")).unwrap();
+    hostile.repository.write("inner/info/alternates", &format!("{}\n", objects.display()));
+    refused(&hostile);
     let hostile = Hostile::new();
     std::os::unix::fs::symlink(objects.join("pack"), hostile.repository.0.path().join(".git/objects/x")).unwrap();
     refused(&hostile);

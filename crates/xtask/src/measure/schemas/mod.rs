@@ -12,6 +12,7 @@ use pgvet_model::checkpoint::Checkpoint;
 use pgvet_model::migration::Migration;
 use pgvet_model::version::{PgVersion, VersionRange};
 use pgvet_schema::{Change, Comparison, NotCompared, Schema, compare, script};
+use pgvet_workspace::config::parse_duration;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
@@ -32,9 +33,9 @@ pub(super) struct Arguments {
     /// Also list what is not compared, and the SQL of each history that differs.
     #[arg(long)]
     all: bool,
-    /// Seconds after which a history of a checkout is given up.
-    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
-    time_limit: u64,
+    /// End a history of a checkout after this time, such as `90s`.
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "5m")]
+    time_limit: Duration,
 }
 
 /// The result on one major.
@@ -85,7 +86,7 @@ pub fn measure(version: PgVersion, only: &str) -> Result<Report, String> {
 /// Runs the histories of the projects in a folder, each on a server of its own and in limited time, and says how each
 /// ended. What cannot be run is skipped with the reason.
 fn measure_checkouts(version: PgVersion, folder: &Path, arguments: &Arguments) -> Result<Report, String> {
-    let alone = Alone { version, limit: Duration::from_secs(arguments.time_limit) };
+    let alone = Alone { version, limit: arguments.time_limit };
     let mut report = Report::new(version);
     for project in projects(folder)? {
         let (project, loaded) = checkout(&project);
