@@ -63,6 +63,11 @@ declare_rule! {
     /// of them. If it depends on the data, the confidence is `possible`, and the finding is shown only with
     /// `--confidence possible`. `pgvet precheck` lists and counts all of them.
     ///
+    /// ## Incidents
+    ///
+    /// - [ctms-api #832](https://github.com/mozilla-it/ctms-api/issues/832): the unique index could not be created because of duplicates
+    /// - [nocturne #828](https://github.com/nightscout/nocturne/issues/828): the same at startup, so that the service crashes again and again
+    ///
     /// ## Other linters
     ///
     /// No other known linter reports it.
