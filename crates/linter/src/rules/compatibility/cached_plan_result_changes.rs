@@ -85,7 +85,7 @@ declare_rule! {
     /// ## Incidents
     ///
     /// - [control-layer #1758](https://github.com/doublewordai/control-layer/pull/1758): a new column made a list of the API return HTTP 500, also
-    ///   after a restart, because PgBouncer kept the statements
+    ///   after a restart, because `PgBouncer` kept the statements
     /// - [devlake #4867](https://github.com/apache/devlake/issues/4867): columns that are added while the program runs
     ///
     /// ## Other linters
