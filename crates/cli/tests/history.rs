@@ -32,6 +32,34 @@ fn since_main(folder: &Folder) -> Vec<String> {
     found(folder, &["--since", "main", "."])
 }
 
+#[test]
+fn a_contract_migration_does_not_come_with_its_expansion() {
+    let folder = repository(&[("m/V1__users.sql", "CREATE TABLE users (id bigint PRIMARY KEY, name text);\n")]);
+    let expand =
+        "-- pgvet: phase expand\nSET LOCAL lock_timeout = '2s';\nALTER TABLE users ADD COLUMN full_name text;\n";
+    let contract = |after: &str| {
+        format!(
+            "-- pgvet: phase contract{after}\nSET LOCAL lock_timeout = '2s';\nALTER TABLE users DROP COLUMN name;\n"
+        )
+    };
+    let check = || folder.run(&["check", "--format", "concise", "--since", "main", "."]);
+    write(&folder, "m/V2__expand.sql", expand);
+    write(&folder, "m/V3__contract.sql", &contract(""));
+    let together = check();
+    assert!(together.starts_with("exit 1") && together.contains("V3__contract.sql:1:1"), "{together}");
+    assert!(together.contains("in the same deployment that runs its `expand` phase"), "{together}");
+    assert!(!together.contains("[drop-column]"), "{together}");
+    std::fs::remove_file(folder.path().join("m/V3__contract.sql")).unwrap();
+    commit(&folder);
+    git(&folder, &["branch", "-f", "main", "HEAD"]);
+    write(&folder, "m/V3__contract.sql", &contract(" after 2.4"));
+    for (deployed, expected) in [("2.3", "[contract-before-release]"), ("2.4", "exit 0")] {
+        write(&folder, "pgvet.toml", &format!("[releases]\ndeployed = \"{deployed}\"\n"));
+        let said = check();
+        assert!(said.contains(expected) && !said.contains("[drop-column]"), "{deployed}: {said}");
+    }
+}
+
 /// A migration of a tool that creates one table.
 fn migration(tool: &str, table: &str) -> String {
     let sql = format!("CREATE TABLE {table} (id bigint PRIMARY KEY);\n");

@@ -77,6 +77,8 @@ pub enum Assumption {
     SameRun { setting: SmolStr },
     /// This migration and an earlier one are pending together.
     OneTransaction,
+    /// Two processes run the migrations at the same time.
+    SecondRun,
     /// The program that runs migrations is configured as it is by default.
     DefaultOfTool,
     /// The program that runs the migration opens a transaction for it.
@@ -147,6 +149,8 @@ pub enum Assumption {
     RowsViolate { constraint: SmolStr },
     /// The rows of a table are needed, although a statement of the migration has copied all of them.
     NeededThoughCopied { table: SmolStr },
+    /// Code of an earlier release still runs, although the release is deployed for which the migration waits.
+    UsedThoughReleased { release: SmolStr },
     /// Rows of a table violate what a statement demands of them.
     RowsRefuse { table: SmolStr },
     /// They may: nothing has kept such rows out, and nothing shows that there are any.
@@ -365,6 +369,8 @@ impl Assumption {
             | Self::RowsRefuseSince { .. }
             | Self::NoPolicyUnseen { .. }
             | Self::NeededThoughCopied { .. }
+            | Self::UsedThoughReleased { .. }
+            | Self::SecondRun
             | Self::StillRun { .. }
             | Self::NoTimeoutThough { .. }
             | Self::WritesViolate { .. } => Confidence::Possible,

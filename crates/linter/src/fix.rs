@@ -1,5 +1,6 @@
 //! Changes of text that a finding offers.
 
+use crate::phase::Phase;
 use pgvet_syntax::source::TextRange;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -41,16 +42,24 @@ pub struct Step {
     pub note: Option<String>,
     /// Why what rules say about this statement is meant to be.
     pub accepted: Option<String>,
+    /// The phase that begins with it, of a change that takes several releases.
+    pub phase: Option<Phase>,
 }
 
 impl Step {
     pub fn new(sql: impl Into<String>) -> Self {
-        Self { sql: sql.into(), note: None, accepted: None }
+        Self { sql: sql.into(), note: None, accepted: None, phase: None }
     }
 
     #[must_use]
     pub fn note(mut self, note: impl Into<String>) -> Self {
         self.note = Some(note.into());
+        self
+    }
+
+    #[must_use]
+    pub fn phase(mut self, phase: Phase) -> Self {
+        self.phase = Some(phase);
         self
     }
 

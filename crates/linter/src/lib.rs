@@ -7,6 +7,7 @@
 pub mod assumption;
 pub mod cause;
 pub mod check;
+mod comment;
 pub mod confidence;
 pub mod declared;
 pub mod diagnostic;
@@ -14,6 +15,7 @@ pub mod fix;
 mod guard;
 pub mod meta;
 pub mod passes;
+pub mod phase;
 pub mod refusal;
 pub mod report;
 pub mod repository;

@@ -98,6 +98,8 @@ pub struct RuleMeta {
     pub sources: &'static [&'static str],
     /// Rules whose finding at the same place says it better, so that this rule reports nothing there.
     pub yields_to: &'static [&'static RuleMeta],
+    /// Whether a finding is about the migration as a whole, so that rules which yield to it report nothing in all of it.
+    pub covers_migration: bool,
     /// The findings that are one entry in a report for people.
     pub grouped_by: GroupedBy,
     /// Whether it harms only if the statement is committed. Such a rule ignores statements that a ROLLBACK of the

@@ -50,8 +50,8 @@ pub(crate) fn weigh(found: &mut [Diagnostic], settings: &Settings) {
 /// How much a finding counts against one that it would replace: whether it is shown, and whether it is more than possible.
 type Weight = (bool, Confidence);
 
-/// Drops findings where a rule that says it better has one at the same place or within it, or points to it. One that is
-/// hidden replaces none that is shown, and one that is only possible none that is surer.
+/// Drops findings where a rule that says it better has one at the same place or within it, or points to it; or anywhere in
+/// the migration, if its findings are about all of it. One that is hidden replaces none that is shown, and one that is only possible none that is surer.
 pub(crate) fn yield_to_others(found: &mut Vec<Diagnostic>, settings: &Settings) {
     let weight =
         |found: &Diagnostic| -> Weight { (is_shown(found, settings), found.confidence.min(Confidence::Likely)) };
@@ -68,6 +68,7 @@ pub(crate) fn yield_to_others(found: &mut Vec<Diagnostic>, settings: &Settings) 
         let TextRange { start, end } = diagnostic.range;
         let yields_to = rules::find(diagnostic.rule).map_or(&[][..], |rule| rule.meta.yields_to);
         yields_to.iter().any(|rule| {
+            let (start, end) = if rule.covers_migration { (0, u32::MAX) } else { (start, end) };
             let mut within =
                 places.range((rule.name, diagnostic.file, start, 0)..=(rule.name, diagnostic.file, end, u32::MAX));
             within.any(|((.., ends), (shown, sure))| *ends <= end && *shown >= is_shown && *sure >= confidence)

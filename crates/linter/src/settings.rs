@@ -3,6 +3,7 @@
 use crate::confidence::Confidence;
 use crate::fix::Edit;
 use crate::meta::{Category, RuleMeta};
+use crate::phase::Releases;
 use crate::repository::RepositoryEvidence;
 use crate::row_counts::RowCounts;
 use crate::severity::Severity;
@@ -58,6 +59,8 @@ pub struct Settings {
     pub max_locked_tables: usize,
     /// What deployed code is known to run.
     pub application: Arc<Application>,
+    /// The releases whose code runs.
+    pub releases: Releases,
 }
 
 /// Severities that configuration gives to rules; `None` switches a rule off.
@@ -184,6 +187,7 @@ impl Default for Settings {
             lock_timeout: LockTimeout::default(),
             max_locked_tables: 3,
             application: Arc::default(),
+            releases: Releases::default(),
         }
     }
 }

@@ -7,6 +7,7 @@
 
 mod directive;
 
+use crate::comment::MARK;
 use crate::diagnostic::Diagnostic;
 use crate::fix::{Applicability, Edit, Fix};
 use crate::meta::{Category, RuleMeta};
@@ -22,9 +23,6 @@ use pgvet_syntax::statement;
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
-
-/// Stands in every suppression.
-const MARK: &str = "pgvet:";
 
 /// One of these is in every suppression that is understood.
 const MARKS: [&str; 4] = [MARK, "squawk-ignore", "eugene:", "atlas:nolint"];
@@ -61,7 +59,8 @@ pub(crate) fn apply(
             Err(message) => {
                 let added = &mut findings.added;
                 suppression.report(&rules::engine::unknown_suppression::RULE, settings, added, |reporter| {
-                    let help = "write `pgvet: ignore[rule] reason` or `pgvet: ignore-file[rule] reason`";
+                    let help = "write `pgvet: ignore[rule] reason`, `pgvet: ignore-file[rule] reason`, or `pgvet: phase \
+                                contract after RELEASE`";
                     reporter.report(comment, message).help(help).emit();
                 });
             }

@@ -17,7 +17,7 @@ use pgvet_trace::server::testing::server;
 const SCHEMA: &str = "CREATE TABLE customers (id bigint PRIMARY KEY, region int, code text, UNIQUE (region, code));
     CREATE TABLE orders (id bigint PRIMARY KEY, total int, customer_id bigint, region int, code text,
         status text CONSTRAINT known CHECK (status IN ('new', 'paid')), level int CONSTRAINT low CHECK (level < 10),
-        plain int, amount numeric, ratio double precision, kind char(6), tags text[], during int4range);
+        plain int, amount numeric, ratio double precision, kind char(6), tags text[], during int4range, area int4range);
     CREATE INDEX orders_total ON orders (total); CREATE INDEX orders_region ON orders (region);
     CREATE UNIQUE INDEX low_code ON orders (code) WHERE total = -5;
     CREATE TABLE events (id bigint, at date) PARTITION BY RANGE (at);
@@ -338,6 +338,26 @@ const DEMANDS: &[(&str, &str, &str)] = &[
     ("ALTER DOMAIN small SET NOT NULL", "INSERT INTO kinds VALUES (8, 1)", "INSERT INTO kinds VALUES (8, NULL)"),
 ];
 
+/// The same since PostgreSQL 18.
+const DEMANDS_SINCE_18: &[(&str, &str, &str)] = &[
+    (
+        "ALTER TABLE orders ADD CONSTRAINT one_period UNIQUE (area, during WITHOUT OVERLAPS)",
+        "INSERT INTO orders (id, area, during) VALUES (1, '[1,9)', '[1,3)'), (2, '[1,9)', '[3,5)'), (3, '[1,8)', '[1,3)'), \
+         (4, NULL, '[1,3)'), (5, '[1,9)', NULL)",
+        "INSERT INTO orders (id, area, during) VALUES (6, '[1,9)', '[4,6)')",
+    ),
+    (
+        "ALTER TABLE orders ADD CONSTRAINT one_period UNIQUE (area, during WITHOUT OVERLAPS)",
+        "INSERT INTO orders (id, area, during) VALUES (1, '[1,9)', '[1,3)')",
+        "INSERT INTO orders (id, area, during) VALUES (6, '[1,9)', 'empty')",
+    ),
+    (
+        "ALTER TABLE orders DROP CONSTRAINT orders_pkey, ADD PRIMARY KEY (area, during WITHOUT OVERLAPS)",
+        "INSERT INTO orders (id, area, during) VALUES (1, '[1,9)', '[1,3)')",
+        "INSERT INTO orders (id, area, during) VALUES (6, '[1,9)', '[2,6)')",
+    ),
+];
+
 /// Statements that demand nothing, and a row of every sort that the schema allows.
 const NONE: &[(&str, &str)] = &[
     (
@@ -462,7 +482,7 @@ fn queries_count_the_rows_that_make_a_statement_fail() {
         let Some(server) = server(major) else { return };
         server.query("postgres", "CREATE DATABASE shop").unwrap();
         server.query("shop", SCHEMA).unwrap();
-        for case in DEMANDS {
+        for case in DEMANDS.iter().chain(DEMANDS_SINCE_18.iter().filter(|_| major >= 18)) {
             let demands = demands(case.0, major);
             examples += demands.iter().filter(|demand| demand.counterexample.is_some()).count();
             wrong.extend(wrong_queries(&server, &demands, case));

@@ -61,9 +61,18 @@ impl InitScripts {
 
 /// What a Dockerfile or a Compose file puts into the folder: `COPY a.sql b.sql /docker-entrypoint-initdb.d/`,
 /// `- ./sql:/docker-entrypoint-initdb.d:ro`, or `source: ./sql` and `target: /docker-entrypoint-initdb.d`.
+///
+/// A Dockerfile of an image with such scripts may put others elsewhere, for a shell script among them to run.
 fn sources_in(text: &str) -> Vec<&str> {
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     let mut sources = Vec::new();
+    let begins_with =
+        |line: &str, word: &str| line.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word));
+    let is_of_postgres = lines.iter().any(|line| begins_with(line, "FROM ") && line.contains("postgres"));
+    if is_of_postgres && text.contains(FOLDER) {
+        let copies = lines.iter().filter(|line| begins_with(line, "COPY ") || begins_with(line, "ADD "));
+        sources.extend(copies.flat_map(|line| words(line)).filter(|word| word.ends_with(".sql")));
+    }
     for (at, line) in lines.iter().enumerate().filter(|(_, line)| line.contains(FOLDER) && !line.starts_with('#')) {
         if line.trim_start_matches("- ").starts_with("target:") {
             let first = at.saturating_sub(LINES_OF_VOLUME);
@@ -110,6 +119,11 @@ mod tests {
                 "COPY --chown=a db/init/1_a.sql /docker-entrypoint-initdb.d/1.sql",
             ),
             ("db/init/1_a.sql", "docker/Dockerfile", "ADD [\"db/init/*.sql\", \"/docker-entrypoint-initdb.d/\"]"),
+            (
+                "db/2_b.sql",
+                "db/Dockerfile",
+                "FROM postgres:17\nCOPY run.sh /docker-entrypoint-initdb.d\nCOPY 2_b.sql /more\n",
+            ),
             ("sql/1_a.sql", "docker-compose.yml", "  - ./sql:/docker-entrypoint-initdb.d:ro"),
             ("sql/1_a.sql", "docker/compose.yaml", "  - \"../sql/1_a.sql:/docker-entrypoint-initdb.d/1.sql\""),
             ("sql/1_a.sql", "compose.yml", "- type: bind\n  source: ./sql\n  target: /docker-entrypoint-initdb.d\n"),
@@ -127,6 +141,7 @@ mod tests {
             ("sql/1_a.sql", "docker-compose.yml", "  - ./sql:/sql"),
             ("sql/later/1_a.sql", "docker-compose.yml", "  - ./sql:/docker-entrypoint-initdb.d"),
             ("db/migrations/1_a.sql", "docker-compose.yml", "  - ./db/migrations:/docker-entrypoint-initdb.d"),
+            ("sql/1_a.sql", "sql/Dockerfile", "FROM app\nCOPY a.sh /docker-entrypoint-initdb.d\nCOPY 1_a.sql /sql\n"),
             ("sql/1_a.sql", "notes.txt", "  - ./sql:/docker-entrypoint-initdb.d"),
         ] {
             assert!(!holds(script, file, text), "{text}");

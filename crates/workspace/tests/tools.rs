@@ -151,5 +151,9 @@ fn scripts_for_a_new_database_are_not_migrations_of_another() {
     let dockerfile = ("notes/Dockerfile", "FROM postgres:17\nCOPY init /docker-entrypoint-initdb.d\n");
     let with = |others: &[(&'static str, &'static str)]| judged(&[&migrations[..], &[init], others].concat()).1;
     assert_eq!(with(&[dockerfile]), [""; 0]);
+    // They run one after the other, before anybody uses the database.
+    let copy = "CREATE TABLE copy (id bigint);\nINSERT INTO copy SELECT * FROM notes;\nDROP TABLE notes;\n\
+                ALTER TABLE copy RENAME TO notes;\n";
+    assert_eq!(with(&[dockerfile, ("notes/init/02_copy.sql", copy)]), [""; 0]);
     assert!(with(&[]).contains(&"concurrently-in-transaction"), "{:?}", with(&[]));
 }

@@ -14,6 +14,7 @@ use std::path::{Component, Path, PathBuf};
 const GUIDE: &[&str] = &[
     "check",
     "fixing",
+    "phases",
     "precheck",
     "trace",
     "capture",

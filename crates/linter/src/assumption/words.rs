@@ -91,6 +91,9 @@ impl fmt::Display for Assumption {
                     "assumes that the rows of `{table}` are still needed, although a statement has copied all of them"
                 )
             }
+            Self::UsedThoughReleased { release } => {
+                write!(f, "assumes that code of an earlier release still runs, although release {release} is deployed")
+            }
             Self::NoPolicyUnseen { table } => {
                 write!(f, "assumes that `{table}`, which no migration creates, has no policies already")
             }
@@ -153,6 +156,7 @@ impl fmt::Display for Assumption {
                 "assumes that this migration and the earlier one are applied in the \
                                                  same run",
             ),
+            Self::SecondRun => f.write_str("assumes that two processes run the migrations at the same time"),
             Self::DefaultOfTool => f.write_str("assumes that the migration tool has its default configuration"),
             Self::TransactionOfFile => {
                 f.write_str("assumes that the program that runs this file opens a transaction for it")

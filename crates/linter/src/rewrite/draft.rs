@@ -179,6 +179,7 @@ impl Draft {
         let planned = &self.files[file].statements[at];
         if !found.steps.is_empty() {
             let step = |step: &crate::fix::Step| PlannedStatement {
+                phase: step.phase,
                 note: step.note.clone(),
                 accepted: step.accepted.clone(),
                 ..PlannedStatement::new(step.sql.clone())

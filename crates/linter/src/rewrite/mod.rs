@@ -9,6 +9,7 @@ mod draft;
 mod tests;
 mod title;
 
+use crate::phase::Phase;
 use crate::settings::Settings;
 use draft::Draft;
 use pgvet_model::migration::Migration;
@@ -40,6 +41,8 @@ pub struct PlannedFile {
 pub struct PlannedStatement {
     /// Comments that stood before it, as they were written.
     pub comments: String,
+    /// The phase that begins with it, of a change that takes several releases.
+    pub phase: Option<Phase>,
     /// A decision or precondition for a person, before it runs.
     pub note: Option<String>,
     /// Without a semicolon at its end.
@@ -66,6 +69,9 @@ impl PlannedStatement {
     }
 
     fn write(&self, text: &mut String) {
+        if let Some(phase) = self.phase {
+            *text += &[&phase.comment(), "\n"].concat();
+        }
         text.push_str(&self.comments);
         if let Some(note) = &self.note {
             text.push_str(&wrapped(note));

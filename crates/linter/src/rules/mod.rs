@@ -74,6 +74,7 @@ static RULES: &[&Rule] = &[
     &transaction::nested_transaction::RULE,
     &transaction::not_rerunnable::RULE,
     &transaction::retry_blocked::RULE,
+    &transaction::second_run_deadlocks::RULE,
     &transaction::sessions_stopped::RULE,
     &transaction::setting_of_earlier_migration::RULE,
     &transaction::validate_in_same_transaction::RULE,
@@ -83,6 +84,7 @@ static RULES: &[&Rule] = &[
     &compatibility::column_rejects_values::RULE,
     &compatibility::conflict_target_lost::RULE,
     &compatibility::constraint_rejects_writes::RULE,
+    &compatibility::contract_before_release::RULE,
     &compatibility::drop_column::RULE,
     &compatibility::drop_object::RULE,
     &compatibility::drop_object_cascade::RULE,
@@ -104,6 +106,7 @@ static RULES: &[&Rule] = &[
     &compatibility::used_index_dropped::RULE,
     &compatibility::view_not_updatable::RULE,
     // data
+    &data::backfill_missing::RULE,
     &data::bulk_change_in_loop::RULE,
     &data::exception_driven_upsert::RULE,
     &data::foreign_keys_not_checked::RULE,

@@ -1,6 +1,7 @@
 //! Reading the text of a suppression.
 
-use super::MARK;
+use crate::comment::{self, MARK};
+use crate::phase;
 use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
 
@@ -40,11 +41,12 @@ pub(super) struct RuleName {
 
 /// Reads a comment; `None` where it is no suppression, and what is wrong where it seems to be one.
 pub(super) fn read(text: &str, comment: TextRange) -> Option<Result<Directive, String>> {
-    let inner = text.get(comment.as_usize())?;
-    let inner = inner.strip_prefix("--").or_else(|| inner.strip_prefix("/*"))?.trim_start();
-    let inner = inner.strip_suffix("*/").unwrap_or(inner).trim_end();
-    match inner.strip_prefix(MARK) {
-        Some(directive) => Some(own(text, directive.trim_start())),
+    let inner = comment::inner(text, comment)?;
+    match comment::directive(text, comment) {
+        Some(directive) => match phase::read(directive) {
+            Some(marker) => marker.err().map(Err),
+            None => Some(own(text, directive)),
+        },
         None => other(text, inner, comment).map(Ok),
     }
 }

@@ -179,7 +179,15 @@ const EXCEPTIONS: &[Exception] = &[
         rule: "inconsistent-lock-order",
         codes: &[Code::Function, Code::Procedure],
         place: "writes-lost-after-copy/evidence.sql",
-        reason: "the function that the migration calls is in the database, so that others may call it",
+        reason: "the INSERT into `users_new` locks it before `users`, from which it reads; in a function that stays in the \
+                 database, other sessions may do so while the migration renames `users` first",
+    },
+    Exception {
+        // `drop-column` yields to `contract-before-release`.
+        rule: "",
+        codes: &[Code::Function, Code::Procedure],
+        place: "contract-before-release/together.sql",
+        reason: "the text of the migration that expands names no table if a function of an earlier one does the work",
     },
     Exception {
         rule: "not-rerunnable",

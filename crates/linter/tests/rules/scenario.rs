@@ -6,6 +6,8 @@
 //! -- set: table orders rows=100 hot
 //! -- set: query sqlx SELECT * FROM orders; SELECT 1   (a transaction of the application)
 //! -- set: index public.orders_note scans=5 days=30
+//! -- set: deployed 2.4              the release that is deployed
+//! -- set: run-lock waits            a second run of the tool waits in pg_advisory_lock
 //! -- captured                      (written by `pgvet capture`)
 //! -- unordered                     (scripts of which nobody knows which runs first)
 //! -- baseline:                      a schema dump that is not reported
@@ -27,7 +29,7 @@ use pgvet_linter::severity::Severity;
 use pgvet_model::application::{CachingDriver, KnownStatement, KnownTransaction, QueryLibrary};
 use pgvet_model::migration::{Migration, TransactionMode};
 use pgvet_model::production::IndexUse;
-use pgvet_model::runner::{Runner, SessionScope};
+use pgvet_model::runner::{Restart, RunLock, Runner, SessionScope};
 use pgvet_model::version::VersionRange;
 use pgvet_syntax::source::{SourceFile, TextRange};
 use pgvet_syntax::statement::{ParsedFile, Statement, parse, parse_file};
@@ -39,6 +41,8 @@ pub(crate) struct Scenario {
     pub(crate) ordered: bool,
     /// Whether all sections run in one session.
     pub(crate) one_session: bool,
+    /// How the tool keeps a second run of itself away.
+    pub(crate) lock: RunLock,
     pub(crate) captured: bool,
     pub(crate) settings: Settings,
 }
@@ -85,7 +89,14 @@ impl Scenario {
     pub(crate) fn read(text: &str) -> Result<Self, String> {
         let settings =
             Settings { strict: true, level: Severity::Info, confidence: Confidence::Possible, ..Settings::default() };
-        let mut scenario = Self { sections: Vec::new(), ordered: true, one_session: false, captured: false, settings };
+        let mut scenario = Self {
+            sections: Vec::new(),
+            ordered: true,
+            one_session: false,
+            lock: RunLock::Unknown,
+            captured: false,
+            settings,
+        };
         let mut mode = TransactionMode::default();
         let mut header = String::new();
         for (number, line) in text.split_inclusive('\n').enumerate() {
@@ -111,6 +122,7 @@ impl Scenario {
                 ("mode", _) => mode = transaction_mode(value)?,
                 ("transaction" | "single-string" | "autocommit", "") => mode = transaction_mode(word)?,
                 ("set", "one-session") => scenario.one_session = true,
+                ("set", "run-lock waits") => scenario.lock = RunLock::Waits { by_its_session: true },
                 ("set", _) => set(&mut scenario.settings, value).ok_or(value)?,
                 ("release", _) => {
                     let section = scenario.sections.last_mut().ok_or("a release stands in a section")?;
@@ -162,6 +174,7 @@ impl Scenario {
                 ordered: self.ordered,
                 runner: Runner {
                     session: if self.one_session { SessionScope::Run } else { SessionScope::Migration },
+                    restart: Restart { lock: self.lock, ..Restart::default() },
                     ..Runner::default()
                 },
                 captured: self.captured,
@@ -237,6 +250,7 @@ fn set(settings: &mut Settings, directive: &str) -> Option<()> {
             let edit = Edit { range: TextRange::at(0), text: OPT_OUT.to_owned() };
             settings.opt_outs.insert(file.parse().ok()?, edit);
         }
+        ["deployed", releases @ ..] => settings.releases.deployed.extend(releases.iter().map(|name| (*name).into())),
         ["require-reasons"] => settings.require_reasons = true,
         ["recommended"] => settings.strict = false,
         _ => return None,

@@ -107,6 +107,8 @@ pub struct Exclusion {
     /// The parts with their operators: two rows conflict if all of them yield true.
     pub parts: Vec<(KeyPart, SmolStr)>,
     pub predicate: Option<Written>,
+    /// A key WITHOUT OVERLAPS, whose last part must not be empty.
+    pub over_period: bool,
 }
 
 /// The rows of a partition.

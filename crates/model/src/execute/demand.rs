@@ -132,6 +132,7 @@ impl Executor<'_> {
             constraint: built.name.clone(),
             parts: parts.map(|(key, operator)| (self.key_part(key), operator.clone())).collect(),
             predicate: definition.predicate.as_ref().map(|predicate| self.written(predicate)),
+            over_period: definition.unique,
         });
         let columns: Vec<&SmolStr> = definition.elements.iter().filter_map(|part| part.key.as_column()).collect();
         let met = self.met(self.catalog.relation(table), &columns);

@@ -67,6 +67,8 @@ pub(crate) struct ConfigFile {
     pub(crate) tables: BTreeMap<String, TableSetting>,
     /// Facts about functions. The key is `schema.name`, or `name` for any schema.
     pub(crate) functions: BTreeMap<String, FunctionSetting>,
+    /// Which release is deployed, for migrations that wait for one.
+    pub(crate) releases: ReleasesSetting,
     /// For `pgvet trace`.
     pub(crate) trace: TraceSetting,
     /// For `pgvet capture`. No other command runs what is named here.
@@ -185,6 +187,15 @@ impl<'de> Deserialize<'de> for RuleSetting {
         }
         deserializer.deserialize_any(Visitor)
     }
+}
+
+/// Which release is deployed. A migration names the release that it waits for: `-- pgvet: phase contract after 2.4`.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct ReleasesSetting {
+    /// The release whose code runs everywhere, such as `"2.4"`: it stands for all with a lower number. For names without
+    /// an order, a list of the deployed releases.
+    pub(crate) deployed: Option<OneOrMany>,
 }
 
 /// For `pgvet trace`.

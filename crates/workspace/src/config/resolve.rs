@@ -121,6 +121,9 @@ impl Layer<'_> {
         for (name, function) in file.functions {
             settings.functions.insert(name, FunctionSettings { calls_per_hour: function.calls_per_hour });
         }
+        if let Some(deployed) = file.releases.deployed {
+            settings.releases.deployed = Vec::from(deployed).into_iter().map(Into::into).collect();
+        }
         config.fail_on = file.fail_on.or(config.fail_on);
         config.baseline = self.file(file.baseline, "json")?.or(config.baseline.take());
         config.against = self.file(file.against, "json")?.or(config.against.take());

@@ -47,6 +47,9 @@ orders = { rows = 50_000_000, hot = true, max-held = { access-exclusive = "200ms
 [placeholders]
 schema = "app"
 
+[releases]
+deployed = "2.4"
+
 [trace]
 max-held = { share = "5s" }
 
@@ -92,6 +95,7 @@ fn every_key_is_read() {
     assert_eq!((held("orders", LockMode::Share), held("users", LockMode::RowShare)), (Some(5000), None));
     assert_eq!(config.fail_on, Some(FailOn::Warning));
     assert_eq!(config.placeholders["schema"], "app");
+    assert_eq!(settings.releases.deployed, ["2.4"]);
     let root = absolute(root.path());
     assert_eq!(config.baseline, Some(root.join("known.json")));
     assert_eq!(config.migrations.tool, Some(Tool::GolangMigrate));

@@ -79,7 +79,8 @@ pub(crate) fn incidents(
     folders: &Folders,
     config: &Config,
 ) -> Vec<Incident> {
-    let Some(applied) = past.applied else { return Vec::new() };
+    // No database runs such scripts a second time, and nothing compares them with what it has run.
+    let Some(applied) = past.applied.filter(|_| !folders.fills_new_database(path)) else { return Vec::new() };
     let tool = layout.tool;
     let reactions = tool.reactions();
     let incident = |kind, consequence| Incident { kind, consequence, tool: tool.title(), applied };

@@ -1,6 +1,6 @@
 //! The tool that the name of a file tells.
 
-use super::folder::Facts;
+use super::folder::{self, Facts};
 use super::{Tool, model};
 use crate::fizz;
 use crate::order::{FlywayName, PostgratorName};
@@ -26,13 +26,13 @@ pub(super) fn tool_by_name(path: &Path, name: &str, around: &Facts) -> Option<To
         _ => {}
     }
     let stem = name.strip_suffix(".up.sql").or_else(|| name.strip_suffix(".down.sql"))?;
-    if stem.split('.').skip(1).any(|part| matches!(part, "postgres" | "postgresql" | "autocommit")) {
+    if around.has_dialects || folder::has_dialect(name) {
         return Some(Tool::Pop);
     }
     let runner = around.rust_runner.filter(|tool| *tool == Tool::Sqlx).or(around.go_runner);
     // golang-migrate skips `001-a.up.sql`, which ragtime runs.
     let is_hyphenated = model::behind_number(stem).is_some_and(|rest| rest.starts_with('-'));
-    runner.or_else(|| (!is_hyphenated).then_some(Tool::GolangMigrate))
+    runner.or_else(|| (!is_hyphenated && !around.has_other_go_runner).then_some(Tool::GolangMigrate))
 }
 
 /// Whether a `migration.sql` is where Prisma keeps one: in a folder with a version, or beside `migration_lock.toml`.

@@ -8,7 +8,7 @@ use crate::dialect::Dialect;
 use crate::init_scripts::InitScripts;
 use crate::order::{self, FlywayName};
 use crate::roots::{self, Repositories};
-use crate::{fizz, manifest, read};
+use crate::{fizz, manifest, nearby, read};
 use rustc_hash::FxHashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -42,6 +42,10 @@ pub(crate) struct Facts {
     pub(super) rust_runner: Option<Tool>,
     /// Pop, if the Go module around them uses it.
     pub(super) go_runner: Option<Tool>,
+    /// Whether code beside them runs migrations of these names with another program than golang-migrate.
+    pub(super) has_other_go_runner: bool,
+    /// Whether a name here has a part for a dialect, as only those of pop have.
+    pub(super) has_dialects: bool,
     /// Whether any of the migrations that are folders has a `down.sql`, as those of Diesel do.
     pub(super) has_down_files: bool,
     order: Option<Arc<ExplicitOrder>>,
@@ -176,6 +180,8 @@ impl Folders {
             rust_runner: rust_runner(&folder),
             go_runner: go_runner(&folder, &mut known.go_modules)
                 .or_else(|| names.iter().any(|name| fizz::is_up(name)).then_some(Tool::Pop)),
+            has_other_go_runner: has_other_go_runner(&folder, &names),
+            has_dialects: names.iter().any(|name| has_dialect(name)),
             has_down_files: has_down_files(&folder, &mut known.down_files),
             order,
             named: roots::named_folder(parent, &mut known.repositories),
@@ -323,6 +329,31 @@ fn go_runner(migrations: &Path, known: &mut FxHashMap<PathBuf, Option<bool>>) ->
     uses_pop.then_some(Tool::Pop)
 }
 
+/// Parts of names by which pop chooses files: `1_x.mysql.up.sql`. Source: pop, `migration_info.go`, and ory/x, `popx`.
+const PARTS_OF_POP: [&str; 8] =
+    ["postgres", "postgresql", "mysql", "sqlite", "sqlite3", "cockroach", "cockroachdb", "autocommit"];
+
+/// Whether the name of a migration has such a part.
+pub(super) fn has_dialect(name: &str) -> bool {
+    let stem = name.strip_suffix(".up.sql").or_else(|| name.strip_suffix(".down.sql"));
+    stem.is_some_and(|stem| stem.split('.').skip(1).any(|part| PARTS_OF_POP.contains(&part)))
+}
+
+/// Programs that run `1_x.up.sql` and identify it by its whole name.
+const OTHER_GO_RUNNERS: [&str; 2] = ["\"github.com/maragudk/migrate\"", "\"maragu.dev/migrate\""];
+
+/// Whether Go code in the folder or the one above imports such a program.
+fn has_other_go_runner(folder: &Path, names: &[String]) -> bool {
+    if !names.iter().any(|name| name.ends_with(".up.sql")) {
+        return false;
+    }
+    let imports = |path: &PathBuf| {
+        let is_go = path.extension().is_some_and(|extension| extension == "go");
+        is_go && read::text(path).is_ok_and(|text| OTHER_GO_RUNNERS.iter().any(|import| text.contains(import)))
+    };
+    folder.ancestors().take(2).any(|folder| nearby::code(folder).iter().any(imports))
+}
+
 /// Maximum number of levels above a file at which the manifest of its project is searched, if no repository ends
 /// before.
 const MANIFEST_LEVELS: usize = 8;
@@ -378,6 +409,26 @@ mod tests {
         assert!(!seen("c/embed.go", "c/00001_users.sql"));
         assert!(!seen("d/00001_users_test.go", "d/00001_users.sql"));
         assert!(!seen("src/main/kotlin/db/Users.kt", "src/main/resources/db/V1__users.sql"));
+    }
+
+    #[test]
+    fn names_and_code_show_that_another_program_runs_up_files() {
+        let tool = |files: &[(&str, &str)]| {
+            let root = tempfile::tempdir().unwrap();
+            for (path, text) in files {
+                let path = root.path().join(path);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(path, text).unwrap();
+            }
+            let first = root.path().join(files[0].0);
+            let name = first.file_name().unwrap().to_string_lossy();
+            super::super::file_name::tool_by_name(&first, &name, &Folders::default().around(&first))
+        };
+        let import = "import (\n\t\"github.com/maragudk/migrate\"\n)\n";
+        assert_eq!(tool(&[("db/1_a.up.sql", "")]), Some(Tool::GolangMigrate));
+        assert_eq!(tool(&[("db/1_a.up.sql", ""), ("db/2_b.mysql.up.sql", "")]), Some(Tool::Pop));
+        assert_eq!(tool(&[("db/sql/1_a.up.sql", ""), ("db/run.go", import)]), None);
+        assert_eq!(tool(&[("db/sql/1_a.up.sql", ""), ("run.go", import)]), Some(Tool::GolangMigrate));
     }
 
     #[test]

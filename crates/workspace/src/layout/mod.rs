@@ -75,6 +75,9 @@ use stray::Marks;
 pub(crate) use transaction::opt_out;
 use unknown::Unfit;
 
+/// Scripts that fill a new database run together. Releases that a tool knows are counted from 1.
+const RELEASE_OF_INIT: u32 = u32::MAX - 1;
+
 /// A program that runs migrations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -255,7 +258,7 @@ pub(crate) fn detect(path: &Path, text: &str, folders: &Folders, config: &Config
         layout.sections.iter_mut().for_each(|section| section.direction = Direction::Down);
     }
     layout.in_other_languages = around.in_other_languages;
-    layout.release = around.release(path);
+    layout.release = around.release(path).or_else(|| folders.fills_new_database(path).then_some(RELEASE_OF_INIT));
     if layout.tool == Tool::Plain && layout.sign == Sign::None && config.migrations.transaction.is_none() {
         guess_transaction(&mut layout, path, text, folders);
     } else if has_comment_for_name(text) {

@@ -2,6 +2,7 @@
 
 use super::{backfill, before, list, obstacle, one_line};
 use crate::fix::Step;
+use crate::phase::Phase;
 use crate::rule::RuleContext;
 use crate::rules::text::{identifier, sql_name};
 use pgvet_model::catalog::{Column, Constraint, Index, Relation, RelationDetail};
@@ -174,10 +175,11 @@ impl Replacement<'_, '_> {
              privileges on the column alone, its statistics target and storage parameters of its indexes are not \
              copied."
         ));
+        let add = add.phase(Phase::Expand);
         let mut steps = vec![Step::new("BEGIN"), add];
         steps.extend(self.copy(value).into_iter().map(Step::new));
         steps.push(Step::new("COMMIT"));
-        steps.push(backfill);
+        steps.push(backfill.phase(Phase::Backfill));
         if self.definition.not_null {
             let proof = self.proof();
             steps.push(Step::new(format!(
@@ -192,6 +194,7 @@ impl Replacement<'_, '_> {
         let schema = identifier(&self.relation.schema);
         steps.extend(left.map(|rebuilt| Step::new(format!("DROP INDEX CONCURRENTLY {schema}.{}", old_name(rebuilt)))));
         let drop = Step::new(format!("ALTER TABLE {table} DROP COLUMN {}", self.old))
+            .phase(Phase::Contract)
             .note(format!(
                 "Decide when to drop {}: the values before the change are lost with it, and cannot be restored",
                 self.old
@@ -234,7 +237,7 @@ $copy$"
         let Self { table, column, new, old, .. } = self;
         let trigger = identifier(&self.trigger_name());
         let meant = format!("{column} keeps its name and its values, as {type_text}");
-        let first = Step::new(format!("DROP TRIGGER {trigger} ON {table}")).note(format!(
+        let first = Step::new(format!("DROP TRIGGER {trigger} ON {table}")).phase(Phase::Contract).note(format!(
             "Deploy code that works with {column} as {type_text} before this. Sessions may have to prepare statements again."
         ));
         let rename = |from: &str, to: &str| {

@@ -25,18 +25,30 @@ declare_rule! {
     ///
     /// Many drivers keep prepared statements for each connection unless they are configured not to:
     ///
-    /// | driver | default |
-    /// |---|---|
-    /// | sqlx (Rust) | `statement_cache_capacity` 100 |
-    /// | pgx (Go) | `QueryExecModeCacheStatement` |
-    /// | pgjdbc (Java) | `prepareThreshold` 5 |
-    /// | asyncpg (Python) | `statement_cache_size` 100 |
-    /// | psycopg 3 (Python) | `prepare_threshold` 5 |
-    /// | Rails (Ruby) | `prepared_statements` true |
+    /// | driver | default | after the error | source |
+    /// |---|---|---|---|
+    /// | sqlx (Rust) | keeps 100 | each connection fails until it is closed | 0.9, `sqlx-postgres/src/options/mod.rs` |
+    /// | pgx (Go) | keeps 512 | the next run works | 5.12, `conn.go`, `rows.go` |
+    /// | pgjdbc (Java) | from the 5th run on | tries again if `autosave` is `conservative` or `always` | 42.7, `PGProperty.java` |
+    /// | asyncpg (Python) | keeps 100 | tries again outside a transaction | 0.32, `connection.py` |
+    /// | psycopg 3 (Python) | from the 6th run on | fails until a ROLLBACK clears the cache | 3.3, `_preparing.py` |
+    /// | postgres.js | keeps all | tries again | 3.4, `connection.js` |
+    /// | Postgrex with Ecto (Elixir) | keeps all | the next run works | `ecto_sql` 3.14, `postgres/connection.ex` |
+    /// | Rails (Ruby) | keeps 1000 | tries again outside a transaction | 8.1, `postgresql/database_statements.rb` |
     ///
-    /// After the error, some drivers prepare the statement again, and some also repeat the query. They can repeat it
-    /// only outside a transaction, because a transaction in which a statement has failed cannot continue. With sqlx up
-    /// to 0.8, each connection fails until it is closed.
+    /// A second try helps only outside a transaction, because PostgreSQL refuses all later statements of a transaction
+    /// in which one has failed.
+    ///
+    /// These drivers keep prepared statements only if the program asks for it:
+    ///
+    /// | driver | what asks for it | source |
+    /// |---|---|---|
+    /// | lib/pq (Go) | `Prepare` | 1.12, `conn.go` |
+    /// | psycopg 2 (Python) | `PREPARE` | 2.9: values are written into the text |
+    /// | Django | `prepare_threshold` in `OPTIONS`, with psycopg 3 | 5.2, `postgresql/base.py` |
+    /// | node-postgres | `name` of a query | pg 8.23, `query.js` |
+    /// | tokio-postgres (Rust) | `prepare` | 0.7, `client.rs` |
+    /// | Npgsql (.NET) | `Prepare`, or `Max Auto Prepare`, which is 0 | 10, `NpgsqlConnectionStringBuilder.cs` |
     ///
     /// ## Example
     ///
@@ -73,6 +85,12 @@ declare_rule! {
     /// ## Confidence
     ///
     /// For query files of a project without one of these drivers, the confidence is `possible`.
+    ///
+    /// ## Incidents
+    ///
+    /// - [control-layer #1758](https://github.com/doublewordai/control-layer/pull/1758): a new column made a list of the API return HTTP 500, also
+    ///   after a restart, because `PgBouncer` kept the statements
+    /// - [devlake #4867](https://github.com/apache/devlake/issues/4867): columns that are added while the program runs
     ///
     /// ## Other linters
     ///

@@ -4,6 +4,7 @@ use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::deployment::other_statements::{Until, ahead, ahead_of_removal};
+use crate::rules::deployment::phases::released;
 use pgvet_model::catalog::{Catalog, Column, Constraint, ConstraintKind, Oid, Relation};
 use pgvet_model::effect::{RelationName, Visibility};
 use pgvet_syntax::ast::{Expr, ExprKind, LockMode};
@@ -60,7 +61,7 @@ declare_rule! {
     ///
     /// No other known linter reports such constraints.
     "constraint-rejects-writes", Compatibility, Warning,
-    {}
+    { yields_to: &[&super::contract_before_release::RULE.meta] }
     statement = check,
 }
 
@@ -204,7 +205,7 @@ fn report(
         Some(column) => format!("first deploy code that sets `{column}`, then add the constraint in the next release"),
         None => format!("first deploy code that {wanted} in the next release"),
     };
-    finding.help(help).emit();
+    finding.assuming(released(context.migration, context.settings)).help(help).emit();
 }
 
 /// Whether an INSERT that leaves the column out stores NULL when the transaction has ended.

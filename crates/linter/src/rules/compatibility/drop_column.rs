@@ -7,6 +7,7 @@ use crate::rule::{RuleContext, declare_rule};
 use crate::rules::deployment::dropped_column::{Replacement, is_emptied, place, replacement, taken};
 use crate::rules::deployment::dropped_together::{cascaded, described, listed, parts, publications};
 use crate::rules::deployment::other_statements::{Until, ahead_of_maker};
+use crate::rules::deployment::phases::released;
 use crate::rules::deployment::users;
 use crate::rules::text::enumerate;
 use pgvet_model::effect::RelationName;
@@ -73,6 +74,7 @@ declare_rule! {
         sources: &[
             "squawk/ban-drop-column", "pgls/banDropColumn", "strong_migrations/remove_column", "atlas/DS103",
             "pg-migration-lint/PGM009", "pg-migration-lint/PGM010", "pg-migration-lint/PGM011", "pg-migration-lint/PGM012"],
+        yields_to: &[&super::contract_before_release::RULE.meta],
     }
     statement = check,
 }
@@ -138,5 +140,5 @@ fn report(
     }
     // What a finding says of its column alone must not be hidden behind another column.
     let cause = (along.is_none() && users == 0).then_some(Cause::Object(table.oid));
-    finding.caused_by(cause).help(help).emit();
+    finding.caused_by(cause).assuming(released(context.migration, context.settings)).help(help).emit();
 }

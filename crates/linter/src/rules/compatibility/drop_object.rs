@@ -4,6 +4,7 @@ use super::name_reuse::{is_same_type, takes_every_value};
 use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{MigrationContext, declare_rule};
+use crate::rules::deployment::phases::released;
 use pgvet_model::catalog::{Catalog, Function, Mention, Oid, Relation, RelationKind, TypeDef, TypeKind};
 use pgvet_model::routine::{CallSite, CallerKind, Routines};
 use pgvet_syntax::ast::{Ast, Drop, DropObject, ObjectKind, ObjectName};
@@ -73,7 +74,7 @@ declare_rule! {
     ///
     /// squawk, eugene, pgls and pg-migration-lint do not report these objects.
     "drop-object", Compatibility, Warning,
-    {}
+    { yields_to: &[&super::contract_before_release::RULE.meta] }
     migration = check,
 }
 
@@ -346,7 +347,8 @@ fn report<'c>(
     } else {
         format!("first deploy code that does not use the {kind}, then drop it in the next release")
     };
-    finding.help(help).emit();
+    let released = released(context.migration, context.settings);
+    finding.assuming(released).help(help).emit();
 }
 
 /// What calls the function in the schema before the migration, except the function itself.

@@ -6,6 +6,7 @@ use crate::rule::{RuleContext, declare_rule};
 use crate::rules::deployment::dropped_relation::{Loss, Written, lost};
 use crate::rules::deployment::dropped_together::{cascaded, described, listed, publications};
 use crate::rules::deployment::other_statements::{is_relation_named_here, lacking};
+use crate::rules::deployment::phases::released;
 use crate::rules::deployment::users;
 use crate::rules::text::enumerate;
 use pgvet_model::catalog::RelationKind;
@@ -74,6 +75,7 @@ declare_rule! {
         sources: &[
             "squawk/ban-drop-table", "pgls/banDropTable", "atlas/DS102", "pg-migration-lint/PGM201",
             "strong_migrations/drop_table"],
+        yields_to: &[&super::contract_before_release::RULE.meta],
     }
     statement = check,
 }
@@ -146,7 +148,10 @@ fn report(
     let finding = reporter.report(range, message).relation(relation);
     let is_copied = context.before.copies_of(relation.oid).any(|(_, copied)| copied.is_whole);
     let copied = (is_renamed && is_copied).then(|| Assumption::NeededThoughCopied { table: name.clone() });
-    let finding = finding.assuming(copied);
+    let is_about_code = matches!(loss, Loss::Gone | Loss::Lacks { emptied: false, .. });
+    let finding = finding
+        .assuming(copied)
+        .assuming(is_about_code.then(|| released(context.migration, context.settings)).flatten());
     let (finding, users) = users::label(finding, context, &[name.as_str()], &[]);
     let mut help = match loss {
         Loss::Gone if is_renamed && has_rows => "keep the table until you have checked that the copy is \

@@ -4,6 +4,7 @@ use crate::cause::Cause;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::deployment::other_statements::{earlier, is_named};
+use crate::rules::deployment::phases::released;
 use crate::rules::deployment::retyped::retyped;
 use crate::rules::deployment::users;
 use crate::rules::text::enumerate;
@@ -53,7 +54,10 @@ declare_rule! {
     ///
     /// Linters that only see one statement cannot know which labels a new enum lacks.
     "enum-value-renamed-or-removed", Compatibility, Warning,
-    { sources: &["strong_migrations/rename_enum_value", "migrationpilot/MP060", "migrationpilot/MP024"] }
+    {
+        sources: &["strong_migrations/rename_enum_value", "migrationpilot/MP060", "migrationpilot/MP024"],
+        yields_to: &[&super::contract_before_release::RULE.meta],
+    }
     statement = check,
 }
 
@@ -126,6 +130,7 @@ fn renamed(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let finding = reporter.report(range, message).caused_by(known.map(Cause::Object));
     let (finding, _) = users::label(finding, context, &[name], &[]);
     finding
+        .assuming(released(context.migration, context.settings))
         .help(format!(
             "add `{label}` as a new value, deploy code that reads both values and writes only the new one, then update \
              the rows in batches"

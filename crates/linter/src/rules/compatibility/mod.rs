@@ -6,6 +6,7 @@ pub mod cached_plan_result_changes;
 pub mod column_rejects_values;
 pub mod conflict_target_lost;
 pub mod constraint_rejects_writes;
+pub mod contract_before_release;
 pub mod drop_column;
 pub mod drop_object;
 pub mod drop_object_cascade;

@@ -8,6 +8,7 @@ use crate::rules::deployment::dropped_column::Replacement;
 use crate::rules::deployment::other_statements::{
     Until, ahead_of_maker, is_column_made_here, is_column_name_freed, is_relation_named_here,
 };
+use crate::rules::deployment::phases::released;
 use crate::rules::deployment::users;
 use crate::rules::text::{identifier, sql_name};
 use pgvet_model::catalog::RelationKind;
@@ -73,6 +74,7 @@ declare_rule! {
         sources: &[
             "squawk/renaming-column", "pgls/renamingColumn", "strong_migrations/rename_column", "atlas/BC102",
             "pg-migration-lint/PGM504"],
+        yields_to: &[&super::contract_before_release::RULE.meta],
     }
     statement = check,
 }
@@ -118,7 +120,7 @@ fn report(
         relation.iter().flat_map(|relation| &relation.triggers).map(|trigger| trigger.function).collect();
     let finding = reporter.report(range, message).relation(table);
     let (finding, _) = users::label(finding, context, &[old, &table.name], &triggers);
-    finding.help(help(context, table, old, new)).emit();
+    finding.assuming(released(context.migration, context.settings)).help(help(context, table, old, new)).emit();
 }
 
 fn help(context: &RuleContext<'_>, table: &RelationName, old: &str, new: &str) -> String {

@@ -8,6 +8,7 @@ use crate::rules::deployment::dropped_together::publications;
 use crate::rules::deployment::other_statements::{
     Successor, Until, ahead, ahead_of_maker, is_new_and_empty, is_relation_name_freed, lacking, rest_until, successor,
 };
+use crate::rules::deployment::phases::released;
 use crate::rules::deployment::users;
 use crate::rules::text::{enumerate, identifier, sql_name};
 use pgvet_model::catalog::Catalog;
@@ -70,6 +71,7 @@ declare_rule! {
         sources: &[
             "squawk/renaming-table", "pgls/renamingTable", "strong_migrations/rename_table", "atlas/BC101",
             "pg-migration-lint/PGM505"],
+        yields_to: &[&super::contract_before_release::RULE.meta],
     }
     statement = check,
 }
@@ -124,7 +126,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             finding = finding.assuming(Assumption::ReadBeforeFilled { table: table.name.clone() });
         }
         let (finding, _) = users::label(finding, context, &[table.name.as_str()], &[]);
-        finding.help(help).emit();
+        finding.assuming(released(context.migration, context.settings)).help(help).emit();
     }
 }
 

@@ -5,6 +5,7 @@ use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::deployment::names::may_name;
 use crate::rules::deployment::other_statements::{Until, added, ahead, earlier, is_column_made_here, rest};
+use crate::rules::deployment::phases::released;
 use crate::rules::text::{identifier, sql_name};
 use pgvet_model::catalog::{Catalog, Column, Oid, Relation};
 use pgvet_model::effect::{RelationName, Scan, ScanCause, Visibility};
@@ -65,6 +66,7 @@ declare_rule! {
         sources: &[
             "squawk/adding-required-field", "pgls/addingRequiredField", "pg-migration-lint/PGM008", "atlas/MF103",
             "strong_migrations/add_column"],
+        yields_to: &[&super::contract_before_release::RULE.meta],
     }
     statement = check,
 }
@@ -203,7 +205,9 @@ fn report(
     if change == Change::OlderRequiredNow || is_filled_by_code(context, &table.name, column) {
         finding = finding.assuming(Assumption::LeftOut { table: name.clone(), column: column.into() });
     }
-    finding.emit();
+    // Rows that exist refuse it, whatever code runs.
+    let is_about_code = change != Change::Added;
+    finding.assuming(is_about_code.then(|| released(context.migration, context.settings)).flatten()).emit();
 }
 
 fn help(context: &RuleContext<'_>, table: &RelationName, column: &str, is_added: bool) -> String {

@@ -54,6 +54,11 @@ declare_rule! {
     ///   exists now or at the end of the migration
     /// - an index of a table that the migration drops
     ///
+    /// ## Incidents
+    ///
+    /// - [OpenMetadata #30032](https://github.com/open-metadata/OpenMetadata/pull/30032): a key got another order of columns, and a query that
+    ///   used the old one read the whole table and timed out
+    ///
     /// ## Other linters
     ///
     /// No other known linter reads how often production uses an index.

@@ -56,6 +56,11 @@ declare_rule! {
     /// If the statement changes only a few rows, the confidence is `possible`, and the finding is shown only with
     /// `--confidence possible`.
     ///
+    /// ## Incidents
+    ///
+    /// - [nebraska #1632](https://github.com/flatcar/nebraska/issues/1632): deletes with `session_replication_role = replica` leave rows without
+    ///   their parent
+    ///
     /// ## Other linters
     ///
     /// No other known linter reports such changes.

@@ -54,6 +54,12 @@ declare_rule! {
     ///
     /// The confidence is `possible`, because the new column or table may be meant for something else, and the finding
     /// is shown only with `--confidence possible`.
+    ///
+    /// ## Incidents
+    ///
+    /// - [supabase/cli #3920](https://github.com/supabase/cli/pull/3920): a generated migration dropped and added the column instead of renaming
+    ///   it, which "caused a major system failure"
+    /// - [supabase/cli #1721](https://github.com/supabase/cli/issues/1721): the same for a table
     "looks-like-rename", Data, Error,
     { needs_commit: true }
     statement = check,

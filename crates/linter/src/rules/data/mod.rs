@@ -1,5 +1,6 @@
 //! Changes of rows.
 
+pub mod backfill_missing;
 pub mod bulk_change_in_loop;
 pub mod exception_driven_upsert;
 pub mod foreign_keys_not_checked;

@@ -71,6 +71,11 @@ declare_rule! {
     /// `possible`, and the finding is shown only with `--confidence possible`. `pgvet precheck` lists and counts the
     /// rows for all of these statements.
     ///
+    /// ## Incidents
+    ///
+    /// - [ctms-api #832](https://github.com/mozilla-it/ctms-api/issues/832): the unique index could not be created because of duplicates
+    /// - [nocturne #828](https://github.com/nightscout/nocturne/issues/828): the same at startup, so that the service crashes again and again
+    ///
     /// ## Other linters
     ///
     /// No other known linter reports such constraints.

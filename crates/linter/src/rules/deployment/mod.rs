@@ -7,5 +7,6 @@ pub(crate) mod dropped_together;
 pub(crate) mod lasting;
 pub(crate) mod names;
 pub(crate) mod other_statements;
+pub(crate) mod phases;
 pub(crate) mod retyped;
 pub(crate) mod users;

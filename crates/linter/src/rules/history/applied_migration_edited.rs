@@ -53,6 +53,13 @@ declare_rule! {
     /// - with `--staged` and `--changed`, because the migration may be committed only on this branch, and not yet
     ///   applied
     /// - if no tool is known, and only comments, white space, guards or similar details have changed
+    ///
+    /// ## Incidents
+    ///
+    /// - [breeze #2624](https://github.com/LanternOps/breeze/issues/2624): a release edited eight applied migrations, and did not start after an
+    ///   upgrade
+    /// - [meridian #261](https://github.com/Meridiona/meridian/pull/261): the change of a comment at the top of 34 migrations, with sqlx
+    /// - [ironclaw #1328](https://github.com/nearai/ironclaw/issues/1328): refinery refuses the upgrade
     "applied-migration-edited", History, Error,
     {}
     migration = check,

@@ -36,6 +36,12 @@ declare_rule! {
     ///
     /// - If the tool identifies migrations by their whole names: node-pg-migrate, sql-migrate, Prisma, Drizzle.
     /// - If no tool is known, or the other migration is not in the same folder.
+    ///
+    /// ## Incidents
+    ///
+    /// - [onboarding-service #1940](https://github.com/TulevaEE/onboarding-service/pull/1940): two branches took one version, and nothing could be
+    ///   deployed
+    /// - [killbill #2180](https://github.com/killbill/killbill/pull/2180): Flyway refused the migrations of a release
     "duplicate-migration-version", History, Error,
     {}
     migration = check,

@@ -47,6 +47,11 @@ declare_rule! {
     /// - with `--staged` and `--changed`, because the later migration may be committed only on this branch, and not yet
     ///   applied
     /// - if the tool runs the new migration after the others, or no tool is known
+    ///
+    /// ## Incidents
+    ///
+    /// - [superplane #4812](https://github.com/superplanehq/superplane/issues/4812): golang-migrate never ran a migration that was merged late
+    /// - [goose #121](https://github.com/pressly/goose/issues/121): goose skipped it without an error, which it does no longer
     "migration-out-of-order", History, Error,
     {}
     migration = check,

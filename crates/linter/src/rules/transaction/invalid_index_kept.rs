@@ -51,6 +51,12 @@ declare_rule! {
     /// If a migration of the same deployment creates the table and leaves it empty, the confidence is `possible`, and
     /// the finding is shown only with `--confidence possible`.
     ///
+    /// ## Incidents
+    ///
+    /// - [chatwoot #15885](https://github.com/chatwoot/chatwoot/issues/15885): the build was interrupted, the retry skipped it, and the migration
+    ///   was recorded as applied
+    /// - [freehire #2165](https://github.com/strelov1/freehire/pull/2165): a unique index stayed invalid in production
+    ///
     /// ## Fix safety
     ///
     /// The fix writes `DROP INDEX CONCURRENTLY IF EXISTS` before the statement. It is unsafe, because it also drops a

@@ -54,6 +54,11 @@ declare_rule! {
     ///
     /// If the statements up to the reported one change only the catalog, the locks are held only for a moment. The
     /// confidence is then `possible`, and the finding is shown only with `--confidence possible`.
+    ///
+    /// ## Incidents
+    ///
+    /// - [Kilo-Org/cloud #5040](https://github.com/Kilo-Org/cloud/pull/5040): a migration that dropped twelve tables deadlocked in five
+    ///   deployments and stopped 13 requests
     "many-tables-locked", Transaction, Warning,
     {
         sources: &["pgls/multipleAlterTable", "gitlab/multiple_tables_locked"],

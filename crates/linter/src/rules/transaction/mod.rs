@@ -10,6 +10,7 @@ pub mod mixed_ddl_and_bulk_dml;
 pub mod nested_transaction;
 pub mod not_rerunnable;
 pub mod retry_blocked;
+pub mod second_run_deadlocks;
 pub mod sessions_stopped;
 pub mod setting_of_earlier_migration;
 pub mod validate_in_same_transaction;

@@ -55,6 +55,11 @@ declare_rule! {
     ///
     /// If nothing shows which program runs the file, and no statement of it has to run outside a transaction, the
     /// confidence is `possible`, and the finding is shown only with `--confidence possible`.
+    ///
+    /// ## Incidents
+    ///
+    /// - [matrix-authentication-service #5297](https://github.com/element-hq/matrix-authentication-service/pull/5297): after a failed build each
+    ///   retry failed with "relation already exists"
     "retry-blocked", Transaction, Warning,
     { recommended: false }
     statement = check,

@@ -49,7 +49,9 @@ impl RowDemand {
 }
 
 impl Exclusion {
-    /// Counts pairs of rows.
+    /// Counts pairs of rows, and rows with an empty period.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/executor/execIndexing.c`, `ExecWithoutOverlapsNotEmpty`.
     fn query(&self, table: &str) -> Written {
         let mut columns = String::from("tableoid AS part, ctid AS id");
         let mut conflict = String::from("(a.part, a.id) < (b.part, b.id)");
@@ -62,7 +64,14 @@ impl Exclusion {
             None => String::new(),
         };
         let rows = format!("(SELECT {columns} FROM {table}{filter})");
-        Ok(format!("SELECT count(*) FROM {rows} AS a JOIN {rows} AS b ON {conflict}"))
+        let pairs = format!("SELECT count(*) FROM {rows} AS a JOIN {rows} AS b ON {conflict}");
+        match self.parts.last().filter(|_| self.over_period) {
+            Some((period, _)) => {
+                let empty = format!("SELECT count(*) FROM {table} WHERE isempty({})", period.sql()?);
+                Ok(format!("SELECT ({pairs}) + ({empty})"))
+            }
+            None => Ok(pairs),
+        }
     }
 }
 

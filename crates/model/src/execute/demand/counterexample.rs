@@ -54,7 +54,8 @@ impl Executor<'_> {
                 Some(shown(1, &row, CHECK_VIOLATION))
             }
             Demand::Unique(key) => self.twice(&old, table, &key.index, UNIQUE_VIOLATION),
-            Demand::Exclusion(exclusion) if exclusion.parts.iter().all(|(_, operator)| operator == "=") => {
+            // The two rows have the same values, which overlap themselves.
+            Demand::Exclusion(exclusion) if exclusion.parts.iter().all(|(_, operator)| is_reflexive(operator)) => {
                 self.twice(&old, table, &exclusion.constraint, EXCLUSION_VIOLATION)
             }
             Demand::Exclusion(_) => None,
@@ -194,6 +195,11 @@ impl Executor<'_> {
     }
 }
 
+/// Whether the operator is true for a value and itself, unless that is an empty range.
+fn is_reflexive(operator: &str) -> bool {
+    matches!(operator, "=" | "&&")
+}
+
 impl OldTable<'_> {
     /// Nothing but constraints decides about a new row.
     fn takes_rows_as_they_are(&self) -> bool {
@@ -258,6 +264,8 @@ impl OldTable<'_> {
             }
             oid::BOOL => vec![Value::Boolean(true), Value::Boolean(false)],
             oid::UUID => vec![Value::Text("00000000-0000-0000-0000-000000000000".into())],
+            oid::INT4RANGE | oid::INT8RANGE | oid::NUMRANGE => vec![Value::Text("[1,10)".into())],
+            oid::DATERANGE | oid::TSRANGE | oid::TSTZRANGE => vec![Value::Text("[2025-01-01,2025-02-01)".into())],
             _ => match &self.catalog.get_type(sql_type.oid)?.kind {
                 TypeKind::Enum { labels } => labels.iter().map(|label| Value::Text(label.label.clone())).collect(),
                 _ => return None,
@@ -306,6 +314,10 @@ impl OldTable<'_> {
                 unlimited || length <= sql_type.typmod - 4
             }
             (oid::DATE | oid::TIMESTAMP | oid::TIMESTAMPTZ, Value::Text(text)) => text.len() >= 10,
+            (
+                oid::INT4RANGE | oid::INT8RANGE | oid::NUMRANGE | oid::DATERANGE | oid::TSRANGE | oid::TSTZRANGE,
+                Value::Text(text),
+            ) => text.starts_with('['),
             (_, Value::Text(text)) => match self.catalog.get_type(sql_type.oid).map(|own| &own.kind) {
                 Some(TypeKind::Enum { labels }) => labels.get(text.as_str()).is_some(),
                 _ => false,

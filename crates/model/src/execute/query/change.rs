@@ -4,12 +4,12 @@ use super::rows::{Joined, Wanted};
 use super::values::RowChange;
 use super::{Depth, Env};
 use crate::builtin::{self, SystemRelationKind};
-use crate::catalog::{Constraint, Held, Oid, Relation, RelationKind};
+use crate::catalog::{Constraint, Held, Oid, Relation, RelationKind, Trigger};
 use crate::effect::{DataChangeKind, Extent, LockCause, Rows, RowsReason, UnknownReason};
 use crate::execute::{Executor, Run, fail};
 use pgvet_syntax::ast::{
-    ConflictTarget, Delete, Expr, ExprKind, Insert, InsertSource, Literal, LockMode, Merge, MergeAction, MergeBranch,
-    MergeMatch, Name, ObjectName, QueryBody, ReferentialAction, TriggerTiming, Update,
+    ConflictTarget, Delete, Expr, ExprKind, Firing, FunctionBody, Insert, InsertSource, Literal, LockMode, Merge,
+    MergeAction, MergeBranch, MergeMatch, Name, ObjectName, QueryBody, ReferentialAction, TriggerTiming, Update,
 };
 use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
@@ -237,7 +237,32 @@ impl Executor<'_> {
         };
         for oid in std::iter::once(table).chain(self.descendants(table)) {
             self.hold(oid, &columns, value);
+            let written = self.written_by_triggers(oid);
+            self.hold(oid, &written, |_| None);
         }
+    }
+
+    /// The columns that triggers may give values when an UPDATE changes a row.
+    fn written_by_triggers(&self, table: Oid) -> Vec<SmolStr> {
+        let relation = self.catalog.relation(table);
+        let fires = |trigger: &&Arc<Trigger>| {
+            trigger.timing == TriggerTiming::Before
+                && trigger.for_each_row
+                && trigger.events.update
+                && matches!(trigger.firing, Firing::Enable | Firing::EnableAlways)
+        };
+        let mut written: Vec<SmolStr> = Vec::new();
+        for trigger in relation.triggers.iter().filter(fires) {
+            let body = self.catalog.get_function(trigger.function).map(|function| &*function.body);
+            let may_write = |column: &SmolStr| match body {
+                Some(FunctionBody::Source { text, .. }) => {
+                    text.to_ascii_lowercase().contains(&column.to_ascii_lowercase())
+                }
+                _ => true,
+            };
+            written.extend(relation.columns.iter().map(|column| column.name.clone()).filter(may_write));
+        }
+        written
     }
 
     /// Opens the target of a data change; `None` for a system table.

@@ -1,0 +1,175 @@
+//! Columns that are replaced while old rows have no value in their successor.
+
+use crate::report::Reporter;
+use crate::rule::{Earlier, MigrationContext, declare_rule};
+use crate::rules::deployment::phases::{Fed, fed_columns};
+use crate::rules::text::{identifier, qualified};
+use pgvet_model::catalog::{Column, Relation};
+use pgvet_model::effect::RelationName;
+use pgvet_model::routine::Routines;
+use pgvet_syntax::ast::{AlterTableAction, Ast, Name, ObjectKind, ObjectName};
+
+declare_rule! {
+    /// A column is dropped or renamed while a trigger fills its successor, but no migration has filled the successor in
+    /// rows that existed before the trigger.
+    ///
+    /// ## Why it matters
+    ///
+    /// A column is replaced in phases: a migration adds the new column and a trigger that fills it (*expand*), another
+    /// fills the rows that existed before (*backfill*), and a last one removes the old column (*contract*). The trigger
+    /// only sees rows that are written. Without the backfill, all other rows have `NULL` or the default in the new
+    /// column, and their values are lost with the old one. In tests this is not noticed, because the trigger has seen
+    /// every row there.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// -- history:
+    /// CREATE TABLE users (id bigint PRIMARY KEY, name text);
+    /// -- history:
+    /// ALTER TABLE users ADD COLUMN full_name text;
+    /// CREATE FUNCTION copy_name() RETURNS trigger LANGUAGE plpgsql AS $$
+    /// BEGIN
+    ///     NEW.full_name := NEW.name;
+    ///     RETURN NEW;
+    /// END $$;
+    /// CREATE TRIGGER copy_name BEFORE INSERT OR UPDATE ON users FOR EACH ROW EXECUTE FUNCTION copy_name();
+    /// -- migration:
+    /// DROP TRIGGER copy_name ON users;
+    /// ALTER TABLE users DROP COLUMN name;
+    /// ```
+    ///
+    /// Use instead:
+    ///
+    /// Fill the old rows in a migration of its own before, in batches if the table is large:
+    ///
+    /// ```sql,clean
+    /// -- history:
+    /// CREATE TABLE users (id bigint PRIMARY KEY, name text);
+    /// -- history:
+    /// ALTER TABLE users ADD COLUMN full_name text;
+    /// CREATE FUNCTION copy_name() RETURNS trigger LANGUAGE plpgsql AS $$
+    /// BEGIN
+    ///     NEW.full_name := NEW.name;
+    ///     RETURN NEW;
+    /// END $$;
+    /// CREATE TRIGGER copy_name BEFORE INSERT OR UPDATE ON users FOR EACH ROW EXECUTE FUNCTION copy_name();
+    /// -- history:
+    /// UPDATE users SET full_name = name WHERE full_name IS NULL;
+    /// -- migration:
+    /// DROP TRIGGER copy_name ON users;
+    /// ALTER TABLE users DROP COLUMN name;
+    /// ```
+    ///
+    /// If a program fills the rows, say so with `-- pgvet: ignore[backfill-missing]` and the name of the program.
+    /// [docs/phases.md](../docs/phases.md) explains the phases.
+    ///
+    /// ## When it is not reported
+    ///
+    /// - a trigger that an earlier migration dropped, so that nothing shows what the new column replaces
+    /// - a new column that a migration has updated, or that this migration drops
+    ///
+    /// ## Other linters
+    ///
+    /// No other known linter compares several migrations in this way.
+    "backfill-missing", Data, Error,
+    { needs_commit: true }
+    migration = check,
+}
+
+fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
+    let routines = Routines::new(context.migrations, context.before, &context.settings.functions, context.reader);
+    for (at, run) in context.ran.iter().enumerate() {
+        for gone in gone_columns(&run.ast) {
+            let Some(table) = table_before(context, gone.table).filter(|table| !table.triggers.is_empty()) else {
+                continue;
+            };
+            let replaces = |fed: &Fed| {
+                fed.sources.contains(&gone.column.text)
+                    && table.column(&fed.column).is_some_and(is_unfilled)
+                    && stays_unfilled(context, at, table, &fed.column)
+                    && (gone.is_dropped || is_renamed_to(context, table, &fed.column, &gone.column.text))
+            };
+            if let Some(fed) = fed_columns(&routines, table).into_iter().find(replaces) {
+                report(reporter, table, &fed, gone.column, run);
+            }
+        }
+    }
+}
+
+/// A column of which a statement takes the name.
+struct Gone<'a> {
+    table: &'a ObjectName,
+    column: &'a Name,
+    is_dropped: bool,
+}
+
+fn gone_columns(ast: &Ast) -> Vec<Gone<'_>> {
+    match ast {
+        Ast::AlterTable(alter) => {
+            let dropped = alter.commands.iter().filter_map(|command| match &command.action {
+                AlterTableAction::DropColumn { column, .. } => Some(column),
+                _ => None,
+            });
+            dropped.map(|column| Gone { table: &alter.name, column, is_dropped: true }).collect()
+        }
+        Ast::Rename(rename) if rename.kind == ObjectKind::Column => {
+            let column = rename.sub_name.iter();
+            column.map(|column| Gone { table: &rename.object, column, is_dropped: false }).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The table of this name before the migration.
+fn table_before<'a>(context: &MigrationContext<'a>, name: &ObjectName) -> Option<&'a Relation> {
+    let oid = context.before.find_relation(name, &context.session.settings.search_path())?;
+    context.before.get_relation(oid).map(|relation| &**relation)
+}
+
+/// Whether the column was added to a table that may have rows, and no UPDATE has given them values since.
+fn is_unfilled(column: &Column) -> bool {
+    let held = column.held.as_ref();
+    held.is_some_and(|held| column.added_in.is_some() && held.since == column.added_in)
+}
+
+/// Whether the migration neither updates the table before the statement at this position, nor drops the column.
+fn stays_unfilled(context: &MigrationContext<'_>, at: usize, table: &Relation, column: &str) -> bool {
+    let is_of_table = |name: &ObjectName| table_before(context, name).is_some_and(|other| other.oid == table.oid);
+    let updates = |run: &Earlier| matches!(&*run.ast, Ast::Update(update) if is_of_table(&update.table.name));
+    let drops = |run: &Earlier| {
+        let gone = gone_columns(&run.ast);
+        gone.iter().any(|gone| gone.is_dropped && gone.column.text == column && is_of_table(gone.table))
+    };
+    !context.ran[..at].iter().any(updates) && !context.ran.iter().any(drops)
+}
+
+/// Whether the migration renames a column of the table in this way.
+fn is_renamed_to(context: &MigrationContext<'_>, table: &Relation, from: &str, to: &str) -> bool {
+    context.ran.iter().any(|run| {
+        let Ast::Rename(rename) = &*run.ast else { return false };
+        rename.kind == ObjectKind::Column
+            && rename.sub_name.as_ref().is_some_and(|name| name.text == from)
+            && rename.new_name.text == to
+            && table_before(context, &rename.object).is_some_and(|other| other.oid == table.oid)
+    })
+}
+
+fn report(reporter: &mut Reporter<'_>, table: &Relation, fed: &Fed, gone: &Name, run: &Earlier) {
+    let (name, column) = (&table.name, &fed.column);
+    let message = format!(
+        "`{column}` replaces `{}` of `{name}`, but has no value in rows that were written before the trigger `{}` \
+         existed: no migration fills them",
+        gone.text, fed.trigger
+    );
+    let sql_column = identifier(column);
+    let help = format!(
+        "fill these rows in an earlier migration, in batches if the table is large:\n    \
+         UPDATE {} SET {sql_column} = ... WHERE {sql_column} IS NULL;\n\
+         if a program fills them, suppress this finding and name the program",
+        qualified(&table.schema, name)
+    );
+    let finding = reporter.report(run.in_file(gone.range), message).relation(&RelationName::existing(table)).help(help);
+    let (file, place) = fed.defined_at;
+    finding.label_in(file, place, format!("this trigger fills `{column}` from `{}`", gone.text)).emit();
+}
