@@ -90,7 +90,7 @@ impl<'a> Script<'a> {
         }
         if block {
             // A file that forgets its COMMIT loses what it did, unless the tool has opened a transaction: then it sends
-            // COMMIT at the end, whoever has opened the one that is open now.
+            // COMMIT at the end, also if the file has opened the one that is open now.
             let commits = implicit || migration.transaction == TransactionMode::Transaction;
             let sql = if commits { "COMMIT" } else { "ROLLBACK" };
             script.steps.push(Step::of_tool(StepKind::End { chain: false }, sql));
