@@ -5,7 +5,7 @@ use pgvet_model::migration::{Migration, TransactionMode};
 use pgvet_syntax::ast::{Ast, ExprKind, Part};
 use pgvet_syntax::source::SourceFile;
 use pgvet_syntax::statement::{ParsedFile, parse, parse_file};
-use pgvet_workspace::captured::{self, Header, Manifest, split_own_statements, staleness, transaction};
+use pgvet_workspace::captured::{Header, Manifest, split_own_statements, staleness, transaction};
 use pgvet_workspace::{Boundary, Problem, sql_to_run};
 use std::fs;
 use std::path::{Component, Path};
@@ -147,7 +147,7 @@ mod tests {
     fn a_pipe_among_the_saved_migrations_is_not_waited_for() {
         let project = tempfile::tempdir().unwrap();
         let manifest = Manifest::new("knex".to_owned(), ".".into(), vec!["1.sql".to_owned()]);
-        fs::write(project.path().join(captured::MANIFEST), manifest.to_text()).unwrap();
+        fs::write(project.path().join(pgvet_workspace::captured::MANIFEST), manifest.to_text()).unwrap();
         let made = std::process::Command::new("mkfifo").arg(project.path().join("1.sql")).status().unwrap();
         assert!(made.success());
         let saved = Saved::read(project.path(), project.path()).unwrap();

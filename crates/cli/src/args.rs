@@ -73,7 +73,8 @@ pub(crate) enum Command {
     Diff(DiffArgs),
     /// Show where a live database differs from its migrations.
     Drift(DriftArgs),
-    /// Shrink migrations or a query as far as possible while they still show a finding, a lock or an error.
+    /// Shrink migrations or a query as far as possible while they still show a finding, a lock, an error or
+    /// the output of a query.
     Reduce(Box<ReduceArgs>),
     /// Run each migration up, down and up again on a temporary server, and compare schema and rows.
     Roundtrip(Box<RoundtripArgs>),

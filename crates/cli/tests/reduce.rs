@@ -141,3 +141,46 @@ fn a_try_ends_at_the_time_limit() {
     assert!(run.stderr.contains("its time limit"), "{}", run.stderr);
     assert!(begun.elapsed().as_secs() < 60, "{:?}", begun.elapsed());
 }
+
+#[test]
+fn servers_keep_the_output_of_a_query() {
+    const TABLES: &[u8] = b"CREATE TABLE customers (id int PRIMARY KEY, name text);\n\
+        CREATE TABLE orders (customer_id int REFERENCES customers, total int);\n\
+        INSERT INTO customers VALUES (1, 'Ada'), (2, 'Bo');\n\
+        INSERT INTO orders VALUES (1, 10), (1, 20), (2, 40);\n";
+    const QUERY: &[u8] =
+        b"SELECT c.name, sum(o.total) AS total FROM customers c JOIN orders o ON o.customer_id = c.id \
+        WHERE o.total > 0 GROUP BY c.name ORDER BY 2 DESC;\n";
+    let Some(found) = binaries(18) else { return };
+    let binaries = found.folder.to_str().unwrap();
+    let folder = Folder::new(&[("1_t.sql", TABLES), ("2_q.sql", QUERY), ("3_last.sql", b"SELECT missing;")]);
+    let run = |args: &[&str]| run(&folder, &[&["reduce", "--pg-bin", binaries], args].concat());
+    let result = run(&["1_t.sql", "2_q.sql", "--output-differs"]);
+    assert_eq!(result.status, 0, "{}", result.stderr);
+    let rest = ["'Ada'", "40", "ORDER BY 2 DESC"].iter().all(|part| result.stdout.contains(part));
+    assert!(rest && !result.stdout.contains("REFERENCES"), "{}", result.stdout);
+    assert!(!result.stdout.contains("WHERE"), "{}", result.stdout);
+    let node = run(&["1_t.sql", "2_q.sql", "--output-differs=plan:Seq Scan on customers"]);
+    assert_eq!(node.status, 0, "{}", node.stderr);
+    let statements: Vec<&str> = node.stdout.lines().filter(|line| !line.starts_with("--")).collect();
+    assert_eq!(statements, ["CREATE TABLE customers ();", "SELECT FROM customers;"]);
+    for (args, expected) in [
+        (
+            &["1_t.sql", "2_q.sql", "--output-differs=plan:Merge Append"][..],
+            "has no node `Merge Append`; it has Sort, ",
+        ),
+        (&["1_t.sql", "--output-differs"], "the last statement returns no rows"),
+        (
+            &["1_t.sql", "3_last.sql", "--output-differs"],
+            "the last query has no output: column \"missing\" does not exist",
+        ),
+        (&["1_t.sql", "2_q.sql", "--output-differs=rows"], "`rows` is neither `result` nor a node of a plan"),
+    ] {
+        let wrong = run(args);
+        assert_eq!((wrong.status, wrong.stdout.as_str()), (2, ""), "{args:?}: {}", wrong.stderr);
+        assert!(wrong.stderr.contains(expected), "{args:?}: {}", wrong.stderr);
+    }
+    let random = Folder::new(&[("q.sql", b"SELECT random();")]);
+    let flaky = self::run(&random, &["reduce", "--pg-bin", binaries, "q.sql", "--output-differs"]);
+    assert!(flaky.status == 2 && flaky.stderr.contains("in 1 of 3 tries"), "{}", flaky.stderr);
+}

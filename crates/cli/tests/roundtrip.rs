@@ -103,6 +103,37 @@ fn what_cannot_be_run_is_said() {
     );
 }
 
+#[test]
+fn a_run_that_ends_early_shows_what_was_found_until_then() {
+    if binaries(18).is_none() {
+        return;
+    }
+    let folder = project(&[
+        ("m/1_a.up.sql", "CREATE TABLE t (id int);\n"),
+        ("m/1_a.down.sql", "SELECT 1;\n"),
+        ("m/2_b.up.sql", "CREATE TABLE ${schema}.u (id int);\n"),
+        ("m/2_b.down.sql", "DROP TABLE ${schema}.u;\n"),
+    ]);
+    let text = folder.run(&["roundtrip", "m", "--pg-version", "18"]);
+    assert!(text.starts_with("exit 2\n"), "{text}");
+    for expected in [
+        "error: m/1_a.down.sql: the down migration undoes none of the changes of the up migration",
+        "1 other not run, because the run ended early",
+        "--- stderr\nerror: ",
+        "${schema}",
+    ] {
+        assert!(text.contains(expected), "{expected}\n{text}");
+    }
+    let json = folder.output(&["roundtrip", "m", "--format", "json", "--pg-version", "18"], b"", &[]);
+    let document: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!((&document["migrations"][0]["verdict"], &document["not_reached"]), (&"empty".into(), &1.into()));
+    assert!(document["stopped"].as_str().unwrap().contains("${schema}"), "{document}");
+    let markdown = folder.run(&["roundtrip", "m", "--pg-version", "18", "--format", "markdown"]);
+    assert!(markdown.contains("- **error**: the run ended early: `"), "{markdown}");
+    let first = folder.run(&["roundtrip", "m/2_b.up.sql", "--pg-version", "18"]);
+    assert!(first.starts_with("exit 2\n--- stderr\nerror: "), "nothing was found: {first}");
+}
+
 const HISTORY: [(&str, &str); 3] = [
     ("m/1_a.sql", "CREATE TABLE t (id int PRIMARY KEY, name text, made timestamptz DEFAULT clock_timestamp());\n"),
     ("m/2_b.sql", "INSERT INTO t (id, name) VALUES (1, 'one'), (2, 'two');\nCREATE TABLE gone (id int);\n"),

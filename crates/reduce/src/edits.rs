@@ -137,6 +137,7 @@ pub(crate) fn replacements(tree: &Tree, slot: &Slot, parts: &Parts) -> Vec<Value
         SlotKind::Replace(Role::Expression) => {
             let mut found = of_role(value, Role::Expression, parts);
             if !found.is_empty() {
+                found.extend(compared_with_query(value, parts));
                 found.extend(typed_nulls(tree, parts));
                 found.extend(parts.constants.iter().filter(|constant| *constant != value).cloned());
             }
@@ -211,6 +212,14 @@ fn queries_for_parts(statement: &Value, parts: &Parts) -> Vec<Value> {
         }
     }
     found
+}
+
+/// `a IN (SELECT b FROM t)` as `a = b`.
+fn compared_with_query(value: &Value, parts: &Parts) -> Option<Value> {
+    let link = value.message().filter(|node| node.name == "SubLink")?;
+    let test = link.get("testexpr").filter(|test| !test.is_empty())?;
+    let target = link.get("subselect")?.message()?.list("target_list").first()?.message()?.get("val")?;
+    Some(parts.equality_of(test.clone(), target.clone()))
 }
 
 /// How many types of a statement are tried.
@@ -361,5 +370,20 @@ mod tests {
         let tree = Tree::parse("INSERT INTO t (a, b) VALUES (1, 2), (3, 4)").unwrap();
         let texts: Vec<String> = changed(&tree, &Parts::new()).iter().filter_map(Tree::deparse).collect();
         assert!(texts.iter().any(|text| text == "INSERT INTO t (a) VALUES (1), (3)"), "{texts:#?}");
+    }
+
+    #[test]
+    fn a_list_and_a_conflict_become_simpler() {
+        for (sql, expected) in [
+            ("SELECT a IN (SELECT b FROM t)", "SELECT a = b"),
+            (
+                "INSERT INTO t SELECT ON CONFLICT (a) DO UPDATE SET b = 1 WHERE c",
+                "INSERT INTO t SELECT ON CONFLICT (a) DO NOTHING",
+            ),
+        ] {
+            let tree = Tree::parse(sql).unwrap();
+            let texts: Vec<String> = changed(&tree, &Parts::new()).iter().filter_map(Tree::deparse).collect();
+            assert!(texts.iter().any(|text| text == expected), "{sql}: {texts:#?}");
+        }
     }
 }

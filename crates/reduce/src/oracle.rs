@@ -1,15 +1,19 @@
 //! What must still hold of a smaller document.
 
 mod difference;
+mod error;
 mod finding;
 mod lock;
+mod output;
 mod project;
-mod refusal;
+mod server;
 
 pub use difference::DifferenceOracle;
+pub use error::WantedError;
 pub use finding::FindingOracle;
 pub use lock::{LockOracle, WantedLock};
-pub use refusal::{RefusalOracle, WantedError};
+pub use output::WantedOutput;
+pub use server::{ServerOracle, Wanted};
 
 use crate::document::Document;
 use pgvet_trace::Error;

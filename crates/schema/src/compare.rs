@@ -3,7 +3,8 @@
 use crate::alike::{Texts, Verdict};
 use crate::facets::{COLUMN_ORDER, Identifier, Item, Value, items};
 use crate::kind::Kind;
-use crate::object::{Name, Schema, Source};
+use crate::object::{Column, Known, Name, Schema, Source};
+use crate::words;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -182,8 +183,34 @@ impl Sides {
             {
                 Ok(if before.name == after.name { Verdict::Same } else { Verdict::Different })
             }
+            (Value::Columns(before), Value::Columns(after)) => columns(before, after),
             (before, after) => Ok(if before == after { Verdict::Same } else { Verdict::Different }),
         }
+    }
+}
+
+/// Columns of a view are the same if all that is known of them is. An error is a type that one side does not know.
+fn columns(before: &[Column], after: &[Column]) -> Result<Verdict, String> {
+    let mut unknown = None;
+    for (before, after) in before.iter().zip(after) {
+        let types = [&before.sql_type, &after.sql_type];
+        let not_known = types.into_iter().find_map(|sql_type| match sql_type {
+            Known::Unknown { not_known } => Some(not_known),
+            Known::Value(_) => None,
+        });
+        let is_same = match not_known {
+            Some(_) => before.name == after.name,
+            None => words::column(before) == words::column(after),
+        };
+        if !is_same {
+            return Ok(Verdict::Different);
+        }
+        unknown = unknown.or(not_known);
+    }
+    match unknown {
+        _ if before.len() != after.len() => Ok(Verdict::Different),
+        Some(not_known) => Err(not_known.clone()),
+        None => Ok(Verdict::Same),
     }
 }
 
@@ -200,6 +227,7 @@ fn shown(value: &Value) -> Option<String> {
         Value::None => None,
         Value::Text(text) | Value::Code(_, text) => Some(text.clone()),
         Value::Function(name) => Some(name.to_string()),
+        Value::Columns(columns) => Some(words::list(&columns.iter().map(words::column).collect::<Vec<String>>())),
         Value::Unknown(why) => Some(format!("({why})")),
     }
 }

@@ -43,6 +43,8 @@ pub(crate) enum Value {
     Code(Form, String),
     /// One without a schema may be any of its name.
     Function(Name),
+    /// Columns of a view, whose types may not be known.
+    Columns(Vec<Column>),
     Unknown(String),
 }
 
@@ -204,7 +206,7 @@ impl Items {
             ("privileges", privileges(&relation.privileges)),
         ];
         if relation.kind.is_view() {
-            properties.push(("columns", list(&relation.columns.iter().map(words::column).collect::<Vec<String>>())));
+            properties.push(("columns", Value::Columns(relation.columns.clone())));
         } else {
             properties.push((COLUMN_ORDER, list(&names)));
         }

@@ -6,8 +6,12 @@ use std::path::Path;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_postgres::Config;
+use tokio_postgres::config::Host;
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres_rustls::MakeRustlsConnect;
+
+/// The port of a server that names none.
+const DEFAULT_PORT: u16 = 5432;
 
 /// A database that can be connected to.
 #[derive(Clone)]
@@ -21,6 +25,19 @@ impl Address {
     /// else those that browsers trust count.
     pub fn new(config: Config, verification: Verification, roots: Option<&Path>) -> Result<Self, Error> {
         Ok(Self { config, tls: MakeRustlsConnect::new(client_config(verification, roots)?) })
+    }
+
+    /// The hosts with their ports, or the folders of sockets.
+    pub(crate) fn places(&self) -> String {
+        let ports = self.config.get_ports();
+        let place = |(at, host): (usize, &Host)| {
+            let port = ports.get(at).or(ports.first()).copied().unwrap_or(DEFAULT_PORT);
+            match host {
+                Host::Tcp(name) => format!("{name}:{port}"),
+                Host::Unix(folder) => format!("{}, port {port}", folder.display()),
+            }
+        };
+        self.config.get_hosts().iter().enumerate().map(place).collect::<Vec<String>>().join(" or ")
     }
 
     /// Another database of the same server.

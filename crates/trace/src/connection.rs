@@ -26,7 +26,8 @@ impl Connection {
     pub(crate) async fn open(address: &Address, role: &str) -> Result<Self, Error> {
         let mut config = address.config.clone();
         config.application_name(format!("pgvet:{role}"));
-        let (client, connection) = config.connect(address.tls.clone()).await.map_err(|error| cannot_connect(&error))?;
+        let (client, connection) =
+            config.connect(address.tls.clone()).await.map_err(|error| cannot_connect(&error, address))?;
         let task = tokio::spawn(async move {
             // A caller that waits for an answer learns that the connection is lost.
             let _ = connection.await;
@@ -116,10 +117,12 @@ impl Drop for Connection {
     }
 }
 
-fn cannot_connect(error: &tokio_postgres::Error) -> Error {
+fn cannot_connect(error: &tokio_postgres::Error, address: &Address) -> Error {
     let said = Error::from_postgres(error);
     let said = if said.is_missing_password() {
         said.help("set PGPASSWORD, or write it into ~/.pgpass; on a terminal it is asked for")
+    } else if error.as_db_error().is_none() {
+        said.help(format!("check that a server accepts connections at {}", address.places()))
     } else {
         said
     };

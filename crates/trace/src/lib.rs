@@ -3,6 +3,7 @@
 //! The crate that talks to PostgreSQL. [`server`] also serves the tests of other crates.
 
 mod address;
+mod attempt;
 mod calibrate;
 mod canary;
 mod certificate;
@@ -18,6 +19,7 @@ mod limit;
 mod locks;
 mod observation;
 mod observed;
+mod output;
 mod poll;
 mod precheck;
 mod probe;
@@ -25,7 +27,6 @@ mod progress;
 pub mod provider;
 mod publisher;
 mod rank;
-mod refusal;
 mod release;
 mod repeat;
 mod replay;
@@ -48,10 +49,12 @@ mod snapshot;
 pub mod squash;
 mod state;
 mod steps;
+mod tool_tables;
 mod trace;
 mod workload;
 
 pub use address::Address;
+pub use attempt::{Attempts, Outcome, Refused};
 pub use calibrate::{LEAST_ROWS, LEAST_TIME, calibrate};
 pub use certificate::Verification;
 pub use compare::{ModelDifference, compare};
@@ -61,9 +64,9 @@ pub use foreign::ForeignTables;
 pub use limit::{Exceeded, exceeded};
 pub use observation::*;
 pub use observed::Observations;
+pub use output::{Output, Question};
 pub use precheck::{Answer, Answers, major_version, precheck};
 pub use progress::Progress;
-pub use refusal::{Refusals, Refused};
 pub use replay::RefusedStatement;
 pub use replayed::{Replayed, apply, replayed};
 pub use resources::Limits;

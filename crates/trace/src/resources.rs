@@ -54,7 +54,7 @@ impl Limits {
         tokio::select! {
             () = time => {
                 let limit = self.time.unwrap_or_default();
-                Error::new(format!("the trace was ended after {limit:?}, its time limit"))
+                Error::new(format!("the run was ended after {limit:?}, its time limit"))
                     .help("allow more with --time-limit")
             }
             error = self.full() => error,
@@ -74,18 +74,18 @@ impl Limits {
     fn look(&self) -> Option<Error> {
         let most = if self.memory == 0 { MOST_MEMORY } else { self.memory };
         if let Some(used) = own_memory().filter(|used| *used > most) {
-            let message = format!("the trace was ended because pgvet itself used {} MiB of memory", used >> 20);
-            return Some(Error::new(message).help("trace fewer or smaller migrations at once"));
+            let message = format!("the run was ended because pgvet itself used {} MiB of memory", used >> 20);
+            return Some(Error::new(message).help("run fewer or smaller migrations at once"));
         }
         let folder = self.disk.as_ref()?;
         let free = rustix::fs::statvfs(folder).map_or(u64::MAX, |disk| disk.f_bavail * disk.f_frsize);
         if free < LEAST_FREE {
-            let message = format!("the trace was ended because only {} MiB are left for its server", free >> 20);
+            let message = format!("the run was ended because only {} MiB are left for its server", free >> 20);
             return Some(Error::new(message).help("make room, or name another file system with TMPDIR"));
         }
         let free = free_memory().filter(|free| *free < LEAST_FREE)?;
-        let message = format!("the trace was ended because only {} MiB of memory are left for its server", free >> 20);
-        Some(Error::new(message).help("trace on a machine with more memory, or less at once"))
+        let message = format!("the run was ended because only {} MiB of memory are left for its server", free >> 20);
+        Some(Error::new(message).help("use a machine with more memory, or run less at once"))
     }
 }
 

@@ -226,7 +226,7 @@ impl<'a> Runner<'a> {
         self.finish_transaction(block.number, block.first_xid).await?;
         self.last = Snapshot::take(&self.migrator, self.statistics()).await?;
         match sent.result {
-            Ok(()) => Ok(()),
+            Ok(_) => Ok(()),
             Err(error) => {
                 // A deferred constraint: the statement to blame is the last one.
                 let failure = failure(&error, None, sent.timed_out);

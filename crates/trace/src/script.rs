@@ -1,7 +1,7 @@
 //! A migration as the sequence of commands that its tool would send.
 
 use crate::Error;
-use pgvet_model::migration::Migration;
+use pgvet_model::migration::{Migration, TransactionMode};
 use pgvet_syntax::ast::{Ast, Setting, Transaction};
 use pgvet_syntax::source::TextRange;
 use pgvet_syntax::statement::{self, PieceKind, PlaceholderKind, Statement};
@@ -89,8 +89,10 @@ impl<'a> Script<'a> {
             }
         }
         if block {
-            // A file that forgets its COMMIT loses what it did; a tool's own transaction is committed.
-            let sql = if implicit { "COMMIT" } else { "ROLLBACK" };
+            // A file that forgets its COMMIT loses what it did, unless the tool has opened a transaction: then it sends
+            // COMMIT at the end, also if the file has opened the one that is open now.
+            let commits = implicit || migration.transaction == TransactionMode::Transaction;
+            let sql = if commits { "COMMIT" } else { "ROLLBACK" };
             script.steps.push(Step::of_tool(StepKind::End { chain: false }, sql));
         }
         Ok(script)
@@ -253,6 +255,14 @@ mod tests {
     #[test]
     fn an_open_transaction_at_the_end_of_a_file_is_lost() {
         assert_eq!(steps("BEGIN; SELECT 1", TransactionMode::Autocommit)[2].1, "ROLLBACK");
+    }
+
+    #[test]
+    fn a_tool_that_has_opened_a_transaction_commits_the_one_that_is_open_at_the_end() {
+        let text = "SELECT 1; COMMIT; BEGIN; SELECT 2";
+        let last = |mode| steps(text, mode).pop().unwrap().1;
+        assert_eq!(last(TransactionMode::Transaction), "COMMIT");
+        assert_eq!(last(TransactionMode::Autocommit), "ROLLBACK");
     }
 
     #[test]

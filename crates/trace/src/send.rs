@@ -4,7 +4,7 @@ use crate::connection::Connection;
 use crate::locks::Span;
 use std::pin::pin;
 use std::time::{Duration, Instant};
-use tokio_postgres::Error;
+use tokio_postgres::{Error, SimpleQueryMessage};
 
 /// How long a statement that was cancelled may take to end before its session is ended.
 const GRACE: Duration = Duration::from_secs(2);
@@ -12,7 +12,8 @@ const GRACE: Duration = Duration::from_secs(2);
 /// A command that was sent and answered.
 pub(crate) struct Sent {
     pub(crate) span: Span,
-    pub(crate) result: Result<(), Error>,
+    /// The answer of the server, which is empty for a COPY.
+    pub(crate) result: Result<Vec<SimpleQueryMessage>, Error>,
     /// It was cancelled because it took too long.
     pub(crate) timed_out: bool,
 }
@@ -43,9 +44,9 @@ pub(crate) async fn send(connection: &Connection, sql: &str, data: Option<&str>,
     Sent { span: Span { sent: started, done: Instant::now() }, result, timed_out }
 }
 
-async fn run(connection: &Connection, sql: &str, data: Option<&str>) -> Result<(), Error> {
-    let Some(data) = data else { return connection.client.simple_query(sql).await.map(drop) };
-    copy(connection, sql, data).await
+async fn run(connection: &Connection, sql: &str, data: Option<&str>) -> Result<Vec<SimpleQueryMessage>, Error> {
+    let Some(data) = data else { return connection.client.simple_query(sql).await };
+    copy(connection, sql, data).await.map(|()| Vec::new())
 }
 
 /// `COPY ... FROM stdin`. The line `\.` is psql's and not part of the data.

@@ -3,7 +3,7 @@
 use super::input::{InputArgs, OUTPUT};
 use super::names;
 use clap::Args;
-use pgvet_reduce::{WantedError, WantedLock};
+use pgvet_reduce::{WantedError, WantedLock, WantedOutput};
 use pgvet_workspace::config::parse_duration;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,7 +12,8 @@ use std::time::Duration;
 const DIFFERENCES: [&str; 9] =
     ["any", "lock", "rewrite", "scan", "index build", "truncate", "drop", "catalog rows", "error"];
 
-/// Shrinks migrations or a query as far as possible while they still show a finding, a lock or an error.
+/// Shrinks migrations or a query as far as possible while they still show a finding, a lock, an error
+/// or the output of a query.
 ///
 /// Files, statements and parts of statements are removed, and expressions are replaced by simpler ones. The reduced SQL
 /// is written to standard output, and a summary to standard error. Ctrl-C ends the search and writes the smallest SQL
@@ -20,7 +21,7 @@ const DIFFERENCES: [&str; 9] =
 #[derive(Debug, Args)]
 #[command(after_help = "Exit status: 0 reduced, 1 ended early (the smallest SQL so far was written), \
     2 there is nothing to reduce, or something could not be read or run.")]
-#[group(id = "shown", required = true, multiple = false, args = ["finding", "error", "lock", "difference"])]
+#[group(id = "shown", required = true, multiple = false, args = ["finding", "error", "lock", "difference", "output_differs"])]
 pub(crate) struct ReduceArgs {
     #[command(flatten)]
     pub(crate) input: InputArgs,
@@ -38,13 +39,18 @@ pub(crate) struct ReduceArgs {
     #[arg(long, value_name = "WHAT", num_args = 0..=1, require_equals = true, default_missing_value = "any",
         value_parser = DIFFERENCES)]
     pub(crate) difference: Option<String>,
+    /// Refuse what makes the output of the last query differ: its rows (`result`), or a node of its plan, such as
+    /// 'plan:Seq Scan on orders'. The SQL is run on a temporary server.
+    #[arg(long, value_name = "OUTPUT", num_args = 0..=1, require_equals = true, default_missing_value = "result",
+        value_parser = WantedOutput::parse)]
+    pub(crate) output_differs: Option<WantedOutput>,
     /// End the search after this time, such as `30s`, with the smallest SQL so far.
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "1h")]
     pub(crate) time_limit: Duration,
-    /// With --error and --difference: the folder with `initdb` and `postgres` [default: searched for].
+    /// For what is run on a server: the folder with `initdb` and `postgres` [default: searched for].
     #[arg(long, value_name = "DIR", conflicts_with_all = ["finding", "lock"])]
     pub(crate) pg_bin: Option<PathBuf>,
-    /// With --error and --difference: a statement that takes longer is cancelled, and does not show the error.
+    /// For what is run on a server: a statement that takes longer is cancelled, and shows nothing.
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "10s")]
     pub(crate) statement_timeout: Duration,
     /// Write the SQL to this file.

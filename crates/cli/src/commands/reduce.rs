@@ -12,13 +12,12 @@ use pgvet_linter::severity::Severity;
 use pgvet_model::migration::TransactionMode;
 use pgvet_reduce::{
     Control, DifferenceOracle, Document, End, FindingOracle, LockOracle, NoReduction, Oracle, Progress, Reduction,
-    RefusalOracle, Size, reduce,
+    ServerOracle, Size, Wanted, WantedOutput, reduce,
 };
 use pgvet_trace::provider::{Lasting, Scratch, ScratchOptions};
-use pgvet_trace::{Limits, ModelDifference, Refusals};
+use pgvet_trace::{Attempts, Limits, ModelDifference, Outcome, Output, Question};
 use pgvet_workspace::config::Config;
 use pgvet_workspace::{Project, create_report};
-use std::collections::BTreeMap;
 use std::io::{self, BufWriter, Write};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -30,7 +29,7 @@ pub(crate) fn run(args: &ReduceArgs, out: &mut dyn Write) -> Result<ExitStatus, 
     let rule = args.finding.as_deref().map(one_rule).transpose()?;
     // A server starts while the files are read.
     std::thread::scope(|scope| {
-        let needs_server = args.error.is_some() || args.difference.is_some();
+        let needs_server = args.error.is_some() || args.difference.is_some() || args.output_differs.is_some();
         let server = needs_server.then(|| scope.spawn(|| Scratch::running_server(server_options(args))));
         let project = load(&args.input)?;
         if !project.problems.is_empty() {
@@ -127,36 +126,51 @@ impl Search<'_> {
             (None, Some(lock)) => self.reduce(document, &mut LockOracle::new(project, lock.clone(), &settings)),
             (None, None) => return Err(Failure::new("nothing was named that is to be kept")),
         };
-        reduction.map_err(|none| self.nothing(none, ""))
+        reduction.map_err(|none| self.nothing(none, None))
     }
 
     fn on_server(&self, document: Document, project: Project, server: Scratch) -> Result<Reduction, Failure> {
-        let timeout = self.args.statement_timeout;
-        let Some(error) = &self.args.error else {
-            let wanted = self.args.difference.clone().filter(|wanted| wanted != "any");
-            let settings = |config: &Config| settings(self.args, config, None);
-            let mut oracle = DifferenceOracle::new(project, wanted, Lasting::new(server), timeout, &settings);
-            let reduction = self.reduce(document, &mut oracle).map_err(|none| self.nothing(none, ""))?;
-            if let Some(ModelDifference { what, relation, predicted, observed, .. }) = oracle.difference() {
-                let of = if relation.is_empty() { String::new() } else { format!(" of {relation}") };
-                let text = format!("{what}{of}: predicted {predicted}, observed {observed}");
-                Failure::new(inert::line(&text)).write_note(&mut io::stderr().lock())?;
-            }
-            return Ok(reduction);
-        };
+        match (&self.args.error, &self.args.output_differs) {
+            (Some(error), _) => self.by_attempts(document, project, server, error.clone(), Question::Runs),
+            (None, Some(output)) => self.by_attempts(document, project, server, output.clone(), output.question()),
+            (None, None) => self.by_differences(document, project, server),
+        }
+    }
+
+    fn by_differences(&self, document: Document, project: Project, server: Scratch) -> Result<Reduction, Failure> {
+        let wanted = self.args.difference.clone().filter(|wanted| wanted != "any");
+        let settings = |config: &Config| settings(self.args, config, None);
+        let server = Lasting::new(server);
+        let mut oracle = DifferenceOracle::new(project, wanted, server, self.args.statement_timeout, &settings);
+        let reduction = self.reduce(document, &mut oracle).map_err(|none| self.nothing(none, None))?;
+        if let Some(ModelDifference { what, relation, predicted, observed, .. }) = oracle.difference() {
+            let of = if relation.is_empty() { String::new() } else { format!(" of {relation}") };
+            let text = format!("{what}{of}: predicted {predicted}, observed {observed}");
+            Failure::new(inert::line(&text)).write_note(&mut io::stderr().lock())?;
+        }
+        Ok(reduction)
+    }
+
+    fn by_attempts<W: Wanted>(
+        &self,
+        document: Document,
+        project: Project,
+        server: Scratch,
+        wanted: W,
+        question: Question,
+    ) -> Result<Reduction, Failure> {
         let disk = Some(std::env::temp_dir());
         let limits = Limits { time: Some(self.args.time_limit), since: Some(self.started), disk, ..Limits::default() };
-        let server = Refusals::start(server, BTreeMap::default(), timeout, limits)?;
+        let server = Attempts::start(server, question, self.args.statement_timeout, limits)?;
         for text in server.announcements() {
             Failure::new(inert::line(text)).write_note(&mut io::stderr().lock())?;
         }
-        let mut oracle = RefusalOracle::new(project, error.clone(), server);
+        let mut oracle = ServerOracle::new(project, wanted, server);
         let reduction = self.reduce(document, &mut oracle);
-        let observed = oracle.last().map(|refused| format!("{} (SQLSTATE {})", refused.message, refused.sqlstate));
         for reason in oracle.not_run() {
             Failure::new(inert::line(reason)).write_note(&mut io::stderr().lock())?;
         }
-        reduction.map_err(|none| self.nothing(none, observed.as_deref().unwrap_or("no statement fails")))
+        reduction.map_err(|none| self.nothing(none, oracle.last()))
     }
 
     fn reduce(&self, document: Document, oracle: &mut dyn Oracle) -> Result<Reduction, NoReduction> {
@@ -178,8 +192,8 @@ impl Search<'_> {
         reduce(document, oracle, control)
     }
 
-    /// Why nothing was reduced.
-    fn nothing(&self, none: NoReduction, observed: &str) -> Failure {
+    /// Why nothing was reduced. `seen` is what a server showed.
+    fn nothing(&self, none: NoReduction, seen: Option<&Outcome>) -> Failure {
         let args = self.args;
         match none {
             NoReduction::Failed(error) => error.into(),
@@ -191,15 +205,47 @@ impl Search<'_> {
                 Failure::new("the server does what pgvet predicts, so there is nothing to reduce")
                     .help("`pgvet trace` shows differences; those that pgvet warned of are not reduced")
             }
-            NoReduction::DoesNotHold => match (&args.finding, &args.lock) {
-                (Some(rule), _) => Failure::new(format!("`{rule}` has no finding here, so there is nothing to reduce"))
-                    .help("`pgvet check` shows which rules have findings"),
-                (_, Some(lock)) => Failure::new(format!("no statement takes {lock}, so there is nothing to reduce"))
+            NoReduction::DoesNotHold => match (&args.finding, &args.lock, &args.output_differs) {
+                (Some(rule), ..) => {
+                    Failure::new(format!("`{rule}` has no finding here, so there is nothing to reduce"))
+                        .help("`pgvet check` shows which rules have findings")
+                }
+                (_, Some(lock), _) => Failure::new(format!("no statement takes {lock}, so there is nothing to reduce"))
                     .help("`pgvet effects` shows the locks of each statement"),
-                _ => Failure::new(format!("the server does not give this error: {observed}"))
-                    .help("name the error that the server gives, or the files that lead to it"),
+                (.., Some(wanted)) => no_output(wanted, seen),
+                _ => {
+                    let why = failure(seen).unwrap_or_else(|| "no statement fails".to_owned());
+                    Failure::new(format!("the server does not give this error: {why}"))
+                        .help("name the error that the server gives, or the files that lead to it")
+                }
             },
         }
+    }
+}
+
+/// Why a run did not come to its end.
+fn failure(seen: Option<&Outcome>) -> Option<String> {
+    match seen? {
+        Outcome::Refused(refused) => Some(format!("{} (SQLSTATE {})", refused.message, refused.sqlstate)),
+        Outcome::TimedOut => Some("a statement takes longer than --statement-timeout".to_owned()),
+        Outcome::Done(_) => None,
+    }
+}
+
+/// Why the last query does not have the output.
+fn no_output(wanted: &WantedOutput, seen: Option<&Outcome>) -> Failure {
+    if let Some(why) = failure(seen) {
+        return Failure::new(format!("the last query has no output: {why}"))
+            .help("name the files with everything that the query needs; --error reduces SQL that fails");
+    }
+    match (wanted, seen) {
+        (WantedOutput::PlanNode(node), Some(Outcome::Done(Output::Plan(nodes)))) => {
+            let nodes: Vec<String> = nodes.iter().map(|node| inert::line(node).into_owned()).collect();
+            Failure::new(format!("the plan of the last query has no node `{node}`; it has {}", nodes.join(", ")))
+                .help("name one of these nodes; statistics decide, so ANALYZE tables after rows are inserted")
+        }
+        _ => Failure::new("the last statement returns no rows, so it has no output that could differ")
+            .help("put the query at the end of the last file"),
     }
 }
 

@@ -51,6 +51,9 @@ pub(crate) fn run(args: &RoundtripArgs, out: &mut dyn Write) -> Result<ExitStatu
         DiffFormat::Json => inert::through(out, Kind::Json, |out| report.write_json(out))?,
         DiffFormat::Markdown => inert::through(out, Kind::Text, |out| report.write_markdown(out))?,
     }
+    if let Some(error) = &run.stopped {
+        Failure::from(error.clone()).write(&mut std::io::stderr().lock())?;
+    }
     Ok(if !report.is_whole() {
         ExitStatus::NotChecked
     } else if report.severities().any(|severity| args.fail_on.fails(severity)) {

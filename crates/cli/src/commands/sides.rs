@@ -112,6 +112,10 @@ fn is_database(text: &str) -> bool {
 }
 
 fn of_files(path: &Path, title: String, reading: &Reading<'_>) -> Result<Read, Failure> {
+    if !path.exists() {
+        let help = "name a folder, FILE.sql, REV:, REV:PATH, or a database such as postgres://USER@HOST/DATABASE";
+        return Err(Failure::new(format!("`{title}` does not exist")).help(help));
+    }
     let is_file = path.is_file();
     let config = match reading.source.source() {
         // A dump is judged by itself.

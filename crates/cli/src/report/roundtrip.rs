@@ -16,8 +16,11 @@ pub(crate) struct RoundtripReport<'a> {
     schema_version: u32,
     server_version: &'a str,
     migrations: Vec<Entry<'a>>,
-    /// Migrations that were not judged because the history before them does not run.
+    /// Migrations that were not judged because the history before them does not run, or the run ended early.
     not_reached: usize,
+    /// Why the run ended early.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stopped: Option<&'a str>,
     /// Migrations without a down migration.
     without_down: usize,
     history_ended: &'a [RefusedStatement],
@@ -62,6 +65,7 @@ impl<'a> RoundtripReport<'a> {
             server_version: &run.server_version,
             migrations: run.roundtrips.iter().map(entry).collect(),
             not_reached: judged - run.roundtrips.len(),
+            stopped: run.stopped.as_ref().map(|error| error.message.as_str()),
             without_down,
             history_ended: &run.ended,
             not_run: &run.not_run,
@@ -70,7 +74,9 @@ impl<'a> RoundtripReport<'a> {
 
     /// Whether every migration was judged.
     pub(crate) fn is_whole(&self) -> bool {
-        self.not_reached == 0 && !self.migrations.iter().any(|entry| entry.roundtrip.verdict == Verdict::NotJudged)
+        self.stopped.is_none()
+            && self.not_reached == 0
+            && !self.migrations.iter().any(|entry| entry.roundtrip.verdict == Verdict::NotJudged)
     }
 
     pub(crate) fn severities(&self) -> impl Iterator<Item = Severity> {
@@ -141,7 +147,12 @@ impl<'a> RoundtripReport<'a> {
             }
         }
         if self.not_reached > 0 {
-            counts.push(format!("{} not run, because the history before it fails", plural(self.not_reached, "other")));
+            let why = match (self.stopped, self.history_ended) {
+                (None, _) => "the history before it fails",
+                (Some(_), []) => "the run ended early",
+                (Some(_), _) => "the history before it fails, or the run ended early",
+            };
+            counts.push(format!("{} not run, because {why}", plural(self.not_reached, "other")));
         }
         if self.without_down > 0 {
             counts.push(format!("{} without a down migration", plural(self.without_down, "migration")));
@@ -161,6 +172,9 @@ impl<'a> RoundtripReport<'a> {
         }
         for refused in self.history_ended {
             writeln!(out, "- **error**: {}", markup::code(&ended(refused)))?;
+        }
+        if let Some(why) = self.stopped {
+            writeln!(out, "- **error**: the run ended early: {}", markup::code(why))?;
         }
         writeln!(out, "\n```text\n{}\n```", self.counts().join("\n"))
     }

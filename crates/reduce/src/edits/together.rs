@@ -12,6 +12,9 @@ const NO_SET_OPERATION: i64 = 1;
 const PRIMARY: i64 = 7;
 const UNIQUE: i64 = 8;
 const FOREIGN: i64 = 10;
+/// Labels of `OnConflictAction`.
+const DO_NOTHING: i64 = 2;
+const DO_UPDATE: i64 = 3;
 
 /// Changes of a node that only work in several fields at once.
 pub(super) fn together(value: &Value, node: &Message) -> Vec<Value> {
@@ -56,6 +59,11 @@ pub(super) fn together(value: &Value, node: &Message) -> Vec<Value> {
             let without = (0..node.list("cols").len()).rev().map(|at| with(&|insert| remove_column(insert, at)));
             std::iter::once(without_names).chain(without).collect()
         }
+        "OnConflictClause" if node.number("action") == Some(DO_UPDATE) => vec![with(&|conflict| {
+            conflict.set("action", Value::Number(DO_NOTHING));
+            conflict.set("target_list", Value::List(Vec::new()));
+            conflict.set("where_clause", Value::Absent);
+        })],
         "Constraint" => (0..node.list("pk_attrs").len().min(node.list("fk_attrs").len()))
             .filter(|_| node.list("fk_attrs").len() > 1)
             .rev()

@@ -17,6 +17,8 @@ pub(crate) struct Parts {
     pub(crate) rows: Message,
     /// `NULL::int`.
     cast: Value,
+    /// `0 = 0`.
+    equality: Value,
     /// `SELECT NULL::int FROM t`.
     query: Value,
 }
@@ -29,6 +31,9 @@ impl Parts {
         };
         let cast = values(&query).next().cloned().expect("a target has a value");
         let part = |field| cast.message().and_then(|cast| cast.get(field)).cloned().expect("a cast has both");
+        let equality = self::query("SELECT 0 = 0");
+        let equality =
+            equality.message().and_then(|query| values(query).next()).cloned().expect("a target has a value");
         let constants = self::query("SELECT 0, 1, '', false, true");
         let constants = constants.message().into_iter().flat_map(values).cloned().collect();
         let Value::Node(_, rows) = self::query("VALUES (0), (1)") else { unreachable!("a statement is a node") };
@@ -39,6 +44,7 @@ impl Parts {
             select,
             constants,
             cast: cast.clone(),
+            equality,
             query: Value::Node(select, query),
         }
     }
@@ -56,6 +62,16 @@ impl Parts {
             cast.set("type_name", of_type.clone());
         }
         cast
+    }
+
+    /// Whether two expressions are equal.
+    pub(crate) fn equality_of(&self, left: Value, right: Value) -> Value {
+        let mut equality = self.equality.clone();
+        if let Some(equality) = equality.message_mut() {
+            equality.set("lexpr", left);
+            equality.set("rexpr", right);
+        }
+        equality
     }
 
     /// A query for an expression, without FROM if there are no sources.

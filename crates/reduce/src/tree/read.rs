@@ -193,6 +193,12 @@ impl SerializeSeq for ListReader {
     }
 }
 
+/// Whether a field is a position in the text, or a length.
+fn is_position(field: &str) -> bool {
+    let others = ["stmt_len", "list_start", "list_end", "rexpr_list_start", "rexpr_list_end"];
+    field.ends_with("location") || others.contains(&field)
+}
+
 struct MessageReader(Message);
 
 impl SerializeStruct for MessageReader {
@@ -202,7 +208,7 @@ impl SerializeStruct for MessageReader {
     fn serialize_field<T: ?Sized + Serialize>(&mut self, name: &'static str, value: &T) -> Result<(), Unsupported> {
         let value = match value.serialize(Reader)? {
             // Positions in a text that is about to change.
-            Value::Number(_) if matches!(name, "location" | "stmt_location" | "stmt_len") => Value::Number(0),
+            Value::Number(_) if is_position(name) => Value::Number(0),
             value => value,
         };
         self.0.fields.push((name, value));

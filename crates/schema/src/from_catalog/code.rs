@@ -1,11 +1,54 @@
 //! Expressions of a catalog as SQL.
 
 use crate::object::{Code, Known};
-use pgvet_syntax::ast::{Expr, PartitionBound, PartitionStrategy};
+use pgvet_model::catalog::{Catalog, Relation};
+use pgvet_syntax::ast::{Expr, ExprKind, Name, ObjectName, Part, PartitionBound, PartitionStrategy};
 use pgvet_syntax::deparse::{self, NotKept};
+use pgvet_syntax::source::TextRange;
+use smol_str::SmolStr;
 
 pub(super) fn expression(expr: &Expr) -> Code {
     code(deparse::expression(expr))
+}
+
+/// An expression that belongs to a relation. One with a query that names a relation by a name that none has now is not
+/// known; otherwise such a name is that of the relation itself, and is omitted.
+pub(super) fn of_relation(catalog: &Catalog, relation: &Relation, expr: &Expr) -> Code {
+    let search_path = [relation.schema.clone(), SmolStr::new_static("public")];
+    let is_gone = |name: &ObjectName| catalog.is_gone(name, &search_path);
+    let (mut is_stale, mut has_query) = (false, false);
+    expr.visit(&mut |part| match part {
+        Part::Query(_) => has_query = true,
+        Part::Read(read) => is_stale |= is_gone(&read.name),
+        Part::Expr(Expr { kind: ExprKind::Column(parts), .. }) => {
+            is_stale |= table_of(parts).is_some_and(|table| is_gone(&table));
+        }
+        _ => {}
+    });
+    if is_stale && has_query {
+        return Known::unknown("an expression that names a renamed or dropped relation");
+    }
+    let mut own = expr.clone();
+    if is_stale {
+        omit_tables(&mut own);
+    }
+    expression(&own)
+}
+
+/// Writes each column without its table.
+fn omit_tables(expr: &mut Expr) {
+    if let ExprKind::Column(path) = &mut expr.kind {
+        path.drain(..path.len().saturating_sub(1));
+    }
+    expr.for_each_child_mut(&mut omit_tables);
+}
+
+/// The table by which a column is qualified.
+fn table_of(column: &[SmolStr]) -> Option<ObjectName> {
+    let name = |text: &SmolStr| Name { text: text.clone(), range: TextRange::default() };
+    let (_, table) = column.split_last()?;
+    let (table, schema) = table.split_last()?;
+    Some(ObjectName { schema: schema.last().map(name), name: name(table) })
 }
 
 pub(super) fn code(text: Result<String, NotKept>) -> Code {

@@ -6,7 +6,7 @@ use crate::object::{
     RelationKind, Rule, Trigger,
 };
 use pgvet_model::builtin;
-use pgvet_model::catalog::{self, IdentityKind, Oid, TEMPORARY_SCHEMA};
+use pgvet_model::catalog::{self, Catalog, IdentityKind, Oid, TEMPORARY_SCHEMA};
 use pgvet_syntax::ast::{
     Firing, IndexElement, Persistence, ReferentialAction, ReplicaIdentity, TriggerEvents, TriggerTiming,
 };
@@ -37,7 +37,9 @@ impl Reader<'_> {
     }
 
     fn relation(&self, relation: &catalog::Relation, kind: RelationKind) -> Relation {
-        let mut options: Vec<String> = relation.options.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        // PostgreSQL accepts `oids = false` and does not store it (`reloptions.c`, `transformRelOptions`).
+        let stored = relation.options.iter().filter(|(name, _)| *name != "oids");
+        let mut options: Vec<String> = stored.map(|(name, value)| format!("{name}={value}")).collect();
         options.sort();
         let key = relation.partition_by.as_ref();
         let mut parents: Vec<Name> = relation.parents.iter().filter_map(|oid| self.name_of(*oid)).collect();
@@ -54,7 +56,7 @@ impl Reader<'_> {
             constraints: self.constraints(relation),
             indexes: self.indexes(relation),
             triggers: self.triggers(relation),
-            policies: policies(relation),
+            policies: policies(self.catalog, relation),
             rules: rules(relation),
             statistics,
             row_level_security: relation.row_security,
@@ -93,17 +95,17 @@ impl Reader<'_> {
 
     fn constraints(&self, relation: &catalog::Relation) -> Vec<Constraint> {
         let all = relation.constraints.iter();
-        let mut constraints: Vec<Constraint> = all.filter_map(|one| self.constraint(one)).collect();
+        let mut constraints: Vec<Constraint> = all.filter_map(|one| self.constraint(relation, one)).collect();
         constraints.sort_by(|one, other| one.name.cmp(&other.name));
         constraints
     }
 
-    fn constraint(&self, constraint: &catalog::Constraint) -> Option<Constraint> {
+    fn constraint(&self, relation: &catalog::Relation, constraint: &catalog::Constraint) -> Option<Constraint> {
         let index = constraint.index().and_then(|oid| self.catalog.get_relation(oid)?.index().cloned());
         let (kind, expression) = match &constraint.kind {
             catalog::ConstraintKind::NotNull { .. } => return None,
             catalog::ConstraintKind::Check { expression, .. } => {
-                (ConstraintKind::Check, Some(code::expression(expression)))
+                (ConstraintKind::Check, Some(code::of_relation(self.catalog, relation, expression)))
             }
             catalog::ConstraintKind::PrimaryKey { .. } => (ConstraintKind::PrimaryKey, None),
             catalog::ConstraintKind::Unique { .. } => (ConstraintKind::Unique, None),
@@ -266,7 +268,7 @@ fn trigger(trigger: &catalog::Trigger, function: Name) -> Trigger {
     }
 }
 
-fn policies(relation: &catalog::Relation) -> Vec<Policy> {
+fn policies(catalog: &Catalog, relation: &catalog::Relation) -> Vec<Policy> {
     let read = |policy: &catalog::Policy| {
         let mut roles = strings(&policy.roles);
         roles.sort();
@@ -275,8 +277,8 @@ fn policies(relation: &catalog::Relation) -> Vec<Policy> {
             permissive: policy.permissive,
             command: policy.command.to_uppercase(),
             roles,
-            using: policy.using.as_deref().map(code::expression),
-            check: policy.check.as_deref().map(code::expression),
+            using: policy.using.as_deref().map(|using| code::of_relation(catalog, relation, using)),
+            check: policy.check.as_deref().map(|check| code::of_relation(catalog, relation, check)),
         }
     };
     let mut policies: Vec<Policy> = relation.policies.iter().map(|policy| read(policy)).collect();

@@ -61,10 +61,15 @@ pub(super) fn views(relations: &[Relation]) -> Vec<&Relation> {
     sorted(&texts).into_iter().filter_map(|name| views.iter().copied().find(|view| view.name == *name)).collect()
 }
 
-/// Whether the types of a function are those of rows of a relation.
+/// Whether the types of a function are those of rows of a relation. A view that calls the function cannot be one of
+/// them: the type has the name of the view and is another one.
 pub(super) fn names_relation(function: &Function, relations: &[Relation]) -> bool {
     let texts = [&function.parameters, &function.returns].map(|text| text.value().map_or("", String::as_str));
-    relations.iter().any(|relation| texts.iter().any(|text| mentions(text, &relation.name)))
+    let calls = |relation: &Relation| {
+        let query = relation.query.as_ref().and_then(Code::value);
+        query.is_some_and(|query| mentions(query, &function.name))
+    };
+    relations.iter().any(|relation| texts.iter().any(|text| mentions(text, &relation.name)) && !calls(relation))
 }
 
 /// The names in an order in which each comes after those that its texts mention.

@@ -226,7 +226,9 @@ fn with_period(columns: &[String]) -> String {
 
 /// A key as in CREATE INDEX: expressions that are not one call or column need brackets, and all may have them.
 fn written(key: &Key, text: &str) -> String {
-    let is_name = text.chars().all(|one| one.is_ascii_lowercase() || one.is_ascii_digit() || one == '_')
+    let is_word = text.chars().all(|one| one.is_ascii_lowercase() || one.is_ascii_digit() || one == '_');
+    // `true` is a word and no name.
+    let is_name = is_word && quote_identifier(text) == text
         || text.starts_with('"') && text.ends_with('"') && !text[1..text.len() - 1].contains('"');
     let expression = if is_name { text.to_owned() } else { format!("({text})") };
     let options = words::key_options(&Key { collation: None, ..key.clone() });

@@ -157,3 +157,32 @@ fn an_omission_stays_one_comment() {
     own.gaps.push("a name with\nDROP TABLE t;".to_owned());
     assert!(script(&own).text.ends_with("-- omitted: a name with DROP TABLE t;\n"));
 }
+
+#[test]
+fn a_function_comes_before_the_view_that_has_its_name_and_calls_it() {
+    let sql = "CREATE SCHEMA s; CREATE FUNCTION s.pg_stats() RETURNS SETOF pg_stats LANGUAGE sql AS 'SELECT'; \
+               CREATE VIEW s.pg_stats AS SELECT 1 AS a FROM s.pg_stats()";
+    let text = script(&schema(sql)).text;
+    let place = |what: &str| text.find(what).unwrap_or_else(|| unreachable!("{what} is not in {text}"));
+    assert!(place("CREATE FUNCTION s.pg_stats") < place("CREATE VIEW s.pg_stats"), "{text}");
+}
+
+#[test]
+fn a_constant_key_of_an_index_is_an_expression() {
+    let sql = "CREATE TABLE t (a int, \"true\" int); CREATE INDEX i ON t ((true), \"true\", a)";
+    assert!(
+        written(sql).ends_with("CREATE INDEX i ON public.t USING btree ((true), \"true\", a);\n"),
+        "{}",
+        written(sql)
+    );
+}
+
+#[test]
+fn a_default_keeps_its_label_when_that_is_renamed() {
+    let sql = "CREATE TYPE e AS ENUM ('a', 'b'); CREATE TABLE t (x e DEFAULT 'a', y e DEFAULT 'b'::e, z text DEFAULT 'a'); \
+               ALTER TYPE e RENAME VALUE 'a' TO 'c'; ALTER TYPE e RENAME VALUE 'b' TO 'd'";
+    let text = written(sql);
+    for part in ["x public.e DEFAULT 'c'", "y public.e DEFAULT 'd'::", "z text DEFAULT 'a'"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}

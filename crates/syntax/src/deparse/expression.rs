@@ -121,7 +121,11 @@ fn write_operator(schema: Option<&str>, operator: &str, form: OperatorForm, oper
         _ => Err(NotKept("an operator with other than one or two operands")),
     };
     match (form, operands) {
-        (OperatorForm::Plain | OperatorForm::Like, _) => sides(&symbol, operands),
+        (OperatorForm::Plain, _) => sides(&symbol, operands),
+        (OperatorForm::Like, [value, pattern]) => match like_words(operator) {
+            Some(words) => sides(words, operands),
+            None => write_similar(operator, value, pattern),
+        },
         (OperatorForm::Distinct, _) => sides("IS DISTINCT FROM", operands),
         (OperatorForm::NotDistinct, _) => sides("IS NOT DISTINCT FROM", operands),
         (OperatorForm::AnyArray, [left, right]) => Ok(format!("{} {symbol} ANY ({})", tight(left)?, write(right)?)),
@@ -136,6 +140,29 @@ fn write_operator(schema: Option<&str>, operator: &str, form: OperatorForm, oper
             Ok(format!("{} {operator} {} AND {}", tight(value)?, tight(from)?, tight(to)?))
         }
         _ => Err(NotKept("an operator with an unusual number of operands")),
+    }
+}
+
+/// The words for an operator of LIKE.
+fn like_words(operator: &str) -> Option<&'static str> {
+    Some(match operator {
+        "~~" => "LIKE",
+        "!~~" => "NOT LIKE",
+        "~~*" => "ILIKE",
+        "!~~*" => "NOT ILIKE",
+        _ => return None,
+    })
+}
+
+/// SIMILAR TO, whose pattern the parser gives to a function.
+fn write_similar(operator: &str, value: &Expr, pattern: &Expr) -> Text {
+    let words = if operator == "!~" { "NOT SIMILAR TO" } else { "SIMILAR TO" };
+    let ExprKind::Call(call) = &pattern.kind else { return Err(NotKept("SIMILAR TO")) };
+    let value = tight(value)?;
+    match call.arguments.as_slice() {
+        [pattern] => Ok(format!("{value} {words} {}", tight(&pattern.value)?)),
+        [pattern, escape] => Ok(format!("{value} {words} {} ESCAPE {}", tight(&pattern.value)?, tight(&escape.value)?)),
+        _ => Err(NotKept("SIMILAR TO")),
     }
 }
 

@@ -21,6 +21,11 @@ pub(super) fn write(query: &Query) -> Text {
             let row = |row: &Vec<Expr>| Ok(format!("({})", list(row, expression::write)?));
             format!("VALUES {}", list(rows, row)?)
         }
+        QueryBody::SetOperation { operator: SetOperator::Union, all: true, left, right } => {
+            let operands = union_all(left, right).unwrap_or_else(|| vec![left, right]);
+            let operand = |query: &&Query| Ok(format!("({})", write(query)?));
+            operands.iter().map(operand).collect::<Result<Vec<String>, NotKept>>()?.join(" UNION ALL ")
+        }
         QueryBody::SetOperation { operator, all, left, right } => {
             let word = match operator {
                 SetOperator::Union => "UNION",
@@ -38,6 +43,29 @@ pub(super) fn write(query: &Query) -> Text {
         text = format!("{text} OFFSET {}", expression::write(offset)?);
     }
     Ok(text)
+}
+
+/// The operands of `a UNION ALL b UNION ALL c ...`, whose tree is balanced: that of any other nesting is not flat.
+fn union_all<'q>(left: &'q Query, right: &'q Query) -> Option<Vec<&'q Query>> {
+    let (mut operands, after) = (operands(left), operands(right));
+    let is_balanced = operands.len() == (operands.len() + after.len()).next_power_of_two() / 2;
+    operands.extend(after);
+    is_balanced.then_some(operands)
+}
+
+/// The operands of a side, which is one itself unless it is nothing but UNION ALL.
+fn operands(query: &Query) -> Vec<&Query> {
+    let is_plain = query.with.is_none()
+        && query.order_by.is_empty()
+        && query.limit.is_none()
+        && query.offset.is_none()
+        && query.locking.is_empty();
+    match &query.body {
+        QueryBody::SetOperation { operator: SetOperator::Union, all: true, left, right } if is_plain => {
+            union_all(left, right).unwrap_or_else(|| vec![query])
+        }
+        _ => vec![query],
+    }
 }
 
 fn write_select(select: &Select) -> Text {

@@ -8,8 +8,6 @@ mod recovery;
 mod trial;
 mod twice;
 
-use crate::connection::Connection;
-use crate::contents::Table;
 use crate::provider::{CloneProvider, Scratch, ServerInfo, ThinClone};
 use crate::replay::{RefusedStatement, Replay, Stop};
 use crate::roles::Roles;
@@ -17,11 +15,11 @@ use crate::runtime::{block_on, unless_interrupted};
 use crate::script::Script;
 use crate::settings::Settings;
 use crate::state::State;
+use crate::tool_tables::ToolTables;
 use crate::trace::finish;
-use crate::{Error, Event, rows};
+use crate::{Error, Event};
 pub use judge::{ContentDifference, Left, Outcome, Verdict};
 use pgvet_model::migration::{Direction, Migration};
-use pgvet_schema::Name;
 pub use point::{Moment, Point};
 pub use recovery::{Recovery, Resume};
 use serde::Serialize;
@@ -150,7 +148,7 @@ impl Run<'_> {
         tell: &mut dyn FnMut(Event<'_>),
     ) -> Result<(), Error> {
         let base = scratch.create().await?;
-        let of_tool = self.prepare(&base).await?;
+        let of_tool = ToolTables::create(&base, self.settings).await?;
         let mut replay = Replay::new(&base.database, server, self.settings);
         let own = |(_, migration): &(usize, &Migration<'_>)| {
             [0, database].contains(&migration.database) && migration.direction == Direction::Up
@@ -187,24 +185,13 @@ impl Run<'_> {
         self.settings.limits.time.map_or(Duration::MAX, |limit| limit.mul_f64(0.8))
     }
 
-    /// Creates what the tool creates, and returns the names of these tables.
-    async fn prepare(&self, base: &ThinClone) -> Result<BTreeSet<Name>, Error> {
-        let connection = Connection::open(&base.database, "setup").await?;
-        for sql in &self.settings.setup {
-            connection.run(sql).await?;
-        }
-        let tables = Table::all(&connection).await?;
-        connection.close().await;
-        Ok(tables.into_iter().map(|table| table.name).collect())
-    }
-
     /// Judges a migration on tables with generated rows. If it does not run on these, it is judged without them.
     async fn migration(
         &self,
         at: usize,
         base: &ThinClone,
         replay: &Replay<'_>,
-        of_tool: &BTreeSet<Name>,
+        of_tool: &ToolTables,
         scratch: &mut Scratch,
         tell: &mut dyn FnMut(Event<'_>),
     ) -> Result<Crash, Error> {
@@ -214,7 +201,7 @@ impl Run<'_> {
         let mut refused = None;
         for with_rows in [true, false] {
             let start = scratch.copy(base).await?;
-            if with_rows && !fill(&start, of_tool).await? {
+            if with_rows && of_tool.fill_others(&start, ROWS).await?.tables == 0 {
                 scratch.discard(start).await?;
                 continue;
             }
@@ -249,17 +236,6 @@ impl Crash {
             twice: None,
         }
     }
-}
-
-/// Fills the tables that the history has left empty. Returns whether there is one.
-async fn fill(start: &ThinClone, of_tool: &BTreeSet<Name>) -> Result<bool, Error> {
-    let connection = Connection::open(&start.database, "rows").await?;
-    let tables = Table::all(&connection).await?;
-    let own = tables.iter().filter(|table| !of_tool.contains(&table.name));
-    let own: Vec<String> = own.map(Table::quoted).collect();
-    rows::fill_empty(&connection, &own, ROWS).await?;
-    connection.close().await;
-    Ok(!own.is_empty())
 }
 
 /// The schema and the rows of an undisturbed run.

@@ -3,17 +3,16 @@
 mod judge;
 mod trial;
 
-use crate::connection::Connection;
-use crate::contents::Table;
-use crate::provider::{CloneProvider, Scratch, ServerInfo, ThinClone};
+use crate::provider::{CloneProvider, Scratch, ServerInfo};
 use crate::replay::{RefusedStatement, Replay, Stop};
 use crate::runtime::{block_on, unless_interrupted};
 use crate::settings::Settings;
+use crate::tool_tables::ToolTables;
 use crate::trace::finish;
 use crate::{Error, Event};
 pub use judge::{Part, Problem, Verdict};
 use pgvet_model::migration::Migration;
-use pgvet_schema::{Name, NotCompared};
+use pgvet_schema::NotCompared;
 use pgvet_workspace::Reversal;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -29,6 +28,8 @@ pub struct Roundtrips {
     pub ended: Vec<RefusedStatement>,
     /// Statements that were not run, and why.
     pub not_run: Vec<String>,
+    /// Why the whole run ended early: an interruption, a limit, a server that is gone.
+    pub stopped: Option<Error>,
 }
 
 /// One migration, up, down and up again.
@@ -47,10 +48,11 @@ pub struct Roundtrip {
 }
 
 /// Runs the reversals whose index is `judged`, each on a copy of a database that has the history before it. Whatever
-/// happens, also when the user interrupts it, nothing is left.
+/// happens, also when the user interrupts it, nothing is left on the server, and what was seen until then is returned.
 ///
 /// # Errors
-/// No server could be started, the server has ended, a limit is exceeded, or a placeholder has no value.
+/// Nothing was judged: no server could be started, the server has ended, a limit is exceeded, or a placeholder has no
+/// value.
 pub fn run(
     migrations: &[Migration<'_>],
     reversals: &[Reversal],
@@ -62,9 +64,13 @@ pub fn run(
 ) -> Result<Roundtrips, Error> {
     block_on(async {
         let run = Run { migrations, reversals, judged, settings, rows };
-        let work = unless_interrupted(Box::pin(run.all(scratch, tell)));
+        let mut seen = Roundtrips::default();
+        let work = unless_interrupted(Box::pin(run.all(scratch, &mut seen, tell)));
         let result = settings.limits.hold(work).await;
-        finish(scratch, result).await
+        match finish(scratch, result).await {
+            Err(error) if seen.roundtrips.is_empty() => Err(error),
+            ended => Ok(Roundtrips { stopped: ended.err(), ..seen }),
+        }
     })
 }
 
@@ -77,17 +83,22 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    async fn all(&self, scratch: &mut Scratch, tell: &mut dyn FnMut(Event<'_>)) -> Result<Roundtrips, Error> {
+    async fn all(
+        &self,
+        scratch: &mut Scratch,
+        seen: &mut Roundtrips,
+        tell: &mut dyn FnMut(Event<'_>),
+    ) -> Result<(), Error> {
         let server = scratch.prepare().await?;
         for text in &server.announcements {
             tell(Event::Announcement { text });
         }
-        let mut seen = Roundtrips { server_version: server.version.clone(), ..Roundtrips::default() };
+        seen.server_version.clone_from(&server.version);
         let databases: BTreeSet<u32> = self.judged.iter().map(|at| self.database(&self.reversals[*at])).collect();
         for database in databases {
-            self.database_of(database, scratch, &server, &mut seen, tell).await?;
+            self.database_of(database, scratch, &server, seen, tell).await?;
         }
-        Ok(seen)
+        Ok(())
     }
 
     fn database(&self, reversal: &Reversal) -> u32 {
@@ -103,7 +114,7 @@ impl Run<'_> {
         tell: &mut dyn FnMut(Event<'_>),
     ) -> Result<(), Error> {
         let base = scratch.create().await?;
-        let of_tool = self.prepare(&base).await?;
+        let of_tool = ToolTables::create(&base, self.settings).await?;
         let mut replay = Replay::new(&base.database, server, self.settings);
         let own = |(_, reversal): &(usize, &Reversal)| [0, database].contains(&self.database(reversal));
         let own: Vec<(usize, &Reversal)> = self.reversals.iter().enumerate().filter(own).collect();
@@ -115,7 +126,9 @@ impl Run<'_> {
                 let roundtrip = trier.judge(at, scratch, tell).await?;
                 seen.roundtrips.push(roundtrip);
             }
-            match self.up(reversal, &mut replay, tell).await {
+            let ran = self.up(reversal, &mut replay, tell).await;
+            seen.not_run.append(&mut replay.not_run);
+            match ran {
                 Ok(()) => {}
                 Err(Stop::Refused(refused)) => {
                     seen.ended.push(refused);
@@ -124,20 +137,8 @@ impl Run<'_> {
                 Err(Stop::Broken(error)) => return Err(error),
             }
         }
-        seen.not_run.append(&mut replay.not_run);
         drop(replay);
         scratch.discard(base).await
-    }
-
-    /// Creates what the tool creates, and returns the names of these tables.
-    async fn prepare(&self, base: &ThinClone) -> Result<BTreeSet<Name>, Error> {
-        let connection = Connection::open(&base.database, "setup").await?;
-        for sql in &self.settings.setup {
-            connection.run(sql).await?;
-        }
-        let tables = Table::all(&connection).await?;
-        connection.close().await;
-        Ok(tables.into_iter().map(|table| table.name).collect())
     }
 
     async fn up(

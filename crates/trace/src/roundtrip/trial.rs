@@ -2,15 +2,12 @@
 
 use super::judge::judge;
 use super::{Part, Roundtrip, Run};
-use crate::connection::Connection;
-use crate::contents::Table;
 use crate::provider::{CloneProvider, Scratch, ThinClone};
 use crate::replay::{RefusedStatement, Replay, Stop};
 use crate::roles::Roles;
 use crate::state::State;
-use crate::{Error, Event, rows};
-use pgvet_schema::Name;
-use std::collections::BTreeSet;
+use crate::tool_tables::ToolTables;
+use crate::{Error, Event};
 
 /// What was seen of one run on one copy.
 #[derive(Debug)]
@@ -35,8 +32,7 @@ pub(super) struct Trier<'a> {
     /// The database with the history before the migration.
     pub(super) base: &'a ThinClone,
     pub(super) replay: &'a Replay<'a>,
-    /// The tables in which the tool notes what it has run.
-    pub(super) of_tool: &'a BTreeSet<Name>,
+    pub(super) of_tool: &'a ToolTables,
 }
 
 impl Trier<'_> {
@@ -82,7 +78,10 @@ impl Trier<'_> {
         copy: &ThinClone,
         tell: &mut dyn FnMut(Event<'_>),
     ) -> Result<Trial, Error> {
-        let empty_tables = self.fill(copy, rows).await?;
+        let empty_tables = match rows {
+            0 => Vec::new(),
+            rows => self.of_tool.fill_others(copy, rows).await?.empty,
+        };
         let before = State::of(copy).await?;
         let mut trial = Trial { empty_tables, before, up: None, down: None, again: None, failed: None };
         for part in [Part::Up, Part::Down, Part::UpAgain] {
@@ -113,17 +112,5 @@ impl Trier<'_> {
             }
         }
         Ok(trial)
-    }
-
-    /// Fills the tables that the history has left empty. Returns why others stay empty.
-    async fn fill(&self, copy: &ThinClone, rows: u64) -> Result<Vec<String>, Error> {
-        if rows == 0 {
-            return Ok(Vec::new());
-        }
-        let connection = Connection::open(&copy.database, "rows").await?;
-        let tables = Table::all(&connection).await?;
-        let own = tables.iter().filter(|table| !self.of_tool.contains(&table.name));
-        let own: Vec<String> = own.map(Table::quoted).collect();
-        rows::fill_empty(&connection, &own, rows).await
     }
 }

@@ -108,9 +108,11 @@ pub(super) const RELATIONS: &str = with_own!(
            'columns', CASE WHEN k.contype IN ('p', 'u', 'f') THEN (SELECT jsonb_agg(a.attname ORDER BY n.place)
              FROM unnest(k.conkey) WITH ORDINALITY AS n(number, place)
              JOIN pg_catalog.pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = n.number) ELSE '[]' END,
-           'including', COALESCE((SELECT jsonb_agg(pg_get_indexdef(x.indexrelid, place, true) ORDER BY place)
-             FROM pg_catalog.pg_index x, generate_series(x.indnkeyatts + 1, x.indnatts) AS place
-             WHERE x.indexrelid = k.conindid AND k.contype <> 'f'), '[]'),
+           'including', COALESCE((SELECT jsonb_agg(a.attname ORDER BY place)
+             FROM pg_catalog.pg_index x, generate_series(x.indnkeyatts + 1, x.indnatts) AS place,
+               pg_catalog.pg_attribute a
+             WHERE x.indexrelid = k.conindid AND k.contype <> 'f'
+               AND a.attrelid = x.indrelid AND a.attnum = x.indkey[place - 1]), '[]'),
            'nulls_not_distinct', COALESCE((SELECT (to_jsonb(x) ->> 'indnullsnotdistinct')::boolean
              FROM pg_catalog.pg_index x WHERE x.indexrelid = k.conindid AND k.contype = 'u'), false),
            'valid', k.convalidated, 'enforced', COALESCE((to_jsonb(k) ->> 'conenforced')::boolean, true),
@@ -149,8 +151,9 @@ pub(super) const RELATIONS: &str = with_own!(
                'descending', (x.indoption[place - 1] & 1) = 1, 'nulls_first', (x.indoption[place - 1] & 2) = 2)
                ORDER BY place)
              FROM generate_series(1, x.indnkeyatts) AS place),
-           'including', COALESCE((SELECT jsonb_agg(pg_get_indexdef(x.indexrelid, place, true) ORDER BY place)
-             FROM generate_series(x.indnkeyatts + 1, x.indnatts) AS place), '[]'),
+           'including', COALESCE((SELECT jsonb_agg(a.attname ORDER BY place)
+             FROM generate_series(x.indnkeyatts + 1, x.indnatts) AS place
+             JOIN pg_catalog.pg_attribute a ON a.attrelid = x.indrelid AND a.attnum = x.indkey[place - 1]), '[]'),
            'predicate', pg_get_expr(x.indpred, x.indrelid),
            'nulls_not_distinct', COALESCE((to_jsonb(x) ->> 'indnullsnotdistinct')::boolean, false),
            'parent', (SELECT p.named FROM pg_catalog.pg_inherits h JOIN name p ON p.oid = h.inhparent
@@ -267,7 +270,7 @@ pub(super) fn publications(server_version: u32) -> String {
 
 /// What is there and not read, counted.
 pub(super) const GAPS: &str = with_own!(
-    "SELECT to_json(format('%s %s: not read', count(*), what)) FROM (
+    "SELECT to_json(format('%s: %s not read', what, count(*))) FROM (
        SELECT 'aggregates' AS what FROM pg_catalog.pg_proc p JOIN own ON own.oid = pronamespace WHERE prokind = 'a'
          AND NOT EXISTS (SELECT FROM of_extension WHERE classid = 1255 AND objid = p.oid)
        UNION ALL SELECT 'range and base types' FROM pg_catalog.pg_type t JOIN own ON own.oid = typnamespace

@@ -1,6 +1,8 @@
-//! `cargo xtask measure deparse`: queries written as SQL again, and parsed again by PostgreSQL's own parser.
+//! `cargo xtask measure deparse`: what is written as SQL again, and parsed again by PostgreSQL's own parser: queries by
+//! pgvet's own deparser, and all statements as a reduction writes them.
 
 use super::{fixtures, share};
+use pgvet_reduce::{WrittenAgain, written_again};
 use pgvet_syntax::ast::{Ast, Query};
 use pgvet_syntax::deparse::query;
 use pgvet_syntax::statement::parse;
@@ -31,6 +33,14 @@ pub struct Report {
     pub refused: BTreeMap<&'static str, usize>,
     /// Queries whose text parses to another tree, or does not parse: the file and the text.
     pub differing: Vec<String>,
+    /// Statements that PostgreSQL's parser reads.
+    pub parsed: usize,
+    /// Statements that a reduction writes with the same tree.
+    pub reducible: usize,
+    /// Statements that a reduction cannot write: the file and the statement.
+    pub not_written: Vec<String>,
+    /// Statements that a reduction writes with another tree: the file and the text.
+    pub changed: Vec<String>,
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<String, String> {
@@ -44,6 +54,13 @@ pub(super) fn run(arguments: &Arguments) -> Result<String, String> {
     let _ = writeln!(text, "not the same: {}", report.differing.len());
     for differing in &report.differing {
         let _ = writeln!(text, "  {differing}");
+    }
+    let _ = writeln!(text, "statements that a reduction writes: {}", share(report.reducible, report.parsed));
+    for (title, statements) in [("not written", &report.not_written), ("another tree", &report.changed)] {
+        let _ = writeln!(text, "{title}: {}", statements.len());
+        for statement in statements {
+            let _ = writeln!(text, "  {}", statement.replace('\n', " "));
+        }
     }
     Ok(text)
 }
@@ -69,7 +86,9 @@ pub fn measure(folder: &Path) -> Result<Report, String> {
             }
         }
     }
-    report.differing.sort();
+    for list in [&mut report.differing, &mut report.not_written, &mut report.changed] {
+        list.sort();
+    }
     Ok(report)
 }
 
@@ -78,6 +97,9 @@ impl Report {
         for statement in parse(text) {
             self.statements += 1;
             let Ok(ast) = &statement.parsed else { continue };
+            if statement.placeholders.is_empty() {
+                self.statement(path, &text[statement.range.as_usize()]);
+            }
             let Some(read) = query_of(ast) else { continue };
             self.queries += 1;
             match query(read) {
@@ -85,6 +107,15 @@ impl Report {
                 Ok(written) if is_same(read, &written) => self.same += 1,
                 Ok(written) => self.differing.push(format!("{}: {written}", path.display())),
             }
+        }
+    }
+
+    fn statement(&mut self, path: &Path, sql: &str) {
+        self.parsed += 1;
+        match written_again(sql) {
+            WrittenAgain::Same => self.reducible += 1,
+            WrittenAgain::Refused => self.not_written.push(format!("{}: {sql}", path.display())),
+            WrittenAgain::Differs(written) => self.changed.push(format!("{}: {written}", path.display())),
         }
     }
 }

@@ -1,17 +1,22 @@
 //! `cargo xtask measure reduce`: how small `pgvet reduce` makes statements that fail, and in what time.
 
 use super::median::median;
-use super::{fixtures, read};
+use super::{fixtures, read, settings_for, share};
+use pgvet_linter::confidence::Confidence;
+use pgvet_linter::settings::Settings;
+use pgvet_linter::severity::Severity;
 use pgvet_model::version::PgVersion;
-use pgvet_reduce::{Control, Document, NoReduction, Oracle, Reduction, RefusalOracle, WantedError, reduce};
+use pgvet_reduce::{
+    Control, Document, FindingOracle, NoReduction, Oracle, Reduction, ServerOracle, WantedError, reduce,
+};
 use pgvet_trace::provider::{Scratch, ScratchOptions};
-use pgvet_trace::{Limits, Refusals};
-use pgvet_workspace::config::ConfigSource;
+use pgvet_trace::{Attempts, Limits, Question};
+use pgvet_workspace::config::{Config, ConfigSource};
 use pgvet_workspace::{Project, Request};
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
+use tempfile::TempDir;
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
@@ -21,6 +26,12 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "TEXT", default_value = "")]
     only: String,
 }
+
+/// The fixtures: written by hand, and made up at random.
+const FIXTURES: [&str; 2] = ["cases", "generated"];
+
+/// The finding that is reduced without a server, of the statements that fail whatever the tables hold.
+const STATIC_RULE: &str = "statement-will-fail";
 
 /// Statements of which the last one fails.
 struct Case {
@@ -53,8 +64,19 @@ impl Outcome {
 pub(super) fn run(arguments: &Arguments) -> Result<String, String> {
     let version = PgVersion(arguments.pg_version);
     let mut text = String::new();
+    for fixture in FIXTURES {
+        let mut cases = cases(fixture)?;
+        cases.retain(|case| case.name.contains(&arguments.only));
+        on_servers(fixture, &cases, version, &mut text)?;
+        statically(fixture, &cases, version, &mut text)?;
+    }
+    Ok(text)
+}
+
+/// Reduces each case on a server of its own.
+fn on_servers(fixture: &str, cases: &[Case], version: PgVersion, text: &mut String) -> Result<(), String> {
     let mut outcomes = Vec::new();
-    for case in cases()?.iter().filter(|case| case.name.contains(&arguments.only)) {
+    for case in cases {
         let started = Instant::now();
         let mut outcome = match of_case(case, server(version)?) {
             Ok((outcome, _)) => outcome,
@@ -77,21 +99,45 @@ pub(super) fn run(arguments: &Arguments) -> Result<String, String> {
     let times: Vec<f64> = outcomes.iter().map(|outcome| outcome.took.as_secs_f64()).collect();
     let _ = writeln!(
         text,
-        "{} cases, {large} larger than by hand by more than 20 %, median {:.2} s",
+        "{fixture}: {} of {} cases reduced, {large} larger than by hand by more than 20 %, median {:.2} s with the start \
+         of a server",
         outcomes.len(),
+        cases.len(),
         median(times)
     );
-    Ok(text)
+    Ok(())
 }
 
-/// Reduces the cases of `fixtures/reduce` on one server.
+/// Reduces the cases of which the model says that they fail.
+fn statically(fixture: &str, cases: &[Case], version: PgVersion, text: &mut String) -> Result<(), String> {
+    let settings =
+        |_: &Config| Settings { level: Severity::Info, confidence: Confidence::Possible, ..settings_for(version) };
+    let mut times = Vec::new();
+    for case in cases {
+        let started = Instant::now();
+        let (project, _folder) = case.project()?;
+        let mut oracle = FindingOracle::new(project, STATIC_RULE, &settings);
+        let control = Control { deadline: None, interrupted: &AtomicBool::new(false), progress: &mut |_| {} };
+        match reduce(case.document(), &mut oracle, control) {
+            Ok(_) => times.push(started.elapsed().as_secs_f64() * 1000.0),
+            Err(NoReduction::DoesNotHold) => {}
+            Err(none) => return Err(format!("{}: {none:?}", case.name)),
+        }
+    }
+    let found = share(times.len(), cases.len());
+    let _ =
+        writeln!(text, "{fixture}, without a server: {found} with `{STATIC_RULE}`, median {:.0} ms\n", median(times));
+    Ok(())
+}
+
+/// Reduces one of `every` cases of a file of `fixtures/reduce`, all on one server.
 ///
 /// # Errors
 /// A fixture or a server that is missing, or a case whose original or minimum does not have its error.
-pub fn measure(version: PgVersion) -> Result<Vec<Outcome>, String> {
+pub fn measure(version: PgVersion, fixture: &str, every: usize) -> Result<Vec<Outcome>, String> {
     let mut server = server(version)?;
     let mut outcomes = Vec::new();
-    for case in cases()? {
+    for case in cases(fixture)?.into_iter().step_by(every) {
         let (outcome, again) = of_case(&case, server)?;
         server = again;
         outcomes.push(outcome);
@@ -99,21 +145,17 @@ pub fn measure(version: PgVersion) -> Result<Vec<Outcome>, String> {
     Ok(outcomes)
 }
 
-fn server(version: PgVersion) -> Result<Refusals, String> {
+fn server(version: PgVersion) -> Result<Attempts, String> {
     let options = ScratchOptions { major: Some(version.0), ..ScratchOptions::default() };
-    let server = Refusals::start(Scratch::new(options), BTreeMap::new(), Duration::from_secs(10), Limits::default());
+    let server = Attempts::start(Scratch::new(options), Question::Runs, Duration::from_secs(10), Limits::default());
     server.map_err(|error| error.to_string())
 }
 
-fn of_case(case: &Case, server: Refusals) -> Result<(Outcome, Refusals), String> {
+fn of_case(case: &Case, server: Attempts) -> Result<(Outcome, Attempts), String> {
     let started = Instant::now();
-    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-    let path = folder.path().join("case.sql");
-    std::fs::write(&path, &case.sql).map_err(|error| error.to_string())?;
-    let request = Request { paths: vec![path], config: ConfigSource::None, ..Request::default() };
-    let project = Project::load(&request, &|_, _| {}).map_err(|error| format!("{error:?}"))?;
-    let document = Document::new([("case.sql", case.sql.as_str())]);
-    let mut oracle = RefusalOracle::new(project, case.error.clone(), server);
+    let (project, _folder) = case.project()?;
+    let document = case.document();
+    let mut oracle = ServerOracle::new(project, case.error.clone(), server);
     let control = Control { deadline: None, interrupted: &AtomicBool::new(false), progress: &mut |_| {} };
     let reduction = reduce(document.clone(), &mut oracle, control);
     let failed = |what: &str| format!("{}: {what}: {:?}", case.name, oracle.last());
@@ -134,9 +176,25 @@ fn of_case(case: &Case, server: Refusals) -> Result<(Outcome, Refusals), String>
     Ok((outcome, oracle.into_server()))
 }
 
-/// The cases of `fixtures/reduce/cases.sql`.
-fn cases() -> Result<Vec<Case>, String> {
-    let text = read(&fixtures("reduce").join("cases.sql"))?;
+impl Case {
+    /// A project of the one file, which stays as long as its folder.
+    fn project(&self) -> Result<(Project, TempDir), String> {
+        let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+        let path = folder.path().join("case.sql");
+        std::fs::write(&path, &self.sql).map_err(|error| error.to_string())?;
+        let request = Request { paths: vec![path], config: ConfigSource::None, ..Request::default() };
+        let project = Project::load(&request, &|_, _| {}).map_err(|error| format!("{error:?}"))?;
+        Ok((project, folder))
+    }
+
+    fn document(&self) -> Document {
+        Document::new([("case.sql", self.sql.as_str())])
+    }
+}
+
+/// The cases of a file of `fixtures/reduce`.
+fn cases(fixture: &str) -> Result<Vec<Case>, String> {
+    let text = read(&fixtures("reduce").join(format!("{fixture}.sql")))?;
     let case = |part: &str| {
         let (name, rest) = part.split_once("\n-- error: ")?;
         let (error, rest) = rest.split_once('\n')?;

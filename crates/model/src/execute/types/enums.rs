@@ -1,6 +1,6 @@
 //! ALTER TYPE ... ADD VALUE | RENAME VALUE, and the use of labels that are too new.
 
-use crate::catalog::{EnumLabel, Oid, TypeKind};
+use crate::catalog::{Column, EnumLabel, Oid, TypeKind};
 use crate::effect::{ChangeAction, ChangedObject};
 use crate::execute::{Executor, Run, fail};
 use pgvet_syntax::ast::{
@@ -8,6 +8,7 @@ use pgvet_syntax::ast::{
 };
 use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
+use std::sync::Arc;
 
 impl Executor<'_> {
     /// Source: PostgreSQL 18, `src/backend/catalog/pg_enum.c`, `AddEnumLabel` and `RenameEnumLabel`.
@@ -53,6 +54,9 @@ impl Executor<'_> {
                 return fail("42710", format!("enum label \"{}\" already exists", alter.value), range);
             }
             labels.rename(old, alter.value.clone());
+            if let Some(oid) = found {
+                self.rename_label_in_defaults(oid, old, &alter.value);
+            }
             self.change_label(alter, found, action);
             return Ok(());
         }
@@ -73,6 +77,24 @@ impl Executor<'_> {
         }
         self.change_label(alter, found, action);
         Ok(())
+    }
+
+    /// A default keeps the label, whatever it is called.
+    fn rename_label_in_defaults(&mut self, of_type: Oid, old: &SmolStr, new: &SmolStr) {
+        let has_default = |column: &Column| column.sql_type.oid == of_type && column.default.is_some();
+        let tables: Vec<Oid> = self
+            .catalog
+            .relations()
+            .filter(|relation| relation.columns.iter().any(has_default))
+            .map(|relation| relation.oid)
+            .collect();
+        for table in tables {
+            for column in self.catalog.relation_mut(table).columns.iter_mut().filter(|column| has_default(column)) {
+                if let Some(default) = &mut column.default {
+                    rename_label(Arc::make_mut(default), old, new);
+                }
+            }
+        }
     }
 
     fn change_label(&mut self, alter: &AlterEnum, of_type: Option<Oid>, action: ChangeAction) {
@@ -153,5 +175,14 @@ impl Executor<'_> {
             (Some(column), Some(text)) => self.check_enum_label(column.sql_type.oid, text, value.range),
             _ => Ok(()),
         }
+    }
+}
+
+/// `'label'`, with or without a cast.
+fn rename_label(expr: &mut Expr, old: &SmolStr, new: &SmolStr) {
+    match &mut expr.kind {
+        ExprKind::Literal(Literal::String(label)) if label == old => *label = new.clone(),
+        ExprKind::Cast { operand, .. } => rename_label(operand, old, new),
+        _ => {}
     }
 }

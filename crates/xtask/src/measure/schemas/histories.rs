@@ -17,6 +17,8 @@ use tempfile::TempDir;
 pub(super) struct History {
     pub(super) name: String,
     source: Origin,
+    /// How many of its migrations are run; all if it is missing.
+    until: Option<usize>,
 }
 
 enum Origin {
@@ -46,7 +48,12 @@ impl Origin {
 impl History {
     /// Of a project that cannot be read.
     pub(super) fn unreadable(project: &str, why: String) -> Self {
-        Self { name: project.to_owned(), source: Origin::Unusable(why) }
+        Self { name: project.to_owned(), source: Origin::Unusable(why), until: None }
+    }
+
+    /// Only the first migrations of it.
+    pub(super) fn up_to(self, count: usize) -> Self {
+        Self { until: Some(count), ..self }
     }
 
     /// Why nothing of it is run.
@@ -58,6 +65,12 @@ impl History {
     }
 
     pub(super) fn migrations(&self, database: u32) -> Vec<Migration<'_>> {
+        let mut migrations = self.all_migrations(database);
+        migrations.truncate(self.until.unwrap_or(usize::MAX));
+        migrations
+    }
+
+    fn all_migrations(&self, database: u32) -> Vec<Migration<'_>> {
         match &self.source {
             Origin::Fixture(files) => {
                 let migration =
@@ -97,7 +110,7 @@ pub(super) fn histories() -> Result<Vec<History>, String> {
             } else {
                 Origin::Fixture(files)
             };
-            found.push(History { name, source });
+            found.push(History { name, source, until: None });
         }
     }
     for tool in Declaration::all()? {
@@ -108,7 +121,7 @@ pub(super) fn histories() -> Result<Vec<History>, String> {
             std::fs::create_dir_all(root.join(".git")).map_err(|error| error.to_string())?;
             let project = Arc::new(load(root)?);
             let name = format!("tools/{}/{}", tool.name, case.name);
-            found.push(History { name, source: origin(&project, 1, Some(folder)) });
+            found.push(History { name, source: origin(&project, 1, Some(folder)), until: None });
         }
     }
     Ok(found)
@@ -129,8 +142,11 @@ pub(super) fn checkout(root: &Path) -> (String, Result<Vec<History>, String>) {
     let name = root.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let histories = load(root.to_owned()).map(|project| {
         let project = Arc::new(project);
-        let of_database =
-            |database| History { name: format!("{name}/{database}"), source: origin(&project, database, None) };
+        let of_database = |database| History {
+            name: format!("{name}/{database}"),
+            source: origin(&project, database, None),
+            until: None,
+        };
         (1..=project.databases.len() as u32).map(of_database).collect()
     });
     (name, histories)

@@ -11,7 +11,7 @@ use laboratory::{Laboratory, Left};
 use pgvet_model::checkpoint::Checkpoint;
 use pgvet_model::migration::Migration;
 use pgvet_model::version::{PgVersion, VersionRange};
-use pgvet_schema::{Change, Comparison, NotCompared, Schema, compare, script};
+use pgvet_schema::{Action, Change, Comparison, NotCompared, Schema, compare, script};
 use pgvet_workspace::config::parse_duration;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -46,6 +46,8 @@ pub struct Report {
     pub compared: usize,
     /// Histories with a statement that failed on the server and not in the model, or the other way round.
     pub skipped: Vec<String>,
+    /// Histories that were compared up to a migration that PostgreSQL refuses, and its reason.
+    pub shortened: Vec<String>,
     /// Objects that were compared, without parts of relations.
     pub objects: usize,
     /// Differences between the model and the server, by sort.
@@ -97,8 +99,9 @@ fn measure_checkouts(version: PgVersion, folder: &Path, arguments: &Arguments) -
             let started = Instant::now();
             let apply = |scripts: &[String]| Ok(scripts.iter().map(|script| alone.apply(script)).collect());
             let name = history.name.clone();
-            let left = alone.run(&history);
-            let one = compared(version, &[history], &[left], &apply)?;
+            let (history, left, refused) = alone.run(history);
+            let mut one = compared(version, &[history], &[left], &apply)?;
+            one.shortened.extend(refused.filter(|_| one.compared > 0).map(|why| format!("{name}: {why}")));
             let _ = writeln!(io::stderr(), "{version} {:.0?} {}", started.elapsed(), one.line(&name));
             report.add(one);
         }
@@ -164,6 +167,13 @@ fn compared(version: PgVersion, all: &[History], runs: &[Left], apply: &Apply<'_
 
 /// What a script says that it omits is no difference.
 fn without_omitted(mut comparison: Comparison, omitted: &[String]) -> Comparison {
+    let is_omitted = |names: &str| {
+        names.split(", ").all(|name| omitted.iter().any(|omitted| omitted.starts_with(&format!("statistics {name}:"))))
+    };
+    for change in &mut comparison.changes {
+        change.properties.retain(|property| property.name != "statistics" || !is_omitted(property.before()));
+    }
+    comparison.changes.retain(|change| change.action != Action::Changed || !change.properties.is_empty());
     comparison.changes.retain(|change| {
         let name = change.name();
         !omitted.iter().any(|omitted| {
@@ -211,6 +221,7 @@ impl Report {
             histories: 0,
             compared: 0,
             skipped: Vec::new(),
+            shortened: Vec::new(),
             objects: 0,
             model: BTreeMap::new(),
             scripts: BTreeMap::new(),
@@ -225,6 +236,7 @@ impl Report {
         self.histories += other.histories;
         self.compared += other.compared;
         self.skipped.extend(other.skipped);
+        self.shortened.extend(other.shortened);
         self.objects += other.objects;
         self.applied += other.applied;
         for (mine, its) in [(&mut self.model, other.model), (&mut self.scripts, other.scripts)] {
@@ -255,11 +267,13 @@ impl Report {
 
     fn write(&self, text: &mut String, all: bool) {
         let _ = writeln!(text, "{}", self.summary());
-        let skipped = &self.skipped;
-        let _ = writeln!(text, "\nskipped: {}", skipped.len());
-        if all {
-            for one in skipped {
-                let _ = writeln!(text, "  {one}");
+        let lists = [("skipped", &self.skipped), ("compared up to a refused migration", &self.shortened)];
+        for (title, list) in lists {
+            let _ = writeln!(text, "\n{title}: {}", list.len());
+            if all {
+                for one in list {
+                    let _ = writeln!(text, "  {one}");
+                }
             }
         }
         for (title, differences) in [("model and server", &self.model), ("server and script", &self.scripts)] {

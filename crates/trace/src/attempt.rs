@@ -1,6 +1,7 @@
-//! Runs migrations on a private server until one statement is refused, repeatedly.
+//! Runs migrations on a private server, repeatedly, until one statement is refused or the last one has answered.
 
 use crate::connection::Connection;
+use crate::output::{Output, Question};
 use crate::provider::{CloneProvider, Scratch, ServerInfo, ThinClone};
 use crate::roles::Roles;
 use crate::runtime;
@@ -21,13 +22,25 @@ pub struct Refused {
     pub message: String,
 }
 
+/// What one run of migrations has shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// Every statement succeeds.
+    Done(Output),
+    /// The first statement that is refused, after which nothing was run.
+    Refused(Refused),
+    /// A statement took too long and was cancelled, after which nothing was run.
+    TimedOut,
+}
+
 /// A private server that runs migrations again and again, each time as if nothing had been there.
-pub struct Refusals {
+pub struct Attempts {
     runtime: Runtime,
     tasks: LocalSet,
     scratch: Scratch,
     /// An empty database, and a session with a transaction that has begun: each run is rolled back.
     empty: Option<(ThinClone, Connection)>,
+    question: Question,
     variables: Variables,
     timeout: Duration,
     /// Those of all runs together.
@@ -39,12 +52,12 @@ pub struct Refusals {
     not_run: BTreeSet<String>,
 }
 
-impl Refusals {
-    /// Starts the server. The limits are those of all runs together.
+impl Attempts {
+    /// Starts the server, of which each run asks the question. The limits are those of all runs together.
     ///
     /// # Errors
     /// If there are no programs of a server, or it does not start.
-    pub fn start(mut scratch: Scratch, variables: Variables, timeout: Duration, limits: Limits) -> Result<Self, Error> {
+    pub fn start(mut scratch: Scratch, question: Question, timeout: Duration, limits: Limits) -> Result<Self, Error> {
         let (runtime, tasks) = (runtime::runtime()?, LocalSet::new());
         let (server, empty, roles) = tasks.block_on(&runtime, async {
             let server = scratch.prepare().await?;
@@ -55,8 +68,8 @@ impl Refusals {
             Ok::<_, Error>((server, Some((clone, connection)), roles))
         })?;
         let limits = Limits { since: limits.since.or_else(|| Some(Instant::now())), ..limits };
-        let not_run = BTreeSet::new();
-        Ok(Self { runtime, tasks, scratch, empty, variables, timeout, limits, server, roles, not_run })
+        let (variables, not_run) = (Variables::default(), BTreeSet::new());
+        Ok(Self { runtime, tasks, scratch, empty, question, variables, timeout, limits, server, roles, not_run })
     }
 
     /// Effects that migrations can have beyond their database; see [`ServerInfo::announcements`].
@@ -74,15 +87,14 @@ impl Refusals {
         self.not_run.iter().map(String::as_str)
     }
 
-    /// Runs up migrations in a new database, each in a session and in the transactions of its tool. Returns the first
-    /// refusal, after which nothing is run; `None` if every statement succeeds, or one takes too long.
+    /// Runs up migrations in a new database, each in a session and in the transactions of its tool.
     ///
     /// # Errors
     /// If the server is gone, a limit is reached, or a placeholder has no value.
-    pub fn in_new_database(&mut self, migrations: &[Migration<'_>]) -> Result<Option<Refused>, Error> {
+    pub fn in_new_database(&mut self, migrations: &[Migration<'_>]) -> Result<Outcome, Error> {
         let scripts = self.scripts(migrations)?;
-        let Self { runtime, tasks, scratch, timeout, limits, empty, server, roles, not_run, .. } = self;
-        let conditions = Conditions { server, timeout: Some(*timeout), keep_going: false };
+        let Self { runtime, tasks, scratch, question, timeout, limits, empty, server, roles, not_run, .. } = self;
+        let attempt = Attempt { server, question: *question, timeout: *timeout };
         let work = async {
             // A transaction that was rolled back has left nothing in its database.
             let clone = match empty.take() {
@@ -92,17 +104,22 @@ impl Refusals {
                 }
                 None => scratch.create().await?,
             };
-            let mut refused = None;
-            for script in &scripts {
+            let asked = match attempt.question {
+                Question::Runs => None,
+                _ => scripts.iter().rposition(|script| script.steps.iter().any(answers)),
+            };
+            let mut outcome = Outcome::Done(Output::None);
+            for (at, script) in scripts.iter().enumerate() {
                 let connection = Connection::open(&clone.database, "reduce").await?;
-                if let Some(stop) = conditions.run(&connection, &script.steps, not_run).await? {
-                    refused = Refused::of(stop, &clone).await?;
+                let steps: Vec<&Step<'_>> = script.steps.iter().collect();
+                outcome = attempt.run(&steps, asked == Some(at), &connection, &clone, not_run).await?;
+                if asked == Some(at) || !matches!(outcome, Outcome::Done(_)) {
                     break;
                 }
             }
             scratch.discard(clone.clone()).await?;
             roles.restore(&clone.observer).await?;
-            Ok(refused)
+            Ok(outcome)
         };
         tasks.block_on(runtime, limits.hold(work))
     }
@@ -112,10 +129,10 @@ impl Refusals {
     ///
     /// # Errors
     /// See [`Self::in_new_database`].
-    pub fn in_one_transaction(&mut self, migrations: &[Migration<'_>]) -> Result<Option<Refused>, Error> {
+    pub fn in_one_transaction(&mut self, migrations: &[Migration<'_>]) -> Result<Outcome, Error> {
         let scripts = self.scripts(migrations)?;
-        let Self { runtime, tasks, scratch, timeout, limits, empty, server, not_run, .. } = self;
-        let conditions = Conditions { server, timeout: Some(*timeout), keep_going: false };
+        let Self { runtime, tasks, scratch, question, timeout, limits, empty, server, not_run, .. } = self;
+        let attempt = Attempt { server, question: *question, timeout: *timeout };
         let work = async {
             let (clone, connection) = match empty.take() {
                 Some((clone, connection)) if !connection.client.is_closed() => (clone, connection),
@@ -127,18 +144,16 @@ impl Refusals {
                 }
             };
             let is_run = |step: &&Step<'_>| !matches!(step.kind, StepKind::Begin | StepKind::End { .. });
-            let steps = scripts.iter().flat_map(|script| &script.steps).filter(is_run);
-            let refused = match conditions.run(&connection, steps, not_run).await? {
-                Some(stop) => Refused::of(stop, &clone).await?,
-                None => None,
-            };
+            let steps: Vec<&Step<'_>> = scripts.iter().flat_map(|script| &script.steps).filter(is_run).collect();
+            let asks = attempt.question != Question::Runs;
+            let outcome = attempt.run(&steps, asks, &connection, &clone, not_run).await?;
             if !connection.client.is_closed() {
                 // They are sent in this order, and all before the first answer.
                 let [end, forget, begin] = ["ROLLBACK", "DISCARD ALL", "BEGIN"].map(|sql| connection.run(sql));
                 try_join3(end, forget, begin).await?;
                 *empty = Some((clone, connection));
             }
-            Ok(refused)
+            Ok(outcome)
         };
         tasks.block_on(runtime, limits.hold(work))
     }
@@ -149,11 +164,47 @@ impl Refusals {
     }
 }
 
-impl Refused {
-    /// What a server said; `None` if it was made to end the statement.
-    async fn of(refused: RefusedStep<'_, '_>, clone: &ThinClone) -> Result<Option<Self>, Error> {
+/// How one run asks its question.
+struct Attempt<'a> {
+    server: &'a ServerInfo,
+    question: Question,
+    timeout: Duration,
+}
+
+impl Attempt<'_> {
+    /// Runs commands. If the question is asked of these, the last statement among them answers it.
+    async fn run(
+        &self,
+        steps: &[&Step<'_>],
+        asks: bool,
+        connection: &Connection,
+        clone: &ThinClone,
+        not_run: &mut BTreeSet<String>,
+    ) -> Result<Outcome, Error> {
+        let asked = if asks { steps.iter().rposition(|step| answers(step)) } else { None };
+        let before = &steps[..asked.unwrap_or(steps.len())];
+        let conditions = Conditions { server: self.server, timeout: Some(self.timeout), keep_going: false };
+        if let Some(stop) = conditions.run(connection, before.iter().copied(), not_run).await? {
+            return Outcome::of(stop, clone).await;
+        }
+        let Some(asked) = asked else { return Ok(Outcome::Done(Output::None)) };
+        match self.question.ask(steps[asked], connection, self.server, self.timeout, not_run).await? {
+            Ok(output) => Ok(Outcome::Done(output)),
+            Err(stop) => Outcome::of(stop, clone).await,
+        }
+    }
+}
+
+/// Whether a command can be the last statement: the tool does not add it, and it ends no transaction.
+fn answers(step: &Step<'_>) -> bool {
+    step.statement.is_some() && matches!(step.kind, StepKind::Alone | StepKind::Inside)
+}
+
+impl Outcome {
+    /// What a server said of a command that was refused.
+    async fn of(refused: RefusedStep<'_, '_>, clone: &ThinClone) -> Result<Self, Error> {
         if refused.timed_out {
-            return Ok(None);
+            return Ok(Self::TimedOut);
         }
         let (sqlstate, message) = if let Some(said) = refused.error.as_db_error() {
             (said.code().code(), said.message())
@@ -162,6 +213,6 @@ impl Refused {
             Connection::open(&clone.observer, "reduce").await?;
             ("08006", "the connection was lost")
         };
-        Ok(Some(Self { sqlstate: sqlstate.to_owned(), message: message.to_owned() }))
+        Ok(Self::Refused(Refused { sqlstate: sqlstate.to_owned(), message: message.to_owned() }))
     }
 }
