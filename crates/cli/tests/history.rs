@@ -44,7 +44,7 @@ fn a_contract_migration_does_not_come_with_its_expansion() {
     };
     let check = || folder.run(&["check", "--format", "concise", "--since", "main", "."]);
     write(&folder, "m/V2__expand.sql", expand);
-    write(&folder, "m/V3__contract.sql", &contract(""));
+    write(&folder, "m/V3__contract.sql", contract(""));
     let together = check();
     assert!(together.starts_with("exit 1") && together.contains("V3__contract.sql:1:1"), "{together}");
     assert!(together.contains("in the same deployment that runs its `expand` phase"), "{together}");
@@ -52,9 +52,9 @@ fn a_contract_migration_does_not_come_with_its_expansion() {
     std::fs::remove_file(folder.path().join("m/V3__contract.sql")).unwrap();
     commit(&folder);
     git(&folder, &["branch", "-f", "main", "HEAD"]);
-    write(&folder, "m/V3__contract.sql", &contract(" after 2.4"));
+    write(&folder, "m/V3__contract.sql", contract(" after 2.4"));
     for (deployed, expected) in [("2.3", "[contract-before-release]"), ("2.4", "exit 0")] {
-        write(&folder, "pgvet.toml", &format!("[releases]\ndeployed = \"{deployed}\"\n"));
+        write(&folder, "pgvet.toml", format!("[releases]\ndeployed = \"{deployed}\"\n"));
         let said = check();
         assert!(said.contains(expected) && !said.contains("[drop-column]"), "{deployed}: {said}");
     }

@@ -71,7 +71,11 @@ fn sources_in(text: &str) -> Vec<&str> {
     let is_of_postgres = lines.iter().any(|line| begins_with(line, "FROM ") && line.contains("postgres"));
     if is_of_postgres && text.contains(FOLDER) {
         let copies = lines.iter().filter(|line| begins_with(line, "COPY ") || begins_with(line, "ADD "));
-        sources.extend(copies.flat_map(|line| words(line)).filter(|word| word.ends_with(".sql")));
+        sources.extend(
+            copies
+                .flat_map(|line| words(line))
+                .filter(|word| Path::new(word).extension().is_some_and(|kind| kind == "sql")),
+        );
     }
     for (at, line) in lines.iter().enumerate().filter(|(_, line)| line.contains(FOLDER) && !line.starts_with('#')) {
         if line.trim_start_matches("- ").starts_with("target:") {

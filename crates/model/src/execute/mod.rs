@@ -145,6 +145,17 @@ pub(crate) struct Tried {
     pub(crate) session: Session,
     pub(crate) effects: Effects,
     pub(crate) code: CodeRun,
+    /// The number of calls that were followed, with those before.
+    pub(crate) calls: u32,
+}
+
+/// How a statement is tried.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Conditions {
+    pub(crate) has_placeholders: bool,
+    pub(crate) in_block: bool,
+    /// The number of calls that were followed before, towards the same limit.
+    pub(crate) calls: u32,
 }
 
 /// Tries a statement on a copy of the catalog, for one major version.
@@ -153,15 +164,15 @@ pub(crate) fn try_statement(
     session: &Session,
     ast: &Ast,
     target: &Target,
-    has_placeholders: bool,
-    in_block: bool,
+    bodies: &Bodies,
+    Conditions { has_placeholders, in_block, calls }: Conditions,
 ) -> Tried {
-    let bodies = Bodies::default();
-    let mut executor =
-        Executor { has_placeholders, in_block, ..Executor::for_trial(catalog, session, target, &bodies) };
+    let executor = Executor::for_trial(catalog, session, target, bodies);
+    let mut executor = Executor { has_placeholders, in_block, calls, ..executor };
     executor.run(ast);
     let code = executor.recorder.finish(&executor.effects);
-    Tried { catalog: executor.catalog, session: executor.session, effects: executor.effects, code }
+    let calls = executor.calls;
+    Tried { catalog: executor.catalog, session: executor.session, effects: executor.effects, code, calls }
 }
 
 /// The names and types of the columns that a statement returns; `None` where they are not known.

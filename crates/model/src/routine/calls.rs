@@ -3,11 +3,12 @@
 use super::evaluation::{Evaluated, evaluate};
 use super::made::Made;
 use super::read::RoutineReader;
-use super::{AllWords, Around, Bound, Hotness, Node, Routine, Sql, Step};
+use super::{AllWords, Around, Bound, Hotness, Node, Routine, Sql, Step, Trial};
 use crate::catalog::{Catalog, Function, Oid, Relation, SearchPath, Trigger};
 use crate::migration::Migration;
 use crate::place::Place;
 use crate::production::Functions;
+use crate::version::PgVersion;
 use pgvet_syntax::ast::{Do, Expr, ExprKind, FunctionBody, FunctionCall, Part, Persistence};
 use pgvet_syntax::lexer::{Lexer, TokenKind, identifier};
 use pgvet_syntax::source::TextRange;
@@ -96,6 +97,11 @@ impl<'a> Routines<'a> {
     pub fn function(&self, oid: Oid) -> Option<Rc<Routine>> {
         let text = |file: u32| self.migrations[file as usize].file.text.as_str();
         self.reader.function(self.catalog.get_function(oid)?, text)
+    }
+
+    /// A trial of statements of code. What functions do is read once for all of them.
+    pub fn trial(&self, search_path: &SearchPath, version: PgVersion) -> Trial {
+        Trial::of_code(self.catalog, search_path, version).with_bodies(&self.reader.bodies)
     }
 
     /// All words in the text of a function's body; `None` for a body without a text.

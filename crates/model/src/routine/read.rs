@@ -2,6 +2,7 @@
 
 use super::{AllWords, Node, SqlRole, Words, texts};
 use crate::catalog::{Function, Oid, PerBody, SearchPath};
+use crate::execute::Bodies;
 use pgvet_syntax::ast::from_pg::{parse_sql, parse_statement};
 use pgvet_syntax::ast::{Ast, Do, FunctionBody};
 use pgvet_syntax::lexer::tokenize;
@@ -166,6 +167,8 @@ pub struct RoutineReader {
     blocks: RefCell<FxHashMap<(u32, u32), Rc<Routine>>>,
     words: PerBody<Rc<Words>>,
     all_words: PerBody<Rc<AllWords>>,
+    /// The same bodies as statements that call the functions run them.
+    pub(super) bodies: Rc<Bodies>,
 }
 
 impl RoutineReader {

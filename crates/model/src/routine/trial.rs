@@ -3,7 +3,7 @@
 use super::Outline;
 use crate::catalog::{Catalog, Oid, SearchPath, SqlType, search_path_value};
 use crate::effect::Effects;
-use crate::execute::{self, Tried, try_statement};
+use crate::execute::{self, Bodies, Conditions, Tried, try_statement};
 use crate::migration::Migration;
 use crate::place::Place;
 use crate::session::{Session, SettingValue};
@@ -12,7 +12,7 @@ use pgvet_syntax::ast::{Ast, ObjectName, Set};
 use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
 use std::any::Any;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -24,6 +24,10 @@ pub struct Trial {
     target: Target,
     /// Whether names may stand for variables of code.
     has_variables: bool,
+    /// The code of the functions that its statements call.
+    bodies: Rc<Bodies>,
+    /// The number of calls that were followed, if the limit is for all statements together.
+    calls: Option<Rc<Cell<u32>>>,
 }
 
 impl Trial {
@@ -32,12 +36,30 @@ impl Trial {
         let place = Place { file: 0, range: TextRange::default() };
         let value = SettingValue { value: search_path_value(search_path), place };
         session.settings.set(SmolStr::new_static("search_path"), value);
-        Self { catalog: catalog.clone(), session, target: Target::new(version), has_variables: false }
+        Self {
+            catalog: catalog.clone(),
+            session,
+            target: Target::new(version),
+            has_variables: false,
+            bodies: Rc::default(),
+            calls: None,
+        }
     }
 
     /// For statements of code, in which a name that is no column stands for a variable.
     pub fn of_code(catalog: &Catalog, search_path: &SearchPath, version: PgVersion) -> Self {
         Self { has_variables: true, ..Self::new(catalog, search_path, version) }
+    }
+
+    /// The same with code of functions that was read before.
+    pub(super) fn with_bodies(self, bodies: &Rc<Bodies>) -> Self {
+        Self { bodies: Rc::clone(bodies), ..self }
+    }
+
+    /// The same with a limit of followed calls that counts those of other trials, too.
+    #[must_use]
+    pub fn counting(self, calls: &Rc<Cell<u32>>) -> Self {
+        Self { calls: Some(Rc::clone(calls)), ..self }
     }
 
     /// Runs a statement and returns its effects. The next one starts from the catalog and settings that it leaves.
@@ -47,7 +69,7 @@ impl Trial {
 
     /// What a statement does inside a transaction block; nothing of it stays.
     pub fn run_in_block(&self, ast: &Ast) -> Effects {
-        try_statement(&self.catalog, &self.session, ast, &self.target, self.has_variables, true).effects
+        self.try_in(ast, true).effects
     }
 
     /// The names and types of the columns that a statement returns; `None` where they are not known.
@@ -68,15 +90,23 @@ impl Trial {
             _ => None,
         };
         let ast = lasting.as_ref().unwrap_or(ast);
-        let run =
-            |in_block| try_statement(&self.catalog, &self.session, ast, &self.target, self.has_variables, in_block);
-        let tried = run(true);
+        let tried = self.try_in(ast, true);
         // Some statements need a transaction block, others must not be in one.
         let is_refused_there = tried.effects.fails.as_ref().is_some_and(|failure| failure.sqlstate == "25001");
-        let tried = if is_refused_there { run(false) } else { tried };
+        let tried = if is_refused_there { self.try_in(ast, false) } else { tried };
         self.catalog = tried.catalog.clone();
         self.session.settings = tried.session.settings.clone();
         self.session.prepared = tried.session.prepared.clone();
+        tried
+    }
+
+    fn try_in(&self, ast: &Ast, in_block: bool) -> Tried {
+        let before = self.calls.as_ref().map_or(0, |calls| calls.get());
+        let conditions = Conditions { has_placeholders: self.has_variables, in_block, calls: before };
+        let tried = try_statement(&self.catalog, &self.session, ast, &self.target, &self.bodies, conditions);
+        if let Some(calls) = &self.calls {
+            calls.set(tried.calls);
+        }
         tried
     }
 

@@ -33,7 +33,7 @@ pub struct AllWords(FxHashSet<SmolStr>);
 
 impl<'t> FromIterator<&'t str> for AllWords {
     fn from_iter<T: IntoIterator<Item = &'t str>>(texts: T) -> Self {
-        Self(texts.into_iter().flat_map(words_of).map(|word| word.to_lowercase_smolstr()).collect())
+        Self(texts.into_iter().flat_map(words_of).map(StrExt::to_lowercase_smolstr).collect())
     }
 }
 

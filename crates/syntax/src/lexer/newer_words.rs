@@ -23,6 +23,10 @@ const NEWER: [(&str, u8); 13] = [
 /// The major from which on PostgreSQL refuses a statement whose words are names before. `is_accepted` parses a text as
 /// PostgreSQL 18 does. `None` if the words do not explain the refusal.
 pub fn refused_from(statement: &str, is_accepted: impl Fn(&str) -> bool) -> Option<u8> {
+    // What is not split into statements can be long, and tokens take memory.
+    if !statement.split(|c: char| !(c.is_alphanumeric() || c == '_')).any(|word| major_of(word).is_some()) {
+        return None;
+    }
     let mut majors: Vec<u8> = words(statement).map(|(_, major)| major).collect();
     majors.sort_unstable();
     majors.dedup();
@@ -46,9 +50,12 @@ fn as_names(statement: &str, major: u8) -> String {
 
 fn words(statement: &str) -> impl Iterator<Item = (TextRange, u8)> {
     let tokens = tokenize(statement, TextRange::new(0, statement.len() as u32));
-    let newer = |word: &str| NEWER.iter().find(|(newer, _)| newer.eq_ignore_ascii_case(word)).map(|(_, major)| *major);
     let words = tokens.into_iter().filter(|token| token.kind == TokenKind::Word);
-    words.filter_map(move |token| Some((token.range, newer(token.text(statement))?)))
+    words.filter_map(move |token| Some((token.range, major_of(token.text(statement))?)))
+}
+
+fn major_of(word: &str) -> Option<u8> {
+    NEWER.iter().find(|(newer, _)| newer.eq_ignore_ascii_case(word)).map(|(_, major)| *major)
 }
 
 #[cfg(test)]

@@ -193,7 +193,7 @@ mod tests {
                 ["aaa0000.sql", "aaa0001.sql"].map(PathBuf::from),
                 "{digest}"
             );
-            assert_eq!(names(&with_digests(2, 3, digest)[..60]), [PathBuf::new(); 0], "{digest}");
+            assert!(names(&with_digests(2, 3, digest)[..60]).is_empty(), "{digest}");
         }
     }
 

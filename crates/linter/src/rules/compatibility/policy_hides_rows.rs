@@ -173,7 +173,7 @@ fn report_lost(reporter: &mut Reporter<'_>, changed: &Changed<'_>, before: &Rela
 fn partly_lost(table: &str, lost: &[(String, String)]) -> String {
     let is_lost = |command: &&str| lost.iter().any(|(other, _)| other == command);
     let readers: Vec<String> =
-        ["SELECT", "UPDATE", "DELETE"].into_iter().filter(|command| is_lost(&command)).map(str::to_owned).collect();
+        ["SELECT", "UPDATE", "DELETE"].into_iter().filter(|command| is_lost(command)).map(str::to_owned).collect();
     let roles: BTreeSet<&str> = lost.iter().map(|(_, role)| role.as_str()).collect();
     let who = if roles.contains("public") { "some roles".to_owned() } else { enumerate(roles) };
     let find = if readers.len() == 1 { "finds" } else { "find" };

@@ -23,8 +23,8 @@ declare_rule! {
     ///
     /// Each duplicate leaves a dead row behind, and a dead entry in every index that was created before the unique
     /// index that rejects the row. Each run of the block is a subtransaction with its own transaction ID, whether or
-    /// not there is a duplicate. More than 64 subtransactions in one transaction slow down every session on the server.
-    /// `ON CONFLICT` avoids these costs.
+    /// not there is a duplicate. With more than 64 subtransactions that have written
+    /// something in one open transaction, other sessions become slower, too. `ON CONFLICT` avoids these costs.
     ///
     /// ## Example
     ///

@@ -14,8 +14,9 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// Where a string ends depends on settings. With `standard_conforming_strings` off, a backslash escapes the quote
-    /// after it. In some client encodings, a backslash or quote can be part of another character. If pgvet does not
-    /// know one of these settings, it may treat a statement as part of a string, and does not check the statement.
+    /// after it. In some client encodings, the byte of a backslash can be the second byte of another character.
+    /// If pgvet does not know one of these settings, it may treat a statement as part of a string, and then not check
+    /// it.
     ///
     /// Reported are:
     ///
@@ -23,8 +24,9 @@ declare_rule! {
     ///   command may have changed the setting, or if an earlier file changed it;
     /// - characters beyond ASCII after `client_encoding` was set to an encoding such as GBK, Big5 or Shift JIS;
     /// - a template tag (`{# ... #}`, `$name$_`) that PostgreSQL reads as SQL if no template engine replaces it;
-    /// - a placeholder such as `${guard} DROP TABLE t`, which can only be empty or the beginning of a comment. The
-    ///   finding is a note, and the statement is checked as if the placeholder were empty;
+    /// - a placeholder before a statement, such as `${guard}` in `${guard} DROP TABLE t`. A tool probably replaces it by
+    ///   nothing, or by `--` to turn the statement off. The finding is a note, and the statement is checked as if the
+    ///   placeholder were empty;
     /// - data of `COPY ... FROM stdin` that psql reads as statements if it does not run the COPY;
     /// - `\set SINGLELINE`, with which psql sends each line as a statement.
     ///
@@ -45,7 +47,7 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - a string that ends at the same place with either setting
-    /// - a string for which the file itself sets the setting
+    /// - a string after a plain `SET standard_conforming_strings` in the same file, outside of functions and `DO` blocks
     "ambiguous-text", Engine, Error,
     { confidence: Confidence::Likely }
     statement = check_statement,

@@ -62,12 +62,13 @@ declare_rule! {
     ///
     /// - after code that was not analyzed and may have changed something
     /// - if a name without a schema may refer to another schema, because no statement sets `search_path`
-    /// - if migrations of later deployments exist: then this migration has probably run without an error, for a reason
-    ///   that the migrations do not show
+    /// - if migrations of later deployments exist. This migration has probably run by then: perhaps without an error, for
+    ///   a reason that the migrations do not show
     ///
     /// It is `possible`, and the finding is shown only with `--confidence possible`:
     ///
-    /// - if the statement creates a relation that no migration creates, but that an earlier statement already uses
+    /// - if the statement creates a relation that an earlier statement already uses, although no earlier migration
+    ///   creates it
     /// - if PostgreSQL already refuses an earlier statement of the migration
     /// - if an exception handler hides the error. Nothing is reported if such a handler is the usual way to make the
     ///   statement repeatable.

@@ -43,7 +43,8 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - constant and stable defaults, including `now()`
-    /// - a column without a default, or with `DEFAULT NULL`
+    /// - a column without a default, or with `DEFAULT NULL`, unless it is `serial`, an identity column, a STORED
+    ///   generated column or of a domain with constraints
     /// - VIRTUAL generated columns
     /// - a table that the same transaction created, or that the same migration created and left empty
     ///

@@ -35,8 +35,9 @@ declare_rule! {
     /// ALTER TABLE orders VALIDATE CONSTRAINT orders_total_check;
     /// ```
     ///
-    /// `NOT VALID` checks new rows only. `VALIDATE` reads the table under a lock that allows reads and writes, unless
-    /// both statements run in one transaction.
+    /// With `NOT VALID`, PostgreSQL does not check existing rows, but it checks every row that is inserted or updated
+    /// from then on. `VALIDATE` reads the table under a lock that allows reads and writes, unless both statements run in
+    /// one transaction.
     ///
     /// ## When it is not reported
     ///

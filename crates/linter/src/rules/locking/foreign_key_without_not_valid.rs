@@ -33,8 +33,9 @@ declare_rule! {
     /// ALTER TABLE orders VALIDATE CONSTRAINT orders_customer_id_fkey;
     /// ```
     ///
-    /// `NOT VALID` checks new rows only. `VALIDATE` reads the table under a lock that allows reads and writes, unless
-    /// both statements run in one transaction. Before PostgreSQL 18 a foreign key of a partitioned table cannot be `NOT
+    /// With `NOT VALID`, PostgreSQL does not check existing rows, but it checks every row that is inserted or updated
+    /// from then on. `VALIDATE` reads the table under a lock that allows reads and writes, unless both statements run in
+    /// one transaction. Before PostgreSQL 18 a foreign key of a partitioned table cannot be `NOT
     /// VALID`: add it to each partition first, then to the parent, which adopts the foreign keys of the partitions.
     ///
     /// ## When it is not reported

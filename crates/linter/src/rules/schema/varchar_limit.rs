@@ -12,7 +12,8 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// The limit is part of the type. Raising it changes only the catalog, unless an index uses the column in an
-    /// expression or predicate. Lowering it rewrites the table under an ACCESS EXCLUSIVE lock, and no change is
+    /// expression or predicate (PostgreSQL builds it again) or a `CHECK` uses the column (PostgreSQL checks all rows
+    /// again). Lowering it rewrites the table under an ACCESS EXCLUSIVE lock, and no change is
     /// possible while a view uses the column. A `CHECK` also limits the length, and can be replaced without blocking
     /// anybody for long (`NOT VALID`, then `VALIDATE`). `text` is not slower.
     ///

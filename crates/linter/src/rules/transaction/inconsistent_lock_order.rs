@@ -80,7 +80,8 @@ declare_rule! {
     /// ## Confidence
     ///
     /// If only a DELETE locks in the opposite order, the confidence is `possible`. The statements of a function are
-    /// compared in the order of its text. Two migrations are not compared with each other, because migration tools run
+    /// compared in the order of its text. For each transaction of a migration, pgvet follows at most 500 calls of
+    /// functions and triggers in the statements of the application. Two migrations are not compared with each other, because migration tools run
     /// one migration at a time.
     ///
     /// ## Other linters

@@ -37,7 +37,7 @@ pub(super) fn create(create: &pg::CreateRoleStmt) -> CreateRole {
     }
 }
 
-fn options<'t>(nodes: pg::List<'t>) -> impl Iterator<Item = &'t pg::DefElem<'t>> {
+fn options(nodes: pg::List<'_>) -> impl Iterator<Item = &pg::DefElem<'_>> {
     nodes.iter().filter_map(|node| match node.node() {
         Node::DefElem(option) => Some(option),
         _ => None,

@@ -18,6 +18,7 @@ use pgvet_syntax::plpgsql::{Block, StatementKind};
 use pgvet_syntax::source::TextRange;
 use rustc_hash::FxHashMap;
 use smol_str::SmolStr;
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -63,6 +64,8 @@ pub(in super::super) struct Setting<'a> {
     application: &'a Application,
     search_path: SearchPath,
     version: PgVersion,
+    /// The calls of functions and triggers that were followed, in all statements together.
+    calls: Rc<Cell<u32>>,
 }
 
 impl<'a> Setting<'a> {
@@ -74,7 +77,8 @@ impl<'a> Setting<'a> {
         version: PgVersion,
     ) -> Self {
         let search_path = session.settings.search_path();
-        Self { catalog: routines.catalog(), routines, application: &settings.application, search_path, version }
+        let (catalog, application, calls) = (routines.catalog(), &*settings.application, Rc::default());
+        Self { catalog, routines, application, search_path, version, calls }
     }
 
     /// The sequences that lock at least two of the relations that the migration locks, or one of them in two ways. The
@@ -95,7 +99,7 @@ impl<'a> Setting<'a> {
     }
 
     fn trial(&self) -> Trial {
-        Trial::of_code(self.catalog, &self.search_path, self.version)
+        self.routines.trial(&self.search_path, self.version).counting(&self.calls)
     }
 
     fn of_queries(&self, reach: &Reach<'_>) -> Vec<Sequence> {
@@ -150,7 +154,7 @@ impl<'a> Setting<'a> {
             return None;
         }
         let mut sequence = Sequence::new(Source::Function(Rc::clone(&routine)));
-        let trial = Trial::of_code(self.catalog, &routine.search_path, self.version);
+        let trial = self.routines.trial(&routine.search_path, self.version).counting(&self.calls);
         let mut decisions = Decisions::default();
         for step in &steps {
             if decisions.ends_transaction(step.node) {

@@ -94,7 +94,7 @@ impl<'a> Reach<'a> {
         if locks.contains(&Requested::Relation(LockMode::AccessExclusive)) {
             self.unreadable |= bit;
         }
-        if locks.iter().any(stops_foreign_keys) {
+        if locks.iter().copied().any(stops_foreign_keys) {
             for table in &self.catalog.relation(relation).referenced_by {
                 *self.referenced.entry(*table).or_default() |= bit;
             }
@@ -229,7 +229,7 @@ impl<'a> Reach<'a> {
 
     /// The same for a text.
     pub(super) fn of_text(&self, ast: &Ast, text: &str) -> Locked {
-        let words: Vec<SmolStr> = words_of(text).map(|word| word.to_lowercase_smolstr()).collect();
+        let words: Vec<SmolStr> = words_of(text).map(StrExt::to_lowercase_smolstr).collect();
         self.of_statement(ast, words.iter().map(SmolStr::as_str))
     }
 
@@ -245,7 +245,7 @@ impl<'a> Reach<'a> {
 }
 
 /// Whether a lock on the referenced table of a foreign key makes an INSERT into the other table wait.
-fn stops_foreign_keys(lock: &Requested) -> bool {
+fn stops_foreign_keys(lock: Requested) -> bool {
     match lock {
         Requested::Relation(mode) => mode.conflicts_with(LockMode::RowShare),
         Requested::Rows(_) => true,
