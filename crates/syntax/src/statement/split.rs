@@ -382,7 +382,7 @@ fn is_boundary(comment: TextRange, text: &str) -> bool {
     let before = &text[..comment.start as usize];
     let Some(text) = text[comment.as_usize()].strip_prefix("--") else { return false };
     // bun reads whole lines, and Drizzle splits anywhere.
-    if text.starts_with("> statement-breakpoint") || is_bun_split(before, text) {
+    if text.starts_with("> statement-breakpoint") || is_bun_split(before, text) || is_migratus_split(before, text) {
         return true;
     }
     let mut words = text.split_ascii_whitespace();
@@ -403,6 +403,11 @@ fn is_boundary(comment: TextRange, text: &str) -> bool {
         }
         None => false,
     }
+}
+
+/// Whether a comment is a line at which Migratus splits. Source: Migratus, `migratus/migration/sql.clj`.
+fn is_migratus_split(before: &str, behind_dashes: &str) -> bool {
+    behind_dashes.starts_with(";;") && before.rsplit('\n').next().is_none_or(|line| line.trim().is_empty())
 }
 
 /// Whether a comment is the line `--bun:split`, given the text before it and what follows the dashes.

@@ -302,7 +302,8 @@ fn annotations_of_migration_tools_end_a_statement() {
         &["SELECT 1", "SELECT 2", "SELECT 3"],
     );
     check("SELECT 1\n\n--bun:split\n\nSELECT 2\r\n--bun:split\r\nSELECT 3", &["SELECT 1", "SELECT 2", "SELECT 3"]);
-    for other in [" --bun:split", "-- bun:split", "--bun:splits"] {
+    check("SELECT 1\n--;;\nSELECT 2\r\n  --;; more\r\nSELECT 3;", &["SELECT 1", "SELECT 2", "SELECT 3"]);
+    for other in [" --bun:split", "-- bun:split", "--bun:splits", "-- ;;", "+ 1 --;;"] {
         let text = format!("SELECT 1\n{other}\n+ 2");
         check(&text, &[&text]);
     }
