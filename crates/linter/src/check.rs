@@ -394,10 +394,10 @@ impl Visitor for Checker<'_> {
             let finding = reporter.report(error.range, message).help(help).caused_by(Cause::Message);
             let finding = finding.assuming(newer.map(|version| Assumption::ServerIsAtLeast { version }));
             finding.assuming(placeholder.map(of_placeholder)).emit();
-        }
-        if let Some(diagnostic) = self.found.last_mut() {
-            let is_refused = |version: &PgVersion| from.is_none_or(|from| !is_refused || *version >= from);
-            diagnostic.pg_versions = versions.iter().filter(is_refused).collect();
+            if let Some(diagnostic) = self.found.last_mut() {
+                let is_meant = |version: &PgVersion| from.is_none_or(|from| !is_refused || *version >= from);
+                diagnostic.pg_versions = versions.iter().filter(is_meant).collect();
+            }
         }
     }
 

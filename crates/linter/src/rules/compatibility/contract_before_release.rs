@@ -2,7 +2,7 @@
 
 use crate::report::Reporter;
 use crate::rule::{MigrationContext, declare_rule};
-use crate::rules::deployment::phases::{Readiness, readiness};
+use crate::rules::deployment::phases::{TooEarly, too_early};
 use crate::rules::text::enumerate;
 use smol_str::SmolStr;
 
@@ -80,10 +80,9 @@ declare_rule! {
 }
 
 fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
-    let Some((readiness, marker)) = readiness(context) else { return };
-    match readiness {
-        Readiness::Released { .. } | Readiness::Unknown => {}
-        Readiness::Unreleased { release } => {
+    let Some((why, marker)) = too_early(context) else { return };
+    match why {
+        TooEarly::Unreleased { release } => {
             let message = format!(
                 "this migration waits for release {release}, but only {} is deployed: code that still runs fails after it",
                 deployed(context)
@@ -93,12 +92,12 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
             );
             reporter.report(marker, message).help(help).emit();
         }
-        Readiness::NoRelease => {
+        TooEarly::NoRelease => {
             let message = "this migration does not name the release after which no deployed code needs what it removes";
             let help = format!("write `pgvet: phase contract after RELEASE`; deployed is {}", deployed(context));
             reporter.report(marker, message).help(help).emit();
         }
-        Readiness::Together { file, marker: other, phase, table } => {
+        TooEarly::Together { file, marker: other, phase, table } => {
             let message = format!(
                 "this migration contracts `{table}` in the same deployment that runs its `{}` phase: code that works with \
                  both forms is not deployed between the two",

@@ -1,5 +1,6 @@
 //! Whether a text may name an object, without parsing the text.
 
+use pgvet_model::routine::words_of;
 use rustc_hash::FxHashSet;
 
 /// Whether the text may name this. Unquoted names are in lower case.
@@ -19,7 +20,7 @@ impl<'n> FromIterator<&'n str> for Names<'n> {
     fn from_iter<T: IntoIterator<Item = &'n str>>(names: T) -> Self {
         let mut found = Self::default();
         for name in names {
-            if name.chars().all(is_of_word) {
+            if words_of(name).eq([name]) {
                 found.words.insert(name);
             } else {
                 found.others.push(name);
@@ -37,7 +38,7 @@ impl<'n> Names<'n> {
 
     /// Those that the text may name, each as often as it does.
     pub(crate) fn each_in<'t>(&'t self, text: &'t str) -> impl Iterator<Item = &'n str> + 't {
-        let words = text.split(|character| !is_of_word(character)).filter_map(|word| {
+        let words = words_of(text).filter_map(|word| {
             let has_capital = word.bytes().any(|byte| byte.is_ascii_uppercase());
             let folded =
                 || has_capital.then(|| word.to_ascii_lowercase()).and_then(|word| self.words.get(word.as_str()));
@@ -45,11 +46,6 @@ impl<'n> Names<'n> {
         });
         words.chain(self.others.iter().copied().filter(|name| may_name(text, name)))
     }
-}
-
-/// A dollar can be part of a name, but `name$tag$` ends a quoted text.
-fn is_of_word(character: char) -> bool {
-    character.is_alphanumeric() || character == '_'
 }
 
 #[cfg(test)]

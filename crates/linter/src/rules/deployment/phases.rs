@@ -10,41 +10,38 @@ use pgvet_model::catalog::Relation;
 use pgvet_model::migration::{Direction, Migration};
 use pgvet_model::routine::{Code, Node, Routine, Routines};
 use pgvet_syntax::ast::{Ast, Firing, TriggerTiming};
-use pgvet_syntax::lexer::{TokenKind, tokenize};
+use pgvet_syntax::lexer::{TokenKind, identifier, tokenize};
 use pgvet_syntax::plpgsql::{StatementKind, Target};
 use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
 
-/// Whether a migration that a comment calls `contract` may run.
+/// Why a migration that a comment calls `contract` runs too early.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Readiness {
-    /// The release that it waits for is deployed.
-    Released { release: SmolStr },
+pub(crate) enum TooEarly {
     /// The release that it waits for is not deployed.
     Unreleased { release: SmolStr },
     /// Releases are configured, and it names none.
     NoRelease,
     /// This migration of the same deployment expands or fills the same table.
     Together { file: u32, marker: TextRange, phase: Phase, table: SmolStr },
-    /// Nothing says what is deployed.
-    Unknown,
 }
 
-/// Returns whether a migration may run, and where the comment is that calls it `contract`.
-pub(crate) fn readiness(context: &MigrationContext<'_>) -> Option<(Readiness, TextRange)> {
+/// Returns why a migration runs too early, and where the comment is that calls it `contract`. `None` if the release that
+/// it waits for is deployed, or if nothing says what is deployed.
+pub(crate) fn too_early(context: &MigrationContext<'_>) -> Option<(TooEarly, TextRange)> {
     let (after, range) = contract(context.migration)?;
     let releases = &context.settings.releases;
     let deployed = after.as_ref().and_then(|release| releases.has(release));
-    let readiness = match (deployed, after) {
-        (Some(true), Some(release)) => Readiness::Released { release },
-        (Some(false), Some(release)) => Readiness::Unreleased { release },
+    let why = match (deployed, after) {
+        (Some(true), _) => return None,
+        (Some(false), Some(release)) => TooEarly::Unreleased { release },
         _ => match together(context) {
             Some(together) => together,
-            None if releases.deployed.is_empty() => Readiness::Unknown,
-            None => Readiness::NoRelease,
+            None if releases.deployed.is_empty() => return None,
+            None => TooEarly::NoRelease,
         },
     };
-    Some((readiness, range))
+    Some((why, range))
 }
 
 /// The release for which a migration waits, if a comment calls it `contract`, and where that comment is.
@@ -54,7 +51,7 @@ fn contract(migration: &Migration<'_>) -> Option<(Option<SmolStr>, TextRange)> {
 }
 
 /// The last migration before this one that is released with it, and that expands or fills a table which this one changes.
-fn together(context: &MigrationContext<'_>) -> Option<Readiness> {
+fn together(context: &MigrationContext<'_>) -> Option<TooEarly> {
     let deployment = context.deployment()?;
     let tables: Vec<&SmolStr> = context.ran.iter().flat_map(|run| changed_tables(&run.ast)).collect();
     let is_with_it = |(at, other): &(usize, &Migration<'_>)| {
@@ -66,7 +63,7 @@ fn together(context: &MigrationContext<'_>) -> Option<Readiness> {
         let (Marker { phase, .. }, range) = marker(other).filter(|(marker, _)| marker.phase != Phase::Contract)?;
         let text = other.section.map_or(other.file.text.as_str(), |section| &other.file.text[section.as_usize()]);
         let table = tables.iter().find(|table| may_name(text, table))?;
-        Some(Readiness::Together { file: at as u32, marker: range, phase, table: (*table).clone() })
+        Some(TooEarly::Together { file: at as u32, marker: range, phase, table: (*table).clone() })
     })
 }
 
@@ -160,8 +157,7 @@ fn named_columns(text: &str, range: TextRange, table: &Relation, assigned: &[&Sm
     for token in tokenize(text, range) {
         let written = &text[token.range.as_usize()];
         let name = match token.kind {
-            TokenKind::Word => SmolStr::new(written.to_ascii_lowercase()),
-            TokenKind::QuotedIdentifier => SmolStr::new(written.trim_matches('"')),
+            TokenKind::Word | TokenKind::QuotedIdentifier => SmolStr::new(identifier(written)),
             _ => continue,
         };
         let is_source = table.column(&name).is_some() && !assigned.contains(&&name);

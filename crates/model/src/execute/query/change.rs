@@ -253,11 +253,12 @@ impl Executor<'_> {
         };
         let mut written: Vec<SmolStr> = Vec::new();
         for trigger in relation.triggers.iter().filter(fires) {
-            let body = self.catalog.get_function(trigger.function).map(|function| &*function.body);
-            let may_write = |column: &SmolStr| match body {
-                Some(FunctionBody::Source { text, .. }) => {
-                    text.to_ascii_lowercase().contains(&column.to_ascii_lowercase())
-                }
+            let code = match self.catalog.get_function(trigger.function).map(|function| &*function.body) {
+                Some(FunctionBody::Source { text, .. }) => Some(text.to_ascii_lowercase()),
+                _ => None,
+            };
+            let may_write = |column: &SmolStr| match &code {
+                Some(code) => code.contains(&column.to_ascii_lowercase()),
                 _ => true,
             };
             written.extend(relation.columns.iter().map(|column| column.name.clone()).filter(may_write));

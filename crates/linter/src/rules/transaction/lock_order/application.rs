@@ -16,7 +16,7 @@ use pgvet_syntax::ast::{Ast, FunctionBody};
 use pgvet_syntax::lexer::quote_identifier;
 use pgvet_syntax::plpgsql::{Block, StatementKind};
 use pgvet_syntax::source::TextRange;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smol_str::SmolStr;
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -86,7 +86,7 @@ impl<'a> Setting<'a> {
     pub(in super::super) fn sequences(&self, steps: &[Step]) -> Vec<Sequence> {
         let relations: BTreeSet<Oid> = steps.iter().map(|step| step.relation).collect();
         let functions = self.functions(&relations);
-        let reach = Reach::new(steps, &functions, self.routines);
+        let reach = Reach::new(steps, &self.with_callers(&functions), self.routines);
         let mut found = self.of_queries(&reach);
         found.extend(functions.iter().filter_map(|function| self.of_function(function, &reach)));
         found.extend(self.of_views(&relations));
@@ -135,6 +135,25 @@ impl<'a> Setting<'a> {
         let mut functions: Vec<Arc<Function>> = self.catalog.functions().filter(may_use).cloned().collect();
         functions.sort_unstable_by_key(|function| function.oid);
         functions
+    }
+
+    /// The functions, and those whose code may call one of them or of the others.
+    fn with_callers(&self, functions: &[Arc<Function>]) -> Vec<Arc<Function>> {
+        let mut found = functions.to_vec();
+        let mut known: FxHashSet<Oid> = functions.iter().map(|function| function.oid).collect();
+        let mut first_new = 0;
+        while first_new < found.len() {
+            let names: BTreeSet<SmolStr> = found[first_new..].iter().map(|function| function.name.clone()).collect();
+            first_new = found.len();
+            for function in self.catalog.functions().filter(|function| !known.contains(&function.oid)) {
+                let words = self.routines.all_words(function);
+                if words.is_some_and(|words| names.iter().any(|name| words.may_name(name))) {
+                    found.push(Arc::clone(function));
+                }
+            }
+            known.extend(found[first_new..].iter().map(|function| function.oid));
+        }
+        found
     }
 
     /// The statements of a function in the order of its text. A trigger function is part of the change that fires it, and

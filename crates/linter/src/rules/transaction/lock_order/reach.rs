@@ -80,6 +80,7 @@ impl<'a> Reach<'a> {
         for (place, (relation, locks)) in locks.into_iter().enumerate() {
             reach.add_relation(relation, 1_u64.checked_shl(place as u32).unwrap_or(OTHERS), &locks);
         }
+        reach.follow_parents();
         let mut own = reach.changed.clone();
         reach.read_views(&mut own);
         reach.follow_cascades();
@@ -100,6 +101,22 @@ impl<'a> Reach<'a> {
             }
         }
         *self.changed.entry(relation).or_default() |= bit;
+    }
+
+    /// A statement on a table also locks its partitions and children.
+    fn follow_parents(&mut self) {
+        let mut open: Vec<Oid> = self.changed.keys().copied().collect();
+        while let Some(child) = open.pop() {
+            let bits = self.changed[&child];
+            let parents = self.catalog.get_relation(child).map_or(&[][..], |relation| &relation.parents);
+            for parent in parents {
+                let known = self.changed.entry(*parent).or_default();
+                if *known | bits != *known {
+                    *known |= bits;
+                    open.push(*parent);
+                }
+            }
+        }
     }
 
     /// A change of a referenced table also locks the tables that refer to it and, by ON DELETE CASCADE, those that refer
