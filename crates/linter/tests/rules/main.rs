@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 const NOT_ABOUT_SQL: &[&str] = &["internal-error", "unsupported-encoding"];
 
 /// The rules whose examples and fixtures are SQL; with the environment variable `RULE` only the one of that name. Those
-/// about history need a repository: `crates/cli/tests/history.rs`.
+/// about history need a repository: `crates/cli/tests/integration/history.rs`.
 fn tested_rules() -> impl Iterator<Item = &'static RuleMeta> {
     let only = std::env::var("RULE").ok();
     let all = rules::all().iter().map(|rule| &rule.meta);

@@ -1,7 +1,7 @@
 //! How many rows of the system catalogs CREATE TABLE and CREATE INDEX insert.
 //!
 //! Source: PostgreSQL 18, `src/backend/catalog/heap.c`, `index.c`, `pg_constraint.c`, `toasting.c`, and
-//! `src/backend/commands/sequence.c`; compared with servers 14 to 18 by `crates/xtask/tests/catalog_rows.rs`.
+//! `src/backend/commands/sequence.c`; compared with servers 14 to 18 by `crates/xtask/tests/integration/catalog_rows.rs`.
 
 mod objects;
 mod toast;

@@ -2,7 +2,7 @@
 //!
 //! A function in FROM runs once, unless its arguments are columns of an item before it; one in WHERE runs for each
 //! row that is read, and one in the list of a query for each row that comes out. A subquery that uses no column of the
-//! query around it runs once for all of its rows. `crates/xtask/tests/subtransactions.rs` counts all of that on servers.
+//! query around it runs once for all of its rows. `crates/xtask/tests/integration/subtransactions.rs` counts all of that on servers.
 
 mod change;
 mod from;

@@ -1,7 +1,7 @@
 //! Captures of real frameworks: what they send through the proxy, beside what the server says that it was sent.
 //!
 //! `fixtures/capture/NAME/sample.toml` declares a sample, `project` is its project, `recording.jsonl` what was recorded.
-//! `crates/capture/tests/samples.rs` cuts, writes and checks the recordings.
+//! `crates/capture/tests/integration/samples.rs` cuts, writes and checks the recordings.
 
 mod sample;
 mod server;
