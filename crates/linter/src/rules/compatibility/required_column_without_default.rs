@@ -215,7 +215,7 @@ fn help(context: &RuleContext<'_>, table: &RelationName, column: &str, change: C
         // Every row would get the same value.
         (Change::Added, true) => {
             "add the column without NOT NULL and key, deploy code that sets it, and add both in the next \
-                         release"
+             release"
                 .to_owned()
         }
         (Change::Added, false) => {
