@@ -63,6 +63,8 @@ pub enum Assumption {
     LockTimeoutUnset,
     /// The session runs in another time zone than UTC.
     TimeZoneNotUtc,
+    /// The server freezes rows later than by default, so that a table can, too.
+    FreezeAgeOfServerRaised { setting: SmolStr },
     /// The transaction takes long, although its statements change only the catalog.
     LongTransaction,
     /// A loop over objects of the database has many rounds.
@@ -371,6 +373,7 @@ impl Assumption {
             | Self::NeededThoughCopied { .. }
             | Self::UsedThoughReleased { .. }
             | Self::SecondRun
+            | Self::FreezeAgeOfServerRaised { .. }
             | Self::StillRun { .. }
             | Self::NoTimeoutThough { .. }
             | Self::WritesViolate { .. } => Confidence::Possible,

@@ -222,7 +222,7 @@ impl Suppression<'_> {
         if settings.require_reasons && directive.reason.is_empty() && self.is_own() {
             let added = &mut findings.added;
             self.report(&rules::engine::suppression_without_reason::RULE, settings, added, |reporter| {
-                let help = "after the brackets, say why the finding does no harm here";
+                let help = "write the reason after the brackets: `-- pgvet: ignore[rule] reason`";
                 reporter.report(self.comment, "this suppression gives no reason").help(help).emit();
             });
         }
@@ -263,7 +263,9 @@ impl Suppression<'_> {
         let (message, help) = match (rule, rules::nearest(&name.text)) {
             (Some(_), _) => (
                 format!("`{}` cannot be suppressed", name.text),
-                "this rule means that PostgreSQL cannot parse the statement: correct the SQL".to_owned(),
+                "comments cannot suppress rules of the category engine: correct the statement, or accept the finding \
+                 with `pgvet baseline`"
+                    .to_owned(),
             ),
             (None, Some(nearest)) => (
                 format!("there is no rule `{}`, so this suppresses nothing", name.text),

@@ -42,6 +42,49 @@ fn pages() -> std::io::Result<BTreeMap<String, String>> {
     Ok(pages)
 }
 
+/// The comments of the examples that describe a situation: how they begin, how the index shows them, what they mean.
+const SITUATIONS: &[(&str, &str, &str)] = &[
+    (
+        "-- history:",
+        "-- history:",
+        "an earlier migration begins here; it is deployed, and nothing is reported about it",
+    ),
+    (
+        "-- migration:",
+        "-- migration:",
+        "a migration begins here; `transaction` or `autocommit` after the colon apply to it",
+    ),
+    ("-- transaction", "-- transaction", "the migration tool runs each migration in one transaction"),
+    (
+        "-- autocommit",
+        "-- autocommit",
+        "the migration tool runs each statement by itself, as the examples do by default",
+    ),
+    ("-- pg-version:", "-- pg-version: 15-18", "the configured versions of PostgreSQL"),
+    ("-- captured", "-- captured", "`pgvet capture` has recorded the migrations"),
+    ("-- sent ", "-- sent 250 times", "a captured migration sent the next statement so many times"),
+    ("-- set: deployed", "-- set: deployed 2.4", "the release that is deployed, as `[releases]` names it"),
+    ("-- set: query", "-- set: query sqlx SELECT ...", "a query of the application, and the library that runs it"),
+    (
+        "-- set: index",
+        "-- set: index public.a scans=5200 days=30",
+        "how often production has used an index, from `pgvet.stats.json`",
+    ),
+    ("-- set: require-reasons", "-- set: require-reasons", "the configuration has `require-reasons = true`"),
+    ("-- set: one-session", "-- set: one-session", "the migration tool runs all pending migrations in one session"),
+    (
+        "-- set: run-lock waits",
+        "-- set: run-lock waits",
+        "a second run of the migration tool waits in `pg_advisory_lock`",
+    ),
+];
+
+/// The first comment of an example that describes a situation.
+fn first_situation(docs: &str) -> Option<&'static str> {
+    let shown = |line: &str| SITUATIONS.iter().find(|(start, ..)| line.starts_with(start));
+    docs.lines().find_map(shown).map(|(_, shown, _)| *shown)
+}
+
 fn page(meta: &RuleMeta) -> String {
     // Doc comments keep the blank after their slashes.
     let docs: Vec<&str> = meta.docs.lines().map(|line| line.strip_prefix(' ').unwrap_or(line)).collect();
@@ -50,6 +93,13 @@ fn page(meta: &RuleMeta) -> String {
     let mut page = format!("# {}\n\n{}\n\n{}", meta.name, summary.trim(), table(meta));
     if !body.is_empty() {
         let _ = write!(page, "\n{}\n", body.trim());
+    }
+    if let Some(comment) = first_situation(&docs) {
+        let _ = write!(
+            page,
+            "\nComments in the examples, such as `{comment}`, describe the situation: see [the index of the \
+             rules](README.md#comments-in-the-examples).\n"
+        );
     }
     if !meta.sources.is_empty() {
         page.push_str("\n## Equivalent rules\n\n");
@@ -111,6 +161,20 @@ fn index<'a>(all: impl Iterator<Item = &'a RuleMeta>) -> String {
         let summary = meta.summary().replace('|', "\\|");
         let _ = writeln!(text, "| [{name}]({name}.md) | {severity} | {} | {summary} |", preset(meta));
     }
+    text.push_str(
+        "\n## Comments in the examples\n\n\
+         Comments in the examples of the pages describe the situation. They have no meaning in your own migrations, \
+         except that files of `pgvet capture` say how often a statement was sent.\n\n\
+         | comment | meaning |\n|---|---|\n",
+    );
+    for (_, shown, meaning) in SITUATIONS {
+        let _ = writeln!(text, "| `{shown}` | {meaning} |");
+    }
+    text.push_str(
+        "\nComments that begin with `pgvet:` work in your own migrations: \
+         [`-- pgvet: ignore[rule] reason`](unknown-suppression.md) suppresses findings, and \
+         [`-- pgvet: phase contract after 2.4`](../docs/phases.md) states the phase of a migration.\n",
+    );
     text
 }
 
@@ -133,6 +197,21 @@ mod tests {
             let found = fs::read_to_string(folder.join(&name)).unwrap();
             assert!(found == text, "rules/{name} is stale: run `cargo xtask docs`");
         }
+    }
+
+    #[test]
+    fn the_index_explains_the_comments_of_the_examples() {
+        let describes = |line: &&str| {
+            let words = line.strip_prefix("-- ").unwrap_or_default();
+            ["set:", "history:", "migration:", "transaction", "autocommit", "captured", "sent", "pg-version:", "mode:"]
+                .iter()
+                .any(|word| words.starts_with(word))
+        };
+        let lines = rules::all().iter().flat_map(|rule| rule.meta.docs.lines()).map(str::trim_start);
+        let (explained, others): (Vec<&str>, Vec<&str>) =
+            lines.filter(describes).partition(|line| first_situation(line).is_some());
+        assert_eq!(others, Vec::<&str>::new());
+        assert!(SITUATIONS.iter().all(|(start, ..)| explained.iter().any(|line| line.starts_with(start))));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use super::RelationName;
 use crate::catalog::Oid;
-use pgvet_syntax::ast::{Grant, RuleEvent, Setting, TriggerChoice};
+use pgvet_syntax::ast::{FutureObjects, Grant, RuleEvent, Setting, TriggerChoice};
 use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
 
@@ -59,8 +59,8 @@ pub enum ChangedObject {
     /// Privileges on objects, or on those that will be made.
     Privileges {
         grant: Grant,
-        /// ALTER DEFAULT PRIVILEGES: the schemas, none of which means everywhere.
-        later_in: Option<Vec<SmolStr>>,
+        /// The objects of ALTER DEFAULT PRIVILEGES.
+        future: Option<FutureObjects>,
     },
     /// How new values of a column are compressed.
     Compression {

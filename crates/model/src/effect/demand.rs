@@ -194,12 +194,14 @@ impl fmt::Display for RowDemand {
             Demand::Unique(key) => {
                 write!(f, "fails if two existing rows of `{table}` have the same {}", key.in_words())
             }
-            Demand::References(key) => write!(
-                f,
-                "fails if an existing row of `{table}` has a value in {} that `{}` does not have",
-                quoted(&key.columns),
-                key.referenced.name
-            ),
+            Demand::References(key) => {
+                let value = if key.columns.len() == 1 { "a value in" } else { "a combination of" };
+                let (columns, referenced) = (quoted(&key.columns), &key.referenced.name);
+                write!(
+                    f,
+                    "fails if an existing row of `{table}` has {value} {columns} that `{referenced}` does not have"
+                )
+            }
             Demand::Exclusion(exclusion) => {
                 let constraint = &exclusion.constraint;
                 write!(f, "fails if two existing rows of `{table}` conflict for the constraint `{constraint}`")

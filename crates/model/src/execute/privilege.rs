@@ -6,7 +6,9 @@ use crate::catalog::{DefaultPrivilege, NamedKind, NamedObject, Oid, Privilege, P
 use crate::effect::{ChangeAction, ChangedObject, LockCause};
 use crate::execute::alter_table::is_system_column;
 use crate::execute::query::describe::sequence_columns;
-use pgvet_syntax::ast::{AlterDefaultPrivileges, CreateRole, Grant, GrantRole, LockMode, Name, ObjectKind, ObjectName};
+use pgvet_syntax::ast::{
+    AlterDefaultPrivileges, CreateRole, FutureObjects, Grant, GrantRole, LockMode, Name, ObjectKind, ObjectName,
+};
 use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
 
@@ -96,9 +98,9 @@ impl Executor<'_> {
         }
     }
 
-    fn change_privileges(&mut self, grant: &Grant, later_in: Option<Vec<SmolStr>>) {
+    fn change_privileges(&mut self, grant: &Grant, future: Option<FutureObjects>) {
         let action = if grant.grant { ChangeAction::Grant } else { ChangeAction::Revoke };
-        self.change_object(ChangedObject::Privileges { grant: grant.clone(), later_in }, action, grant.keyword);
+        self.change_object(ChangedObject::Privileges { grant: grant.clone(), future }, action, grant.keyword);
     }
 
     fn granted_relations(&mut self, grant: &Grant) -> Run<Vec<Oid>> {
@@ -145,20 +147,21 @@ impl Executor<'_> {
 
     /// Source: PostgreSQL 18, `src/backend/catalog/aclchk.c`, `ExecAlterDefaultPrivilegesStmt`.
     pub(super) fn alter_default_privileges(&mut self, alter: &AlterDefaultPrivileges) -> Run {
-        self.change_privileges(&alter.grant, Some(alter.schemas.clone()));
-        for schema in &alter.schemas {
+        let AlterDefaultPrivileges { future, grant } = alter;
+        self.change_privileges(grant, Some(future.clone()));
+        for schema in &future.schemas {
             self.check_schema(&Name::new(schema.clone(), self.place.range))?;
         }
-        let Some(kind) = privilege_kind(alter.grant.kind) else { return Ok(()) };
-        if alter.grant.grant_option && !alter.grant.grant {
+        let Some(kind) = privilege_kind(grant.kind) else { return Ok(()) };
+        if grant.grant_option && !grant.grant {
             return Ok(());
         }
         let schemas: Vec<Option<SmolStr>> =
-            if alter.schemas.is_empty() { vec![None] } else { alter.schemas.iter().cloned().map(Some).collect() };
-        for given in named_privileges(kind, &alter.grant) {
+            if future.schemas.is_empty() { vec![None] } else { future.schemas.iter().cloned().map(Some).collect() };
+        for given in named_privileges(kind, grant) {
             for schema in &schemas {
                 let default = DefaultPrivilege { kind, schema: schema.clone(), given: given.clone() };
-                self.catalog.set_default_privilege(default, alter.grant.grant);
+                self.catalog.set_default_privilege(default, grant.grant);
             }
         }
         Ok(())

@@ -471,11 +471,19 @@ pub struct NamedPrivilege {
     pub columns: Vec<SmolStr>,
 }
 
+/// The objects to which default privileges apply.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FutureObjects {
+    /// FOR ROLE: the roles that create them; empty means the current role.
+    pub creators: Vec<SmolStr>,
+    /// IN SCHEMA; empty means everywhere.
+    pub schemas: Vec<SmolStr>,
+}
+
 /// ALTER DEFAULT PRIVILEGES: what later objects of a kind will have.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AlterDefaultPrivileges {
-    /// IN SCHEMA; empty means everywhere.
-    pub schemas: Vec<SmolStr>,
+    pub future: FutureObjects,
     /// GRANT or REVOKE, without objects.
     pub grant: Grant,
 }

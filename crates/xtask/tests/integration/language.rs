@@ -171,6 +171,12 @@ const GLOSSARY: &[(&str, &str)] = &[
     ("or select or", "list the commands with commas"),
     ("or insert or", "list the commands with commas"),
     ("or update or", "list the commands with commas"),
+    ("reported is a", "the rule reports ..."),
+    ("not reported are", "the rule does not report ..."),
+    ("stay unfrozen", "VACUUM freezes ... only when ..."),
+    ("code that still runs", "code that is still running"),
+    ("keeps the rows", "does not rewrite the rows"),
+    ("all future objects", "name their kind and who creates them"),
 ];
 
 /// Folders and files of data, other people's words, or this list.

@@ -217,7 +217,8 @@ pub(crate) fn drop_foreign_keys(
     if statements.is_empty() {
         return give_up_and_retry();
     }
-    Advice::new("drop the foreign keys first, each in its own transaction, with a short lock_timeout:")
+    let which = if statements.len() == 1 { "foreign key first," } else { "foreign keys first, each" };
+    Advice::new(format!("drop the {which} in its own transaction, with a short lock_timeout:"))
         .sql("SET lock_timeout = '2s'")
         .all(statements)
 }

@@ -1,94 +1,107 @@
 //! Freezing that a migration postpones for good.
 
 use super::storage_options::left_behind;
+use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{MigrationContext, declare_rule};
 use pgvet_model::routine::grouped;
+use pgvet_syntax::ast::ObjectName;
 
 declare_rule! {
-    /// A migration that raises the age at which rows are frozen, for a table or the server, and does not reset the
-    /// setting.
+    /// A migration that lets VACUUM freeze the rows of a table, or of all tables, later than by default, and does not
+    /// reset the setting.
     ///
     /// ## Why it matters
     ///
     /// A value that was raised for a maintenance window only postpones the work. The next anti-wraparound vacuum has
-    /// more to freeze, reads the whole table, and restarts soon after it is cancelled. The higher value also leaves
-    /// less time until PostgreSQL stops assigning transaction IDs.
+    /// more to freeze, reads every page that is not yet all-frozen, and restarts soon after it is cancelled. A higher
+    /// `autovacuum_freeze_max_age` also leaves less time until PostgreSQL stops assigning transaction IDs.
     ///
     /// ## Example
     ///
     /// ```sql,reported
-    /// ALTER TABLE events SET (autovacuum_freeze_max_age = 1000000000);
+    /// ALTER TABLE events SET (autovacuum_freeze_min_age = 100000000);
     /// ```
     ///
     /// Use instead:
     ///
     /// ```sql,clean
-    /// ALTER TABLE events SET (autovacuum_freeze_max_age = 1000000000);
+    /// ALTER TABLE events SET (autovacuum_freeze_min_age = 100000000);
     /// UPDATE events SET kind = 'old' WHERE id BETWEEN 1 AND 10000;
-    /// ALTER TABLE events RESET (autovacuum_freeze_max_age);
+    /// ALTER TABLE events RESET (autovacuum_freeze_min_age);
     /// ```
+    ///
+    /// The rule looks at `autovacuum_freeze_min_age`, `autovacuum_freeze_table_age`, `autovacuum_freeze_max_age` and
+    /// the same settings for multixact IDs.
     ///
     /// ## When it is not reported
     ///
     /// - values up to PostgreSQL's default
     /// - a migration that resets it, drops the table or undoes the statement with `ROLLBACK`
+    ///
+    /// ## Confidence
+    ///
+    /// PostgreSQL ignores an `autovacuum_freeze_max_age` of a table that is above that of the server. If a migration
+    /// raises this setting for a table, the confidence is `possible`, and the finding is shown only with `--confidence
+    /// possible`.
     "freeze-age-raised", Bloat, Warning,
     {}
     migration = check,
 }
 
-/// The defaults of the server's settings, under the names of the storage parameters.
+/// The storage parameters, the defaults of the server's settings, and the highest value that has an effect if the
+/// server has its default `autovacuum_freeze_max_age`: half of that, or 95 %.
 ///
-/// Source: PostgreSQL 18 documentation, 19.10.
-const DEFAULTS: [(&str, u64); 6] = [
-    ("autovacuum_freeze_max_age", 200_000_000),
-    ("autovacuum_multixact_freeze_max_age", 400_000_000),
-    ("autovacuum_freeze_table_age", 150_000_000),
-    ("autovacuum_multixact_freeze_table_age", 150_000_000),
-    ("autovacuum_freeze_min_age", 50_000_000),
-    ("autovacuum_multixact_freeze_min_age", 5_000_000),
+/// Source: PostgreSQL 18 documentation, 19.10; `src/backend/commands/vacuum.c`, `vacuum_get_cutoffs`.
+const PARAMETERS: [(&str, u64, u64); 6] = [
+    ("autovacuum_freeze_max_age", 200_000_000, u64::MAX),
+    ("autovacuum_multixact_freeze_max_age", 400_000_000, u64::MAX),
+    ("autovacuum_freeze_table_age", 150_000_000, 190_000_000),
+    ("autovacuum_multixact_freeze_table_age", 150_000_000, 380_000_000),
+    ("autovacuum_freeze_min_age", 50_000_000, 100_000_000),
+    ("autovacuum_multixact_freeze_min_age", 5_000_000, 200_000_000),
 ];
 
 fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
     for left in left_behind(context) {
-        let own_name = left.name.strip_prefix("toast.").unwrap_or(&left.name);
-        let Some((_, default)) = DEFAULTS.iter().find(|(name, _)| *name == own_name) else { continue };
-        let Some(value) = left.value.parse::<u64>().ok().filter(|value| value > default) else { continue };
-        let (value, default) = (grouped(value), grouped(*default));
-        let (message, help) = match &left.table {
-            // Source: PostgreSQL 18 documentation, CREATE TABLE, "Storage Parameters".
-            Some(table) if own_name.ends_with("freeze_max_age") => (
-                format!(
-                    "this lets rows of `{}` stay unfrozen for up to {value} transactions, so that the vacuum which \
-                     must freeze them comes later and takes longer; PostgreSQL ignores values above the {own_name} \
-                     of the server (default {default})",
-                    table.name.text
-                ),
-                format!(
-                    "reset the setting at the end of this migration:\n    ALTER TABLE {table} RESET ({});",
-                    left.name
-                ),
+        let parameter = left.name.strip_prefix("toast.").unwrap_or(&left.name);
+        let Some(&(_, default, limit)) = PARAMETERS.iter().find(|(name, ..)| *name == parameter) else { continue };
+        let Some(value) = left.value.parse::<u64>().ok().filter(|value| *value > default) else { continue };
+        let postponed = postponed(parameter, left.table.as_ref(), value.min(limit), default);
+        let limited = if value > limit { LIMITED } else { "" };
+        let message =
+            format!("{postponed}: the vacuum that has to freeze the rows comes later and takes longer{limited}");
+        let help = match &left.table {
+            Some(table) => format!(
+                "reset the setting at the end of this migration:\n    ALTER TABLE {table} RESET ({});",
+                left.name
             ),
-            Some(table) => (
-                format!(
-                    "rows of `{}` stay unfrozen for {value} transactions instead of {default}: the vacuum that has to \
-                     freeze them comes later and takes longer",
-                    table.name.text
-                ),
-                format!(
-                    "reset the setting at the end of this migration:\n    ALTER TABLE {table} RESET ({});",
-                    left.name
-                ),
-            ),
-            None => (
-                format!(
-                    "rows of all tables stay unfrozen for {value} transactions instead of {default}: the vacuum that \
-                     has to freeze them comes later and takes longer"
-                ),
-                format!("reset the setting when the work is done:\n    ALTER SYSTEM RESET {};", left.name),
-            ),
+            None => format!("reset the setting when the work is done:\n    ALTER SYSTEM RESET {};", left.name),
         };
-        reporter.report(left.range, message).help(help).emit();
+        let is_ignored = left.table.is_some() && parameter.ends_with("freeze_max_age");
+        let raised = is_ignored.then(|| Assumption::FreezeAgeOfServerRaised { setting: parameter.into() });
+        reporter.report(left.range, message).assuming(raised).help(help).emit();
+    }
+}
+
+const LIMITED: &str = " (the freeze_max_age of the server limits the value)";
+
+/// What the parameter postpones.
+///
+/// Source: PostgreSQL 18 documentation, 24.1.5.
+fn postponed(parameter: &str, table: Option<&ObjectName>, value: u64, default: u64) -> String {
+    let whose = table.map_or_else(|| "all tables".to_owned(), |table| format!("`{}`", table.name.text));
+    let unit = if parameter.contains("multixact") { "multixact IDs" } else { "transactions" };
+    let (value, default) = (grouped(value), grouped(default));
+    match parameter.rsplit_once("freeze_").map(|(_, kind)| kind) {
+        Some("min_age") => {
+            format!("VACUUM freezes rows of {whose} only when they are {value} {unit} old, instead of {default}")
+        }
+        Some("table_age") => {
+            format!("VACUUM reads all unfrozen pages of {whose} only after {value} {unit}, instead of {default}")
+        }
+        _ => format!(
+            "PostgreSQL forces a vacuum of {whose} against wraparound only after {value} {unit}, instead of {default}"
+        ),
     }
 }

@@ -12,8 +12,8 @@ use pgvet_syntax::source::TextRange;
 use rustc_hash::FxHashSet;
 
 declare_rule! {
-    /// A statement that removes rows, columns or tables which refer to large objects, or changes the type of these
-    /// columns, and leaves the large objects behind.
+    /// A statement that leaves large objects behind: it removes the rows, the column or the table that refers to them,
+    /// or changes the type of the column.
     ///
     /// ## Why it matters
     ///

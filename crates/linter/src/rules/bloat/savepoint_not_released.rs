@@ -9,8 +9,8 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Savepoints nest. A savepoint that is not released keeps its resources, and each later statement runs in one more
-    /// nested subtransaction. Reusing a name does not replace the old savepoint; it hides it.
+    /// Savepoints nest. A savepoint that is not released keeps its resources, and all later statements run one
+    /// subtransaction level deeper. Reusing a name does not replace the old savepoint; it hides it.
     ///
     /// ## Example
     ///

@@ -14,7 +14,8 @@ declare_rule! {
     ///
     /// The schema then depends on traffic: tables appear that no migration knows, with grants, indexes and constraints
     /// that nobody reviews. Each of these tables adds rows to the system catalogs, which query planning, backups and
-    /// `pg_dump` have to read. Every caller must be allowed to create tables.
+    /// `pg_dump` have to read. Every caller, or the owner of a `SECURITY DEFINER` function, must be allowed to create
+    /// tables.
     ///
     /// ## Example
     ///

@@ -19,8 +19,8 @@ declare_rule! {
     /// A temporary table has rows in the system catalogs like any other table. Creating one writes a row for the table
     /// and for each column, default, index and dependency; dropping the table leaves all of these rows dead. If that
     /// happens often, `pg_attribute` and `pg_class` can grow by gigabytes an hour, and planning a query reads both.
-    /// While autovacuum truncates these catalogs, sessions that have to read them wait. The message gives the rows for
-    /// each call and, with a configured call rate, the growth per hour.
+    /// While autovacuum truncates these catalogs, sessions that have to read them wait. The message gives the number of
+    /// catalog rows for each call and, with a configured call rate, the growth per hour.
     ///
     /// ## Example
     ///

@@ -13,15 +13,15 @@ use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
 
 declare_rule! {
-    /// A migration changes the columns that a known query of the application returns, so that sessions which have
-    /// prepared the query before fail with "cached plan must not change result type".
+    /// A migration that changes the columns which a known query of the application returns: sessions that have already
+    /// prepared the query fail with "cached plan must not change result type".
     ///
     /// ## Why it matters
     ///
     /// PostgreSQL remembers which columns a prepared statement returns. If their number, names or types differ when the
-    /// statement is run again, it fails (SQLSTATE 0A000). `SELECT *` and `RETURNING *` return another number of columns
-    /// after `ADD COLUMN` and `DROP COLUMN`. If the type of a column changes, so does the result of every query that
-    /// returns the column.
+    /// statement is run again, it fails (SQLSTATE 0A000). After `ADD COLUMN` or `DROP COLUMN`, `SELECT *` and
+    /// `RETURNING *` return a different number of columns. If the type of a column changes, so does the result of every
+    /// query that returns the column.
     ///
     /// Many drivers keep prepared statements for each connection unless they are configured not to:
     ///
@@ -52,7 +52,7 @@ declare_rule! {
     ///
     /// ## Example
     ///
-    /// The project has the query `SELECT * FROM users` in `.sqlx/query-*.json`:
+    /// The project has the query `SELECT * FROM users WHERE id = $1` in `.sqlx/query-*.json`:
     ///
     /// ```sql,reported
     /// -- set: query sqlx SELECT * FROM users WHERE id = $1
@@ -84,13 +84,15 @@ declare_rule! {
     ///
     /// ## Confidence
     ///
-    /// For query files of a project without one of these drivers, the confidence is `possible`.
+    /// If a project has query files but uses none of the drivers in the first table, the confidence is `possible`, and
+    /// the finding is shown only with `--confidence possible`.
     ///
     /// ## Incidents
     ///
     /// - [control-layer #1758](https://github.com/doublewordai/control-layer/pull/1758): a new column made a list of the API return HTTP 500, also
     ///   after a restart, because `PgBouncer` kept the statements
-    /// - [devlake #4867](https://github.com/apache/devlake/issues/4867): columns that are added while the program runs
+    /// - [devlake #4867](https://github.com/apache/devlake/issues/4867): each call that added or deleted a column while
+    ///   the program ran ended in this error
     ///
     /// ## Other linters
     ///

@@ -17,7 +17,8 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// PostgreSQL refuses every `INSERT` and `UPDATE` that sets the column to anything but `DEFAULT` ("cannot insert a
-    /// non-DEFAULT value into column"). Deployed code that sets it fails after the commit.
+    /// non-DEFAULT value into column", "can only be updated to DEFAULT"). For an identity column it accepts an `INSERT`
+    /// with `OVERRIDING SYSTEM VALUE`. Deployed code that sets the column in any other way fails after the commit.
     ///
     /// ## Example
     ///

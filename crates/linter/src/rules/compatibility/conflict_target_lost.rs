@@ -33,7 +33,8 @@ declare_rule! {
     ///
     /// Use instead:
     ///
-    /// Create the new index first, deploy code that writes `ON CONFLICT (email) WHERE deleted_at IS NULL`, then:
+    /// Keep a unique index on the same columns, without `WHERE`. If the new index needs a `WHERE`, drop the old one
+    /// only after you have deployed code that writes `ON CONFLICT (email) WHERE deleted_at IS NULL`.
     ///
     /// ```sql,clean
     /// -- history:
@@ -51,6 +52,10 @@ declare_rule! {
     /// - an index over expressions
     /// - a constraint that is `DEFERRABLE`, which `ON CONFLICT` cannot use
     /// - a table that the same migration has renamed, unless a view has the old name: `rename-table` reports it
+    ///
+    /// ## Incidents
+    ///
+    /// - [adcp #448](https://github.com/adcontextprotocol/adcp/pull/448): a migration created the unique index with a `WHERE`, and each `INSERT ... ON CONFLICT` failed
     ///
     /// ## Other linters
     ///

@@ -13,7 +13,7 @@ use rustc_hash::FxHashSet;
 use smol_str::SmolStr;
 
 declare_rule! {
-    /// A new constraint or unique index on an existing table, which rows that deployed code writes may violate.
+    /// A new constraint or unique index on an existing table, if rows that deployed code writes may violate it.
     ///
     /// ## Why it matters
     ///

@@ -1,5 +1,6 @@
 //! Migrations that a comment calls `contract`, and that run too early.
 
+use crate::phase::Phase;
 use crate::report::Reporter;
 use crate::rule::{MigrationContext, declare_rule};
 use crate::rules::deployment::phases::{TooEarly, too_early};
@@ -7,14 +8,15 @@ use crate::rules::text::enumerate;
 use smol_str::SmolStr;
 
 declare_rule! {
-    /// A migration that removes what deployed code still needs, because the release that it waits for is not deployed.
+    /// A migration that removes what deployed code still needs: the release for which the migration waits is not
+    /// deployed.
     ///
     /// ## Why it matters
     ///
     /// Some changes take several releases: a migration *expands* the schema, code that works with both forms is
     /// deployed, a migration *backfills* old rows, and a last one *contracts* the schema. If the last migration runs
-    /// before the code is deployed everywhere, the code that still runs fails. The files of all phases are often
-    /// written together, and most tools run every pending file, so they also run together.
+    /// before the new code is deployed everywhere, it breaks the old code, which is still running. The files of all
+    /// phases are often written together, and most tools run every pending file, so they also run together.
     ///
     /// A comment states the phase of a migration and the release that it waits for:
     ///
@@ -25,11 +27,12 @@ declare_rule! {
     /// `[releases]` in `pgvet.toml` names the release that is deployed. See
     /// [docs/phases.md](../docs/phases.md).
     ///
-    /// Reported is a `contract` migration
+    /// The rule reports a `contract` migration if one of these is true:
     ///
-    /// - that names a release which is not deployed, or no release although `[releases]` is configured
-    /// - that is released together with a migration with `phase expand` or `phase backfill` for the same table: with
-    ///   `--since`, both are new
+    /// - It names a release that is not deployed.
+    /// - It names no release, although `[releases]` is configured.
+    /// - A migration with `phase expand` or `phase backfill` for the same table is released together with it. pgvet
+    ///   assumes that of migrations which are new since the revision given with `--since`.
     ///
     /// ## Example
     ///
@@ -84,7 +87,8 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
     match why {
         TooEarly::Unreleased { release } => {
             let message = format!(
-                "this migration waits for release {release}, but only {} is deployed: code that still runs fails after it",
+                "this migration waits for release {release}, but only {} deployed: the migration breaks code that is \
+                 still running",
                 deployed(context)
             );
             let help = format!(
@@ -93,25 +97,31 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
             reporter.report(marker, message).help(help).emit();
         }
         TooEarly::NoRelease => {
-            let message = "this migration does not name the release after which no deployed code needs what it removes";
-            let help = format!("write `pgvet: phase contract after RELEASE`; deployed is {}", deployed(context));
+            let message = "this migration removes something, but does not say since which release no code uses it";
+            let help = format!(
+                "change the comment to `-- pgvet: phase contract after RELEASE`, where RELEASE is that release \
+                 (according to the configuration, {} deployed)",
+                deployed(context)
+            );
             reporter.report(marker, message).help(help).emit();
         }
         TooEarly::Together { file, marker: other, phase, table } => {
+            let adds = if phase == Phase::Expand { "adds" } else { "fills" };
             let message = format!(
-                "this migration contracts `{table}` in the same deployment that runs its `{}` phase: code that works with \
-                 both forms is not deployed between the two",
-                phase.as_str()
+                "this migration removes the old form of `{table}` in the same deployment that {adds} the new form: \
+                 code that works with both forms cannot be deployed in between"
             );
-            let help = "leave this migration out of the change; deploy the code that works with the new form, and merge \
-                        the migration afterwards";
+            let help = "move this migration to a later change: first deploy code that works with both forms, then \
+                        merge the migration";
             let finding = reporter.report(marker, message);
             finding.label_in(file, other, format!("the `{}` phase", phase.as_str())).help(help).emit();
         }
     }
 }
 
-/// The releases that are deployed, in words.
+/// The releases that are deployed, in words, with the verb.
 fn deployed(context: &MigrationContext<'_>) -> String {
-    enumerate(context.settings.releases.deployed.iter().map(SmolStr::as_str))
+    let releases = &context.settings.releases.deployed;
+    let verb = if releases.len() == 1 { "is" } else { "are" };
+    format!("{} {verb}", enumerate(releases.iter().map(SmolStr::as_str)))
 }

@@ -20,8 +20,8 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// Deployed code may still name the column: in `SELECT` lists of ORMs, in `INSERT` column lists, in database
-    /// functions. All of these fail after the commit. So does the older code, if the deployment is rolled back.
-    /// PostgreSQL also drops every index and constraint that contains the column, without saying so.
+    /// functions. Every such statement fails after the commit. So does the older code, if the deployment is rolled
+    /// back. PostgreSQL also drops every index and constraint that contains the column, without saying so.
     ///
     /// ## Example
     ///

@@ -20,8 +20,9 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// Deployed code may still use the object, and so may the older code, if the deployment is rolled back. Every such
-    /// use fails after the commit. PostgreSQL refuses to drop an object that a view, a default or a constraint uses. It
-    /// does not look into the code of functions, and cannot know the code of the application.
+    /// use fails after the commit. Without `CASCADE`, PostgreSQL refuses to drop an object that a view, a default or a
+    /// constraint uses. It does not look into function bodies that are strings, and cannot know the code of the
+    /// application.
     ///
     /// ## Example
     ///
@@ -49,7 +50,7 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// pgvet compares the schema before and after the migration. Not reported are:
+    /// pgvet compares the schema before and after the migration. It does not report:
     ///
     /// - objects that the migration itself created
     /// - objects that exist again under their name when the migration ends: a type, a sequence, or a function that

@@ -54,6 +54,10 @@ declare_rule! {
     /// - defaults that use a dropped sequence
     /// - statements that `drop-table` or `drop-column` report, which list the same objects
     ///
+    /// ## Incidents
+    ///
+    /// - [django #18066](https://github.com/django/django/pull/18066): views had disappeared because Django drops columns with `CASCADE`
+    ///
     /// ## Other linters
     ///
     /// Other linters report the word `CASCADE`. pgvet reports the objects that `CASCADE` drops. If there are none, it

@@ -66,6 +66,11 @@ declare_rule! {
     /// If the same migration renamed the table and copied all of its rows, the confidence is `possible`, and the
     /// finding is shown only with `--confidence possible`.
     ///
+    /// ## Incidents
+    ///
+    /// - [scenic #386](https://github.com/scenic-views/scenic/issues/386): dropping and creating large materialized views meant minutes of downtime
+    /// - [django-pgviews #27](https://github.com/mypebble/django-pgviews/issues/27): the two statements ran in separate transactions, and queries failed in production
+    ///
     /// ## Other linters
     ///
     /// squawk and pgls report every `DROP TABLE`. pgvet does not report tables that the same migration creates or

@@ -20,7 +20,8 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// Deployed code that writes the old label, or compares with it, fails after the commit: PostgreSQL refuses an
-    /// unknown label even in a `WHERE`. If a row holds a label that the new type lacks, the migration itself fails.
+    /// unknown label even in a `WHERE`. If a row holds a label that the new type lacks, and `USING` does not replace
+    /// it, the migration itself fails.
     ///
     /// ## Example
     ///

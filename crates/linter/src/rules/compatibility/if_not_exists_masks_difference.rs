@@ -225,7 +225,10 @@ fn table(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, create: &Create
         );
         reporter
             .report(create.name.range(), message)
-            .help("change the type with ALTER TABLE, or use the existing type")
+            .help(
+                "use the existing type, or change it with ALTER COLUMN ... TYPE ... USING an expression that \
+                 converts the values",
+            )
             .emit();
     }
 }
@@ -270,7 +273,9 @@ fn columns(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, alter: &Alter
                 "column `{}.{}` already exists with type {has}, not {wants}: this statement does nothing",
                 table.name, column.name.text
             );
-            reporter.report(column.name.range, message).help("give the column another name, or change its type").emit();
+            let help = "give the new column another name, or change the type of the existing one with ALTER COLUMN ... \
+                        TYPE";
+            reporter.report(column.name.range, message).help(help).emit();
         }
     }
 }

@@ -57,7 +57,7 @@ declare_rule! {
     /// - renames of a table, which `rename-table` reports
     /// - a type, domain or function whose old name is in use again at the end of the migration, for example because the
     ///   migration replaces an enum
-    /// - a view or table, if the same transaction creates one with all of its columns under the old name
+    /// - a view or table, if the same transaction creates, under the old name, one with all of its columns
     ///
     /// ## Confidence
     ///

@@ -18,7 +18,7 @@ use smol_str::SmolStr;
 use std::iter;
 
 declare_rule! {
-    /// Renaming an existing table when no relation with its rows keeps the old name.
+    /// Renaming an existing table without leaving a view or table with its rows under the old name.
     ///
     /// ## Why it matters
     ///
@@ -41,8 +41,8 @@ declare_rule! {
     ///
     /// Use instead:
     ///
-    /// Create a view with the old name in the same transaction. PostgreSQL can write through a simple view, including
-    /// `ON CONFLICT (columns)`; only `ON CONFLICT ON CONSTRAINT` fails, because a view has no constraints.
+    /// Create a view with the old name in the same transaction. `INSERT`, `UPDATE`, `DELETE` and `ON CONFLICT
+    /// (columns)` work through a simple view. `ON CONFLICT ON CONSTRAINT`, `COPY ... FROM` and `TRUNCATE` fail.
     ///
     /// ```sql,clean
     /// -- history:

@@ -20,10 +20,10 @@ declare_rule! {
     ///
     /// `CREATE OR REPLACE` keeps owner, privileges and comment, and resets the attributes that the statement does not
     /// repeat. A function that ran with the privileges of its owner (`SECURITY DEFINER`) fails with "permission denied"
-    /// for every other role. Without its `SET search_path`, a function may find other tables. A view without its
-    /// `security_invoker` shows rows that policies hide. `DROP` and `CREATE` lose the privileges. If a second function
-    /// has the same parameters and one more parameter with a default, every call that matches both functions fails as
-    /// ambiguous.
+    /// for each role that lacks these privileges. Without its `SET search_path`, a function may find other tables. A
+    /// view without its `security_invoker` shows rows that policies hide. `DROP` and `CREATE` lose the privileges. With
+    /// one more parameter, `CREATE OR REPLACE` does not replace the function but creates a second one: if that
+    /// parameter has a default, every call that matches both functions fails as ambiguous.
     ///
     /// ## Example
     ///

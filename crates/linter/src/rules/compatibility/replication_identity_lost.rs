@@ -51,7 +51,8 @@ declare_rule! {
     ///
     /// ## Other linters
     ///
-    /// `MigrationPilot` reports every dropped primary key; pgvet only those of published tables.
+    /// `MigrationPilot` reports every dropped primary key. This rule reports only those of published tables, and
+    /// `primary-key-dropped` reports the others.
     "replication-identity-lost", Compatibility, Warning,
     { sources: &["migrationpilot/MP055"] }
     statement = check,

@@ -55,7 +55,7 @@ declare_rule! {
     /// `SET NOT NULL` and `DROP DEFAULT` are reported for a column that the same deployment added. For an older column,
     /// which deployed code may well set, the confidence is `possible`, and the finding is shown only with `--confidence
     /// possible`. The confidence is also `possible` if the migration replaces a function that names the table and the
-    /// column, because the database itself may insert the rows.
+    /// column, because that function, and not deployed code, may insert the rows.
     ///
     /// ## Other linters
     ///
@@ -200,7 +200,7 @@ fn report(
             format!("deployed code that inserts into `{name}` without setting `{column}` fails from here on")
         }
     };
-    let help = help(context, table, column, change == Change::Added);
+    let help = help(context, table, column, change);
     let mut finding = reporter.report(place, message).relation(table).help(help);
     if change == Change::OlderRequiredNow || is_filled_by_code(context, &table.name, column) {
         finding = finding.assuming(Assumption::LeftOut { table: name.clone(), column: column.into() });
@@ -210,26 +210,30 @@ fn report(
     finding.assuming(is_about_code.then(|| released(context.migration, context.settings)).flatten()).emit();
 }
 
-fn help(context: &RuleContext<'_>, table: &RelationName, column: &str, is_added: bool) -> String {
-    match (is_added, is_unique(context.after, table.oid, column)) {
+fn help(context: &RuleContext<'_>, table: &RelationName, column: &str, change: Change) -> String {
+    match (change, is_unique(context.after, table.oid, column)) {
         // Every row would get the same value.
-        (true, true) => "add the column without NOT NULL and key, deploy code that sets it, and add both in the next \
-                         release"
-            .to_owned(),
-        (true, false) => {
+        (Change::Added, true) => {
+            "add the column without NOT NULL and key, deploy code that sets it, and add both in the next \
+             release"
+                .to_owned()
+        }
+        (Change::Added, false) => {
             "give the column a constant DEFAULT; or add it without NOT NULL, deploy code that sets it, fill the \
              existing rows, and add NOT NULL in the next release"
                 .to_owned()
         }
-        (false, is_unique) => {
+        (Change::RequiredNow | Change::OlderRequiredNow, is_unique) => {
             let cost = if scan_of(context, column).is_some() {
-                " (which reads the whole table under ACCESS EXCLUSIVE)"
+                " (adding NOT NULL reads the whole table under ACCESS EXCLUSIVE)"
             } else {
                 ""
             };
+            let now =
+                if change == Change::RequiredNow { "let the column accept NULL in this release, " } else { "first " };
             let later = format!(
-                "first deploy code that sets the column, fill the rows that have no value, and add NOT NULL in the \
-                 next release{cost}"
+                "{now}deploy code that sets the column, fill the rows that have no value, and add NOT NULL in the next \
+                 release{cost}"
             );
             if is_unique {
                 return later;

@@ -13,7 +13,7 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// With `DO INSTEAD NOTHING` PostgreSQL accepts a write, reports that it changed no row, and discards it. With `DO
-    /// INSTEAD` and other statements, PostgreSQL runs those statements instead of the write. With both kinds of rules,
+    /// INSTEAD` and other statements, PostgreSQL runs those statements instead of the write. With either kind of rule,
     /// `RETURNING` fails unless the rule has a `RETURNING` clause. A rule for `INSERT` that runs other statements, and
     /// any rule for `UPDATE`, makes `INSERT ... ON CONFLICT` on the table fail.
     ///
@@ -73,7 +73,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
 
 fn report(reporter: &mut Reporter<'_>, table: &RelationName, does: RuleAction, range: TextRange) {
     let (name, event) = (&table.name, does.event.sql());
-    let conditional = if does.conditional { " that meets its condition" } else { "" };
+    let rows = if does.conditional { " for rows that meet its condition" } else { "" };
     // Source: PostgreSQL 18, `src/backend/rewrite/rewriteHandler.c`, `RewriteQuery`.
     let refuses_conflicts = match does.event {
         RuleEvent::Insert => !does.nothing,
@@ -82,10 +82,10 @@ fn report(reporter: &mut Reporter<'_>, table: &RelationName, does: RuleAction, r
     };
     let message = match does {
         RuleAction { instead: true, nothing: true, .. } => {
-            format!("this rule discards every {event} on `{name}`{conditional}, without an error")
+            format!("this rule discards every {event} on `{name}`{rows}, without an error")
         }
         RuleAction { instead: true, .. } => {
-            format!("this rule runs other statements instead of every {event} on `{name}`{conditional}")
+            format!("this rule runs other statements instead of every {event} on `{name}`{rows}")
         }
         _ if !refuses_conflicts => return,
         _ => format!("with this rule, `INSERT ... ON CONFLICT` on `{name}` fails"),
@@ -94,10 +94,6 @@ fn report(reporter: &mut Reporter<'_>, table: &RelationName, does: RuleAction, r
     if does.conditional || !does.instead {
         finding = finding.assuming(Assumption::UsesRule { table: name.clone() });
     }
-    finding
-        .help(
-            "use a trigger instead: a trigger can refuse or change rows, and RETURNING and ON CONFLICT work with \
-                  it",
-        )
-        .emit();
+    let works = if does.event == RuleEvent::Delete { "RETURNING works" } else { "RETURNING and ON CONFLICT work" };
+    finding.help(format!("use a trigger instead: a trigger can refuse or change rows, and {works} with it")).emit();
 }

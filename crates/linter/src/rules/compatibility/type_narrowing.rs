@@ -73,7 +73,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             change.column,
             loss.consequence(change.using != Using::Absent, change.updated, &to)
         );
-        let help = loss.help(change.updated);
+        let help = loss.help(change.updated || change.using != Using::Absent);
         reporter.report(change.range, message).relation(change.table).help(help).emit();
     }
 }
@@ -147,10 +147,11 @@ impl Loss {
         }
     }
 
-    fn help(self, updated: bool) -> &'static str {
+    /// The next step; `converted` if the migration itself corrects existing values.
+    fn help(self, converted: bool) -> &'static str {
         match self {
-            Self::Range | Self::Length | Self::OtherText if updated => {
-                "first deploy code that no longer writes such values"
+            Self::Range | Self::Length | Self::OtherText if converted => {
+                "first deploy code that no longer writes such values, then run this migration"
             }
             Self::Range | Self::Length | Self::OtherText => {
                 "first deploy code that no longer writes such values, then correct the existing ones"

@@ -34,8 +34,8 @@ declare_rule! {
     ///
     /// Use instead:
     ///
-    /// Find the queries that use the index (`pg_stat_statements`, `auto_explain`), and create the index that replaces
-    /// it first.
+    /// Find the queries that use the index (`pg_stat_statements`, `auto_explain`), and first create the index that
+    /// replaces it.
     ///
     /// ```sql,clean
     /// -- set: index public.orders_customer scans=5200 days=30

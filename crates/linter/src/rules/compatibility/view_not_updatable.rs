@@ -14,13 +14,13 @@ use pgvet_syntax::source::TextRange;
 use std::sync::Arc;
 
 declare_rule! {
-    /// A new query for a view that accepted writes, with which the view no longer accepts them.
+    /// A view that accepted writes gets a new query, and no longer accepts them.
     ///
     /// ## Why it matters
     ///
     /// PostgreSQL passes `INSERT`, `UPDATE` and `DELETE` on to the table behind a simple view, or to an `INSTEAD OF`
-    /// trigger. A view with `DISTINCT`, `GROUP BY`, a join or a computed column refuses them, and deployed code that
-    /// writes through it fails after the commit.
+    /// trigger. A view with `DISTINCT`, `GROUP BY` or a join refuses them, and any view refuses to set a computed
+    /// column. Deployed code that writes through the view fails after the commit.
     ///
     /// ## Example
     ///
@@ -76,7 +76,8 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
         }
         let name = &old.name;
         let message = format!(
-            "the view `{name}` no longer accepts {} with its new query: deployed code that writes through the view fails",
+            "with its new query, the view `{name}` no longer accepts {}: deployed code that writes through the view \
+             fails",
             join(&lost)
         );
         let mut finding = reporter.report(range, message).relation(&RelationName::existing(old));

@@ -18,8 +18,8 @@ declare_rule! {
     /// A column is replaced in phases: a migration adds the new column and a trigger that fills it (*expand*), another
     /// fills the rows that existed before (*backfill*), and a last one removes the old column (*contract*). The trigger
     /// only sees rows that are written. Without the backfill, all other rows have `NULL` or the default in the new
-    /// column, and their values are lost with the old one. In tests this is not noticed, because the trigger has seen
-    /// every row there.
+    /// column, and their values are lost with the old one. Tests do not notice this, because in a test database the
+    /// trigger has seen every row.
     ///
     /// ## Example
     ///
@@ -41,7 +41,7 @@ declare_rule! {
     ///
     /// Use instead:
     ///
-    /// Fill the old rows in a migration of its own before, in batches if the table is large:
+    /// First fill the old rows in a migration of its own, in batches if the table is large:
     ///
     /// ```sql,clean
     /// -- history:
@@ -61,13 +61,19 @@ declare_rule! {
     /// ALTER TABLE users DROP COLUMN name;
     /// ```
     ///
-    /// If a program fills the rows, say so with `-- pgvet: ignore[backfill-missing]` and the name of the program.
-    /// [docs/phases.md](../docs/phases.md) explains the phases.
+    /// If a program fills the rows, suppress the finding with `-- pgvet: ignore[backfill-missing] reason`, and name the
+    /// program in the reason. [docs/phases.md](../docs/phases.md) explains the phases.
     ///
     /// ## When it is not reported
     ///
     /// - a trigger that an earlier migration dropped, so that nothing shows what the new column replaces
     /// - a new column that a migration has updated, or that this migration drops
+    ///
+    /// ## Incidents
+    ///
+    /// - [hindsight #1157](https://github.com/vectorize-io/hindsight/issues/1157): a migration added a new column without copying the old values, and users lost their
+    ///   settings without an error
+    /// - [scanopy #716](https://github.com/scanopy/scanopy/issues/716): twelve columns were dropped without a backfill of the tables that replace them
     ///
     /// ## Other linters
     ///
@@ -166,7 +172,7 @@ fn report(reporter: &mut Reporter<'_>, table: &Relation, fed: &Fed, gone: &Name,
     let help = format!(
         "fill these rows in an earlier migration, in batches if the table is large:\n    \
          UPDATE {} SET {sql_column} = ... WHERE {sql_column} IS NULL;\n\
-         if a program fills them, suppress this finding and name the program",
+         if a program fills them, name it in a comment: -- pgvet: ignore[backfill-missing] reason",
         qualified(&table.schema, name)
     );
     let finding = reporter.report(run.in_file(gone.range), message).relation(&RelationName::existing(table)).help(help);

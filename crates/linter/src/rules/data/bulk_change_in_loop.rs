@@ -55,8 +55,8 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - a loop with a `COMMIT`
-    /// - a statement without `LIMIT`, key range or list of keys, which `unbounded-update-or-delete` reports. It is
-    ///   reported here if the loop itself reads a whole table.
+    /// - a statement without `LIMIT`, key range or list of keys, which `unbounded-update-or-delete` reports. If the
+    ///   loop itself reads a whole table, this rule reports the statement.
     /// - a loop that alters, renames or drops an object in each iteration: it loops over tables, not over batches
     /// - temporary tables, and tables that the same deployment creates
     /// - in a `DO` block, tables that the migration drops afterwards
@@ -65,6 +65,12 @@ declare_rule! {
     ///
     /// The severity is error if the transaction already holds a lock that blocks reads or writes of a table in use,
     /// because the lock is then held until the last batch is done.
+    ///
+    /// ## Incidents
+    ///
+    /// - [lobu #395](https://github.com/lobu-ai/lobu/pull/395): a backfill in batches without `COMMIT` took longer than the service was allowed to start, was
+    ///   killed, and began again each time
+    /// - [TarkovTracker #657](https://github.com/tarkovtracker-org/TarkovTracker/pull/657): a backfill in one transaction blocked writes of all users for more than 30 minutes
     "bulk-change-in-loop", Data, Warning,
     {}
     routine = check,

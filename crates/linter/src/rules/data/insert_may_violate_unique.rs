@@ -25,10 +25,10 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// PostgreSQL writes the row, and an entry into every index that was created before the unique index, before it
-    /// finds the duplicate. Each failed `INSERT` leaves the row and these entries behind as bloat, consumes a
-    /// transaction ID and writes WAL for nothing. In a migration the consequence is worse: if the row exists, the
-    /// deployment stops. `ON CONFLICT` checks before it writes, and leaves nothing behind.
+    /// When PostgreSQL finds the duplicate, it has already written the row, and an entry into every index older than
+    /// the unique index. Each failed `INSERT` leaves the row and these entries behind as bloat, consumes a transaction
+    /// ID and writes WAL for nothing. In a migration the consequence is worse: if the row exists, the deployment stops.
+    /// `ON CONFLICT` checks before it writes, and leaves nothing behind.
     ///
     /// ## Example
     ///
@@ -77,8 +77,8 @@ declare_rule! {
     ///
     /// - `ON CONFLICT`
     /// - a key of which a part comes from a sequence, `gen_random_uuid()` or another generator
-    /// - a key with a foreign key to a row that the migration has just inserted, in an earlier statement or in the
-    ///   `WITH` of the same statement: no other row can refer to that row yet
+    /// - a key that references a row which the migration has just inserted, in an earlier statement or in the `WITH` of
+    ///   the same one: no other row can refer to that row yet
     /// - a statement that excludes existing rows, for example with `WHERE NOT EXISTS`
     /// - tables that the same deployment created or emptied, and tables without a unique index
     /// - an exception handler that expects the error, which `exception-driven-upsert` reports

@@ -14,8 +14,8 @@ use smol_str::SmolStr;
 use std::sync::Arc;
 
 declare_rule! {
-    /// A dropped column or table, if the same deployment adds a column of the same type or a table with the same
-    /// columns.
+    /// A dropped column or table, if the same deployment adds another column of the same type, or another table with
+    /// the same columns.
     ///
     /// ## Why it matters
     ///

@@ -55,16 +55,17 @@ declare_rule! {
     ///
     /// ## Confidence
     ///
-    /// In a captured migration, the confidence is only `possible` if the program has read rows of the table before. It
-    /// may correct these rows, and the capture cannot show that, because the table is empty on the private server.
+    /// In a migration that `pgvet capture` recorded, the confidence is only `possible` if the program read rows of the
+    /// table before the statement. The program may correct these rows, and a capture on a private server cannot show
+    /// that, because the table is empty there.
     ///
     /// With the results of `pgvet precheck --format json` (`--precheck FILE` or `precheck` in the configuration), a
-    /// finding says how many such rows were counted, and on which day. If such rows were counted, the confidence is
-    /// `certain`, and statements that only `pgvet precheck` lists otherwise are reported, too. If none were counted,
-    /// the confidence is `possible`.
+    /// finding says how many such rows were counted, and on which day. If there are such rows, the confidence is
+    /// `certain`, and pgvet also reports statements that otherwise only `pgvet precheck` lists. If there are none, the
+    /// confidence is `possible`.
     ///
     /// A count is used only for the migration for which it was made. If a reported migration changes rows of the table
-    /// before the statement, a finding with rows is `possible`, and a count of none is ignored.
+    /// before the statement, a finding with counted rows is `possible`, and a count of zero is ignored.
     ///
     /// Without these results, the confidence is `likely` if every row violates the constraint, because a new column has
     /// the same value in all rows. If it depends on the data whether rows violate the constraint, the confidence is
@@ -74,7 +75,8 @@ declare_rule! {
     /// ## Incidents
     ///
     /// - [ctms-api #832](https://github.com/mozilla-it/ctms-api/issues/832): the unique index could not be created because of duplicates
-    /// - [nocturne #828](https://github.com/nightscout/nocturne/issues/828): the same at startup, so that the service crashes again and again
+    /// - [nocturne #828](https://github.com/nightscout/nocturne/issues/828): the same when a service migrates at
+    ///   startup: it crashes again and again
     ///
     /// ## Other linters
     ///
@@ -158,8 +160,9 @@ fn assumption(context: &RuleContext<'_>, demand: &RowDemand, counted: Option<&Ro
 }
 
 fn help(context: &RuleContext<'_>, demand: &RowDemand) -> String {
-    let example = demand.counterexample.as_ref();
-    let example = example.map_or_else(String::new, |example| format!("for example, this fails because of {example}; "));
+    // The message already names the only value that a NOT NULL refuses.
+    let example = demand.counterexample.as_ref().filter(|_| !matches!(demand.demand, Demand::NotNull { .. }));
+    let example = example.map_or_else(String::new, |example| format!("{example}, for example, would make it fail; "));
     match demand.query(|relation| sql_name(context, relation)) {
         Ok(query) => format!("{example}count such rows in production before the deployment:\n    {query};"),
         Err(_) => format!("{example}look for such rows in production before the deployment"),

@@ -19,7 +19,7 @@ declare_rule! {
     ///
     /// Each statement is a round trip between the program and the server. A loop over a table with a million rows sends
     /// a million statements, which takes many minutes even if each takes a millisecond. In one transaction, all changed
-    /// rows stay locked until the last statement, and so does each table that was altered before.
+    /// rows, and each table that was altered before, stay locked until it commits.
     ///
     /// ## Example
     ///
@@ -29,7 +29,7 @@ declare_rule! {
     /// CREATE TABLE accounts (id bigint PRIMARY KEY, email text);
     /// -- migration: transaction
     /// -- sent 250 times, with these or other values
-    /// UPDATE accounts SET email = 'a@example.com' WHERE id = 1;
+    /// UPDATE accounts SET email = lower(email) WHERE id = 1;
     /// ```
     ///
     /// Use instead:
@@ -39,7 +39,7 @@ declare_rule! {
     /// -- history:
     /// CREATE TABLE accounts (id bigint PRIMARY KEY, email text);
     /// -- migration: transaction
-    /// UPDATE accounts SET email = 'a@example.com' WHERE id BETWEEN 1 AND 1000;
+    /// UPDATE accounts SET email = lower(email) WHERE id BETWEEN 1 AND 1000;
     /// ```
     ///
     /// ## When it is not reported
@@ -47,13 +47,14 @@ declare_rule! {
     /// - a statement that was sent fewer than 10 times
     /// - UPDATE and DELETE that do not find their row by a primary key or a unique index: the program probably goes
     ///   through a fixed list of values, such as renamed time zones
-    /// - INSERT, unless the migration first reads rows of an existing table: the program probably inserts a fixed list
-    ///   of rows. Queries that only test whether a row exists are not evidence of a loop over rows.
-    /// - a query in a loop whose other statements change rows: one of these statements is reported
+    /// - INSERT, because the program probably inserts a fixed list of rows. It is reported if the migration first reads
+    ///   rows of an existing table. Queries that only test whether a row exists are not evidence of a loop over rows.
+    /// - a SELECT in a loop that also changes rows: one of the changing statements is reported instead
     /// - tables that the same transaction created, and tables that the configuration declares small
     ///
-    /// The tables of the private server are empty. A loop over their rows sends nothing, and cannot be reported.
-    /// Capture on a clone with rows to see it: `pgvet capture --on template`.
+    /// By default, `pgvet capture` runs the migration on a private server, whose tables are empty. A loop over their
+    /// rows sends nothing there, and cannot be reported. To see such a loop, run the migration on a clone with rows:
+    /// `pgvet capture --on template`.
     "statement-per-row", Data, Warning,
     {}
     statement = check,
@@ -118,7 +119,7 @@ impl Verb {
             }
             Self::Update => {
                 "change the rows in batches, each with one UPDATE and in its own transaction: a condition on a range of \
-                 keys, or bulk_update in Django"
+                 keys, or one call of bulk_update for each batch in Django"
             }
             Self::Delete => {
                 "delete the rows in batches, each with one DELETE for a range of keys and in its own transaction"

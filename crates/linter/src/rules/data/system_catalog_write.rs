@@ -14,9 +14,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// PostgreSQL does not check such a change, does not invalidate the caches of other sessions, and takes none of the
-    /// locks that DDL takes. The damage shows later: an index that does not match its table, a dump that cannot be
-    /// restored, a crash. Only superusers may write to system catalogs, and managed services refuse it.
+    /// PostgreSQL does not check such a change, and takes none of the locks that DDL takes. The damage shows later: an
+    /// index that does not match its table, a dump that cannot be restored, a crash. Only superusers may write to
+    /// system catalogs, and managed services refuse it.
     ///
     /// ## Example
     ///

@@ -13,8 +13,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Every row that the query returns is locked until the transaction ends. Other sessions wait to change these rows.
-    /// Each lock also changes its row on disk, so that the whole table is written again, also to the WAL.
+    /// Every row that the query returns is locked until the transaction ends. Other sessions wait before they change
+    /// these rows (with `FOR KEY SHARE`, only before they delete them or change their keys). Each lock is stored in the
+    /// row itself: every page with a locked row is written again, and the locks go to the WAL.
     ///
     /// ## Example
     ///

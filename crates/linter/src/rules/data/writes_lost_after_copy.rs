@@ -157,9 +157,15 @@ fn report(
         "writes to `{name}` by other sessions between the copy to `{new}` and this {moment} are lost, because \
          nothing blocks them"
     );
+    // The trigger would apply the removal to the copy.
+    let and_drop = match going {
+        Going::Emptied => ", and drop the trigger in the transaction that removes the old rows, before the removal",
+        Going::Renamed | Going::Dropped => "",
+    };
     let help = format!(
-        "before you copy the rows, create a trigger on `{name}` that applies every write to `{new}` as well; or, if the \
-         table is small, block writes in the same transaction before the copy:\n    LOCK TABLE {} IN SHARE ROW EXCLUSIVE MODE;",
+        "before you copy the rows, create a trigger on `{name}` that applies every write to `{new}` as well{and_drop}; \
+         or, if the table is small, block writes in the same transaction before the copy:\n    LOCK TABLE {} IN SHARE \
+         ROW EXCLUSIVE MODE;",
         sql_name(context, table)
     );
     let finding = reporter.report(range, message).relation(table);

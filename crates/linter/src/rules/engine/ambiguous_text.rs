@@ -18,7 +18,7 @@ declare_rule! {
     /// If pgvet does not know one of these settings, it may treat a statement as part of a string, and then not check
     /// it.
     ///
-    /// Reported are:
+    /// The rule reports:
     ///
     /// - a string whose end depends on `standard_conforming_strings`, if a function, a DO block or a conditional
     ///   command may have changed the setting, or if an earlier file changed it;
@@ -147,8 +147,8 @@ fn report(doubt: Doubt, reporter: &mut Reporter<'_>) {
 
 fn help<'r, 'a>(finding: Finding<'r, 'a>) -> Finding<'r, 'a> {
     finding.help(
-        "write `E'...'` with doubled backslashes, or add SET standard_conforming_strings = on as an earlier \
-              statement",
+        "write `E'...'` with doubled backslashes; or, if the migration tool sends each statement by itself, add SET \
+         standard_conforming_strings = on as an earlier statement",
     )
 }
 

@@ -7,7 +7,8 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The findings of this rule for the statement are missing. All other rules and all other statements were checked.
+    /// The findings of the rule that crashed are missing for this statement. All other rules and all other statements
+    /// were checked.
     ///
     /// ## Example
     ///
@@ -15,10 +16,12 @@ declare_rule! {
     ///
     /// Use instead:
     ///
-    /// Suppress the rule for the file until the rule is fixed, and report the statement:
+    /// Report the statement, and turn the rule off for this file in `pgvet.toml` until the rule is fixed:
     ///
-    /// ```sql
-    /// -- pgvet:ignore-file name-of-the-rule: it stops here
+    /// ```toml
+    /// [[overrides]]
+    /// paths = ["migrations/0042_orders.sql"]
+    /// rules = { name-of-the-rule = "off" }
     /// ```
     ///
     /// ## When it is not reported

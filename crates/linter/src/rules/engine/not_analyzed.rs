@@ -84,8 +84,8 @@ declare_rule! {
 }
 
 /// Help that always applies.
-const READ_IT: &str = "check the effects yourself, or run the migration on a copy of the database with `pgvet trace`. \
-                       Then suppress this finding with a comment: -- pgvet: ignore[not-analyzed] reason";
+const READ_IT: &str = "check the effects yourself, or run the migration on a copy of the database with `pgvet trace`; \
+                       afterwards `pgvet baseline` can hide this finding";
 
 /// The next step for code that the migration runs.
 fn help(reason: &UnknownReason) -> String {
@@ -158,7 +158,7 @@ fn report<'u>(
     let gaps: Vec<&Unknown> = gaps.collect();
     let Some(first) = gaps.iter().find(|gap| gap.may_change).or(gaps.first()) else { return };
     let severity = if first.may_change && !is_usually_harmless(reason) { Severity::Warning } else { Severity::Info };
-    let trigger = if first.by_trigger { ", here and at each later statement that fires the trigger" } else { "" };
+    let trigger = if first.by_trigger { "; a trigger runs this code, here and at later statements" } else { "" };
     let message = format!("{}{trigger}", message(context, reason));
     let mut finding =
         reporter.report(first.range, message).severity(severity).help(help(reason)).caused_by(Cause::Message);

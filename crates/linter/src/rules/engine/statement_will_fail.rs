@@ -62,8 +62,8 @@ declare_rule! {
     ///
     /// - after code that was not analyzed and may have changed something
     /// - if a name without a schema may refer to another schema, because no statement sets `search_path`
-    /// - if migrations of later deployments exist. This migration has probably run by then: perhaps without an error, for
-    ///   a reason that the migrations do not show
+    /// - if migrations of later deployments exist. This migration has then probably been applied, perhaps without an
+    ///   error, for a reason that the migrations do not show
     ///
     /// It is `possible`, and the finding is shown only with `--confidence possible`:
     ///

@@ -24,14 +24,20 @@ declare_rule! {
     /// CREATE INDEX orders_customer_idx ON orders (customer_id);
     /// ```
     ///
-    /// `ignore[rule-a, rule-b]` before a statement, inside it or at the end of its last line applies to that statement;
-    /// `ignore-file[rule]` anywhere applies to the file. A reason may follow.
+    /// A comment suppresses findings in one of two forms:
+    ///
+    /// - `-- pgvet: ignore[rule-a, rule-b] reason` before a statement, inside it or at the end of its last line applies
+    ///   to that statement.
+    /// - `-- pgvet: ignore-file[rule] reason` anywhere applies to the file.
+    ///
+    /// The reason is free text. It may be omitted, unless the configuration has `require-reasons = true`.
     ///
     /// ## When it is not reported
     ///
     /// - comments that do not begin with `pgvet:`
     ///
-    /// Rules of the category engine report statements and comments that cannot work at all. They cannot be suppressed.
+    /// Comments cannot suppress rules of the category engine, which report what PostgreSQL refuses or pgvet cannot
+    /// read. `pgvet baseline` accepts such findings.
     "unknown-suppression", Engine, Warning,
     {}
 }

@@ -16,8 +16,8 @@ declare_rule! {
     /// as test databases, run only the edited text. The schemas of old and new databases then differ, and no error
     /// shows it.
     ///
-    /// Some tools store a checksum of the file and refuse to run any migration after an edit, even an edit of a
-    /// comment:
+    /// Some tools store a checksum of the file, and after an edit, even of a comment, they refuse to run any migration.
+    /// Others ignore the edit:
     ///
     /// - Flyway, sqlx, refinery, Postgrator and graphile-migrate refuse to run.
     /// - goose, golang-migrate, dbmate, sql-migrate, Diesel, pop, Supabase, Drizzle, node-pg-migrate and Sqitch ignore
@@ -58,7 +58,8 @@ declare_rule! {
     ///
     /// - [breeze #2624](https://github.com/LanternOps/breeze/issues/2624): a release edited eight applied migrations, and did not start after an
     ///   upgrade
-    /// - [meridian #261](https://github.com/Meridiona/meridian/pull/261): the change of a comment at the top of 34 migrations, with sqlx
+    /// - [meridian #261](https://github.com/Meridiona/meridian/pull/261): a changed comment at the top of 34 migrations
+    ///   made each upgraded installation crash at startup, with sqlx
     /// - [ironclaw #1328](https://github.com/nearai/ironclaw/issues/1328): refinery refuses the upgrade
     "applied-migration-edited", History, Error,
     {}

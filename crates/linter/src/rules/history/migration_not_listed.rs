@@ -7,7 +7,7 @@ use crate::severity::Severity;
 use pgvet_model::incident::{Consequence, IncidentKind};
 
 declare_rule! {
-    /// A new migration that the list of the migration tool does not name.
+    /// A new migration that is missing from the list by which the migration tool runs migrations.
     ///
     /// ## Why it matters
     ///
@@ -37,6 +37,14 @@ declare_rule! {
     ///
     /// - Without `--since`, `--staged` or `--changed`. The summary then counts the files that the list does not name.
     /// - For files that no changelog of Liquibase includes.
+    ///
+    /// ## Incidents
+    ///
+    /// - [relay #26](https://github.com/Flatts3000/relay/issues/26): three migrations written by hand were not in the journal, and a new database lacked their
+    ///   tables
+    /// - [optio #369](https://github.com/jonwiggins/optio/pull/369): a migration without an entry in the journal never ran, and a worker crashed because a column
+    ///   was missing
+    /// - [babylon #1211](https://github.com/BabylonSocial/babylon/pull/1211): the same for two migrations, found when a new feature failed on staging
     "migration-not-listed", History, Error,
     {}
     migration = check,

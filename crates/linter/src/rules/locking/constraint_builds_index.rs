@@ -16,8 +16,8 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// ALTER TABLE holds an ACCESS EXCLUSIVE lock while the index is built. On a large table no query runs for minutes
-    /// or hours. A primary key over columns that may hold nulls reads the table a second time.
+    /// ALTER TABLE holds an ACCESS EXCLUSIVE lock while the index is built. On a large table, this stops all queries
+    /// for minutes or hours. A primary key over columns that may hold nulls reads the table a second time.
     ///
     /// ## Example
     ///
@@ -32,11 +32,11 @@ declare_rule! {
     /// ALTER TABLE orders ADD CONSTRAINT orders_number_key UNIQUE USING INDEX orders_number_key;
     /// ```
     ///
-    /// For a primary key the columns must already be NOT NULL (see `set-not-null-scans-table`). PostgreSQL refuses
-    /// `USING INDEX` for partitioned tables: add the constraint to each partition this way, then to the parent with
-    /// `ALTER TABLE ONLY`, and attach the index of each partition with `ALTER INDEX ... ATTACH PARTITION`. Until then
-    /// the index of the parent is invalid, and `ON CONFLICT` on the parent fails. PostgreSQL cannot add `EXCLUDE` and
-    /// `WITHOUT OVERLAPS` constraints in this way.
+    /// For a primary key, set the columns NOT NULL first (see `set-not-null-scans-table`); otherwise the second
+    /// statement reads the whole table. PostgreSQL refuses `USING INDEX` for partitioned tables: add the constraint to
+    /// each partition this way, then to the parent with `ALTER TABLE ONLY`, and attach the index of each partition with
+    /// `ALTER INDEX ... ATTACH PARTITION`. Until then the index of the parent is invalid, and `ON CONFLICT` on the
+    /// parent fails. PostgreSQL cannot add `EXCLUDE` and `WITHOUT OVERLAPS` constraints in this way.
     ///
     /// ## When it is not reported
     ///

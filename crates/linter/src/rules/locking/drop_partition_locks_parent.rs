@@ -20,7 +20,7 @@ declare_rule! {
     /// The parent, and a DEFAULT partition if there is one, are locked ACCESS EXCLUSIVE until the transaction ends:
     /// nobody can read or write through the parent. The statement waits for every open transaction that has used these
     /// tables, and all later queries on them queue behind it. A partition that was detached first is a separate table,
-    /// and dropping it blocks no one.
+    /// and dropping it no longer locks the parent.
     ///
     /// ## Example
     ///
@@ -36,6 +36,8 @@ declare_rule! {
     /// ALTER TABLE events DETACH PARTITION events_2019 CONCURRENTLY;
     /// DROP TABLE events_2019;
     /// ```
+    ///
+    /// `CONCURRENTLY` is not possible while a DEFAULT partition exists.
     ///
     /// ## When it is not reported
     ///

@@ -57,8 +57,8 @@ declare_rule! {
     ///
     /// ## Confidence
     ///
-    /// If an earlier statement of the migration takes the same locks, the finding is right only if no transaction holds
-    /// them until then. The confidence is then `possible`, unless it is known how the migration runs.
+    /// If an earlier statement of the migration takes the same locks, the finding is right only if its transaction has
+    /// already ended. Unless pgvet knows how the migration runs, the confidence is then `possible`.
     ///
     /// The severity is `info` if the foreign key is added to a new table or with `NOT VALID`: the lock is then short.
     "foreign-key-locks-other-table", Locking, Warning,
@@ -96,12 +96,15 @@ fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRan
     let tables: Vec<&RelationName> = locks.iter().map(|lock| &lock.relation).collect();
     let names = enumerate(tables.iter().map(|table| table.name.as_str()));
     let exclusive = locks.iter().any(|lock| lock.mode == LockMode::AccessExclusive);
-    let message = if exclusive {
-        format!(
+    let message = match context.ast {
+        _ if !exclusive => format!("adding this foreign key blocks writes to {names} until the transaction ends"),
+        Ast::Drop(_) if tables.len() > 1 => format!(
+            "this also drops foreign keys, which takes ACCESS EXCLUSIVE on {names} and blocks all reads and writes \
+             there"
+        ),
+        _ => format!(
             "dropping this foreign key also takes ACCESS EXCLUSIVE on {names} and blocks all reads and writes there"
-        )
-    } else {
-        format!("adding this foreign key blocks writes to {names} until the transaction ends")
+        ),
     };
     let mut finding = reporter.report(range, message);
     for table in &tables {

@@ -129,7 +129,7 @@ fn report(
     let waiting =
         std::iter::once(table).chain(referenced.iter().copied()).filter(|table| table.visibility.is_exposed());
     let blocked = blocked(context.effects, waiting);
-    let message = format!("checking this foreign key reads all of {subject} and blocks {blocked} meanwhile");
+    let message = format!("checking this foreign key reads all of {subject} and blocks {blocked}");
     let mut finding = reporter.report(range, message).relation(table).work(Work::ForeignKey);
     for table in referenced {
         finding = finding.relation(table);
@@ -148,7 +148,8 @@ fn report(
     finding.fix(written.and_then(|(altered, written)| without_check(context, altered, written))).emit();
 }
 
-/// What nobody can do with the tables, by the strongest lock that the whole statement takes on each.
+/// What nobody can do with the tables meanwhile, by the strongest lock that the whole statement takes on each. The
+/// foreign key alone blocks only writes.
 fn blocked<'t>(effects: &Effects, tables: impl Iterator<Item = &'t RelationName>) -> String {
     let blocks_reads = |table: &&RelationName| {
         effects.locks.iter().any(|lock| lock.relation.oid == table.oid && lock.mode.blocks_reads())
@@ -162,5 +163,9 @@ fn blocked<'t>(effects: &Effects, tables: impl Iterator<Item = &'t RelationName>
     if !unreadable.is_empty() {
         phrases.push(format!("all reads and writes of {}", names(&unreadable)));
     }
-    join(&phrases)
+    let because = match unreadable.as_slice() {
+        [] => String::new(),
+        unreadable => format!(", because the statement also takes ACCESS EXCLUSIVE on {}", names(unreadable)),
+    };
+    format!("{} meanwhile{because}", join(&phrases))
 }

@@ -48,16 +48,17 @@ declare_rule! {
     /// - a temporary table
     /// - a materialized view that the same migration creates
     ///
-    /// On a materialized view that an earlier migration created, the build blocks REFRESH but no queries, so the
-    /// severity is only warning.
+    /// On a materialized view that an earlier migration created, the build blocks `REFRESH`, and queries queue behind a
+    /// `REFRESH` that waits. `CREATE INDEX CONCURRENTLY` blocks `REFRESH` as well, so the help is to build the index
+    /// when no `REFRESH` is due. The severity is only warning.
     ///
     /// ## Fix safety
     ///
     /// The fix adds `CONCURRENTLY`. It is unsafe, because the file can no longer run in a transaction, and a failed
     /// build leaves an invalid index, which `IF NOT EXISTS` treats as a valid one. If a migration tool runs the file in
     /// a transaction and this is the only statement, the fix also adds the comment that tells the tool not to open a
-    /// transaction. No fix is offered if the transaction contains other statements, for partitioned tables, and in
-    /// function bodies.
+    /// transaction. No fix is offered if the transaction contains other statements, for partitioned tables and
+    /// materialized views, and in function bodies.
     "index-without-concurrently", Locking, Error,
     {
         fixable: true,
@@ -136,7 +137,11 @@ fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRan
             builds.len()
         ),
         (RelationKind::MaterializedView, _) => {
-            format!("building this index blocks every REFRESH of `{}` until it is done", table.name)
+            format!(
+                "building this index blocks every REFRESH of `{}` until it is done, and queries queue behind a REFRESH \
+                 without CONCURRENTLY",
+                table.name
+            )
         }
         _ => format!("building this index blocks all writes to `{}` until it is done", table.name),
     };
@@ -150,6 +155,7 @@ fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRan
         finding = show_other_locks(finding, context, &[table.oid]);
     }
     let finding = match statement {
+        _ if table.kind == RelationKind::MaterializedView => finding.help(WITHOUT_REFRESH),
         Some(statement) if table.kind == RelationKind::PartitionedTable => {
             let advice = index::create_by_partition(context, statement, table, &first.table, builds.len());
             offer(context, finding, advice)
@@ -159,9 +165,15 @@ fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRan
             finding.help("build the index with CREATE INDEX CONCURRENTLY, which functions and DO blocks cannot run")
         }
     };
-    let unpartitioned = statement.filter(|_| table.kind != RelationKind::PartitionedTable);
-    finding.fix(unpartitioned.and_then(|statement| concurrently(context, statement))).emit();
+    let is_helped = !matches!(table.kind, RelationKind::PartitionedTable | RelationKind::MaterializedView);
+    finding.fix(statement.filter(|_| is_helped).and_then(|statement| concurrently(context, statement))).emit();
 }
+
+/// SHARE UPDATE EXCLUSIVE, which CONCURRENTLY holds during the build, conflicts with the locks of REFRESH.
+///
+/// Source: PostgreSQL 18 documentation, 13.3.1.
+const WITHOUT_REFRESH: &str = "build the index in a transaction of its own when no REFRESH is due: CREATE INDEX \
+                               CONCURRENTLY blocks REFRESH as well";
 
 fn concurrently(context: &RuleContext<'_>, statement: &CreateIndex) -> Option<Fix> {
     let mut edits = leave_transaction(context)?;

@@ -21,9 +21,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// However short the work is, the lock must wait for every transaction that uses the table, and every later query
-    /// queues behind it. One forgotten transaction or long report is enough to lock everybody out until it ends. With a
-    /// `lock_timeout` the migration gives up after a moment and can be retried.
+    /// However short the work is, the statement waits for every transaction that holds a conflicting lock, and later
+    /// conflicting queries queue behind it. One forgotten transaction or long report is enough to lock everybody out
+    /// until it ends. With a `lock_timeout` the migration gives up after a moment and can be retried.
     ///
     /// The finding assumes that neither the role, the database nor the connection sets `lock_timeout`. If one of them
     /// does, set `lock-timeout = "runner"` in pgvet.toml. Reports combine the findings of one transaction into one
@@ -45,25 +45,32 @@ declare_rule! {
     ///
     /// In a transaction `SET LOCAL lock_timeout = '2s'` limits the setting to that transaction.
     ///
-    /// A statement that waits for several such locks is reported once. The message names the lock that blocks most. If
+    /// A statement that waits for several locks is reported once. The message names the lock that blocks most. If
     /// several locks block equally, it names the one on the oldest table.
     ///
     /// ## When it is not reported
     ///
-    /// - a statement of a transaction that already holds a lock of this kind
+    /// - a statement in a transaction in which an earlier statement has taken a lock that blocks reads or writes, on
+    ///   any table: the earlier statement is reported
     /// - a table or view that the migration drops for good, which `drop-table` reports
     /// - `LOCK TABLE`, which `explicit-table-lock` reports
     /// - a migration that sets a timeout without effect, which `timeout-not-in-effect` reports
     /// - statements such as `CREATE INDEX CONCURRENTLY`: a timeout could make them leave an invalid index
     /// - a table that the same transaction created, or that the same deployment created and left empty
     ///
+    /// ## Incidents
+    ///
+    /// - [sentry #79052](https://github.com/getsentry/sentry/pull/79052): a migration without a lock timeout waited for its
+    ///   lock, and production went down
+    ///
     /// ## Fix safety
     ///
     /// In a transaction, the fix writes `SET LOCAL lock_timeout` before the statement. It is safe: if the timeout
     /// expires, the whole migration is rolled back. Outside a transaction, the fix writes `SET lock_timeout` at the
     /// start of the file. It is unsafe: if the timeout expires, earlier statements are already committed, and the
-    /// setting remains for the session. Outside a transaction, no fix is offered in files with `CONCURRENTLY`, because
-    /// such statements must be able to wait, and none for an index that can be built or dropped concurrently.
+    /// setting remains for the session. Outside a transaction, there is no fix in files with `CONCURRENTLY`, because
+    /// such statements must be able to wait. There is none either for an index that can be built or dropped
+    /// concurrently.
     "missing-lock-timeout", Locking, Warning,
     {
         fixable: true,

@@ -113,8 +113,8 @@ fn advice(context: &RuleContext<'_>, parent: Oid) -> String {
 fn help(context: &RuleContext<'_>, statement: &CreateTable, lock: &Lock) -> String {
     let parent_range = lock.range;
     if !context.target.at_least(12) {
-        return "set a short lock_timeout, and retry if it expires (before PostgreSQL 12, creating a separate table and \
-               attaching it takes the same lock on the parent)"
+        return "set a short lock_timeout, and retry if it expires; creating a separate table and attaching it avoids \
+                the lock only from PostgreSQL 12 on"
             .to_owned();
     }
     let (table, parent_name) = (context.text(statement.name.range()), context.text(parent_range));

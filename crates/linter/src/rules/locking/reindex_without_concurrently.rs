@@ -17,8 +17,8 @@ declare_rule! {
     ///
     /// The rebuild holds a SHARE lock on the table, which blocks all writes, and an ACCESS EXCLUSIVE lock on the index.
     /// The planner looks at every index of a table, so even queries that would not use this index wait until the
-    /// rebuild is done. Every session reads the system catalogs when it connects and when it plans a query: while their
-    /// indexes are rebuilt, new connections and any query may have to wait.
+    /// rebuild is done. `REINDEX SYSTEM` rebuilds the indexes of the system catalogs, which every session reads when it
+    /// connects and when it plans a query: new connections and any query may have to wait.
     ///
     /// ## Example
     ///
@@ -33,8 +33,9 @@ declare_rule! {
     /// ```
     ///
     /// `CONCURRENTLY` needs PostgreSQL 12 and cannot run in a transaction block. It skips the indexes of exclusion
-    /// constraints. It also skips invalid indexes, unless `REINDEX INDEX CONCURRENTLY` names them. A failed rebuild
-    /// leaves an invalid index whose name ends in `_ccnew`.
+    /// constraints. It also skips invalid indexes, unless `REINDEX INDEX CONCURRENTLY` names them. A failed rebuild can
+    /// leave an invalid index. Its name ends in `_ccnew`, or in `_ccold` if only the old index could not be dropped; a
+    /// number can follow.
     ///
     /// ## When it is not reported
     ///

@@ -35,7 +35,8 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - a table that already has the persistence, access method or tablespace: PostgreSQL then rewrites nothing
+    /// - a table that already has the persistence, access method or tablespace which the statement names: PostgreSQL
+    ///   then rewrites nothing
     /// - rewrites that new columns and type changes cause, which `column-default-rewrites-table` and
     ///   `type-change-rewrites-table` report
     /// - a table that the same transaction created, or that the same migration created and left empty

@@ -7,7 +7,8 @@ use pgvet_model::catalog::Oid;
 use pgvet_model::effect::{ChangedObject, Lock, LockCause};
 
 declare_rule! {
-    /// A trigger or rule that is created, dropped, enabled or disabled on a table in use, without a `lock_timeout`.
+    /// A trigger or rule that is created, dropped, enabled or disabled on a table in use while no `lock_timeout` is in
+    /// effect.
     ///
     /// ## Why it matters
     ///
@@ -54,7 +55,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         let lock = context.effects.locks.iter().find(|lock| lock.relation.oid == table.oid && is_target(lock));
         let Some(lock) = lock.filter(|_| !seen.contains(&table.oid)) else { continue };
         seen.push(table.oid);
-        let stopped = if lock.mode.blocks_reads() { "read and write" } else { "write" };
+        let (stopped, queueing) =
+            if lock.mode.blocks_reads() { ("read and write", "queries") } else { ("write", "writes") };
         let message = format!(
             "this takes {} on `{}` and blocks every {stopped} until the transaction ends",
             lock.mode.sql(),
@@ -62,7 +64,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         );
         let set = context.set_command();
         let help = format!(
-            "set a lock_timeout first, so that queries do not queue behind this statement for long:\n    {set} \
+            "set a lock_timeout first, so that {queueing} do not queue behind this statement for long:\n    {set} \
                     lock_timeout = '2s';"
         );
         reporter.report(change.range, message).relation(&lock.relation).help(help).emit();

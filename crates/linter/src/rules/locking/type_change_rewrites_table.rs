@@ -153,7 +153,7 @@ fn report_time_zone(reporter: &mut Reporter<'_>, rewrite: &Rewrite, in_utc: &Wor
          zone of the session is UTC",
         rewrite.relation.name
     );
-    let mut kept = "keeps the rows".to_owned();
+    let mut kept = "does not rewrite the rows".to_owned();
     if !in_utc.rebuilt.is_empty() {
         let indexes = enumerate(in_utc.rebuilt.iter().map(|index| index.name.as_str()));
         let _ = write!(message, "; even then it builds {indexes} again");

@@ -100,6 +100,10 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
             "use CONCURRENTLY, which does not block readers but needs a unique index on the \
                                        view"
         }
+        "LOCK TABLE" => {
+            "lock only the rows that the function changes, or name the weakest lock mode that is enough; and set a \
+             short lock_timeout for the function"
+        }
         _ => "run the statement in a migration; if a function must run it, set a short lock_timeout for that function",
     };
     if let Some(relation) = context.relation(target.name) {

@@ -78,11 +78,16 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
         let rights = if function.security_definer { " with the privileges of the function's owner" } else { "" };
         let message =
             format!("a caller of {} can run any SQL here{rights}: `{}` is not quoted", context.name(), tainted.origin);
-        let help = "quote names with format('%I', ...) and values with format('%L', ...), or pass values with EXECUTE \
-                    ... USING";
+        let help = if tainted.composed { QUOTE } else { WHOLE_STATEMENT };
         reporter.report(tainted.range, message).label(query.keyword, "it is executed here").help(help).emit();
     }
 }
+
+const QUOTE: &str = "quote names with format('%I', ...) and values with format('%L', ...), or pass values with EXECUTE \
+                     ... USING; do not accept whole clauses from the caller";
+
+const WHOLE_STATEMENT: &str = "let callers pass names and values instead of a whole statement; or revoke EXECUTE on \
+                               the function from every role that may not run any SQL as its owner";
 
 /// Whether there are calls in other functions, and none passes a value from its own caller as this parameter.
 fn is_given_own_text(context: &RoutineContext<'_>, parameter: &SmolStr) -> bool {

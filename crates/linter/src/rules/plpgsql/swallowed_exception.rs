@@ -13,8 +13,8 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The handler is meant for one harmless error, but hides all others as well: a full disk, a deadlock, a lock
-    /// timeout, a renamed column. The work of the block is rolled back, and nobody notices.
+    /// The handler is meant for one harmless error, but also hides all others: a full disk, a deadlock, a lock timeout,
+    /// a renamed column. The work of the block is rolled back, and nobody notices.
     ///
     /// ## Example
     ///

@@ -14,7 +14,7 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// Every query that can use the shorter index can also use the longer one, which is somewhat larger to read. The
-    /// shorter one costs time for every write, disk space, and memory for pages that are cached twice.
+    /// shorter one makes every write slower, and takes disk space and cache for entries that the longer one also has.
     ///
     /// ## Example
     ///

@@ -12,9 +12,9 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// `serial` is only a default value and a separate sequence. Roles need a privilege on the sequence to insert. A
-    /// wider column type does not widen the sequence. With `CREATE TABLE ... LIKE` two tables share one sequence. Any
-    /// `INSERT` may write numbers of its own, which the sequence later generates again. `GENERATED ALWAYS AS IDENTITY`
-    /// is the standard form without these traps.
+    /// wider column type does not widen the sequence. With `CREATE TABLE ... (LIKE ... INCLUDING DEFAULTS)` two tables
+    /// share one sequence. Any `INSERT` may write numbers of its own, which the sequence later generates again.
+    /// `GENERATED ALWAYS AS IDENTITY` is the standard form without these traps.
     ///
     /// ## Example
     ///

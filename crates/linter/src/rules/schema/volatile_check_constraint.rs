@@ -15,8 +15,8 @@ declare_rule! {
     ///
     /// PostgreSQL checks a row only when it is inserted or updated. If the constraint depends on the time, a setting or
     /// the rows of another table, a row that passed can later violate it, and nobody notices. Any later UPDATE of this
-    /// row fails, even if it changes only another column. Restoring a dump fails because of these rows, or because a
-    /// table that the function reads is still empty.
+    /// row fails, even if it changes only another column. Restoring a dump fails if there are such rows, or if a table
+    /// that the function reads is still empty.
     ///
     /// ## Example
     ///
@@ -124,8 +124,12 @@ fn called(context: &DeclarationContext<'_>, call: &FunctionCall) -> Option<(Stri
     let is_of_today = call.name == "age" && call.arguments.len() == 1;
     // Of overloads that differ the one that is meant may be immutable.
     let is_volatile = !builtin.is_empty() && builtin.iter().all(|row| row.volatility == Volatility::Volatile);
-    let changes = is_volatile || is_of_today || OF_CLOCK_OR_SESSION.contains(&call.name.as_str());
-    (changes && !builtin.is_empty()).then_some((name, CHANGES))
+    let is_of_clock_or_session = is_of_today || OF_CLOCK_OR_SESSION.contains(&call.name.as_str());
+    match () {
+        () if builtin.is_empty() => None,
+        () if is_of_clock_or_session => Some((name, CHANGES)),
+        () => is_volatile.then_some((name, "whose result can differ at each call")),
+    }
 }
 
 fn reads_table(function: &Function) -> bool {

@@ -3,9 +3,9 @@
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::deployment::other_statements::rest;
-use crate::rules::text::join;
+use crate::rules::text::{enumerate, join};
 use pgvet_model::effect::{ChangeAction, ChangedObject};
-use pgvet_syntax::ast::{AlterDefaultPrivileges, Ast, Grant, NamedPrivilege, ObjectKind, ObjectName};
+use pgvet_syntax::ast::{AlterDefaultPrivileges, Ast, FutureObjects, Grant, NamedPrivilege, ObjectKind, ObjectName};
 use smol_str::SmolStr;
 
 declare_rule! {
@@ -49,9 +49,9 @@ declare_rule! {
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     for change in context.effects.changes.iter().filter(|_| context.effects.fails.is_none()) {
-        let ChangedObject::Privileges { grant, later_in } = &change.object else { continue };
+        let ChangedObject::Privileges { grant, future } = &change.object else { continue };
         if change.action == ChangeAction::Grant && is_public(grant) {
-            let scope = later_in.as_ref().map_or(Scope::Objects, |schemas| Scope::Later(schemas));
+            let scope = future.as_ref().map_or(Scope::Existing, Scope::Future);
             report(context, grant, scope, reporter);
         }
     }
@@ -70,17 +70,19 @@ fn report(context: &RuleContext<'_>, grant: &Grant, scope: Scope<'_>, reporter: 
         return;
     }
     let on = match (scope, grant.objects.first()) {
-        (Scope::Later(_), _) => "all future objects".to_owned(),
-        (Scope::Objects, Some(name)) if grant.all_in_schema => format!("all {} in schema `{name}`", plural(grant.kind)),
-        (Scope::Objects, Some(name)) if grant.objects.len() == 1 => {
+        (Scope::Future(future), _) => in_future(grant.kind, future),
+        (Scope::Existing, Some(name)) if grant.all_in_schema => {
+            format!("all {} in schema `{name}`", plural(grant.kind))
+        }
+        (Scope::Existing, Some(name)) if grant.objects.len() == 1 => {
             let schema = if grant.kind == ObjectKind::Schema { "schema " } else { "" };
             format!("{schema}`{name}`")
         }
-        (Scope::Objects, Some(name)) => match grant.objects.len() - 1 {
+        (Scope::Existing, Some(name)) => match grant.objects.len() - 1 {
             1 => format!("`{name}` and 1 more object"),
             more => format!("`{name}` and {more} more objects"),
         },
-        (Scope::Objects, None) => "it".to_owned(),
+        (Scope::Existing, None) => "it".to_owned(),
     };
     let message = format!("every current and future role gets {} on {on}", join(&privileges));
     reporter
@@ -89,11 +91,30 @@ fn report(context: &RuleContext<'_>, grant: &Grant, scope: Scope<'_>, reporter: 
         .emit();
 }
 
-/// The word for the objects of `ON ALL ... IN SCHEMA`.
+/// The objects to which default privileges apply.
+///
+/// Source: PostgreSQL 18 documentation, ALTER DEFAULT PRIVILEGES.
+fn in_future(kind: ObjectKind, FutureObjects { creators, schemas }: &FutureObjects) -> String {
+    let names = |names: &[SmolStr]| enumerate(names.iter().map(SmolStr::as_str));
+    let who = match creators.as_slice() {
+        [] => "the current role creates".to_owned(),
+        [only] => format!("`{only}` creates"),
+        several => format!("{} create", names(several)),
+    };
+    let place = match schemas.as_slice() {
+        [] => String::new(),
+        [_] => format!(" in schema {}", names(schemas)),
+        _ => format!(" in schemas {}", names(schemas)),
+    };
+    format!("all {} that {who}{place} from now on", plural(kind))
+}
+
+/// The word for several objects of a kind.
 fn plural(kind: ObjectKind) -> &'static str {
     match kind {
         ObjectKind::Table | ObjectKind::View => "tables",
         ObjectKind::Sequence => "sequences",
+        ObjectKind::Schema => "schemas",
         ObjectKind::Procedure => "procedures",
         ObjectKind::Routine => "routines",
         ObjectKind::Function => "functions",
@@ -101,17 +122,17 @@ fn plural(kind: ObjectKind) -> &'static str {
     }
 }
 
-/// The objects of a GRANT or REVOKE: existing ones, or future ones in these schemas.
+/// The objects of a GRANT or REVOKE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scope<'a> {
-    Objects,
-    Later(&'a [SmolStr]),
+    Existing,
+    Future(&'a FutureObjects),
 }
 
 fn granted(ast: &Ast) -> Option<(&Grant, Scope<'_>)> {
     match ast {
-        Ast::Grant(grant) => Some((grant, Scope::Objects)),
-        Ast::AlterDefaultPrivileges(AlterDefaultPrivileges { schemas, grant }) => Some((grant, Scope::Later(schemas))),
+        Ast::Grant(grant) => Some((grant, Scope::Existing)),
+        Ast::AlterDefaultPrivileges(AlterDefaultPrivileges { future, grant }) => Some((grant, Scope::Future(future))),
         _ => None,
     }
 }

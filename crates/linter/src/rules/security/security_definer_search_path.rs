@@ -16,7 +16,7 @@ declare_rule! {
     ///
     /// `SECURITY DEFINER` gives the caller the privileges of the owner during the call. If the function does not set
     /// `search_path`, the caller controls it. If the caller creates a table, function or operator with the same name in
-    /// a schema of their own, or in `pg_temp`, the function uses that object with the privileges of the owner.
+    /// a schema of their own, or a table in `pg_temp`, the function uses that object with the privileges of the owner.
     ///
     /// ## Example
     ///

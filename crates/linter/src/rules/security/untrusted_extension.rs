@@ -68,8 +68,14 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         let ChangedObject::Extension { name } = &change.object else { continue };
         let Some((name, power)) = UNTRUSTED.iter().find(|(known, _)| known == name) else { continue };
         let message = format!("`{name}` lets SQL {power}");
-        let help = "do this work in the application; or let only a NOLOGIN role use the extension, and let that role \
-                    own the SECURITY DEFINER functions that need it";
+        // PostgreSQL refuses GRANT USAGE on an untrusted language.
+        let help = if name.starts_with("pl") {
+            "do this work in the application; or let a superuser create the functions, and revoke EXECUTE on them from \
+             PUBLIC"
+        } else {
+            "do this work in the application; or let only a NOLOGIN role use the extension, and let that role own the \
+             SECURITY DEFINER functions that need it"
+        };
         reporter.report(change.range, message).help(help).emit();
     }
 }

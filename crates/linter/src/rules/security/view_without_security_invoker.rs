@@ -17,8 +17,8 @@ declare_rule! {
     ///
     /// Policies are checked for the owner of a view, not for the role that queries it. The owner is usually the role
     /// that ran the migration and owns the tables, and policies do not apply to the owner of a table unless they are
-    /// forced. Through the view every role then sees every row. Since PostgreSQL 15 `security_invoker` makes a view use
-    /// the privileges of the querying role.
+    /// forced. Every role that may query the view then sees all rows that its query returns. Since PostgreSQL 15
+    /// `security_invoker` makes a view use the privileges of the querying role.
     ///
     /// ## Example
     ///
@@ -80,8 +80,10 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         Some(role) => format!("`{role}` and every other role"),
         None => "every role".to_owned(),
     };
-    let message =
-        format!("{who} with SELECT on `{}` can read every row of {names}, regardless of row-level security", view.name);
+    let message = format!(
+        "{who} with SELECT on `{}` can read all rows of {names} that the view shows, regardless of row-level security",
+        view.name
+    );
     let first = if everywhere_at_least(context, 15) {
         "let the view use the privileges of the querying role"
     } else {

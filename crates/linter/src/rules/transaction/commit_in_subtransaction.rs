@@ -18,7 +18,7 @@ declare_rule! {
     /// - in a procedure with a `SET` clause or `SECURITY DEFINER`
     /// - in a `DO` or `CALL` that runs in a transaction block
     ///
-    /// Tests with little data often do not reach the statement, so that the code fails only in production.
+    /// Tests with little data often do not reach the statement, and then the code fails only in production.
     ///
     /// ## Example
     ///

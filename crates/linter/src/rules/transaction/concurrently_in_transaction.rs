@@ -43,16 +43,15 @@ declare_rule! {
     ///
     /// ## Confidence
     ///
-    /// The confidence is `certain`. If no migration tool is recognized and the configuration has no `transaction`,
-    /// pgvet assumes that the program which runs the files opens a transaction for each file with a version in its
-    /// name:
+    /// The confidence is `certain`, unless no migration tool is recognized and the configuration has no `transaction`.
+    /// pgvet then assumes that a migration tool opens a transaction for each file with a version in its name:
     ///
     /// - the confidence is `likely` if other statements of the file can run in a transaction
     /// - the confidence is `possible`, and the finding is shown only with `--confidence possible`, if the file contains
-    ///   only settings and statements that cannot run in a transaction: this suggests that the program opens no
+    ///   only settings and statements that cannot run in a transaction: this suggests that the tool opens no
     ///   transaction
     /// - the confidence is also `possible` if another file in the folder mixes such statements with others: that file
-    ///   can only work if the program opens no transaction
+    ///   can only work if the tool opens no transaction
     ///
     /// ## Fix safety
     ///

@@ -50,8 +50,8 @@ declare_rule! {
     ///
     /// - a label that `CREATE TYPE` lists, in the transaction that creates the type
     /// - from PostgreSQL 17 on, a label that `ADD VALUE` adds in the transaction that creates the type
-    /// - on PostgreSQL before 12, which refuses `ADD VALUE` itself in a transaction: `concurrently-in-transaction`
-    ///   reports that statement
+    /// - on PostgreSQL before 12, which refuses `ADD VALUE` itself in a transaction, unless the transaction created the
+    ///   type: `concurrently-in-transaction` reports that statement
     ///
     /// If the tool runs all pending migrations in one transaction (Drizzle, node-pg-migrate), labels of earlier pending
     /// migrations are reported as well.

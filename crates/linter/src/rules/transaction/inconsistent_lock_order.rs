@@ -20,7 +20,7 @@ use pgvet_syntax::lexer::quote_identifier;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 declare_rule! {
-    /// A migration that locks in an order in which it can deadlock with the application, or that changes rows of a
+    /// A migration that locks tables in an order that can deadlock with the application, or that changes rows of a
     /// table and later takes a stronger lock on the same table.
     ///
     /// ## Why it matters
@@ -32,12 +32,13 @@ declare_rule! {
     /// A typical case is `ALTER TABLE a; UPDATE a ...; ALTER TABLE b` in one transaction, while the application writes
     /// to `b` and then to `a`. A deployment that is repeated after each deadlock blocks the application each time.
     ///
-    /// These show the order in which the application locks:
+    /// pgvet learns the order in which the application locks from:
     ///
-    /// - a foreign key: an INSERT locks its table, and then the referenced table
-    /// - a trigger: the statement that fires it locks its table, and then the tables that the trigger uses
-    /// - a view: a query locks the view, and then the tables that the view reads, in their order
-    /// - a function, by the statements in its text
+    /// - foreign keys: an INSERT locks its table, and then the referenced table
+    /// - triggers: the statement that fires a trigger locks its table, and then the tables that the trigger uses
+    /// - views: a query locks the view, and then the tables that the view reads, in the order in which the view names
+    ///   them
+    /// - functions, by the statements in their text
     /// - queries of the project: files of sqlc, `PgTyped`, yesql, aiosql and HugSQL, and `.sqlx/query-*.json`
     ///
     /// The same happens within one table. A session that waits for a row which the migration has changed holds a lock
@@ -74,7 +75,8 @@ declare_rule! {
     /// - tables that the migration created
     /// - locks with which the application does not conflict
     /// - the order of a function that changes the schema, which is treated as a helper of migrations
-    /// - a lock that the application needs first, if the migration already holds it
+    /// - a table that the migration has already locked when it waits for the other one, if the application locks that
+    ///   table first
     /// - a change of all rows of a table before the table is altered, which `mixed-ddl-and-bulk-dml` reports
     ///
     /// ## Confidence
@@ -83,6 +85,15 @@ declare_rule! {
     /// compared in the order of its text. For each transaction of a migration, pgvet follows at most 500 calls of
     /// functions and triggers in the statements of the application. Two migrations are not compared with each other, because migration tools run
     /// one migration at a time.
+    ///
+    /// ## Incidents
+    ///
+    /// - [memex-ai #353](https://github.com/mindset-ai/memex-ai/pull/353): a migration altered two tables in the opposite order of the application, and the deadlock
+    ///   stopped the release
+    /// - [boardsesh #3496](https://github.com/boardsesh/boardsesh/pull/3496): a backfill between two `ALTER TABLE` held the first lock for two minutes, and the second
+    ///   one deadlocked with a query
+    /// - [Ekubo indexer #173](https://github.com/EkuboProtocol/indexer/pull/173): a deployment that locked about 20 tables one after the other deadlocked with the
+    ///   workers
     ///
     /// ## Other linters
     ///
@@ -193,7 +204,7 @@ impl Ending<'_> {
         let (held, wants) = (&self.locks[cycle.held], &self.locks[wanted]);
         let subject = self.subject(&sequence.source);
         let message = format!(
-            "this needs {} while the transaction holds {}, but {subject} locks {}: the migration and the {} can deadlock",
+            "this needs {} while the transaction holds {}, but {subject} {}: the migration and the {} can deadlock",
             self.lock(&wants.placed.step),
             self.lock(&held.placed.step),
             self.order(sequence, &cycle),
@@ -236,7 +247,13 @@ impl Ending<'_> {
             deadlocks.next().is_none()
         };
         let retry = "set lock_timeout in any case, and run the migration again if it expires";
-        let split = if held.place == wants.place { "" } else { "use a separate transaction for each table" };
+        let split = match () {
+            () if held.place == wants.place => "",
+            () if held.placed.step.relation == wants.placed.step.relation => {
+                "use a separate transaction for each statement"
+            }
+            () => "use a separate transaction for each table",
+        };
         match wants.mode().filter(|_| is_safe()) {
             Some(mode) => {
                 let or = if split.is_empty() { String::new() } else { format!(", or {split}") };
@@ -244,7 +261,10 @@ impl Ending<'_> {
                 format!("begin the transaction with LOCK TABLE {table} IN {} MODE{or}; {retry}", mode.sql())
             }
             None if split.is_empty() => format!("run this while the application does not write; {retry}"),
-            None => format!("{split}, because other statements of the application lock in the other order; {retry}"),
+            None => format!(
+                "{split}; LOCK TABLE at the beginning does not help, because other statements of the application lock \
+                 in the opposite order; {retry}"
+            ),
         }
     }
 
@@ -274,20 +294,20 @@ impl Ending<'_> {
         }
     }
 
-    /// What the application locks first and then, and why if its statement does not show that.
+    /// How the application locks first and then, and why if its statement does not show that.
     fn order(&self, sequence: &Sequence, cycle: &Cycle) -> String {
         let (first, second) = (&sequence.steps[cycle.other_held], &sequence.steps[cycle.other_wanted]);
         let why = |at: usize| why(&sequence.source, &sequence.origins[at]);
         let (why_first, why_second) = (why(cycle.other_held), why(cycle.other_wanted));
         let name = |step: &Step| self.name(step.relation);
         if first.relation == second.relation {
-            return format!("`{}` twice, first with {}", name(first), first.lock);
+            return format!("takes {} on `{}` and then {}", first.lock, name(first), second.lock);
         }
         let rows = if matches!(second.lock, Requested::Rows(_)) { "rows of " } else { "" };
         if why_first == why_second && !why_first.is_empty() {
-            format!("`{}` first and then {rows}`{}`, both{why_first}", name(first), name(second))
+            format!("locks `{}` first and then {rows}`{}`, both{why_first}", name(first), name(second))
         } else {
-            format!("`{}`{why_first} first and then {rows}`{}`{why_second}", name(first), name(second))
+            format!("locks `{}`{why_first} first and then {rows}`{}`{why_second}", name(first), name(second))
         }
     }
 

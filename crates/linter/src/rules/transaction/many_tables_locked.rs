@@ -18,7 +18,7 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Each lock waits for the queries on its table, while the earlier locks already block all queries on their tables.
+    /// Each lock waits for the queries on its table, while the earlier locks already block queries on their tables.
     /// With every further table the total wait grows, and so does the risk of a deadlock with a transaction that locks
     /// the same tables in another order.
     ///

@@ -19,8 +19,9 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// If a later statement of the file fails, this one is already committed. The next run of the migration fails at
-    /// this statement, and somebody has to clean up by hand. An `INSERT` does its work a second time. A concurrent
-    /// rebuild or detach that fails leaves something behind by itself.
+    /// this statement, and somebody has to clean up by hand. An `INSERT` inserts its rows a second time. `REINDEX
+    /// CONCURRENTLY` can leave an invalid index if it fails, and `DETACH PARTITION CONCURRENTLY` leaves the partition
+    /// half detached if it fails while it waits for older queries.
     ///
     /// `pgvet trace --crash` tries this on a server: it ends the session at each statement, and runs the migration
     /// again.
@@ -43,14 +44,19 @@ declare_rule! {
     ///
     /// - statements in a transaction: it is rolled back as a whole
     /// - the last statement of the file, unless it is `CREATE INDEX CONCURRENTLY`, `REINDEX CONCURRENTLY` or `DETACH
-    ///   PARTITION CONCURRENTLY`, which leave something behind when they fail
+    ///   PARTITION CONCURRENTLY`, which can leave something behind when they fail
     /// - a statement after one that drops the same object with `IF EXISTS`
     /// - an `INSERT` with `ON CONFLICT`, an `INSERT` of rows that a query selects, and an `INSERT` after a statement
     ///   that empties the table
-    /// - a migration tool that continues with the statement that failed, as Atlas does, unless the statement leaves
+    /// - a migration tool that continues with the statement that failed, as Atlas does, unless the statement can leave
     ///   something behind when it fails
     /// - a statement with `IF NOT EXISTS` that would keep an invalid index, which `invalid-index-kept` reports
     /// - a statement before one that may well fail: `retry-blocked` reports the one that may fail
+    ///
+    /// ## Incidents
+    ///
+    /// - [Kilo-Org/cloud #5037](https://github.com/Kilo-Org/cloud/pull/5037): after the tables of a failed migration were dropped by hand, each further run
+    ///   failed because they did not exist
     "not-rerunnable", Transaction, Info,
     {
         recommended: false,
@@ -94,10 +100,11 @@ fn half_done(context: &RuleContext<'_>) -> Option<(&'static str, String)> {
                 _ => "NAME_ccnew".to_owned(),
             };
             let help = format!(
-                "if it has already failed, drop the invalid index, whose name ends with `_ccnew`, and {again}:\n    \
+                "if it has already failed, drop the invalid index, whose name ends with `_ccnew` or `_ccold` (a number \
+                 can follow), and {again}:\n    \
                  DROP INDEX CONCURRENTLY IF EXISTS {index};"
             );
-            Some(("if this rebuild fails, it leaves an invalid index, and the next run does not drop it", help))
+            Some(("if this rebuild fails, it can leave an invalid index, and the next run does not drop it", help))
         }
         Ast::AlterTable(alter) => {
             let partition = alter.commands.iter().find_map(|command| match &command.action {
@@ -106,11 +113,14 @@ fn half_done(context: &RuleContext<'_>) -> Option<(&'static str, String)> {
             })?;
             let record = context.migration.runner.restart.record(&context.migration.file.path);
             let help = format!(
-                "if it has already failed, complete it with `ALTER TABLE {} DETACH PARTITION {} FINALIZE`, and {record}",
+                "if the partition is half detached (pg_inherits.inhdetachpending), complete that with `ALTER TABLE {} \
+                 DETACH PARTITION {} FINALIZE`, and {record}; otherwise {again}",
                 written(context, &alter.name),
                 written(context, partition)
             );
-            Some(("if this statement fails, the partition stays half detached, and the next run fails", help))
+            let message = "if this statement fails while it waits for older queries, the partition stays half \
+                           detached, and the next run fails";
+            Some((message, help))
         }
         _ => None,
     }

@@ -46,8 +46,8 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - statements in a transaction with which the migration begins: they are rolled back together
-    /// - a statement before which all statements can run again, thanks to `IF NOT EXISTS`, `IF EXISTS` or `OR REPLACE`.
+    /// - statements in a transaction before which the migration has committed nothing: a failure rolls all of them back
+    /// - a statement if all statements before it can run again, thanks to `IF NOT EXISTS`, `IF EXISTS` or `OR REPLACE`.
     ///   To find out, pgvet applies them a second time to the schema that it has computed from the migrations.
     /// - a migration tool that continues with the statement that failed, as Atlas does
     ///

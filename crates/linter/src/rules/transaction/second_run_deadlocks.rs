@@ -19,8 +19,8 @@ declare_rule! {
     /// waits for it. PostgreSQL notices this after `deadlock_timeout`, one second by default, and ends one of the two:
     /// `deadlock detected` (SQLSTATE 40P01). If that is the build, an invalid index is left.
     ///
-    /// This happens where each replica of a program runs the migrations when it starts. Golang-migrate, sqlx, tern,
-    /// Prisma and Atlas wait in this way. `pgvet trace --twice` reproduces it.
+    /// This happens if each replica of a program runs the migrations when it starts. Golang-migrate, sqlx, tern, Prisma
+    /// and Atlas wait in this way. `pgvet trace --twice` reproduces it.
     ///
     /// ## Example
     ///
@@ -31,8 +31,8 @@ declare_rule! {
     ///
     /// Use instead:
     ///
-    /// Run the migrations once for each deployment, before the replicas start. Where that is not possible, build the
-    /// index by hand before the deployment:
+    /// Run the migrations once for each deployment, before the replicas start. If that is not possible, build the index
+    /// by hand before the deployment:
     ///
     /// ```sql,clean
     /// -- set: run-lock waits
@@ -44,7 +44,7 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - other migration tools: a second run has no lock, asks again and again, or ends at once
+    /// - other migration tools: their second run takes no lock, polls for it, or ends at once
     /// - an index that already exists
     ///
     /// The confidence is `possible`, because nothing shows whether two runs start together. The finding is shown only
@@ -73,13 +73,14 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         return;
     }
     let message = format!(
-        "if a second run of the migrations starts meanwhile, it waits for the lock of this run, this build of `{}` waits \
-         for it, and PostgreSQL ends one of them with \"deadlock detected\"",
+        "if a second run of the migrations starts meanwhile, it waits for the migration tool's lock, this build of \
+         `{}` waits for the second run, and PostgreSQL ends one of the two with \"deadlock detected\"",
         build.index.name
     );
     let help = format!(
         "run the migrations from one process for each deployment, and not from each replica that starts. To recover \
-         from a deadlock, drop the invalid index, and run the migration again:\n    DROP INDEX CONCURRENTLY IF EXISTS {};",
+         from a deadlock that ended the build, drop the invalid index, and run the migration again:\n    DROP INDEX \
+         CONCURRENTLY IF EXISTS {};",
         sql_name(context, &build.index)
     );
     let finding = reporter.report(first_words(context), message).relation(&build.table);

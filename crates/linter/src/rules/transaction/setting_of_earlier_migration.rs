@@ -10,15 +10,15 @@ use smol_str::SmolStr;
 use std::collections::BTreeSet;
 
 declare_rule! {
-    /// A statement does something else, or creates an object with another owner, because an earlier migration has
-    /// changed `search_path` or the role for the whole session.
+    /// A statement that means other objects than it would in a new session, or creates an object with another owner,
+    /// because an earlier migration has changed `search_path` or the role for the whole session.
     ///
     /// ## Why it matters
     ///
-    /// Some migration tools run all pending migrations in one session, and `SET` lasts until its end. A new database
-    /// runs both migrations in one session. A database that has applied the earlier one before runs this one in a new
-    /// session, with the default: names without a schema then mean other objects, and new objects belong to another
-    /// role.
+    /// Some migration tools run all pending migrations in one session, and `SET` lasts until its end. On a new
+    /// database, the migration that changes the setting and this one run in one session. On a database where the
+    /// earlier one has already been applied, this one runs in a new session, with the default: names without a schema
+    /// then mean other objects, and new objects belong to another role.
     ///
     /// ## Example
     ///
@@ -45,8 +45,14 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - tools that use a session for each migration, or reset the setting before each
-    /// - statements that do the same with the default
+    /// - statements that have the same effect with the default
     /// - `SET LOCAL`, which ends with its transaction
+    ///
+    /// ## Incidents
+    ///
+    /// - [flyway #1108](https://github.com/flyway/flyway/issues/1108): a migration changed the schema of the session, and the next one created its table there,
+    ///   but only if both ran together
+    /// - [golang-migrate #37](https://github.com/golang-migrate/migrate/issues/37): after such a migration the tool no longer found its own table
     ///
     /// ## Other linters
     ///
@@ -93,7 +99,8 @@ fn names(effects: &Effects) -> BTreeSet<(&SmolStr, &SmolStr)> {
 fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, name: &str, setting: &SettingValue, then: &str) {
     let file = context.migrations.get(setting.place.file as usize).map_or("", |migration| &migration.file.path);
     let message = format!(
-        "this depends on the setting `{name}`, which `{file}` has set for the session: in a later run, without that migration, {then}"
+        "this depends on the setting `{name}`, which `{file}` has set for the session: if `{file}` was applied in an \
+         earlier run, its setting is gone, and {then}"
     );
     let help = match name {
         "search_path" => "write the schema before each name, or set search_path in this migration as well",

@@ -3,8 +3,8 @@
 use super::context::{Context, Span, string, strings, written};
 use super::name::{behavior, roles};
 use crate::ast::{
-    AlterDefaultPrivileges, ChangeOwner, Comment, Drop, DropObject, Grant, Name, NamedPrivilege, ObjectKind,
-    ObjectName, Rename, SetSchema, Signature, TypeName,
+    AlterDefaultPrivileges, ChangeOwner, Comment, Drop, DropObject, FutureObjects, Grant, Name, NamedPrivilege,
+    ObjectKind, ObjectName, Rename, SetSchema, Signature, TypeName,
 };
 use pg::Node;
 use pgvet_parser::tree as pg;
@@ -280,16 +280,19 @@ impl Context<'_> {
         alter: &pg::AlterDefaultPrivilegesStmt,
         span: Span,
     ) -> Option<AlterDefaultPrivileges> {
-        let schemas = alter.options.iter().filter_map(|node| match node.node() {
-            Node::DefElem(option) if option.defname.as_str() == "schemas" => match option.arg.map(pg::NodeRef::node) {
-                Some(Node::List(schemas)) => Some(strings(schemas.items())),
-                _ => None,
-            },
-            _ => None,
-        });
+        let mut future = FutureObjects::default();
+        for node in alter.options.iter() {
+            let Node::DefElem(option) = node.node() else { continue };
+            let Some(Node::List(list)) = option.arg.map(pg::NodeRef::node) else { continue };
+            match option.defname.as_str() {
+                "schemas" => future.schemas = strings(list.items()),
+                "roles" => future.creators = roles(list.items()),
+                _ => {}
+            }
+        }
         let start = self.find_word(span, &["GRANT", "REVOKE"]).unwrap_or(span.start);
         let grant = self.grant(alter.action?, span.from(start));
-        Some(AlterDefaultPrivileges { schemas: schemas.flatten().collect(), grant })
+        Some(AlterDefaultPrivileges { future, grant })
     }
 }
 
