@@ -63,6 +63,8 @@ pub enum Assumption {
     LockTimeoutUnset,
     /// The session runs in another time zone than UTC.
     TimeZoneNotUtc,
+    /// A session finds the deadlock before `lock_timeout` ends the wait of the migration.
+    DeadlockBeforeTimeout { milliseconds: u64 },
     /// The transaction takes long, although its statements change only the catalog.
     LongTransaction,
     /// A loop over objects of the database has many rounds.
@@ -179,6 +181,10 @@ pub enum Assumption {
     NamesCompared,
     /// A tool runs the migration, although the repository shows otherwise.
     StillRun { although: IdleReason },
+    /// A file and another one both run, although one of them has the statements of the other.
+    RunsAgain { other: SmolStr },
+    /// A file runs on a database with rows, although it is a part of a baseline that is divided into files.
+    RunsOnItsOwn,
     /// Nothing sets a timeout for the session, although code of the project does.
     NoTimeoutThough { code: CodeTimeout },
 }
@@ -330,6 +336,7 @@ impl Assumption {
             | Self::UsedOutside { .. }
             | Self::KeyTakenThough { .. }
             | Self::LongTransaction
+            | Self::DeadlockBeforeTimeout { .. }
             | Self::ManyObjects
             | Self::UnusedRows
             | Self::HoldsLargeObjects { .. }
@@ -372,6 +379,8 @@ impl Assumption {
             | Self::UsedThoughReleased { .. }
             | Self::SecondRun
             | Self::StillRun { .. }
+            | Self::RunsOnItsOwn
+            | Self::RunsAgain { .. }
             | Self::NoTimeoutThough { .. }
             | Self::WritesViolate { .. } => Confidence::Possible,
         }

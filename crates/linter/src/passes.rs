@@ -12,7 +12,8 @@ use crate::severity::Severity;
 use pgvet_syntax::source::TextRange;
 use pgvet_syntax::statement::{Placeholder, PlaceholderKind};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use smol_str::SmolStr;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Findings that a run made and does not show.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,12 +40,31 @@ pub(crate) fn weigh(found: &mut [Diagnostic], settings: &Settings) {
         if let Some(although) = idle.filter(|idle| *idle != IdleReason::Unlisted || !is_of_history()) {
             diagnostic.assume(Assumption::StillRun { although });
         }
+        if let Some(other) = evidence.repeated.clone()
+            && diagnostic.is_of(&rules::engine::statement_will_fail::RULE.meta)
+        {
+            diagnostic.assume(Assumption::RunsAgain { other });
+        }
+        if evidence.built_with.as_ref().is_some_and(|tables| is_about_use(diagnostic, tables)) {
+            diagnostic.assume(Assumption::RunsOnItsOwn);
+        }
         let unset = diagnostic.assumptions.iter().position(|one| *one == Assumption::LockTimeoutUnset);
         if let (Some(at), Some(code)) = (unset, evidence.timeout.clone()) {
             diagnostic.assumptions.remove(at);
             diagnostic.assume(Assumption::NoTimeoutThough { code });
         }
     }
+}
+
+/// Whether a finding is about rows and users of these tables only.
+fn is_about_use(diagnostic: &Diagnostic, tables: &BTreeSet<SmolStr>) -> bool {
+    use Category::{Compatibility, Data, Locking, Transaction};
+    let category = rules::find(diagnostic.rule).map(|rule| rule.meta.category);
+    let is_of_them = |relation: &String| tables.contains(relation.rsplit('.').next().unwrap_or_default());
+    matches!(category, Some(Locking | Data | Transaction | Compatibility))
+        && !crate::refusal::is_refusal(diagnostic)
+        && !diagnostic.relations.is_empty()
+        && diagnostic.relations.iter().all(is_of_them)
 }
 
 /// How much a finding counts against one that it would replace: whether it is shown, and whether it is more than possible.
