@@ -294,8 +294,8 @@ impl fmt::Display for Assumption {
                 write!(f, "assumes that `{other}` runs on the same database, although one of the two repeats the other")
             }
             Self::RunsOnItsOwn => f.write_str(
-                "assumes that this file runs on a database with rows, although the names of the files around it say that \
-                 each of them creates the objects of one kind, which is how a new database is built",
+                "assumes that this file runs on a database with rows, although it is one of several files that build a new \
+                 database in one run, by their names or because one script includes them",
             ),
             Self::NoTimeoutThough { code } => {
                 write!(

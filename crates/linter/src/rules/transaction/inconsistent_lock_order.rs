@@ -81,8 +81,8 @@ declare_rule! {
     /// ## Confidence
     ///
     /// The confidence is `possible` if only a DELETE locks in the opposite order, or if `lock_timeout` is shorter than
-    /// the default of `deadlock_timeout` (1 s), because the migration usually gives up first. The statements of a function are
-    /// compared in the order of its text. For each transaction of a migration, pgvet follows at most 500 calls of
+    /// the default of `deadlock_timeout` (1 s), because the migration usually gives up first. The statements of a
+    /// function are compared in the order of its text. For each transaction of a migration, pgvet follows at most 500 calls of
     /// functions and triggers in the statements of the application. Two migrations are not compared with each other, because migration tools run
     /// one migration at a time.
     ///

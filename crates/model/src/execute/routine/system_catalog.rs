@@ -56,7 +56,7 @@ impl Question {
 
     fn schemas(&self) -> impl Iterator<Item = &str> {
         let columns = SCHEMA_COLUMNS.iter().filter(|column| **column != "table_catalog");
-        columns.filter_map(|column| self.get(&[column]))
+        columns.filter_map(move |column| self.get(&[column]))
     }
 
     /// Whether the catalogs of the question show relations of this kind.

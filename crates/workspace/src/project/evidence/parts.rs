@@ -1,5 +1,5 @@
-//! Baselines that are divided into files: each file, or each folder, holds the objects of one kind. One run creates all
-//! of them in an empty database, so no file meets rows that another one has not put in.
+//! Baselines that are divided into files: each file, or each folder, holds the objects of one kind, or one script includes
+//! the others. One run creates all of them in an empty database, so no file meets rows that another one has not put in.
 
 use super::is_judged;
 use super::replaced::{created, text};
@@ -7,7 +7,7 @@ use crate::order;
 use crate::project::ProjectFile;
 use smol_str::SmolStr;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 /// The word for parts that hold tables. A `schema` would have the other kinds as well, so what follows it is a change.
@@ -36,46 +36,78 @@ const AMBIGUOUS: [&str; 8] = ["schema", "schemas", "types", "domains", "sequence
 /// Words that may stand beside them.
 const BESIDE: [&str; 7] = ["create", "init", "initial", "base", "keys", "materialized", "and"];
 
-/// The parts of one baseline.
-#[derive(Debug, Default)]
-struct Parts {
-    /// The position of a file, and the kind that it has, by its name or that of its folder.
-    files: Vec<(usize, String)>,
-}
+/// The position of a part, and the kind that it has, by its name or that of its folder.
+type Parts = Vec<(usize, String)>;
 
 /// Gives the files of divided baselines the tables that the other files create.
 pub(super) fn mark(files: &mut [ProjectFile]) {
-    for Parts { files: parts } in divided(files).into_values() {
+    for parts in divided(files).into_values() {
         let kinds: BTreeSet<&str> = parts.iter().flat_map(|(_, kind)| words(kind)).collect();
-        if !kinds.contains(TABLES) || KINDS.iter().filter(|kind| kinds.contains(*kind)).count() < 2 {
-            continue;
+        if kinds.contains(TABLES) && KINDS.iter().filter(|kind| kinds.contains(*kind)).count() > 1 {
+            share_tables(files, &parts.iter().map(|(at, _)| *at).collect::<Vec<_>>());
         }
-        for is_new in [false, true] {
-            // A part that git calls new runs after those that it does not.
-            let run_together = || parts.iter().map(|(at, _)| *at).filter(|at| files[*at].past.is_new == is_new);
-            let tables: BTreeSet<SmolStr> =
-                run_together().flat_map(|at| created(&text(&files[at])).collect::<Vec<_>>()).collect();
-            let judged: Vec<usize> =
-                run_together().filter(|at| is_judged(&files[*at]) && files[*at].past.before.is_none()).collect();
-            let tables = Arc::new(tables);
-            judged.into_iter().for_each(|at| files[at].evidence.built_with = Some(Arc::clone(&tables)));
+    }
+    for parts in included(files) {
+        share_tables(files, &parts);
+    }
+}
+
+/// Notes which tables files create that run together. A part that git calls new runs after those that it does not.
+fn share_tables(files: &mut [ProjectFile], parts: &[usize]) {
+    for is_new in [false, true] {
+        let run_together: Vec<usize> = parts.iter().copied().filter(|at| files[*at].past.is_new == is_new).collect();
+        let tables: BTreeSet<SmolStr> =
+            run_together.iter().flat_map(|at| created(&text(&files[*at])).collect::<Vec<_>>()).collect();
+        let tables = Arc::new(tables);
+        for at in run_together {
+            let file = &mut files[at];
+            if is_judged(file) && file.past.before.is_none() {
+                file.evidence.built_with = Some(Arc::clone(&tables));
+            }
         }
     }
 }
 
-/// The baselines, by database and folder.
-fn divided(files: &[ProjectFile]) -> BTreeMap<(u32, PathBuf), Parts> {
-    let mut found: BTreeMap<(u32, PathBuf), Parts> = BTreeMap::new();
+/// The scripts without versions that one script includes, together with it: psql runs all of them at once.
+fn included(files: &[ProjectFile]) -> Vec<Vec<usize>> {
+    let is_script = |file: &ProjectFile| file.role.is_migration() && file.is_run() && !order::is_versioned(&file.path);
+    let scripts = || files.iter().enumerate().filter(|(_, file)| is_script(file));
+    let parts = |(at, file): (usize, &ProjectFile)| {
+        let named: Vec<PathBuf> = file.parsed.source.text.lines().filter_map(included_path).collect();
+        if named.len() < 2 {
+            return None;
+        }
+        let is_named = |other: &ProjectFile| named.iter().any(|path| other.path.ends_with(path));
+        let others = scripts().filter(|(other, file)| *other != at && is_named(file)).map(|(other, _)| other);
+        let parts: Vec<usize> = others.chain([at]).collect();
+        (parts.len() > 2).then_some(parts)
+    };
+    scripts().filter_map(parts).collect()
+}
+
+/// The path in `\i tables/users.sql`, without the folders that lead up.
+fn included_path(line: &str) -> Option<PathBuf> {
+    const INCLUDE: [&str; 4] = ["\\i", "\\ir", "\\include", "\\include_relative"];
+    let mut words = line.split_ascii_whitespace();
+    words.next().filter(|command| INCLUDE.contains(command))?;
+    let path = words.next()?.trim_matches(['\'', '"']);
+    let parts = Path::new(path).components().filter(|part| matches!(part, Component::Normal(_)));
+    Some(parts.collect::<PathBuf>()).filter(|path| path.file_name().is_some())
+}
+
+/// The baselines, by folder.
+fn divided(files: &[ProjectFile]) -> BTreeMap<PathBuf, Parts> {
+    let mut found: BTreeMap<PathBuf, Parts> = BTreeMap::new();
     // A migration that comes after another name is a later one, whatever its own name.
-    let mut ended: BTreeSet<(u32, PathBuf)> = BTreeSet::new();
+    let mut ended: BTreeSet<PathBuf> = BTreeSet::new();
     for (at, file) in files.iter().enumerate().filter(|(_, file)| file.role.is_migration() && file.is_run()) {
         if let Some((folder, kind)) = of_folder(&file.path) {
-            found.entry((file.database, folder)).or_default().files.push((at, kind));
+            found.entry(folder).or_default().push((at, kind));
             continue;
         }
-        let place = (file.database, file.path.parent().unwrap_or(Path::new("")).to_owned());
+        let place = file.path.parent().unwrap_or(Path::new("")).to_owned();
         match kind_of_file(&file.path).filter(|_| !ended.contains(&place)) {
-            Some(kind) => found.entry(place).or_default().files.push((at, kind)),
+            Some(kind) => found.entry(place).or_default().push((at, kind)),
             None if order::is_versioned(&file.path) => {
                 ended.insert(place);
             }
@@ -103,7 +135,8 @@ fn kind_of_file(path: &Path) -> Option<String> {
 fn kind(name: &str) -> Option<String> {
     let name = name.to_ascii_lowercase();
     let after_version = name.trim_start_matches('v').trim_start_matches(|one: char| !one.is_ascii_alphabetic());
-    let name = if name.starts_with('v') && after_version.len() + 1 == name.len() { &name } else { after_version };
+    let name =
+        if name.starts_with('v') && after_version.len() + 1 == name.len() { name.as_str() } else { after_version };
     let is_kind = |word: &str| KINDS.contains(&word) || AMBIGUOUS.contains(&word);
     let all = || words(name);
     (all().any(is_kind) && all().all(|word| is_kind(word) || BESIDE.contains(&word))).then(|| name.to_owned())

@@ -36,9 +36,19 @@ pub(super) fn mark(files: &mut [ProjectFile]) {
 fn statements(file: &ProjectFile) -> FxHashSet<u64> {
     let is_run = file.role.is_migration() && file.is_run();
     let text = if is_run { text(file) } else { String::new() };
-    text.split_inclusive(";\n").filter_map(number).collect()
+    let mut numbers = FxHashSet::default();
+    let (mut start, mut end) = (0, 0);
+    for line in text.split_inclusive('\n') {
+        end += line.len();
+        if line.trim_end().ends_with(';') {
+            numbers.extend(number(&text[start..end]));
+            start = end;
+        }
+    }
+    numbers
 }
 
+/// `None` for a statement that can run twice, or that changes rows.
 fn number(statement: &str) -> Option<u64> {
     const REFUSED: [&str; 3] = ["CREATE", "ALTER", "DROP"];
     const REPEATABLE: [&str; 3] = ["EXISTS", "REPLACE", "TEMP"];
@@ -46,7 +56,7 @@ fn number(statement: &str) -> Option<u64> {
     let mut words = lines.flat_map(str::split_ascii_whitespace).peekable();
     let is = |word: &str, among: &[&str]| among.iter().any(|one| word.eq_ignore_ascii_case(one));
     let is_refused = words.peek().is_some_and(|first| is(first, &REFUSED));
-    if !is_refused || words.clone().take(5).any(|word| is(word, &REPEATABLE)) {
+    if !is_refused || words.clone().take(8).any(|word| is(word, &REPEATABLE)) {
         return None;
     }
     let mut hasher = FxHasher::default();

@@ -109,6 +109,9 @@ fn files_named_after_kinds_of_objects_are_parts_of_one_baseline() {
     let (table, index) = ("CREATE TABLE a (b int);", "CREATE INDEX ON a (b);");
     assert_eq!(parts(&[("m/001_tables.sql", table), ("m/002_indexes.sql", index)]), [true, true]);
     assert_eq!(parts(&[("db/tables/a.sql", table), ("db/indexes/a.sql", index)]), [true, true]);
+    let all = ("db/all.sql", "\\i db/users.sql\n\\ir './more.sql'\n");
+    assert_eq!(parts(&[all, ("db/more.sql", index), ("db/users.sql", table)]), [true, true, true]);
+    assert_eq!(parts(&[("db/more.sql", index), ("db/users.sql", table)]), [false, false], "nothing includes them");
     let later = [("m/001_tables.sql", table), ("m/002_more.sql", ""), ("m/003_indexes.sql", index)];
     assert_eq!(parts(&later), [false, false, false], "a migration comes between them");
     assert_eq!(parts(&[("m/001_schema.sql", table), ("m/002_indexes.sql", index)]), [false, false]);
