@@ -98,7 +98,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
                 Some(old) if had_key_default(context.before, table.oid, old) => Change::KeyDefaultDropped,
                 Some(_) => Change::OlderRequiredNow,
             };
-            if !is_filled(context, after, table.oid, &column.name) {
+            if !is_filled(context, after, table.oid, &column.name, change) {
                 report(context, reporter, range, table, &column.name, change);
             }
         }
@@ -160,11 +160,14 @@ fn is_filled_by_code(context: &RuleContext<'_>, table: &str, column: &str) -> bo
 }
 
 /// Whether a default or identity gives the column a value at the end of the transaction.
-fn is_filled(context: &RuleContext<'_>, table: &Relation, oid: Oid, column: &str) -> bool {
-    let end = ahead(context, column, Until::Commit);
+fn is_filled(context: &RuleContext<'_>, table: &Relation, oid: Oid, column: &str, change: Change) -> bool {
+    // Between statements that replace the default of a key, few rows are inserted.
+    let until = if change == Change::KeyDefaultDropped { Until::EndOfMigration } else { Until::Commit };
+    let end = ahead(context, column, until);
     let still = end.get_relation(oid).and_then(|table| table.column(column));
     !still.is_some_and(|column| is_required(column) && !has_domain_default(&end, column))
-        || end.get_relation(oid).is_some_and(|table| end.sequence_of(table, column).is_some())
+        || change != Change::KeyDefaultDropped
+            && end.get_relation(oid).is_some_and(|table| end.sequence_of(table, column).is_some())
         || has_trigger(&end, end.get_relation(oid).map_or(table, |table| table), column)
 }
 

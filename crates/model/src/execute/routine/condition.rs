@@ -8,6 +8,7 @@ use crate::catalog::Oid;
 use crate::execute::{Executor, Knowledge};
 use pgvet_syntax::ast::{BooleanTest, Expr, ExprKind, Name, ObjectName, OperatorForm, Query, QueryBody, SubqueryKind};
 use pgvet_syntax::source::TextRange;
+use smol_str::SmolStr;
 
 impl Executor<'_> {
     /// The truth of a condition for a row with these values.
