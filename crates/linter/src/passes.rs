@@ -173,7 +173,7 @@ mod tests {
     fn a_migration_that_may_not_run_has_possible_findings_only() {
         let idle = || Some(IdleReason::Folder { name: "old".into() });
         let text = "ALTER TABLE t DROP COLUMN a;\nSELEC 1;\n";
-        let found = confidences(text, RepositoryEvidence { idle: idle(), timeout: None, script: false });
+        let found = confidences(text, RepositoryEvidence { idle: idle(), ..RepositoryEvidence::default() });
         assert!(found.iter().all(|(_, confidence)| *confidence == Confidence::Possible), "{found:?}");
         let sure = confidences(text, RepositoryEvidence::default());
         assert_eq!(sure.len(), found.len());
@@ -185,9 +185,23 @@ mod tests {
         let timeout = || CodeTimeout { setting: "lock_timeout".into(), place: "migrate.ts:4".into() };
         let found = confidences(
             "ALTER TABLE t DROP COLUMN a;\n",
-            RepositoryEvidence { idle: None, timeout: Some(timeout()), script: false },
+            RepositoryEvidence { timeout: Some(timeout()), ..RepositoryEvidence::default() },
         );
         assert!(found.contains(&("missing-lock-timeout", Confidence::Possible)), "{found:?}");
         assert!(found.contains(&("drop-column", Confidence::Likely)), "{found:?}");
+    }
+
+    #[test]
+    fn parts_of_a_baseline_and_repeated_files_are_doubted() {
+        let text = "CREATE TABLE a (b int);\nALTER TABLE t DROP COLUMN b;\nDROP TABLE u;\nCREATE TABLE a (b int);\n";
+        let of = |evidence| -> BTreeMap<&str, Confidence> { confidences(text, evidence).into_iter().collect() };
+        let tables = std::sync::Arc::new(BTreeSet::from(["t".into()]));
+        let built = of(RepositoryEvidence { built_with: Some(tables), ..RepositoryEvidence::default() });
+        assert_eq!(built["drop-column"], Confidence::Possible);
+        assert_eq!(built["drop-table"], Confidence::Likely, "no other file creates it");
+        assert_eq!(built["statement-will-fail"], Confidence::Certain);
+        let repeated = of(RepositoryEvidence { repeated: Some("2.sql".into()), ..RepositoryEvidence::default() });
+        assert_eq!(repeated["drop-column"], Confidence::Likely);
+        assert_eq!(repeated["statement-will-fail"], Confidence::Possible);
     }
 }
