@@ -63,6 +63,8 @@ pub enum Assumption {
     LockTimeoutUnset,
     /// The session runs in another time zone than UTC.
     TimeZoneNotUtc,
+    /// A session finds the deadlock before `lock_timeout` ends the wait of the migration.
+    DeadlockBeforeTimeout { milliseconds: u64 },
     /// The server freezes rows later than by default, so that a table can, too.
     FreezeAgeOfServerRaised { setting: SmolStr },
     /// The transaction takes long, although its statements change only the catalog.
@@ -181,6 +183,10 @@ pub enum Assumption {
     NamesCompared,
     /// A tool runs the migration, although the repository shows otherwise.
     StillRun { although: IdleReason },
+    /// A file and another one both run, although one of them has the statements of the other.
+    RunsAgain { other: SmolStr },
+    /// A file runs on a database with rows, although it is a part of a baseline that is divided into files.
+    RunsOnItsOwn,
     /// Nothing sets a timeout for the session, although code of the project does.
     NoTimeoutThough { code: CodeTimeout },
 }
@@ -332,6 +338,7 @@ impl Assumption {
             | Self::UsedOutside { .. }
             | Self::KeyTakenThough { .. }
             | Self::LongTransaction
+            | Self::DeadlockBeforeTimeout { .. }
             | Self::ManyObjects
             | Self::UnusedRows
             | Self::HoldsLargeObjects { .. }
@@ -375,6 +382,8 @@ impl Assumption {
             | Self::SecondRun
             | Self::FreezeAgeOfServerRaised { .. }
             | Self::StillRun { .. }
+            | Self::RunsOnItsOwn
+            | Self::RunsAgain { .. }
             | Self::NoTimeoutThough { .. }
             | Self::WritesViolate { .. } => Confidence::Possible,
         }

@@ -12,7 +12,8 @@ use crate::severity::Severity;
 use pgvet_syntax::source::TextRange;
 use pgvet_syntax::statement::{Placeholder, PlaceholderKind};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use smol_str::SmolStr;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Findings that a run made and does not show.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,12 +40,31 @@ pub(crate) fn weigh(found: &mut [Diagnostic], settings: &Settings) {
         if let Some(although) = idle.filter(|idle| *idle != IdleReason::Unlisted || !is_of_history()) {
             diagnostic.assume(Assumption::StillRun { although });
         }
+        if let Some(other) = evidence.repeated.clone()
+            && diagnostic.is_of(&rules::engine::statement_will_fail::RULE.meta)
+        {
+            diagnostic.assume(Assumption::RunsAgain { other });
+        }
+        if evidence.built_with.as_ref().is_some_and(|tables| is_about_use(diagnostic, tables)) {
+            diagnostic.assume(Assumption::RunsOnItsOwn);
+        }
         let unset = diagnostic.assumptions.iter().position(|one| *one == Assumption::LockTimeoutUnset);
         if let (Some(at), Some(code)) = (unset, evidence.timeout.clone()) {
             diagnostic.assumptions.remove(at);
             diagnostic.assume(Assumption::NoTimeoutThough { code });
         }
     }
+}
+
+/// Whether a finding is about rows and users of these tables only.
+fn is_about_use(diagnostic: &Diagnostic, tables: &BTreeSet<SmolStr>) -> bool {
+    use Category::{Compatibility, Data, Locking, Transaction};
+    let category = rules::find(diagnostic.rule).map(|rule| rule.meta.category);
+    let is_of_them = |relation: &String| tables.contains(relation.rsplit('.').next().unwrap_or_default());
+    matches!(category, Some(Locking | Data | Transaction | Compatibility))
+        && !crate::refusal::is_refusal(diagnostic)
+        && !diagnostic.relations.is_empty()
+        && diagnostic.relations.iter().all(is_of_them)
 }
 
 /// How much a finding counts against one that it would replace: whether it is shown, and whether it is more than possible.
@@ -153,7 +173,7 @@ mod tests {
     fn a_migration_that_may_not_run_has_possible_findings_only() {
         let idle = || Some(IdleReason::Folder { name: "old".into() });
         let text = "ALTER TABLE t DROP COLUMN a;\nSELEC 1;\n";
-        let found = confidences(text, RepositoryEvidence { idle: idle(), timeout: None, script: false });
+        let found = confidences(text, RepositoryEvidence { idle: idle(), ..RepositoryEvidence::default() });
         assert!(found.iter().all(|(_, confidence)| *confidence == Confidence::Possible), "{found:?}");
         let sure = confidences(text, RepositoryEvidence::default());
         assert_eq!(sure.len(), found.len());
@@ -165,9 +185,23 @@ mod tests {
         let timeout = || CodeTimeout { setting: "lock_timeout".into(), place: "migrate.ts:4".into() };
         let found = confidences(
             "ALTER TABLE t DROP COLUMN a;\n",
-            RepositoryEvidence { idle: None, timeout: Some(timeout()), script: false },
+            RepositoryEvidence { timeout: Some(timeout()), ..RepositoryEvidence::default() },
         );
         assert!(found.contains(&("missing-lock-timeout", Confidence::Possible)), "{found:?}");
         assert!(found.contains(&("drop-column", Confidence::Likely)), "{found:?}");
+    }
+
+    #[test]
+    fn parts_of_a_baseline_and_repeated_files_are_doubted() {
+        let text = "CREATE TABLE a (b int);\nALTER TABLE t DROP COLUMN b;\nDROP TABLE u;\nCREATE TABLE a (b int);\n";
+        let of = |evidence| -> BTreeMap<&str, Confidence> { confidences(text, evidence).into_iter().collect() };
+        let tables = std::sync::Arc::new(BTreeSet::from(["t".into()]));
+        let built = of(RepositoryEvidence { built_with: Some(tables), ..RepositoryEvidence::default() });
+        assert_eq!(built["drop-column"], Confidence::Possible);
+        assert_eq!(built["drop-table"], Confidence::Likely, "no other file creates it");
+        assert_eq!(built["statement-will-fail"], Confidence::Certain);
+        let repeated = of(RepositoryEvidence { repeated: Some("2.sql".into()), ..RepositoryEvidence::default() });
+        assert_eq!(repeated["drop-column"], Confidence::Likely);
+        assert_eq!(repeated["statement-will-fail"], Confidence::Possible);
     }
 }

@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
+use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::Arc;
 
 /// What the repository shows about a migration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -11,6 +13,10 @@ pub struct RepositoryEvidence {
     pub idle: Option<IdleReason>,
     /// The timeout that the program sets before it runs the migration.
     pub timeout: Option<CodeTimeout>,
+    /// The tables that the file and others create, which build the schema from nothing in one run.
+    pub built_with: Option<Arc<BTreeSet<SmolStr>>>,
+    /// The path of a file that has all of its statements, or all of whose statements it has.
+    pub repeated: Option<SmolStr>,
     /// Whether neither its name nor a tool shows that it is a migration.
     pub script: bool,
 }

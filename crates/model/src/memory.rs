@@ -29,6 +29,7 @@ pub(crate) struct Step {
     direction: Direction,
     mode: TransactionMode,
     runner: Runner,
+    in_production: bool,
 }
 
 /// The memory of a statement: its effects on the newest configured version.
@@ -105,6 +106,7 @@ impl Step {
             direction: migration.direction,
             mode: migration.transaction,
             runner: migration.runner,
+            in_production: migration.in_production,
         }
     }
 }

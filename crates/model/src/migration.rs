@@ -57,6 +57,9 @@ pub struct Migration<'a> {
     /// Whether the migrations before it are known. Not for scripts without numbers, and not if migrations in a
     /// programming language run among those in SQL.
     pub ordered: bool,
+    /// Whether it runs on the databases of production, as far as its place shows. Scripts that no migration tool runs and
+    /// files in folders of tests may not: the rows that they insert say nothing about how many a table has.
+    pub in_production: bool,
     /// Migrations with the same number are released together; `None`: nothing says with which.
     pub release: Option<u32>,
     /// Whether `pgvet capture` wrote the file: comments before its statements say how often each of them was sent.
@@ -82,6 +85,7 @@ impl<'a> Migration<'a> {
             report: true,
             baseline: false,
             ordered: true,
+            in_production: true,
             release: None,
             captured: false,
             database: 0,

@@ -449,6 +449,7 @@ impl Replay {
             text_at: Some(0),
             times_sent: migration.times_sent(place.range.start),
             deployment: migration.deployment(place.file),
+            in_production: migration.in_production,
             transaction: self.session.block.as_ref().map_or(self.state.transaction, |block| block.number),
             in_block: self.session.in_transaction(),
             knowledge: self.state.database.knowledge,

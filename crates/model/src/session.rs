@@ -233,6 +233,8 @@ pub struct HeldLock {
     pub kind: RelationKind,
     pub mode: LockMode,
     pub cause: LockCause,
+    /// See [`Lock::patience`].
+    pub patience: Option<u64>,
     /// Whether other sessions could wait for it.
     pub exposed: bool,
     pub place: Place,
@@ -249,6 +251,7 @@ impl HeldLock {
             kind: lock.relation.kind,
             mode: lock.mode,
             cause: lock.cause,
+            patience: lock.patience,
             exposed: lock.relation.visibility.is_exposed(),
             place,
             range,

@@ -109,6 +109,7 @@ impl Correction<'_> {
                     mode: seen.mode,
                     cause: self.cause(seen),
                     range: self.statement,
+                    patience: None,
                 },
             });
         }

@@ -1,8 +1,10 @@
 //! Whether it is known when a file runs among the others of its database.
 
+use crate::config::absolute;
 use crate::layout::{Layout, Sign, Tool};
 use crate::plan::Database;
 use crate::project::{ProjectFile, Role};
+use crate::skipped;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -58,6 +60,21 @@ pub(crate) fn compare_tools(files: &mut [ProjectFile], databases: &[Database]) {
         if main.get(&file.database) != Some(&file.layout.tool) {
             file.unknown_order.get_or_insert(UnknownOrder::OtherTool);
         }
+    }
+}
+
+/// Marks the files that production may not run: those that no tool runs at a known time, and those in folders of tests
+/// below the migrations.
+pub(crate) fn mark_production(files: &mut [ProjectFile], databases: &[Database]) {
+    for file in files.iter_mut().filter(|file| file.role.is_migration()) {
+        let database = (file.database as usize).checked_sub(1).and_then(|at| databases.get(at));
+        let root = database.filter(|database| !database.root.as_os_str().is_empty());
+        let root = root.map(|database| absolute(&database.root));
+        let path = absolute(&file.path);
+        let folders = root.and_then(|root| path.parent()?.strip_prefix(root).ok().map(Path::to_owned));
+        let is_for_tests = folders
+            .is_some_and(|folders| folders.iter().any(|folder| skipped::is_named_for_tests(&folder.to_string_lossy())));
+        file.in_production = file.unknown_order != Some(UnknownOrder::NoVersion) && !is_for_tests;
     }
 }
 

@@ -54,6 +54,7 @@ struct Past {
     runner: Runner,
     baseline: bool,
     ordered: bool,
+    in_production: bool,
     database: u32,
 }
 
@@ -132,7 +133,7 @@ impl Replayed {
 
 impl PartialEq for Past {
     fn eq(&self, other: &Self) -> bool {
-        let place = |past: &Self| (past.runner, past.baseline, past.ordered, past.database);
+        let place = |past: &Self| (past.runner, past.baseline, past.ordered, past.in_production, past.database);
         let rest = |past: &Self| (past.section, past.direction, past.transaction, place(past));
         Arc::ptr_eq(&self.file, &other.file) && rest(self) == rest(other)
     }
@@ -250,6 +251,7 @@ fn past(file: &ProjectFile) -> impl Iterator<Item = Past> {
         runner: migration.runner,
         baseline: migration.baseline,
         ordered: migration.ordered,
+        in_production: migration.in_production,
         database: migration.database,
     })
 }

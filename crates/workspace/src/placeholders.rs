@@ -1,6 +1,5 @@
 //! Values of placeholders put into a text, and the mapping of places in the result to places in the file.
 
-use crate::layout::play_escapes;
 use pgvet_syntax::lexer::{TokenKind, tokenize};
 use pgvet_syntax::source::TextRange;
 use std::borrow::Cow;
@@ -49,18 +48,19 @@ impl Substitution {
 const MAX_BLANKS: usize = 256;
 
 /// Replaces the placeholders whose values are known: `${name}`, `{{ name }}`, `{{ .name }}`, `:name`, `:'name'` and
-/// `:"name"`; a name that is not a word, such as `$%SCHEMA%$`, is replaced as it is. So is what Play writes in its own way.
-/// `None` where there are none.
+/// `:"name"`; a name that is not a word, such as `$%SCHEMA%$`, is replaced as it is. So is what the tool sends
+/// `otherwise`. `None` where there are none.
 ///
 /// # Errors
 /// The text would have more than `limit` bytes: values may be long, and are repeated as often as a file likes.
 pub(crate) fn substitute(
     text: &str,
+    otherwise: Vec<(TextRange, &'static str)>,
     values: &BTreeMap<String, String>,
     limit: usize,
 ) -> Result<Option<(String, Substitution)>, TooLarge> {
-    let escapes = play_escapes(text).into_iter();
-    let mut found: Vec<(TextRange, Cow<'_, str>)> = escapes.map(|(range, value)| (range, value.into())).collect();
+    let mut found: Vec<(TextRange, Cow<'_, str>)> =
+        otherwise.into_iter().map(|(range, value)| (range, value.into())).collect();
     templates(text, values, &mut found);
     variables(text, values, &mut found);
     if found.is_empty() {
@@ -160,6 +160,8 @@ fn variables<'v>(text: &str, values: &'v BTreeMap<String, String>, found: &mut V
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::layout::sent_otherwise;
+    use std::path::Path;
 
     fn values() -> BTreeMap<String, String> {
         let pairs = [("schema", "app"), ("tenant_prefix", "t_"), ("$%DB%$", "main"), ("flyway:user", "ann's")];
@@ -169,13 +171,14 @@ mod tests {
     const LIMIT: usize = 1 << 20;
 
     fn replaced(text: &str) -> Option<String> {
-        substitute(text, &values(), LIMIT).unwrap().map(|(text, _)| text)
+        substitute(text, Vec::new(), &values(), LIMIT).unwrap().map(|(text, _)| text)
     }
 
     #[test]
     fn what_play_writes_in_its_own_way_is_replaced() {
         let text = "# --- !Ups\nDO $$ BEGIN PERFORM 1;; END $$;\n# --- !Downs\n";
-        let (replaced, substitution) = substitute(text, &BTreeMap::new(), LIMIT).unwrap().unwrap();
+        let (replaced, substitution) =
+            substitute(text, sent_otherwise(Path::new("1.sql"), text), &BTreeMap::new(), LIMIT).unwrap().unwrap();
         assert_eq!(replaced, "-- --- !Ups\nDO $$ BEGIN PERFORM 1; END $$;\n-- --- !Downs\n");
         let at = |text: &str, part: &str| text.find(part).unwrap() as u32;
         let end = TextRange::new(at(&replaced, "END"), at(&replaced, " $$;"));
@@ -204,7 +207,7 @@ mod tests {
     #[test]
     fn places_are_mapped_to_the_file() {
         let text = "DROP ${schema}.users, ${tenant_prefix}x;";
-        let (new, substitution) = substitute(text, &values(), LIMIT).unwrap().unwrap();
+        let (new, substitution) = substitute(text, Vec::new(), &values(), LIMIT).unwrap().unwrap();
         assert_eq!(new, "DROP app.users, t_x;");
         for part in ["DROP", "users", "x;"] {
             let start = new.find(part).unwrap() as u32;
@@ -224,8 +227,8 @@ mod tests {
     #[test]
     fn a_text_that_its_values_make_too_large_is_refused() {
         let long = BTreeMap::from([("a".to_owned(), "x".repeat(600_000))]);
-        assert!(substitute("${a}", &long, LIMIT).is_ok_and(|replaced| replaced.is_some()));
-        assert_eq!(substitute("${a} :a", &long, LIMIT), Err(TooLarge));
+        assert!(substitute("${a}", Vec::new(), &long, LIMIT).is_ok_and(|replaced| replaced.is_some()));
+        assert_eq!(substitute("${a} :a", Vec::new(), &long, LIMIT), Err(TooLarge));
     }
 
     #[test]
@@ -235,9 +238,9 @@ mod tests {
         let used = used.concat().repeat(100);
         let open = ["{{", "${", ":'"].map(|opening| opening.repeat(500_000) + "}}").concat();
         let started = std::time::Instant::now();
-        let (replaced, _) = substitute(&used, &many, 1 << 24).unwrap().unwrap();
+        let (replaced, _) = substitute(&used, Vec::new(), &many, 1 << 24).unwrap().unwrap();
         assert!(replaced.starts_with("0 0 1 1 ") && replaced.ends_with("999 999 "));
-        assert_eq!(substitute(&open, &many, 1 << 24), Ok(None));
+        assert_eq!(substitute(&open, Vec::new(), &many, 1 << 24), Ok(None));
         assert!(started.elapsed().as_secs() < 20, "{:?}", started.elapsed());
     }
 }

@@ -100,6 +100,8 @@ pub struct ProjectFile {
     pub database: u32,
     /// Why it is not known when it runs among the others of its database; `None` if it is known.
     pub unknown_order: Option<UnknownOrder>,
+    /// See [`Migration::in_production`].
+    pub in_production: bool,
     /// Where it is.
     pub path: PathBuf,
     /// The nearest configuration.
@@ -195,6 +197,7 @@ impl Project {
         }
         problems.extend(files.iter().filter_map(|file| file.origin.as_ref()?.stale.clone()));
         known_order::compare_tools(&mut files, &databases);
+        known_order::mark_production(&mut files, &databases);
         history::compare_versions(&mut files);
         evidence::gather(&mut files, &request.paths, folders);
         // A hook gets notes about the files that it names only.
@@ -257,9 +260,10 @@ impl Project {
         let path = file.shown().path.clone();
         let parse = |_: &Path, text| Arc::new(statement::parse_file(text));
         let (incidents, evidence) = (std::mem::take(&mut file.incidents), std::mem::take(&mut file.evidence));
+        let in_production = file.in_production;
         let replaced = substituted(SourceFile::new(path, text), &file.config).unwrap_or_else(|text| (text, None));
         *file = project_file(replaced, file.encoding, source, &Folders::default(), parse);
-        (file.incidents, file.evidence) = (incidents, evidence);
+        (file.incidents, file.evidence, file.in_production) = (incidents, evidence, in_production);
         self.warm.clear();
     }
 
@@ -429,6 +433,7 @@ impl ProjectFile {
             report: self.role == Role::Reported,
             baseline: matches!(self.role, Role::Baseline | Role::Observed { everything: true }),
             ordered: self.unknown_order.is_none(),
+            in_production: self.in_production,
             release: self.layout.release,
             captured: self.origin.is_some(),
             database: self.database,
@@ -562,6 +567,7 @@ pub(crate) fn project_file(
         encoding,
         database,
         unknown_order,
+        in_production: true,
         path,
         config,
         past,
@@ -578,7 +584,8 @@ pub(crate) fn project_file(
 /// # Errors
 /// The file as it is, which would be larger than any file may be.
 pub(crate) fn substituted(text: SourceFile, config: &Config) -> Result<Replaced, SourceFile> {
-    match substitute(&text.text, &config.placeholders, MAX_SQL as usize) {
+    let otherwise = layout::sent_otherwise(Path::new(&text.path), &text.text);
+    match substitute(&text.text, otherwise, &config.placeholders, MAX_SQL as usize) {
         Ok(None) => Ok((text, None)),
         Ok(Some((replaced, substitution))) => {
             let replaced = SourceFile::new(text.path.clone(), replaced);

@@ -240,6 +240,12 @@ pub(crate) fn is_named_for_samples(name: &str) -> bool {
         || (SHOWING.contains(&last) && !name.starts_with(|first: char| first.is_ascii_digit()))
 }
 
+/// Whether the name says that the folder holds tests, samples, or the rows of developers.
+pub(crate) fn is_named_for_tests(name: &str) -> bool {
+    const SEEDS: [&str; 2] = ["seed", "seeds"];
+    TESTS.contains(&name) || SEEDS.contains(&name) || is_named_for_samples(name)
+}
+
 /// Gradle keeps tests of a kind in `src/integrationTest`.
 fn is_source_set_of_tests(name: &str) -> bool {
     let kind = name.strip_suffix("Test").or_else(|| name.strip_suffix("Tests"));

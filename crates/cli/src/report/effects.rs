@@ -53,7 +53,7 @@ pub(crate) mod tests {
     }
 
     pub(crate) fn lock(relation: RelationName, mode: LockMode) -> Lock {
-        Lock { relation, mode, cause: LockCause::Target, range: TextRange::default() }
+        Lock { relation, mode, cause: LockCause::Target, range: TextRange::default(), patience: None }
     }
 
     #[test]

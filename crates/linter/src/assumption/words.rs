@@ -132,6 +132,11 @@ impl fmt::Display for Assumption {
             Self::TimeZoneNotUtc => {
                 f.write_str("assumes that the time zone of the session is not UTC, because no statement sets it")
             }
+            Self::DeadlockBeforeTimeout { milliseconds } => write!(
+                f,
+                "assumes that the deadlock is detected before lock_timeout ({milliseconds} ms) expires, which is shorter \
+                 than the default of deadlock_timeout"
+            ),
             Self::LongTransaction => f.write_str(
                 "assumes that the transaction takes long, although its earlier statements change only the catalog",
             ),
@@ -289,6 +294,13 @@ impl fmt::Display for Assumption {
                 write!(f, "assumes that deployed code writes rows to `{table}` that violate the constraint or index")
             }
             Self::StillRun { although } => write!(f, "assumes that a tool still runs this file, although {although}"),
+            Self::RunsAgain { other } => {
+                write!(f, "assumes that `{other}` runs on the same database, although one of the two repeats the other")
+            }
+            Self::RunsOnItsOwn => f.write_str(
+                "assumes that this file runs on a database with rows, although it is one of several files that build a new \
+                 database in one run, by their names or because one script includes them",
+            ),
             Self::NoTimeoutThough { code } => {
                 write!(
                     f,

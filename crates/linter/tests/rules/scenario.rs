@@ -16,6 +16,7 @@
 //! -- migration: autocommit          a migration that is reported, with a mode of its own
 //! -- path: 20240131_orders.sql      the path of the section's file
 //! -- release: 1                     it is released together with the sections of the same number
+//! -- not in production              the section is a script that no migration tool runs
 //! ```
 //!
 //! Without sections the whole text is one migration.
@@ -57,12 +58,13 @@ pub(crate) struct Section {
     pub(crate) mode: TransactionMode,
     pub(crate) path: String,
     pub(crate) release: Option<u32>,
+    pub(crate) in_production: bool,
     pub(crate) text: String,
 }
 
 impl Section {
     pub(crate) fn new(kind: SectionKind, mode: TransactionMode, text: String) -> Self {
-        Self { kind, mode, path: "migration.sql".to_owned(), release: None, text }
+        Self { kind, mode, path: "migration.sql".to_owned(), release: None, in_production: true, text }
     }
 }
 
@@ -128,6 +130,10 @@ impl Scenario {
                     let section = scenario.sections.last_mut().ok_or("a release stands in a section")?;
                     section.release = Some(value.parse().map_err(|_| value)?);
                 }
+                ("not in production", "") => {
+                    let section = scenario.sections.last_mut().ok_or("a script is a section")?;
+                    section.in_production = false;
+                }
                 ("path", _) => {
                     let section = scenario.sections.last_mut().ok_or("a path stands in a section")?;
                     value.clone_into(&mut section.path);
@@ -179,6 +185,7 @@ impl Scenario {
                 },
                 captured: self.captured,
                 release: section.release,
+                in_production: section.in_production,
                 ..Migration::new(file)
             })
             .collect()

@@ -55,6 +55,11 @@ impl Locks {
         }
     }
 
+    /// Notes that the locks from the position `from` on are not waited for.
+    pub(crate) fn are_nowait(&mut self, from: usize) {
+        self.list[from..].iter_mut().for_each(|lock| lock.patience = Some(0));
+    }
+
     fn note(&mut self, from: usize) {
         for lock in &self.list[from..] {
             let held = self.strongest.entry(lock.relation.oid).or_insert(lock.mode);
@@ -129,6 +134,7 @@ mod tests {
             mode,
             cause: LockCause::Target,
             range: TextRange::default(),
+            patience: None,
         };
         let mut locks = Locks::default();
         for oid in 1..100 {

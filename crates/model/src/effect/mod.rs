@@ -165,6 +165,15 @@ pub struct Lock {
     pub mode: LockMode,
     pub cause: LockCause,
     pub range: TextRange,
+    /// Milliseconds after which the statement gives up waiting for it: 0 with NOWAIT; `None` without `lock_timeout`.
+    pub patience: Option<u64>,
+}
+
+impl Lock {
+    /// Whether the statement fails if it cannot get the lock at once.
+    pub fn is_nowait(&self) -> bool {
+        self.patience == Some(0)
+    }
 }
 
 /// Why a statement locks a relation.

@@ -157,7 +157,7 @@ impl Executor<'_> {
 
     /// The type of a new column, or of one that changes. Where everything is known but a type, it does not exist.
     pub(crate) fn require_type(&mut self, name: &TypeName) -> Run<SqlType> {
-        let certain = self.knowledge == Knowledge::Everything && self.catalog.extensions().next().is_none();
+        let certain = self.knows_all_of(name.schema.as_ref()) && self.catalog.extensions().next().is_none();
         let resolved = self.resolve_type(name);
         let kind = self.catalog.get_type(resolved.oid).map(|definition| &definition.kind);
         let element = match kind {

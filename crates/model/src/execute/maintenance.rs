@@ -25,6 +25,7 @@ impl Executor<'_> {
         if !self.in_block {
             return fail("25P01", "LOCK TABLE can only be used in transaction blocks", lock.keyword);
         }
+        let before = self.effects.locks.len();
         for (name, only) in &lock.tables {
             if self.is_system_relation(name) {
                 continue;
@@ -44,6 +45,9 @@ impl Executor<'_> {
                 }
                 _ => {}
             }
+        }
+        if lock.nowait {
+            self.effects.locks.are_nowait(before);
         }
         Ok(())
     }

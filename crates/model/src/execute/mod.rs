@@ -105,6 +105,8 @@ pub(crate) struct Executor<'a> {
     pub(crate) times_sent: u64,
     /// `None` for a dump of a schema, which is treated as there from the beginning.
     pub(crate) deployment: Option<Deployment>,
+    /// See [`Migration::in_production`](crate::migration::Migration::in_production).
+    pub(crate) in_production: bool,
     /// Number of the transaction that the statement runs in.
     pub(crate) transaction: u32,
     /// In a transaction block that forbids statements such as CREATE INDEX CONCURRENTLY.
@@ -200,6 +202,7 @@ impl<'a> Executor<'a> {
             text_at: None,
             times_sent: 1,
             deployment: Some(Deployment::Alone(u32::MAX)),
+            in_production: true,
             transaction: u32::MAX,
             in_block: false,
             knowledge: Knowledge::History,

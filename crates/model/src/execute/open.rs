@@ -84,7 +84,7 @@ impl Executor<'_> {
             return fail("42P01", format!("relation \"{name}\" is not known"), name.range());
         }
         let certain =
-            self.knowledge == Knowledge::Everything || self.catalog.is_gone(name, &self.session.settings.search_path());
+            self.knows_all_of(name.schema_name()) || self.catalog.is_gone(name, &self.session.settings.search_path());
         if missing_ok && !certain && self.catalog.has_unseen() {
             self.unknown(format!("whether `{name}` exists is not known"));
         }

@@ -1,6 +1,6 @@
 //! GRANT, REVOKE and ALTER DEFAULT PRIVILEGES.
 
-use super::{Executor, Knowledge, Run, fail};
+use super::{Executor, Run, fail};
 use crate::builtin;
 use crate::catalog::{DefaultPrivilege, NamedKind, NamedObject, Oid, Privilege, PrivilegeKind, Relation, RelationKind};
 use crate::effect::{ChangeAction, ChangedObject, LockCause};
@@ -119,7 +119,7 @@ impl Executor<'_> {
                     }
                     found.push(oid);
                 }
-                None if (self.knowledge == Knowledge::Everything || self.catalog.is_gone(name, &path))
+                None if (self.knows_all_of(name.schema_name()) || self.catalog.is_gone(name, &path))
                     && !self.is_system_relation(name) =>
                 {
                     self.check_schema_of(name)?;

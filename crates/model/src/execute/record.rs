@@ -46,7 +46,9 @@ impl Executor<'_> {
             self.note_unknown_parts(oid);
         }
         let relation = self.relation_name(oid);
-        self.effects.locks.push(Lock { relation, mode, cause, range });
+        let settings = &self.session.settings;
+        let patience = settings.timeout("lock_timeout").filter(|_| !settings.is_doubtful("lock_timeout"));
+        self.effects.locks.push(Lock { relation, mode, cause, range, patience });
     }
 
     /// Notes that a relation, or the table of an index, has parts that are not known.
@@ -192,9 +194,12 @@ impl Executor<'_> {
         }
     }
 
-    /// Notes that a table has got rows.
+    /// Notes that a table has got rows. Those of a script that production does not run are no evidence for others.
     pub(crate) fn fill(&mut self, oid: Oid, rows: &Rows) {
         let birth = self.catalog.relation(oid).birth;
+        if !self.in_production && !birth.is_of(self.deployment) {
+            return;
+        }
         // Code may do the same repeatedly.
         let is_once = self.text_at == Some(0);
         let many = birth.many || !is_once || !rows.is_few();

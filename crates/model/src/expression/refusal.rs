@@ -3,7 +3,7 @@
 use super::infer::Inference;
 use super::overload::CallArguments;
 use crate::builtin::BuiltinTypeKind;
-use crate::catalog::{Oid, SqlType};
+use crate::catalog::{Oid, SqlType, is_of_platform};
 use crate::effect::FailureSubject;
 use pgvet_syntax::ast::FunctionCall;
 
@@ -37,7 +37,7 @@ impl Inference<'_> {
         };
         let of_system =
             |schema: &str| schema != "pg_catalog" && schema.starts_with("pg_") || schema == "information_schema";
-        if call.schema.as_deref().is_some_and(of_system) {
+        if call.schema.as_deref().is_some_and(|schema| of_system(schema) || is_of_platform(schema)) {
             return;
         }
         if call.order_by.is_empty() && arguments.names.is_empty() && !arguments.variadic && !may_be_column {

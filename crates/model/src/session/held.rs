@@ -191,6 +191,7 @@ mod tests {
             kind: RelationKind::Table,
             mode,
             cause,
+            patience: None,
             exposed: true,
             place: Place { file: 0, range: TextRange::default() },
             range: TextRange::default(),

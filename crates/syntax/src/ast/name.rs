@@ -32,6 +32,10 @@ impl ObjectName {
     pub fn range(&self) -> TextRange {
         self.schema.as_ref().map_or(self.name.range, |schema| schema.range.cover(self.name.range))
     }
+
+    pub fn schema_name(&self) -> Option<&SmolStr> {
+        self.schema.as_ref().map(|schema| &schema.text)
+    }
 }
 
 impl std::fmt::Display for ObjectName {

@@ -72,7 +72,7 @@ fn add(hasher: &mut Hasher, migration: &Migration<'_>, text: &Hash) {
         TransactionMode::Transaction => 1,
         TransactionMode::SingleString => 2,
     };
-    let flags = [migration.baseline, migration.ordered, migration.captured].map(u8::from);
+    let flags = [migration.baseline, migration.ordered, migration.in_production, migration.captured].map(u8::from);
     hasher.update(&[direction, transaction]).update(&flags);
     hasher.update(&migration.release.map_or([0; 4], |release| (release + 1).to_le_bytes()));
     hasher.update(format!("{:?} {:?} {:?}", migration.runner, migration.refusals, migration.incidents).as_bytes());

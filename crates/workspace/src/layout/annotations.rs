@@ -60,7 +60,7 @@ fn divided(text: &str, form: &Form) -> Layout {
         }
     };
     for (start, line) in lines(text) {
-        if let Some(marker) = comment(line).and_then(marker) {
+        if let Some(marker) = comment(line).or_else(|| hash_mark(line)).and_then(marker) {
             close(open.replace((start + line.len() as u32, marker)), start);
         }
     }
@@ -208,7 +208,9 @@ fn begins_up(read: ReadMarker, comment: &str) -> bool {
 
 fn form(text: &str) -> Option<Form> {
     use Direction::{Down, Up};
-    comments(text).find_map(|comment| {
+    // Without an up mark Play runs nothing of the file, which is no reason to hide what its author wrote.
+    let before_play = if text.contains(PLAY_UPS) { None } else { Some(Up) };
+    text.lines().filter_map(|line| comment(line).or_else(|| hash_mark(line))).find_map(|comment| {
         let (tool, kind, marker, before): (Tool, &str, ReadMarker, Option<Direction>) = match comment {
             _ if begins_up(goose, comment) => (Tool::Goose, "goose", goose, Some(Up)),
             _ if begins_up(sql_migrate, comment) => (Tool::SqlMigrate, "sql-migrate", sql_migrate, Some(Down)),
@@ -219,7 +221,8 @@ fn form(text: &str) -> Option<Form> {
             _ if is_words(comment, &["liquibase", "formatted", "sql"]) => {
                 (Tool::Liquibase, "liquibase", liquibase, Some(Up))
             }
-            _ if begins_up(play, comment) => (Tool::Plain, "play", play, None),
+            _ if play(comment).is_some() => (Tool::Plain, "play", play, before_play),
+            _ if begins_up(rambler, comment) => (Tool::Plain, "rambler", rambler, Some(Up)),
             _ if begins_up(psql_migration, comment) => (Tool::Plain, "psql_migration", psql_migration, Some(Down)),
             _ if my_batis(comment).is_some() => (Tool::Mybatis, "mybatis", my_batis, Some(Up)),
             _ if tern(comment).is_some() => (Tool::Tern, "tern", tern, Some(Up)),
@@ -299,20 +302,43 @@ fn play(comment: &str) -> Option<Marker> {
     Some(Marker { direction: Some(direction), transaction: TransactionMode::Autocommit, unsplit: false })
 }
 
+const PLAY_UPS: &str = "!Ups";
+const PLAY_DOWNS: &str = "!Downs";
+
+/// A mark of Play after `#`, which PostgreSQL reads as an operator.
+fn hash_mark(line: &str) -> Option<&str> {
+    let comment = without_indent(line).strip_prefix('#')?;
+    play(comment).map(|_| comment)
+}
+
+/// A line without what is before its first character: spaces, and the byte order mark of the file.
+fn without_indent(line: &str) -> &str {
+    line.trim_start_matches(|one: char| one.is_whitespace() || one == '\u{feff}')
+}
+
+/// rambler sends each section as one string. Source: rambler 4.4, `migration.go`, `scan`, and `service.go`, `Apply`.
+fn rambler(comment: &str) -> Option<Marker> {
+    let direction = match comment.strip_prefix("rambler")?.trim() {
+        "up" => Direction::Up,
+        _ => Direction::Down,
+    };
+    Some(Marker { direction: Some(direction), transaction: TransactionMode::SingleString, unsplit: false })
+}
+
 /// Text that Play changes before sending it: `#` before marks, and `;;` for a semicolon inside of a statement. With the
 /// SQL that replaces it. Source: Play documentation, "Managing database evolutions".
-pub(crate) fn play_escapes(text: &str) -> Vec<(TextRange, &'static str)> {
-    let mark = |line: &str| play(comment(line).or_else(|| line.trim_start().strip_prefix('#'))?);
-    let is_up = |(_, line): (u32, &str)| mark(line).is_some_and(|mark| mark.direction == Some(Direction::Up));
-    if !text.contains("!Ups") || !lines(text).any(is_up) {
+pub(super) fn play_escapes(text: &str) -> Vec<(TextRange, &'static str)> {
+    let is_mark =
+        |line: &str| comment(line).is_some_and(|comment| play(comment).is_some()) || hash_mark(line).is_some();
+    if ![PLAY_UPS, PLAY_DOWNS].iter().any(|mark| text.contains(mark)) || !lines(text).any(|(_, line)| is_mark(line)) {
         return Vec::new();
     }
     let mut escapes = Vec::new();
     let mut is_before = true;
     for (start, line) in lines(text) {
-        let is_mark = mark(line).is_some();
-        let indent = (line.len() - line.trim_start().len()) as u32;
-        if line.trim_start().starts_with('#') && (is_mark || is_before) {
+        let is_mark = is_mark(line);
+        let indent = (line.len() - without_indent(line).len()) as u32;
+        if without_indent(line).starts_with('#') && (is_mark || is_before) {
             escapes.push((TextRange::new(start + indent, start + indent + 1), "--"));
         }
         is_before &= !is_mark;
@@ -402,6 +428,8 @@ mod tests {
             ("-- --- !Ups\na;\n-- --- !Downs\nb;\n", Tool::Plain, Autocommit, Autocommit),
             ("-- users\n-- !Ups\na;\n\n-- !Downs\nb;\n", Tool::Plain, Autocommit, Autocommit),
             ("-- migrations/1-a.sql\n-- :up\na;\n-- :down\nb;\n", Tool::Plain, SingleString, SingleString),
+            ("-- rambler up\na;\n-- rambler down\nb;\n", Tool::Plain, SingleString, SingleString),
+            ("\u{feff}# --- !Ups\na;\n# --- !Downs\nb;\n", Tool::Plain, Autocommit, Autocommit),
             ("-- // users\na;\n\n-- //@UNDO\nb;\n", Tool::Mybatis, Transaction, Transaction),
             ("a;\n---- create above / drop below ----\nb;\n", Tool::Tern, Transaction, Transaction),
             (
@@ -416,6 +444,25 @@ mod tests {
             assert_eq!((tool, parts), (expected, vec![(Some("a;"), Up, up), (Some("b;"), Down, down)]), "{text}");
         }
         assert_eq!(sections("-- uploads !Ups\na;\n"), None);
+    }
+
+    #[test]
+    fn sections_of_rambler_are_sent_one_by_one() {
+        let (_, all) = parts("-- rambler up\na; b;\n-- rambler up\nc;\n-- rambler down\nd;\n");
+        let directions: Vec<_> = all.iter().map(|part| (part.0, part.1)).collect();
+        assert_eq!(directions, [("a; b;", Direction::Up), ("c;", Direction::Up), ("d;", Direction::Down)]);
+        assert_eq!(sections("-- ramblers update\na;\n"), None);
+    }
+
+    #[test]
+    fn a_down_mark_of_play_needs_no_up_mark() {
+        for text in ["a;\n# --- !Downs\nb;\n", "\u{feff}a;\n-- !Downs\nb;\n"] {
+            let (_, all) = parts(text);
+            let directions: Vec<_> = all.iter().map(|part| part.1).collect();
+            assert_eq!(directions, [Direction::Up, Direction::Down], "{text}");
+        }
+        let (_, all) = parts("-- gone\n\n-- !Downs\nb;\n");
+        assert_eq!(all, [("b;", Direction::Down, TransactionMode::Autocommit)]);
     }
 
     #[test]
@@ -443,6 +490,7 @@ mod tests {
             play_escapes(text).iter().map(|(range, value)| (range.start, *value)).collect()
         };
         assert_eq!(escapes("# a\n # --- !Ups\nb;;\n# c\n"), [(0, "--"), (5, "--"), (17, ";")]);
+        assert_eq!(escapes("\u{feff}# a\n# --- !Downs\n"), [(3, "--"), (7, "--")]);
         assert!(escapes("SELECT '!Ups';;\n# a").is_empty());
     }
 

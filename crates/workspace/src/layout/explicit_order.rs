@@ -2,6 +2,7 @@
 
 use super::Tool;
 use super::captured::Manifest;
+use super::folder::is_of_supabase;
 use super::liquibase::{Changelogs, Included};
 use crate::config::absolute;
 use crate::read;
@@ -59,7 +60,9 @@ impl ExplicitOrder {
         if let Some(manifest) = Manifest::of(parent) {
             return Some(Self::new(Tool::Captured, parent, manifest.names()));
         }
-        if let Ok(journal) = read::text(&parent.join("meta/_journal.json")) {
+        if let Ok(journal) = read::text(&parent.join("meta/_journal.json"))
+            && !is_of_supabase(&absolute(parent))
+        {
             return Some(Self::new(Tool::Drizzle, parent, drizzle_order(&journal)?));
         }
         let from_root = absolute(parent);

@@ -2,7 +2,10 @@
 
 use super::flyway_project::{LOCKS_IN_TRANSACTION, is_set, version_around};
 use super::statements::{Words, statements};
+use crate::order::FlywayName;
 use pgvet_model::runner::{Refusal, RefusalKind};
+use pgvet_syntax::lexer::tokenize;
+use pgvet_syntax::source::TextRange;
 use std::path::Path;
 
 /// Whether Flyway runs a statement without a transaction. Source: Flyway,
@@ -53,6 +56,27 @@ pub(super) fn refusals(path: &Path, text: &str, opted_out: bool) -> Vec<Refusal>
     refusals
 }
 
+/// Non-breaking spaces before statements, which Flyway does not send: to PostgreSQL they are letters. Those after a
+/// comment or within a statement are sent. Source: Flyway, `Parser.getNextStatement` and `Parser.readToken`.
+pub(super) fn dropped_spaces(path: &Path, text: &str) -> Vec<(TextRange, &'static str)> {
+    let is_flyway = path.file_name().is_some_and(|name| FlywayName::parse(&name.to_string_lossy()).is_some());
+    if !is_flyway || !text.contains(NO_BREAK_SPACE) {
+        return Vec::new();
+    }
+    let tokens = tokenize(text, TextRange::new(0, text.len() as u32));
+    let ends = tokens.iter().filter(|token| token.is_punctuation(b';')).map(|token| token.range.end as usize);
+    let spaces = |start: usize| {
+        let blank = text[start..].char_indices().take_while(|(_, one)| one.is_whitespace() || *one == '\u{feff}');
+        blank.filter(|(_, one)| *one == NO_BREAK_SPACE).map(move |(at, _)| {
+            let at = (start + at) as u32;
+            (TextRange::new(at, at + NO_BREAK_SPACE.len_utf8() as u32), "  ")
+        })
+    };
+    [0].into_iter().chain(ends).flat_map(spaces).collect()
+}
+
+const NO_BREAK_SPACE: char = '\u{a0}';
+
 /// The setting with which Flyway can build an index concurrently.
 pub(super) const LOCK_WITHOUT_TRANSACTION: &str =
     "set flyway.postgresql.transactional.lock=false, so that Flyway locks without a transaction";
@@ -72,6 +96,15 @@ fn builds_without_end(path: &Path, words: &Words<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn hard_spaces_before_a_statement_are_not_sent() {
+        let text = "\u{a0} SELECT\u{a0}1;\n\u{a0}\u{a0}SELECT ';';\n-- a\n\u{a0}SELECT 2;";
+        let starts =
+            |name: &str| dropped_spaces(Path::new(name), text).iter().map(|(range, _)| range.start).collect::<Vec<_>>();
+        assert_eq!(starts("V1__a.sql"), [0, 14, 16]);
+        assert!(starts("1_a.sql").is_empty());
+    }
 
     #[test]
     fn files_of_both_sorts_are_refused() {

@@ -258,12 +258,12 @@ fn has_down_files(migration: &Path, known: &mut FxHashMap<PathBuf, bool>) -> boo
 }
 
 fn tool(parent: &Path, order: Option<&ExplicitOrder>) -> Option<Tool> {
-    if parent.join("meta/_journal.json").exists() {
+    if is_of_supabase(parent) && !parent.join("atlas.sum").exists() {
+        Some(Tool::Supabase)
+    } else if parent.join("meta/_journal.json").exists() {
         Some(Tool::Drizzle)
     } else if parent.join("atlas.sum").exists() {
         Some(Tool::Atlas)
-    } else if parent.ends_with("supabase/migrations") {
-        Some(Tool::Supabase)
     } else if is_graphile(parent) {
         Some(Tool::GraphileMigrate)
     } else if holds_migrations_of_prisma(parent) {
@@ -271,6 +271,12 @@ fn tool(parent: &Path, order: Option<&ExplicitOrder>) -> Option<Tool> {
     } else {
         order.map(|order| order.tool).or_else(|| project::tool(parent))
     }
+}
+
+/// Whether the Supabase CLI runs the files of a folder. Drizzle Kit can write them there, with a journal that the CLI does
+/// not read. Source: Supabase documentation, "Drizzle".
+pub(super) fn is_of_supabase(folder: &Path) -> bool {
+    folder.ends_with("supabase/migrations")
 }
 
 /// Whether the `atlas.sum` beside a file has a line for it: its name and a sum.

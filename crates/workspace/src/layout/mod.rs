@@ -11,7 +11,7 @@
 //! | golang-migrate | none, but one string | |
 //! | bun, by names of golang-migrate | none, but one string for each part | `.tx.` in the name: one per file |
 //! | pop | one per file | `.autocommit.` in the name (ory/x alone), then one string |
-//! | sqlx | one per file | `-- no-transaction` at the start, then one string |
+//! | sqlx | one per file | `-- no-transaction` at the start, then one string (0.8 and later) |
 //! | refinery | one per file | |
 //! | Diesel | one per file | `run_in_transaction = false` in `metadata.toml`, then one string |
 //! | Prisma | none, but one string | |
@@ -28,6 +28,7 @@
 mod annotations;
 mod bun;
 pub mod captured;
+mod changed_text;
 mod drizzle;
 pub(crate) mod explicit_order;
 mod file_name;
@@ -46,6 +47,7 @@ mod restart;
 mod runner_code;
 mod sequence;
 mod splitter;
+mod sqlx;
 mod statements;
 pub(crate) mod stray;
 mod supabase;
@@ -56,7 +58,7 @@ mod version;
 use crate::config::Config;
 use crate::order::{self, FlywayName};
 use crate::rollback_name;
-pub(crate) use annotations::play_escapes;
+pub(crate) use changed_text::sent_otherwise;
 use file_name::tool_by_name;
 use folder::Facts;
 pub(crate) use folder::Folders;
@@ -261,6 +263,8 @@ pub(crate) fn detect(path: &Path, text: &str, folders: &Folders, config: &Config
     layout.release = around.release(path).or_else(|| folders.fills_new_database(path).then_some(RELEASE_OF_INIT));
     if layout.tool == Tool::Plain && layout.sign == Sign::None && config.migrations.transaction.is_none() {
         guess_transaction(&mut layout, path, text, folders);
+    } else if sqlx::has_doubtful_transaction(&layout, text) {
+        layout.known_transaction = KnownTransaction::Recognized;
     } else if has_comment_for_name(text) {
         layout.known_transaction = KnownTransaction::Replaced;
     }
@@ -504,6 +508,8 @@ mod tests {
             ("checksums/2_rollback_names.sql", ""),
             ("drizzle/meta/_journal.json", r#"{"entries":[{"idx":0,"tag":"0000_b"}]}"#),
             ("rust/Cargo.toml", "[dependencies]\nsqlx = \"0.8\"\n"),
+            ("old_rust/Cargo.toml", "[dependencies]\nsqlx = \"0.7\"\n"),
+            ("supabase/migrations/meta/_journal.json", r#"{"entries":[{"idx":0,"tag":"0000_b"}]}"#),
             ("graphile/committed/000001.sql", ""),
             ("graphile/current.sql", ""),
             ("sqitch/sqitch.plan", "%project=x\napp/a 2024-01-01T00:00:00Z\n"),
@@ -524,6 +530,8 @@ mod tests {
             ("drizzle/0000_b.sql", "", Tool::Drizzle, Transaction),
             ("rust/migrations/1_a.sql", "", Tool::Sqlx, Transaction),
             ("rust/migrations/1_a.sql", "-- no-transaction\nSELECT 1", Tool::Sqlx, SingleString),
+            ("old_rust/migrations/1_a.sql", "-- no-transaction\nSELECT 1", Tool::Sqlx, Transaction),
+            ("supabase/migrations/0000_b.sql", "", Tool::Supabase, SingleString),
             ("graphile/committed/000001.sql", "", Tool::GraphileMigrate, Transaction),
             ("graphile/current.sql", "", Tool::GraphileMigrate, Transaction),
             ("graphile/afterReset.sql", "", Tool::GraphileMigrate, SingleString),

@@ -5,7 +5,7 @@ use super::header::{
     POSTGRES_MIGRATIONS_OUTSIDE, SQLX_NO_TRANSACTION, TERN_OUTSIDE, atlas_directives, graphile_first_line,
     is_outside_for_tern, is_outside_for_yoyo,
 };
-use super::{captured, drizzle, flyway, supabase};
+use super::{captured, drizzle, flyway, sqlx, supabase};
 use crate::{order, read};
 use pgvet_linter::fix::Edit;
 use pgvet_model::migration::TransactionMode::{self, Autocommit, SingleString, Transaction};
@@ -43,7 +43,7 @@ pub(super) fn mode(tool: Tool, path: &Path, text: &str) -> TransactionMode {
         // ory/x `popx`, `.autocommit.`.
         Tool::Pop => unless(name_has_part(path, "autocommit"), SingleString),
         // sqlx-postgres, `migrate.rs`: the text is executed as one string.
-        Tool::Sqlx => unless(text.starts_with(SQLX_NO_TRANSACTION), SingleString),
+        Tool::Sqlx => unless(text.starts_with(SQLX_NO_TRANSACTION) && !sqlx::ignores_comment(path), SingleString),
         // diesel_migrations, `file_based_migrations.rs`: `batch_execute`.
         Tool::Diesel => {
             unless(setting_is_false(&path.with_file_name("metadata.toml"), "run_in_transaction"), SingleString)

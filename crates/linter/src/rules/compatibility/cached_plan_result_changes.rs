@@ -4,6 +4,7 @@ use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::deployment::names::may_name;
+use crate::rules::deployment::queries::is_for_next_release;
 use pgvet_model::application::{CachingDriver, KnownStatement, QueryLibrary};
 use pgvet_model::catalog::{Catalog, Relation, SqlType};
 use pgvet_model::effect::{RelationName, Visibility};
@@ -191,7 +192,10 @@ fn is_changed(
     // sqlc writes the columns that the table had: only their types can change.
     let is_expanded = library == Some(QueryLibrary::Sqlc) && before.len() != after.len();
     let are_known = before.iter().chain(&after).all(|(_, sql_type)| sql_type.is_known());
-    before != after && !is_expanded && (are_known || before.len() != after.len())
+    before != after
+        && !is_expanded
+        && (are_known || before.len() != after.len())
+        && !is_for_next_release(context, query)
 }
 
 /// The driver that keeps the query.

@@ -52,10 +52,11 @@ declare_rule! {
     ///
     /// ## Confidence
     ///
-    /// `SET NOT NULL` and `DROP DEFAULT` are reported for a column that the same deployment added. For an older column,
-    /// which deployed code may well set, the confidence is `possible`, and the finding is shown only with `--confidence
-    /// possible`. The confidence is also `possible` if the migration replaces a function that names the table and the
-    /// column, because that function, and not deployed code, may insert the rows.
+    /// `SET NOT NULL` and `DROP DEFAULT` are reported for a column that the same deployment added, and `DROP DEFAULT` for
+    /// a column of the primary key. For another older column, which deployed code may well set, the confidence is
+    /// `possible`, and the finding is shown only with `--confidence possible`. The confidence is also `possible` if the
+    /// migration replaces a function that names the table and the column, because that function, and not deployed code, may insert the
+    /// rows.
     ///
     /// ## Other linters
     ///
@@ -94,9 +95,10 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
                 None => continue,
                 Some(old) if is_required(old) => continue,
                 Some(old) if is_new(context, table, old) => Change::RequiredNow,
+                Some(old) if had_key_default(context.before, table.oid, old) => Change::KeyDefaultDropped,
                 Some(_) => Change::OlderRequiredNow,
             };
-            if !is_filled(context, after, table.oid, &column.name) {
+            if !is_filled(context, after, table.oid, &column.name, change) {
                 report(context, reporter, range, table, &column.name, change);
             }
         }
@@ -112,6 +114,15 @@ enum Change {
     RequiredNow,
     /// Deployed code knows the column, and may not set it.
     OlderRequiredNow,
+    /// The same, but the column is part of the primary key and its default gave new rows their keys.
+    KeyDefaultDropped,
+}
+
+/// Whether new rows got their key from the default of the column.
+fn had_key_default(before: &Catalog, table: Oid, column: &Column) -> bool {
+    let Some(relation) = before.get_relation(table) else { return false };
+    let has_default = column.default.is_some() || column.identity.is_some();
+    has_default && relation.primary_key().is_some_and(|key| key.columns().contains(&column.name))
 }
 
 /// Whether the deployment added the column or gave it this name.
@@ -149,11 +160,14 @@ fn is_filled_by_code(context: &RuleContext<'_>, table: &str, column: &str) -> bo
 }
 
 /// Whether a default or identity gives the column a value at the end of the transaction.
-fn is_filled(context: &RuleContext<'_>, table: &Relation, oid: Oid, column: &str) -> bool {
-    let end = ahead(context, column, Until::Commit);
+fn is_filled(context: &RuleContext<'_>, table: &Relation, oid: Oid, column: &str, change: Change) -> bool {
+    // Between statements that replace the default of a key, few rows are inserted.
+    let until = if change == Change::KeyDefaultDropped { Until::EndOfMigration } else { Until::Commit };
+    let end = ahead(context, column, until);
     let still = end.get_relation(oid).and_then(|table| table.column(column));
     !still.is_some_and(|column| is_required(column) && !has_domain_default(&end, column))
-        || end.get_relation(oid).is_some_and(|table| end.sequence_of(table, column).is_some())
+        || change != Change::KeyDefaultDropped
+            && end.get_relation(oid).is_some_and(|table| end.sequence_of(table, column).is_some())
         || has_trigger(&end, end.get_relation(oid).map_or(table, |table| table), column)
 }
 
@@ -196,7 +210,7 @@ fn report(
             "INSERTs of deployed code into `{name}` fail from here on: they do not set `{column}`, a column that this \
              deployment adds"
         ),
-        Change::OlderRequiredNow => {
+        Change::OlderRequiredNow | Change::KeyDefaultDropped => {
             format!("deployed code that inserts into `{name}` without setting `{column}` fails from here on")
         }
     };

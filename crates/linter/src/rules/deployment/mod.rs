@@ -8,5 +8,6 @@ pub(crate) mod lasting;
 pub(crate) mod names;
 pub(crate) mod other_statements;
 pub(crate) mod phases;
+pub(crate) mod queries;
 pub(crate) mod retyped;
 pub(crate) mod users;

@@ -206,8 +206,7 @@ pub(crate) fn awaited_lock_of<'c>(
     is_meant: impl Fn(&RelationName) -> bool,
 ) -> Option<&'c Lock> {
     let fails = context.effects.fails.is_some();
-    let nowait = matches!(context.ast, Ast::LockTable(lock) if lock.nowait);
-    if fails || nowait || context.effects.waits_for_transactions {
+    if fails || context.effects.waits_for_transactions {
         return None;
     }
     let held = |lock: &Lock| {
@@ -217,6 +216,7 @@ pub(crate) fn awaited_lock_of<'c>(
     let waits = context.effects.locks.iter().filter(|lock| {
         makes_queue(lock.relation.kind, lock.mode)
             && lock.relation.visibility.is_exposed()
+            && !lock.is_nowait()
             && !held(lock)
             && is_meant(&lock.relation)
     });
@@ -236,7 +236,7 @@ pub(crate) fn waited_before(context: &RuleContext<'_>) -> bool {
     };
     let is_strong = |held: &HeldLock| {
         let relation = context.before.get_relation(held.relation).or_else(|| replaced(held.relation));
-        relation.is_some_and(|relation| makes_queue(relation.kind, held.mode)) && !is_nowait(context, held)
+        relation.is_some_and(|relation| makes_queue(relation.kind, held.mode)) && held.patience != Some(0)
     };
     block.locks.strong().any(is_strong)
 }
@@ -245,11 +245,6 @@ pub(crate) fn waited_before(context: &RuleContext<'_>) -> bool {
 fn makes_queue(kind: RelationKind, mode: LockMode) -> bool {
     let blocks = if kind == RelationKind::MaterializedView { mode.blocks_reads() } else { mode.blocks_writes() };
     blocks && stops_queries(kind)
-}
-
-fn is_nowait(context: &RuleContext<'_>, held: &HeldLock) -> bool {
-    let statement = context.migration.statement_at(held.place.range);
-    statement.is_some_and(|statement| matches!(statement.ast(), Some(Ast::LockTable(lock)) if lock.nowait))
 }
 
 #[cfg(test)]

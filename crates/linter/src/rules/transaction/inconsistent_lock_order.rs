@@ -75,14 +75,16 @@ declare_rule! {
     /// - tables that the migration created
     /// - locks with which the application does not conflict
     /// - the order of a function that changes the schema, which is treated as a helper of migrations
-    /// - a table that the migration has already locked when it waits for the other one, if the application locks that
+    /// - a table that `LOCK TABLE ... NOWAIT` requests: the migration fails instead of waiting
+    /// - a lock that the migration has already locked when it waits for the other one, if the application locks that
     ///   table first
     /// - a change of all rows of a table before the table is altered, which `mixed-ddl-and-bulk-dml` reports
     ///
     /// ## Confidence
     ///
-    /// If only a DELETE locks in the opposite order, the confidence is `possible`. The statements of a function are
-    /// compared in the order of its text. For each transaction of a migration, pgvet follows at most 500 calls of
+    /// The confidence is `possible` if only a DELETE locks in the opposite order, or if `lock_timeout` is shorter than
+    /// the default of `deadlock_timeout` (1 s), because the migration usually gives up first. The statements of a
+    /// function are compared in the order of its text. For each transaction of a migration, pgvet follows at most 500 calls of
     /// functions and triggers in the statements of the application. Two migrations are not compared with each other, because migration tools run
     /// one migration at a time.
     ///
@@ -130,7 +132,8 @@ fn at_commit(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         return;
     }
     let routines = Routines::new(context.migrations, catalog, &context.settings.functions, context.reader);
-    let setting = Setting::new(&routines, context.session, context.settings, context.target.version());
+    let next = (context.after, context.deployment());
+    let setting = Setting::new(&routines, context.session, context.settings, context.target.version(), next);
     let transaction = TransactionId::of(context.session, context.outer());
     let assumed = assumed(context.session, context.migration);
     Ending { locks, setting, after: context.after, transaction, assumed }.report(reporter);
@@ -141,10 +144,21 @@ fn at_end(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
     let Some(block) = &context.session.block else { return };
     let catalog = block.catalog_before();
     let routines = Routines::new(context.migrations, catalog, &context.settings.functions, context.reader);
-    let setting = Setting::new(&routines, context.session, context.settings, context.settings.versions.to);
+    let next = (context.after, context.deployment());
+    let setting = Setting::new(&routines, context.session, context.settings, context.settings.versions.to, next);
     let locks = migration::of_block(block, context.deployment());
     let (transaction, assumed) = (TransactionId::Block(block.number), assumed(context.session, context.migration));
     Ending { locks, setting, after: context.after, transaction, assumed }.report(reporter);
+}
+
+/// The default of `deadlock_timeout`, in milliseconds: so long a session waits before it looks for a deadlock. Source:
+/// PostgreSQL 18 documentation, 19.12.
+const DEADLOCK_TIMEOUT: u64 = 1_000;
+
+/// What is assumed about a lock for which the migration waits no longer than this.
+fn gives_up(patience: Option<u64>) -> Option<Assumption> {
+    let milliseconds = patience.filter(|milliseconds| *milliseconds < DEADLOCK_TIMEOUT)?;
+    Some(Assumption::DeadlockBeforeTimeout { milliseconds })
 }
 
 /// What is assumed about the transaction of the migration.
@@ -164,7 +178,8 @@ impl Ending<'_> {
         let sequences = self.setting.sequences(&steps);
         let mut seen = FxHashSet::default();
         for wanted in 1..steps.len() {
-            if self.is_reported_elsewhere(wanted) || seen.contains(&steps[wanted].relation) {
+            let is_nowait = self.locks[wanted].placed.patience == Some(0);
+            if is_nowait || self.is_reported_elsewhere(wanted) || seen.contains(&steps[wanted].relation) {
                 continue;
             }
             let deadlock = |sequence: &Sequence| cycle::at(&steps, wanted, &sequence.steps);
@@ -230,7 +245,11 @@ impl Ending<'_> {
         if let Source::Write(table, DataChangeKind::Delete) = sequence.source {
             finding = finding.assuming(Assumption::DeletesRows { table: self.name(table).into() });
         }
-        finding.assuming(self.assumed.clone()).help(self.help(wanted, held, all)).emit();
+        finding
+            .assuming(gives_up(wants.placed.patience))
+            .assuming(self.assumed.clone())
+            .help(self.help(wanted, held, all))
+            .emit();
     }
 
     /// The way out: the lock first, unless that deadlocks with other statements of the application.
@@ -376,12 +395,13 @@ fn report_upgrades(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             quote_identifier(name),
             lock.mode.sql()
         );
-        let finding = reporter.report(lock.range, message).relation(&lock.relation);
+        let finding = reporter.report(lock.range, message).relation(&lock.relation).assuming(gives_up(lock.patience));
         finding.label_in(change.place.file, change.place.range, "rows are changed here").help(help).emit();
     }
 }
 
 /// Whether it makes writers wait, and has to wait for them.
 fn is_strong(lock: &Lock) -> bool {
-    lock.mode.blocks_writes() && lock.cause != LockCause::WithoutWaiting && lock.relation.kind.is_table()
+    let waits = lock.cause != LockCause::WithoutWaiting && !lock.is_nowait();
+    lock.mode.blocks_writes() && waits && lock.relation.kind.is_table()
 }

@@ -290,6 +290,7 @@ fn locks_in_code(context: &RuleContext<'_>, work: &Work<'_>) -> impl Iterator<It
         kind: lock.relation.kind,
         mode: lock.mode,
         cause: lock.cause,
+        patience: lock.patience,
         exposed: true,
         place: Place { file: context.file, range: lock.range },
         range: lock.range,

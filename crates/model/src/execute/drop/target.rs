@@ -4,7 +4,6 @@ use super::dependency::Object;
 use super::{Deletion, Executor, Run, fail};
 use crate::catalog::{Oid, Relation, RelationKind, TypeKind};
 use crate::effect::{ChangeAction, ChangedObject, Failure, Lock, LockCause};
-use crate::execute::Knowledge;
 use indexmap::IndexSet;
 use pgvet_syntax::ast::{Drop, DropObject, LockMode, Name, ObjectKind, ObjectName, Signature, TriggerChoice};
 use rustc_hash::FxBuildHasher;
@@ -50,6 +49,7 @@ impl Executor<'_> {
             mode: LockMode::AccessExclusive,
             cause: LockCause::WithoutWaiting,
             range: statement.keyword,
+            patience: None,
         }));
         Ok(())
     }
@@ -218,7 +218,7 @@ impl Executor<'_> {
 
     /// A missing object is an error only where everything is known.
     fn check_may_be_missing(&self, statement: &Drop, name: &ObjectName) -> Run {
-        if self.knowledge == Knowledge::Everything && !statement.if_exists {
+        if self.knows_all_of(name.schema_name()) && !statement.if_exists {
             self.check_schema_of(name)?;
             let sqlstate = if statement.kind == ObjectKind::Schema { "3F000" } else { "42704" };
             return fail(sqlstate, format!("\"{name}\" does not exist"), name.range());

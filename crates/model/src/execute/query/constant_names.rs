@@ -1,7 +1,7 @@
 //! Relations that a constant names: `nextval('s')`, `'t'::regclass`.
 
 use crate::catalog::{Oid, SEQUENCE_FUNCTIONS};
-use crate::execute::{Executor, Knowledge, Run, fail};
+use crate::execute::{Executor, Run, fail};
 use pgvet_syntax::ast::{Expr, ExprKind, Name, ObjectName, string_literal};
 use smol_str::SmolStr;
 
@@ -31,7 +31,7 @@ impl Executor<'_> {
             return Ok(());
         }
         let path = self.session.settings.search_path();
-        let certain = self.knowledge == Knowledge::Everything || self.catalog.is_gone(&name, &path);
+        let certain = self.knows_all_of(name.schema_name()) || self.catalog.is_gone(&name, &path);
         if !certain || self.find(&name).is_some() {
             return Ok(());
         }

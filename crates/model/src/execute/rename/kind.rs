@@ -1,7 +1,7 @@
 //! Objects that ALTER refuses because they are of another kind, are a part of another or do not exist.
 
 use crate::builtin::{self, Extension};
-use crate::catalog::{Oid, Relation, RelationKind, TypeDef, TypeKind};
+use crate::catalog::{Oid, Relation, RelationKind, TypeDef, TypeKind, is_of_platform};
 use crate::execute::{Executor, Knowledge, Run, fail};
 use pgvet_syntax::ast::{Name, ObjectKind, ObjectName, Rename, Signature};
 use pgvet_syntax::source::TextRange;
@@ -150,16 +150,22 @@ impl Executor<'_> {
         let of_extension =
             |extension: &&'static Extension| extension.functions.iter().any(|function| function.name == name);
         let exists = is_of_system(schema, name) || self.catalog.known_extensions().iter().any(of_extension);
-        if exists || !self.knows_all_code() {
+        if exists || !self.knows_all_of(schema) || !self.knows_all_code() {
             return Ok(());
         }
         fail("42883", format!("function {name} does not exist"), range)
     }
 
+    /// Whether an object of the schema, or of any, exists only if the catalog has it.
+    pub(crate) fn knows_all_of(&self, schema: Option<&SmolStr>) -> bool {
+        let is_foreign = |schema: &SmolStr| is_of_platform(schema) && !self.catalog.has_schema(schema);
+        self.knowledge == Knowledge::Everything && !schema.is_some_and(is_foreign)
+    }
+
     /// A missing schema is an error only where everything is known.
     pub(crate) fn check_schema(&self, schema: &Name) -> Run {
         let system = schema.text.starts_with("pg_") || schema.text == "information_schema";
-        if self.knowledge == Knowledge::Everything && !system && !self.catalog.has_schema(&schema.text) {
+        if self.knows_all_of(Some(&schema.text)) && !system && !self.catalog.has_schema(&schema.text) {
             return fail("3F000", format!("schema \"{}\" does not exist", schema.text), schema.range);
         }
         Ok(())

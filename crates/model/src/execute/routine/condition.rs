@@ -8,6 +8,7 @@ use crate::catalog::Oid;
 use crate::execute::{Executor, Knowledge};
 use pgvet_syntax::ast::{BooleanTest, Expr, ExprKind, Name, ObjectName, OperatorForm, Query, QueryBody, SubqueryKind};
 use pgvet_syntax::source::TextRange;
+use smol_str::SmolStr;
 
 impl Executor<'_> {
     /// The truth of a condition for a row with these values.
@@ -102,14 +103,23 @@ impl Executor<'_> {
         Some(reached != negated)
     }
 
-    /// Something that was found exists; something that was not found is missing only where history is known.
-    fn certain(&self, found: bool) -> Option<bool> {
-        (found || self.knowledge != Knowledge::Nothing).then_some(found)
+    /// Something that was found exists; something that was not found is missing only where history is known, and where it
+    /// has made the `schema` that the question names.
+    fn certain(&self, found: bool, schema: Option<&SmolStr>) -> Option<bool> {
+        let is_of_system = |schema: &str| schema.starts_with("pg_") || schema == "information_schema";
+        let is_made = |schema: &SmolStr| is_of_system(schema) || self.catalog.has_schema(schema);
+        let is_known = match self.knowledge {
+            Knowledge::Nothing => false,
+            Knowledge::History => schema.is_none_or(is_made),
+            Knowledge::Everything => self.knows_all_of(schema),
+        };
+        (found || is_known).then_some(found)
     }
 
     /// The value of `to_regclass('t')`, `to_regtype('t')` and so on: the name, or NULL.
     pub(super) fn lookup(&self, function: &str, text: &str) -> Option<Value> {
-        let name = object_name(text);
+        // `to_regprocedure` names the types of the arguments, too.
+        let name = object_name(text.split('(').next().unwrap_or(text));
         let found = match function {
             "to_regclass" => self.find(&name).is_some(),
             "to_regtype" => {
@@ -121,7 +131,8 @@ impl Executor<'_> {
                     && name.schema.as_ref().is_none_or(|schema| schema.text == function.schema)
             }),
         };
-        self.certain(found).map(|found| if found { Value::Text(text.to_owned()) } else { Value::Null })
+        let schema = name.schema_name().or((function == "to_regnamespace").then_some(&name.name.text));
+        self.certain(found, schema).map(|found| if found { Value::Text(text.to_owned()) } else { Value::Null })
     }
 
     fn find_type_named(&self, name: &ObjectName) -> Option<Oid> {
@@ -145,7 +156,8 @@ impl Executor<'_> {
 
     /// Whether a query of the system catalogs finds a row.
     pub(super) fn catalog_rows(&self, query: &Query) -> Option<bool> {
-        self.system_row(query).and_then(|found| self.certain(found))
+        let (found, schema) = self.system_row(query)?;
+        self.certain(found, schema.as_ref())
     }
 }
 

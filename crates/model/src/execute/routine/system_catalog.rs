@@ -46,8 +46,17 @@ impl Question {
     }
 
     fn in_schema(&self, schema: &str) -> bool {
+        self.schemas().all(|wanted| wanted == schema)
+    }
+
+    /// The schema of the object in question.
+    fn schema(&self) -> Option<&str> {
+        self.schemas().next()
+    }
+
+    fn schemas(&self) -> impl Iterator<Item = &str> {
         let columns = SCHEMA_COLUMNS.iter().filter(|column| **column != "table_catalog");
-        columns.filter_map(|column| self.get(&[column])).all(|wanted| wanted == schema)
+        columns.filter_map(move |column| self.get(&[column]))
     }
 
     /// Whether the catalogs of the question show relations of this kind.
@@ -89,8 +98,9 @@ fn last_part(text: &str) -> SmolStr {
 }
 
 impl Executor<'_> {
-    /// Whether the row that the query asks for exists. `None` for catalogs or conditions that the model does not have.
-    pub(super) fn system_row(&self, query: &Query) -> Option<bool> {
+    /// Whether the row that the query asks for exists, and the schema that it names. `None` for catalogs or conditions that
+    /// the model does not have.
+    pub(super) fn system_row(&self, query: &Query) -> Option<(bool, Option<SmolStr>)> {
         let QueryBody::Select(select) = &query.body else { return None };
         if query.with.is_some() || !select.group_by.is_empty() || select.having.is_some() || query.offset.is_some() {
             return None;
@@ -102,7 +112,8 @@ impl Executor<'_> {
         if let Some(filter) = &select.filter {
             self.conditions(filter, &mut question)?;
         }
-        self.answer(&question)
+        let schema = question.schema().map(SmolStr::new);
+        self.answer(&question).map(|found| (found, schema))
     }
 
     fn answer(&self, question: &Question) -> Option<bool> {
@@ -389,14 +400,16 @@ impl Executor<'_> {
                 Some(())
             }
             _ => {
-                let value = if let Some(name) = self.regclass(value) {
-                    last_part(&name)
-                } else {
-                    let value = self.value(value)?;
-                    let text = value.as_text()?;
-                    if OID_COLUMNS.contains(&column.as_str()) { last_part(text) } else { text.into() }
+                let named = self.regclass(value);
+                let is_oid = named.is_some() || OID_COLUMNS.contains(&column.as_str());
+                let text = match named {
+                    Some(name) => name,
+                    None => self.value(value)?.as_text()?.to_owned(),
                 };
-                question.wanted.push((column, value));
+                if is_oid && let Some((schema, _)) = text.rsplit_once('.') {
+                    question.wanted.push((SmolStr::new_static("nspname"), last_part(schema)));
+                }
+                question.wanted.push((column, if is_oid { last_part(&text) } else { text.into() }));
                 Some(())
             }
         }

@@ -1,6 +1,8 @@
 //! What the repository shows about migrations: that nothing may run them, or what the program sets that does.
 
 mod archive;
+mod parts;
+mod repeated;
 mod replaced;
 mod timeout;
 
@@ -23,6 +25,8 @@ pub(crate) fn gather(files: &mut [ProjectFile], given: &[PathBuf], folders: &Fol
         file.evidence.script = file.unknown_order == Some(UnknownOrder::NoVersion);
     }
     replaced::mark(files);
+    parts::mark(files);
+    repeated::mark(files);
     for file in files.iter_mut().filter(|file| file.role == Role::Reported && file.layout.unlisted) {
         if !file.config.is_included(&file.path) {
             file.evidence.idle = Some(IdleReason::Unlisted);

@@ -93,7 +93,7 @@ fn drops(files: &[ProjectFile]) -> Vec<Drop> {
 }
 
 /// The text of the sections that run forward.
-fn text(file: &ProjectFile) -> String {
+pub(super) fn text(file: &ProjectFile) -> String {
     let text = file.parsed.source.text.as_str();
     let forward = file.layout.sections.iter().filter(|section| section.direction == Direction::Up);
     forward.map(|section| section.range.map_or(text, |range| &text[range.as_usize()])).collect()
@@ -105,7 +105,8 @@ fn used_tables(files: &[ProjectFile], database: u32) -> BTreeSet<SmolStr> {
     own.flat_map(|file| named_after(&text(file), &["CREATE", "ALTER"]).collect::<Vec<_>>()).collect()
 }
 
-fn created(text: &str) -> impl Iterator<Item = SmolStr> {
+/// The tables that a text creates.
+pub(super) fn created(text: &str) -> impl Iterator<Item = SmolStr> {
     named_after(text, &["CREATE"])
 }
 

@@ -92,3 +92,43 @@ fn a_timeout_in_the_program_is_evidence() {
     let of_something_else = code.replace("migrations", "reports");
     assert_eq!(evidence(&[migration, ("db/scripts/report.ts", &of_something_else)], None).0, [] as [&str; 0]);
 }
+
+#[test]
+fn files_named_after_kinds_of_objects_are_parts_of_one_baseline() {
+    let parts = |files: &[(&str, &str)]| {
+        let folder = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            let path = folder.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        let request = Request { paths: vec![folder.path().to_owned()], ..Request::default() };
+        let project = Project::load(&request, &|_, _| {}).unwrap();
+        project.files.iter().map(|file| file.evidence.built_with.is_some()).collect::<Vec<_>>()
+    };
+    let (table, index) = ("CREATE TABLE a (b int);", "CREATE INDEX ON a (b);");
+    assert_eq!(parts(&[("m/001_tables.sql", table), ("m/002_indexes.sql", index)]), [true, true]);
+    assert_eq!(parts(&[("db/tables/a.sql", table), ("db/indexes/a.sql", index)]), [true, true]);
+    let all = ("db/all.sql", "\\i db/users.sql\n\\ir './more.sql'\n");
+    assert_eq!(parts(&[all, ("db/more.sql", index), ("db/users.sql", table)]), [true, true, true]);
+    assert_eq!(parts(&[("db/more.sql", index), ("db/users.sql", table)]), [false, false], "nothing includes them");
+    let later = [("m/001_tables.sql", table), ("m/002_more.sql", ""), ("m/003_indexes.sql", index)];
+    assert_eq!(parts(&later), [false, false, false], "a migration comes between them");
+    assert_eq!(parts(&[("m/001_schema.sql", table), ("m/002_indexes.sql", index)]), [false, false]);
+    assert_eq!(parts(&[("m/001_tables.sql", table), ("m/002_policies.sql", index)]), [false, false]);
+}
+
+#[test]
+fn a_file_that_repeats_others_is_doubted() {
+    let repeated = |files: &[(&str, &str)]| {
+        let folder = tempfile::tempdir().unwrap();
+        files.iter().for_each(|(path, text)| fs::write(folder.path().join(path), text).unwrap());
+        let request = Request { paths: vec![folder.path().to_owned()], ..Request::default() };
+        let project = Project::load(&request, &|_, _| {}).unwrap();
+        project.files.iter().map(|file| file.evidence.repeated.is_some()).collect::<Vec<_>>()
+    };
+    let (first, second) = ("CREATE TABLE a (b int);\nALTER TABLE a ADD c int;\n", "ALTER TABLE a ADD d int;\n");
+    let all = format!("BEGIN;\n-- 1\n{first}{second}COMMIT;\n");
+    assert_eq!(repeated(&[("1.sql", first), ("2.sql", second), ("3.sql", &all)]), [true, false, true]);
+    assert_eq!(repeated(&[("1.sql", first), ("2.sql", second), ("3.sql", second)]), [false, false, false]);
+}

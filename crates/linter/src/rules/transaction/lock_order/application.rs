@@ -3,9 +3,11 @@
 use super::cycle::{Branches, Step};
 use super::reach::Reach;
 use super::request::{Placed, steps_of};
+use crate::rules::deployment::queries::uses_new_relation;
 use crate::settings::Settings;
 use pgvet_model::application::{Application, KnownTransaction};
 use pgvet_model::catalog::{Catalog, Function, Oid, Relation, RelationKind, SearchPath};
+use pgvet_model::deployment::Deployment;
 use pgvet_model::effect::{DataChangeKind, LockCause};
 use pgvet_model::place::Place;
 use pgvet_model::routine::{Around, Node, Routine, Routines, Sql, Trial};
@@ -64,6 +66,9 @@ pub(in super::super) struct Setting<'a> {
     application: &'a Application,
     search_path: SearchPath,
     version: PgVersion,
+    /// The catalog after the transaction, and the deployment that it is part of.
+    after: &'a Catalog,
+    deployment: Option<Deployment>,
     /// The calls of functions and triggers that were followed, in all statements together.
     calls: Rc<Cell<u32>>,
 }
@@ -75,10 +80,11 @@ impl<'a> Setting<'a> {
         session: &Session,
         settings: &'a Settings,
         version: PgVersion,
+        (after, deployment): (&'a Catalog, Option<Deployment>),
     ) -> Self {
         let search_path = session.settings.search_path();
         let (catalog, application, calls) = (routines.catalog(), &*settings.application, Rc::default());
-        Self { catalog, routines, application, search_path, version, calls }
+        Self { catalog, routines, application, search_path, version, after, deployment, calls }
     }
 
     /// The sequences that lock at least two of the relations that the migration locks, or one of them in two ways. The
@@ -122,7 +128,13 @@ impl<'a> Setting<'a> {
             let statements = transaction.with_words();
             reach.may_deadlock(statements.map(|(statement, words)| reach.of_statement(&statement.ast, words.iter())))
         };
-        self.application.transactions.iter().filter(may_deadlock).filter_map(sequence).collect()
+        let is_deployed = |transaction: &&KnownTransaction| {
+            let catalogs = [self.catalog, self.after];
+            let is_new = |query| uses_new_relation(query, &self.search_path, catalogs, self.deployment);
+            !transaction.statements.iter().any(is_new)
+        };
+        let transactions = self.application.transactions.iter();
+        transactions.filter(may_deadlock).filter(is_deployed).filter_map(sequence).collect()
     }
 
     /// The functions whose code may name one of the relations, the oldest first.
@@ -237,7 +249,7 @@ impl<'a> Setting<'a> {
         let name = name_of(table);
         let mut texts = vec![(DataChangeKind::Insert, format!("INSERT INTO {name} DEFAULT VALUES"))];
         let of_triggers = table.triggers.iter().filter_map(|trigger| trigger.columns.first());
-        let first = table.columns.first().map(|column| &column.name);
+        let first = self.changed_column(table);
         let columns: BTreeSet<&SmolStr> = of_triggers.chain(first).collect();
         if !table.triggers.is_empty() && table.kind.is_table() {
             let update = |column| {
@@ -249,6 +261,16 @@ impl<'a> Setting<'a> {
         texts.push((DataChangeKind::Delete, format!("DELETE FROM {name}")));
         let sequence = |(kind, text): (DataChangeKind, String)| self.of_text(Source::Write(table.oid, kind), &text);
         texts.into_iter().filter_map(sequence).collect()
+    }
+
+    /// A column that an ordinary UPDATE changes: no foreign key looks at its values, unless one looks at all columns.
+    fn changed_column<'t>(&self, table: &'t Relation) -> Option<&'t SmolStr> {
+        let to = self.catalog.foreign_keys_to(table.oid);
+        let referenced = to.iter().filter_map(|(_, key)| key.foreign_key()).flat_map(|key| &key.referenced_columns);
+        let own = table.constraints.iter().filter_map(|key| key.foreign_key()).flat_map(|key| &key.columns);
+        let keys: BTreeSet<&SmolStr> = referenced.chain(own).collect();
+        let mut names = table.columns.iter().map(|column| &column.name);
+        names.clone().find(|name| !keys.contains(name)).or(names.next())
     }
 
     fn of_text(&self, source: Source, text: &str) -> Option<Sequence> {

@@ -14,24 +14,27 @@ pub(in super::super) struct Request {
     mode: LockMode,
     cause: LockCause,
     range: TextRange,
+    /// See [`Lock::patience`].
+    patience: Option<u64>,
 }
 
 impl Request {
-    fn new(relation: Oid, kind: RelationKind, mode: LockMode, cause: LockCause, range: TextRange) -> Option<Self> {
+    fn new(kind: RelationKind, request: Self) -> Option<Self> {
         let is_queried = kind.is_table() || kind == RelationKind::View;
-        let waits = is_queried && cause != LockCause::WithoutWaiting;
-        waits.then_some(Self { relation, mode, cause, range })
+        let waits = is_queried && request.cause != LockCause::WithoutWaiting;
+        waits.then_some(request)
     }
 
     /// `None` for an index or a sequence, which nobody locks without its table, and for a lock that never waits.
     pub(in super::super) fn of(lock: &Lock) -> Option<Self> {
-        Self::new(lock.relation.oid, lock.relation.kind, lock.mode, lock.cause, lock.range)
+        let Lock { ref relation, mode, cause, range, patience } = *lock;
+        Self::new(relation.kind, Self { relation: relation.oid, mode, cause, range, patience })
     }
 
     /// The same for a lock that others can wait for.
     pub(in super::super) fn held(lock: &HeldLock) -> Option<Self> {
-        let request = Self::new(lock.relation, lock.kind, lock.mode, lock.cause, lock.range);
-        request.filter(|_| lock.exposed)
+        let HeldLock { relation, mode, cause, range, patience, .. } = *lock;
+        Self::new(lock.kind, Self { relation, mode, cause, range, patience }).filter(|_| lock.exposed)
     }
 
     pub(in super::super) fn is_on(&self, relation: Oid) -> bool {
@@ -62,6 +65,8 @@ pub(in super::super) struct Placed {
     pub(in super::super) step: Step,
     pub(in super::super) range: TextRange,
     pub(in super::super) cause: LockCause,
+    /// See [`Lock::patience`]; that of the lock on the table for a lock on its rows.
+    pub(in super::super) patience: Option<u64>,
 }
 
 /// The steps of a statement that deployed code runs.
@@ -78,6 +83,7 @@ pub(in super::super) fn ordered(requests: &[Request], written: &[Written], branc
         step: Step { relation: request.relation, lock, branches: branches.clone() },
         range: request.range,
         cause: request.cause,
+        patience: request.patience,
     };
     let (run, named): (Vec<&Request>, Vec<&Request>) = requests.iter().partition(|request| request.is_of_run());
     let mut steps: Vec<Placed> =
