@@ -44,9 +44,6 @@ const CONTINUES: &[char] = &['(', '[', '{', ',', ':', '|', '>', '=', '+', '\\'];
 /// How much a word counts that says what is done, and not with what.
 const VERB: f64 = 0.05;
 
-/// Characters before a part of a text that is computed, and after the end of a text.
-const COMPUTED: &[char] = &['{', '$', '%', '#', '?', ':', '"', '\'', '`', '+', ';'];
-
 /// Words that say what is done. They stand in the names of functions, too: `alter_column`, `AddField`.
 const VERBS: &[&str] = &[
     "add",
@@ -276,20 +273,18 @@ impl Lines<'_> {
     /// The line on which the SQL of a statement about rows begins, if the source computes a part of it, as in
     /// `f"DELETE FROM {table}"`: the one that has most of it and, of equal ones, the next in order.
     fn template(&self, sql: &str) -> Option<usize> {
-        let words: Vec<&str> = sql.split_whitespace().collect();
-        let verb = words.first().filter(|first| VERBS_OF_ROWS.iter().any(|verb| first.eq_ignore_ascii_case(verb)))?;
+        let sql = normalized(sql);
+        let verb = VERBS_OF_ROWS.into_iter().find(|verb| sql.starts_with(verb))?;
         let shared = |line: &str| {
-            let start = line.to_ascii_lowercase().find(&verb.to_ascii_lowercase())?;
-            let known = line.get(start..)?.split(COMPUTED).next().unwrap_or_default();
-            let count = known.split_whitespace().count();
-            let is_same = known.split_whitespace().zip(&words).all(|(one, other)| one.eq_ignore_ascii_case(other));
-            (count > 1 && count <= words.len() && is_same).then_some(count)
+            let line = line.to_ascii_lowercase();
+            let known = known_parts(&line[line.find(verb)?..]);
+            let is_beginning = known.first().is_some_and(|first| first.contains(' ') && sql.starts_with(first));
+            let end = known.iter().try_fold(0, |at, part| Some(at + sql[at..].find(part)? + part.len()));
+            end.filter(|_| is_beginning).map(|_| known.iter().map(String::len).sum::<usize>())
         };
-        let last = self.last;
-        let is_before = |line: usize| line <= last;
         let lines = self.source.text.lines().enumerate().map(|(at, line)| (at + 1, line));
         let found = lines.filter_map(|(at, line)| Some((shared(line)?, at)));
-        let best = found.min_by_key(|(count, at)| (std::cmp::Reverse(*count), is_before(*at), *at));
+        let best = found.min_by_key(|(length, at)| (std::cmp::Reverse(*length), *at <= self.last, *at));
         best.map(|(_, line)| line)
     }
 
@@ -352,6 +347,25 @@ impl Names {
 fn words_of_names(names: &BTreeSet<String>) -> BTreeSet<String> {
     let words = names.iter().flat_map(|name| name.split('_'));
     words.filter(|word| word.len() > 2 && !COMMON.contains(word)).map(str::to_owned).collect()
+}
+
+/// The text in small letters, with one blank between its words.
+fn normalized(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ").to_ascii_lowercase()
+}
+
+/// The parts of SQL in a line, up to the end of its text, that are not computed: `{name}`, `%s`, `$1`, `:name`, `?`.
+fn known_parts(line: &str) -> Vec<String> {
+    let text = line.split(['"', '\'', '`', ';', '+']).next().unwrap_or_default();
+    let mut parts = Vec::new();
+    for (at, part) in text.split(['{', '%', '$', ':', '?', '#']).enumerate() {
+        let is_name = |one: char| one.is_alphanumeric() || one == '_';
+        let after_name = || part.trim_start_matches(is_name);
+        let known = if at == 0 { part } else { part.split_once('}').map_or_else(after_name, |(_, known)| known) };
+        parts.push(normalized(known));
+    }
+    parts.retain(|part| !part.is_empty());
+    parts
 }
 
 /// The name of the index that a statement creates.
@@ -464,14 +478,14 @@ mod tests {
     #[test]
     fn a_statement_with_computed_parts_is_found_by_its_beginning() {
         let source = SourceText::new(
-            "def remove(table):\n    pk = 'ctid'\n    execute(f\"\"\"\n        DELETE FROM {table.name}\n        \
+            "def remove(table):\n    execute(f\"DELETE FROM {room} WHERE id = :id\")\n    pk = 'ctid'\n    execute(f\"\"\"\n        DELETE FROM {table.name}\n        \
              WHERE {pk} > 1\n    \"\"\")\n\ndef fill(value):\n    execute(f\"UPDATE room SET open = {value} WHERE pk = 1\")\n    \
              execute(f\"UPDATE room SET open = {not value}\")\n\nremove(Table('rooms_of_guests'))\nroom.delete()\n",
         );
         let mut lines = source.lines();
-        assert_eq!(lines.of("DELETE FROM rooms_of_guests\n WHERE ctid > 1"), Some(4));
-        assert_eq!(lines.of("UPDATE room SET open = true WHERE pk = 1"), Some(9));
-        assert_eq!(lines.of("UPDATE room SET open = false"), Some(10));
+        assert_eq!(lines.of("DELETE FROM rooms_of_guests\n WHERE ctid > 1"), Some(5));
+        assert_eq!(lines.of("UPDATE room SET open = true WHERE pk = 1"), Some(10));
+        assert_eq!(lines.of("UPDATE room SET open = false"), Some(11));
     }
 
     #[test]
