@@ -233,8 +233,8 @@ struct Cutter<'a> {
     /// The same for statements about the tool's own tables.
     pending_own: Vec<usize>,
     migrations: Vec<Cut>,
-    /// Transactions that held the row of a migration, by its index.
-    rows: Vec<(TransactionId, usize)>,
+    /// Rows of migrations, by their index, with their transactions.
+    rows: Vec<(Option<TransactionId>, usize)>,
     /// Transactions that BEGIN opened and no COMMIT ended, and texts that failed.
     rolled_back: BTreeSet<TransactionId>,
     counts: Counts,
@@ -317,8 +317,13 @@ impl<'a> Cutter<'a> {
 
     fn statement(&mut self, seen: Seen<'_>, role: Role) {
         let state = self.sessions.entry(seen.sent.session).or_default();
-        if seen.error.is_some() && matches!(seen.transaction, Some(TransactionId::Explicit(..))) {
-            state.failed.get_or_insert(seen.at);
+        if let (Some(_), Some(id @ TransactionId::Explicit(..))) = (seen.error, seen.transaction) {
+            if state.open == Some(id) {
+                state.failed.get_or_insert(seen.at);
+            } else {
+                // No BEGIN opened it: the statements of a pipeline.
+                self.rolled_back.insert(id);
+            }
         }
         match role {
             Role::Rows(rows) if seen.error.is_none() => {
@@ -434,7 +439,7 @@ impl<'a> Cutter<'a> {
                 at
             }
         };
-        self.rows.extend(transaction.map(|id| (id, at)));
+        self.rows.push((transaction, at));
     }
 
     /// Takes what a row in this transaction records. If the transaction has work, the row does not record transactions of
@@ -480,12 +485,16 @@ impl<'a> Cutter<'a> {
         } else {
             after = pending;
         }
+        let committed = self.set_attempted_rows_apart();
         let owners = self.owners();
         let mut migrations = Vec::new();
         let last = self.migrations.len().saturating_sub(1);
         for (number, Cut { row, work: indexes, own }) in std::mem::take(&mut self.migrations).into_iter().enumerate() {
             // Where the row comes first, nothing but an error at the very end tells that the migration failed.
-            let is_complete = !(is_open && number == last && indexes.last().is_some_and(|at| self.has_failed(*at)));
+            let has_failed = is_open && number == last && indexes.last().is_some_and(|at| self.has_failed(*at));
+            // What rolled the row back is a later migration, or this one.
+            let is_recorded = committed.contains(&number) || number < last || !unfinished.is_empty();
+            let is_complete = !has_failed && is_recorded;
             let mut work: Vec<Work> = indexes.iter().map(|at| self.work[*at].1.clone()).collect();
             if is_complete {
                 self.set_ineffective_apart(number, &mut work);
@@ -510,6 +519,15 @@ impl<'a> Cutter<'a> {
         Capture { tool, migrations, after, counts: self.counts }
     }
 
+    /// Removes rows that were rolled back if the migration has another row. Returns the migrations whose row was committed.
+    fn set_attempted_rows_apart(&mut self) -> BTreeSet<usize> {
+        let rolled_back = &self.rolled_back;
+        let is_committed = |row: &(Option<TransactionId>, usize)| row.0.is_none_or(|id| !rolled_back.contains(&id));
+        let committed = self.rows.iter().filter(|row| is_committed(row)).map(|row| row.1).collect::<BTreeSet<_>>();
+        self.rows.retain(|row| is_committed(row) || !committed.contains(&row.1));
+        committed
+    }
+
     /// The statements about the tool's own tables that were committed; none if one of them cannot be sent again.
     fn own_again(&self, own: &[usize]) -> Vec<String> {
         let is_rolled_back = |own: &Own| own.transaction.is_some_and(|id| self.rolled_back.contains(&id));
@@ -531,8 +549,10 @@ impl<'a> Cutter<'a> {
                 owners.entry(id).or_default().insert(migration);
             }
         }
-        for (id, migration) in &self.rows {
-            owners.entry(*id).or_default().insert(*migration);
+        for (transaction, migration) in &self.rows {
+            if let Some(id) = transaction {
+                owners.entry(*id).or_default().insert(*migration);
+            }
         }
         owners
     }
@@ -540,7 +560,7 @@ impl<'a> Cutter<'a> {
     /// Removes attempts from the work of a migration that ran to its end, and counts what else had no effect. An attempt
     /// is a transaction that was rolled back without the row.
     fn set_ineffective_apart(&mut self, migration: usize, work: &mut Vec<Work>) {
-        let holds_row = |id: TransactionId| self.rows.contains(&(id, migration));
+        let holds_row = |id: TransactionId| self.rows.contains(&(Some(id), migration));
         let is_attempt = |work: &Work| work.is_rolled_back && work.transaction.is_some_and(|id| !holds_row(id));
         let all = work.len();
         work.retain(|work| !is_attempt(work));

@@ -13,6 +13,8 @@ pub(crate) struct SourceText {
     words: HashMap<String, Vec<usize>>,
     /// The lines whose end shows that they continue.
     open: BTreeSet<usize>,
+    /// The line that opens the block or the argument list in which a line stands.
+    around: HashMap<usize, usize>,
     /// The lines that change or read rows and no schema.
     about_rows: BTreeSet<usize>,
 }
@@ -29,6 +31,12 @@ pub(crate) struct Lines<'a> {
 
 /// How much names on the lines before count, if these continue: arguments of a call often stand on lines of their own.
 const BEFORE: [f64; 2] = [0.5, 0.25];
+
+/// How much names on a line count for those that it encloses: more than all others of these, and less than their own.
+const AROUND: f64 = 0.95;
+
+/// How much the name of an index counts: the columns are named elsewhere, too.
+const OWN_NAME: f64 = 2.0;
 
 /// What a line ends with that continues on the next ones: an argument list, a block, an XML element.
 const CONTINUES: &[char] = &['(', '[', '{', ',', ':', '|', '>', '=', '+', '\\'];
@@ -68,13 +76,17 @@ const VERBS_OF_BOTH: [&str; 4] = ["default", "null", "set", "table"];
 /// First words of statements that change a schema.
 const SCHEMA_STATEMENTS: [&str; 4] = ["alter", "comment", "create", "drop"];
 
+/// What is created, and the words that a call which creates it has.
+const CALLS: [(&str, &[&[&str]]); 2] =
+    [("table", &[&["create", "table"], &["createmodel"]]), ("index", &[&["create", "index"], &["add", "index"]])];
+
 /// Names of functions that take a migration back; what follows them was not sent.
 const BACK: [&str; 3] = ["down", "downgrade", "rollback"];
 
 impl SourceText {
     pub(crate) fn new(text: &str) -> Self {
         let mut found: HashMap<String, Vec<usize>> = HashMap::new();
-        let (mut open, mut about_rows) = (BTreeSet::new(), BTreeSet::new());
+        let (mut open, mut about_rows, mut blocks) = (BTreeSet::new(), BTreeSet::new(), Blocks::default());
         let is_back = |line: &str| {
             let has =
                 |words: &[&str]| words_of(line).any(|word| words.iter().any(|one| word.eq_ignore_ascii_case(one)));
@@ -85,9 +97,11 @@ impl SourceText {
             if at < introduction || is_comment(line) || is_import(line) {
                 continue;
             }
-            if line.trim_end().ends_with(CONTINUES) {
+            let is_open = line.trim_end().ends_with(CONTINUES);
+            if is_open {
                 open.insert(at + 1);
             }
+            blocks.line(at + 1, line, is_open);
             if is_about_rows(line) {
                 about_rows.insert(at + 1);
             }
@@ -98,7 +112,7 @@ impl SourceText {
                 }
             }
         }
-        Self { text: text.to_owned(), words: found, open, about_rows }
+        Self { text: text.to_owned(), words: found, open, around: blocks.around, about_rows }
     }
 
     /// How many names of statements stand in the source.
@@ -111,11 +125,50 @@ impl SourceText {
         Lines { source: self, last: 1, end: 0 }
     }
 
+    /// The lines around a line, from the inside out.
+    fn around(&self, line: usize) -> impl Iterator<Item = usize> {
+        std::iter::successors(self.around.get(&line), |line| self.around.get(line)).copied()
+    }
+
+    /// The line with the call that creates a table or an index, for a line with one of its arguments.
+    fn call_around(&self, line: usize, created: &str) -> usize {
+        let has = |word: &str, line: usize| self.words.get(word).is_some_and(|lines| lines.contains(&line));
+        let calls = CALLS.iter().filter(|(what, _)| *what == created).flat_map(|(_, calls)| *calls);
+        let is_call = |line: &usize| calls.clone().any(|words| words.iter().all(|word| has(word, *line)));
+        std::iter::once(line).chain(self.around(line)).find(is_call).unwrap_or(line)
+    }
+
     /// The lines of a word, and what it counts for: one that stands everywhere says little.
     fn weighed(&self, word: &str, weight: f64) -> Option<(&[usize], f64)> {
         let lines = self.words.get(word)?;
         let count = u32::try_from(lines.len()).map_or(f64::INFINITY, f64::from);
         Some((lines, weight / count))
+    }
+}
+
+/// Blocks and argument lists, by the indentation of their lines.
+#[derive(Default)]
+struct Blocks {
+    /// Indentation and number of the lines that opened those around the next line.
+    open: Vec<(usize, usize)>,
+    around: HashMap<usize, usize>,
+}
+
+impl Blocks {
+    fn line(&mut self, number: usize, line: &str, opens: bool) {
+        let indentation = line.len() - line.trim_start().len();
+        if indentation == line.len() {
+            return;
+        }
+        while self.open.last().is_some_and(|(outer, _)| *outer >= indentation) {
+            self.open.pop();
+        }
+        if let Some((_, outer)) = self.open.last() {
+            self.around.insert(number, *outer);
+        }
+        if opens {
+            self.open.push((indentation, number));
+        }
     }
 }
 
@@ -160,28 +213,45 @@ impl Lines<'_> {
             self.last = 1 + self.source.text[..at].matches('\n').count();
             return Some(self.last);
         }
+        if let Some(line) = self.template(sql) {
+            self.last = line;
+            return Some(line);
+        }
         let Names { names, verbs } = Names::of(sql);
-        let first = sql.split_whitespace().next().unwrap_or_default().to_ascii_lowercase();
-        let excluded = if SCHEMA_STATEMENTS.contains(&first.as_str()) { Some(&self.source.about_rows) } else { None };
+        let first: Vec<String> = sql.split_whitespace().take(3).map(str::to_ascii_lowercase).collect();
+        let is_about_schema = first.first().is_some_and(|first| SCHEMA_STATEMENTS.contains(&first.as_str()));
+        let excluded = is_about_schema.then_some(&self.source.about_rows);
         let words = words_of_names(&names);
         let candidates = [(&names, excluded), (&words, excluded), (&names, None)];
-        candidates.into_iter().find_map(|(names, excluded)| self.best(names, &verbs, excluded))
+        let own = name_of_index(sql).unwrap_or_default();
+        let line = candidates.into_iter().find_map(|(names, excluded)| self.best(names, &own, &verbs, excluded))?;
+        let created = first.iter().find(|word| first[0] == "create" && CALLS.iter().any(|(what, _)| what == word));
+        self.last = created.map_or(line, |created| self.source.call_around(line, created));
+        Some(self.last)
     }
 
     fn best(
-        &mut self,
+        &self,
         names: &BTreeSet<String>,
+        own: &str,
         verbs: &BTreeSet<String>,
         excluded: Option<&BTreeSet<usize>>,
     ) -> Option<usize> {
         let weighed = |words: &BTreeSet<String>, weight: f64| -> Vec<(&[usize], f64)> {
-            words.iter().filter_map(|word| self.source.weighed(word, weight)).collect()
+            let weight = |word: &str| if word == own { OWN_NAME } else { weight };
+            words.iter().filter_map(|word| self.source.weighed(word, weight(word))).collect()
         };
         let (names, verbs) = (weighed(names, 1.0), weighed(verbs, VERB));
         let share = |lines: &[usize], line: usize| {
             let continues = |before: usize| self.source.open.contains(&before) && lines.contains(&before);
             let before = BEFORE.iter().enumerate().find(|(at, _)| continues(line.wrapping_sub(at + 1)));
-            if lines.contains(&line) { 1.0 } else { before.map_or(0.0, |(_, share)| *share) }
+            if lines.contains(&line) {
+                1.0
+            } else if self.source.around(line).any(|outer| lines.contains(&outer)) {
+                AROUND
+            } else {
+                before.map_or(0.0, |(_, share)| *share)
+            }
         };
         let score = |line: usize| {
             let of_names: f64 = names.iter().map(|(lines, weight)| weight * share(lines, line)).sum();
@@ -197,8 +267,25 @@ impl Lines<'_> {
         let (_, line) = scored.min_by(|(score, line), (other_score, other)| {
             other_score.total_cmp(score).then_with(|| order(*line).cmp(&order(*other)))
         })?;
-        self.last = line;
         Some(line)
+    }
+
+    /// The line on which the SQL of a statement about rows begins, if the source computes a part of it, as in
+    /// `f"DELETE FROM {table}"`: the one that has most of it and, of equal ones, the next in order.
+    fn template(&self, sql: &str) -> Option<usize> {
+        let sql = normalized(sql);
+        let verb = VERBS_OF_ROWS.into_iter().find(|verb| sql.starts_with(verb))?;
+        let shared = |line: &str| {
+            let line = line.to_ascii_lowercase();
+            let known = known_parts(&line[line.find(verb)?..]);
+            let is_beginning = known.first().is_some_and(|first| first.contains(' ') && sql.starts_with(first));
+            let end = known.iter().try_fold(0, |at, part| Some(at + sql[at..].find(part)? + part.len()));
+            end.filter(|_| is_beginning).map(|_| known.iter().map(String::len).sum::<usize>())
+        };
+        let lines = self.source.text.lines().enumerate().map(|(at, line)| (at + 1, line));
+        let found = lines.filter_map(|(at, line)| Some((shared(line)?, at)));
+        let best = found.min_by_key(|(length, at)| (std::cmp::Reverse(*length), *at <= self.last, *at));
+        best.map(|(_, line)| line)
     }
 
     /// The offset at which the source has a statement word for word, after the one that was found last or before it.
@@ -262,6 +349,35 @@ fn words_of_names(names: &BTreeSet<String>) -> BTreeSet<String> {
     words.filter(|word| word.len() > 2 && !COMMON.contains(word)).map(str::to_owned).collect()
 }
 
+/// The text in small letters, with one blank between its words.
+fn normalized(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ").to_ascii_lowercase()
+}
+
+/// The parts of SQL in a line, up to the end of its text, that are not computed: `{name}`, `%s`, `$1`, `:name`, `?`.
+fn known_parts(line: &str) -> Vec<String> {
+    let text = line.split(['"', '\'', '`', ';', '+']).next().unwrap_or_default();
+    let mut parts = Vec::new();
+    for (at, part) in text.split(['{', '%', '$', ':', '?', '#']).enumerate() {
+        let is_name = |one: char| one.is_alphanumeric() || one == '_';
+        let after_name = || part.trim_start_matches(is_name);
+        let known = if at == 0 { part } else { part.split_once('}').map_or_else(after_name, |(_, known)| known) };
+        parts.push(normalized(known));
+    }
+    parts.retain(|part| !part.is_empty());
+    parts
+}
+
+/// The name of the index that a statement creates.
+fn name_of_index(sql: &str) -> Option<String> {
+    let words: Vec<&str> = sql.split_whitespace().take(8).collect();
+    let at = words.iter().position(|word| word.eq_ignore_ascii_case("index"))?;
+    let is_option =
+        |word: &&&str| ["concurrently", "if", "not", "exists"].iter().any(|one| word.eq_ignore_ascii_case(one));
+    let name = words[at + 1..].iter().find(|word| !is_option(word))?;
+    Some(name.trim_matches('"').to_ascii_lowercase())
+}
+
 fn words_of(text: &str) -> impl Iterator<Item = &str> {
     text.split(|one: char| !(one.is_alphanumeric() || one == '_')).filter(|word| !word.is_empty())
 }
@@ -313,6 +429,41 @@ mod tests {
     }
 
     #[test]
+    fn a_block_says_which_table_its_lines_are_about() {
+        let source = SourceText::new(
+            "def upgrade():\n    with op.batch_alter_table('cookbooks') as batch:\n        \
+             batch.add_column(sa.Column('household_id', GUID()))\n        \
+             batch.create_index('ix_cookbooks_household_id', ['household_id'])\n\n    \
+             with op.batch_alter_table('tokens') as batch:\n        \
+             batch.add_column(sa.Column('household_id', GUID()))\n        batch.drop_column('kind')\n",
+        );
+        let mut lines = source.lines();
+        assert_eq!(lines.of("ALTER TABLE cookbooks ADD COLUMN household_id UUID"), Some(3));
+        assert_eq!(lines.of("CREATE INDEX ix_cookbooks_household_id ON cookbooks (household_id)"), Some(4));
+        assert_eq!(lines.of("ALTER TABLE tokens ADD COLUMN household_id UUID"), Some(7));
+        assert_eq!(lines.of("ALTER TABLE tokens DROP COLUMN kind"), Some(8));
+    }
+
+    #[test]
+    fn a_table_is_created_where_the_call_begins() {
+        let source = SourceText::new(
+            "def upgrade():\n    op.create_table(\n        'tags',\n        sa.Column('updated_at', sa.DateTime()),\n        \
+             sa.ForeignKeyConstraint(\n            ['group_id'],\n            ['groups.id'],\n        ),\n    )\n    \
+             op.create_index(\n        'ix_tags_updated_at',\n        'tags',\n    )\n    op.create_index('ix_tags', 'tags')\n",
+        );
+        let mut lines = source.lines();
+        let table =
+            "CREATE TABLE tags (updated_at TIMESTAMP, group_id INT, FOREIGN KEY(group_id) REFERENCES groups (id))";
+        assert_eq!(lines.of(table), Some(2));
+        assert_eq!(lines.of("CREATE INDEX ix_tags_updated_at ON tags (updated_at)"), Some(10));
+        let django = SourceText::new(
+            "    operations = [\n        migrations.CreateModel(\n            name='Tag',\n            fields=[\n                \
+             ('updated_at', models.DateTimeField()),\n            ],\n        ),\n    ]\n",
+        );
+        assert_eq!(django.lines().of("CREATE TABLE \"shop_tag\" (\"updated_at\" timestamptz)"), Some(2));
+    }
+
+    #[test]
     fn statements_are_found_word_for_word() {
         let source = SourceText::new(
             "run(\"ALTER TABLE room ADD COLUMN a integer\")\nrun(\"ALTER TABLE room ADD COLUMN a int\")\n\
@@ -322,6 +473,19 @@ mod tests {
         assert_eq!(lines.of("ALTER TABLE room ADD COLUMN a int"), Some(2));
         assert_eq!(lines.of("DO $$\nBEGIN\n  DROP TABLE room;\nEND $$"), Some(3));
         assert_eq!(lines.of("ALTER TABLE room ADD COLUMN a int"), Some(7));
+    }
+
+    #[test]
+    fn a_statement_with_computed_parts_is_found_by_its_beginning() {
+        let source = SourceText::new(
+            "def remove(table):\n    execute(f\"DELETE FROM {room} WHERE id = :id\")\n    pk = 'ctid'\n    execute(f\"\"\"\n        DELETE FROM {table.name}\n        \
+             WHERE {pk} > 1\n    \"\"\")\n\ndef fill(value):\n    execute(f\"UPDATE room SET open = {value} WHERE pk = 1\")\n    \
+             execute(f\"UPDATE room SET open = {not value}\")\n\nremove(Table('rooms_of_guests'))\nroom.delete()\n",
+        );
+        let mut lines = source.lines();
+        assert_eq!(lines.of("DELETE FROM rooms_of_guests\n WHERE ctid > 1"), Some(5));
+        assert_eq!(lines.of("UPDATE room SET open = true WHERE pk = 1"), Some(10));
+        assert_eq!(lines.of("UPDATE room SET open = false"), Some(11));
     }
 
     #[test]

@@ -23,10 +23,15 @@ const LONGEST_START: usize = 10_000;
 
 const BUFFER: usize = 64 << 10;
 
+/// A port of this machine, whose connections wait until a proxy serves them.
+pub(crate) struct Listener {
+    listener: TcpListener,
+    pub(crate) port: u16,
+}
+
 /// The listener, and what its connections share.
 pub(crate) struct Proxy {
     listener: TcpListener,
-    pub(crate) port: u16,
     shared: Rc<Shared>,
 }
 
@@ -37,16 +42,25 @@ pub(crate) struct Shared {
     pub(crate) open: Cell<usize>,
     /// Connections that were accepted, whether or not a session came of them.
     pub(crate) accepted: Cell<usize>,
+    /// Those that the client ended because they are not encrypted.
+    pub(crate) refused_by_client: Cell<usize>,
 }
 
-impl Proxy {
+impl Listener {
     /// Listens on a port that is free, for this machine only.
-    pub(crate) async fn listen(target: Target, log: Log) -> Result<Self, Error> {
+    pub(crate) async fn open() -> Result<Self, Error> {
         let cannot = |error: io::Error| Error::new(format!("cannot listen on a port of this machine: {error}"));
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(cannot)?;
         let port = listener.local_addr().map_err(cannot)?.port();
-        let shared = Shared { target, log: RefCell::new(log), open: Cell::new(0), accepted: Cell::new(0) };
-        Ok(Self { listener, port, shared: Rc::new(shared) })
+        Ok(Self { listener, port })
+    }
+}
+
+impl Proxy {
+    pub(crate) fn new(Listener { listener, .. }: Listener, target: Target, log: Log) -> Self {
+        let [open, accepted, refused_by_client] = [0; 3].map(Cell::new);
+        let shared = Shared { target, log: RefCell::new(log), open, accepted, refused_by_client };
+        Self { listener, shared: Rc::new(shared) }
     }
 
     pub(crate) fn shared(&self) -> Rc<Shared> {
@@ -77,7 +91,7 @@ enum Start {
 
 async fn connection(mut client: TcpStream, shared: &Shared) -> io::Result<()> {
     client.set_nodelay(true)?;
-    let start = start(&mut client, &shared.target).await?;
+    let start = start(&mut client, shared).await?;
     if let (Start::Session { .. }, Some(password)) = (&start, &shared.target.password)
         && !has_password(&mut client, password).await?
     {
@@ -106,9 +120,13 @@ async fn has_password(client: &mut TcpStream, password: &str) -> io::Result<bool
 }
 
 /// Reads the first packets. Encryption is refused, because the connection does not leave the machine.
-async fn start(client: &mut TcpStream, target: &Target) -> io::Result<Start> {
+async fn start(client: &mut TcpStream, shared: &Shared) -> io::Result<Start> {
+    let mut wants_encryption = false;
     loop {
-        let length = client.read_u32().await? as usize;
+        let length = client.read_u32().await.inspect_err(|_| {
+            shared.refused_by_client.update(|count| count + usize::from(wants_encryption));
+        })?;
+        let length = length as usize;
         if !(8..=LONGEST_START).contains(&length) {
             return Err(io::ErrorKind::InvalidData.into());
         }
@@ -116,7 +134,10 @@ async fn start(client: &mut TcpStream, target: &Target) -> io::Result<Start> {
         client.read_exact(&mut body).await?;
         let mut rest = &body[..];
         match rest.get_u32() {
-            SSL | GSS => client.write_all(b"N").await?,
+            SSL | GSS => {
+                wants_encryption = true;
+                client.write_all(b"N").await?;
+            }
             CANCEL => return Ok(Start::Cancel(packet(&body))),
             version if version >> 16 == PROTOCOL => {
                 let mut parameters = Vec::new();
@@ -124,7 +145,7 @@ async fn start(client: &mut TcpStream, target: &Target) -> io::Result<Start> {
                     parameters.push((string(&mut rest), string(&mut rest)));
                 }
                 parameters.retain(|(name, _)| !matches!(&**name, "user" | "database"));
-                let packet = session_packet(version, target, &parameters);
+                let packet = session_packet(version, &shared.target, &parameters);
                 return Ok(Start::Session { packet, parameters });
             }
             _ => return Err(io::ErrorKind::InvalidData.into()),

@@ -1,5 +1,7 @@
 //! What a command sent to the server, as data that can be written down and read again.
 
+use pgvet_syntax::statement::parse;
+use pgvet_trace::masked;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -118,6 +120,11 @@ impl Recording {
         }
     }
 
+    /// Replaces passwords in the statements.
+    pub(crate) fn mask(&mut self) {
+        self.statements.iter_mut().for_each(|statement| mask(&mut statement.sql));
+    }
+
     /// The recording as lines of JSON.
     pub fn to_lines(&self) -> String {
         let sessions = self.sessions.iter().cloned().map(Line::Session);
@@ -146,6 +153,16 @@ impl Recording {
             }
         }
         Ok(recording)
+    }
+}
+
+/// Replaces the passwords of a statement. Words that only look like one stay, where the statement would be broken without
+/// them: `SET password = other`.
+fn mask(sql: &mut String) {
+    let masked = masked(sql);
+    let is_whole = |text: &str| parse(text).iter().all(|statement| statement.ast().is_some());
+    if masked != *sql && (is_whole(&masked) || !is_whole(sql)) {
+        *sql = masked;
     }
 }
 

@@ -1,23 +1,22 @@
 //! A run: a clone, the proxy before it, and the command.
 
 use crate::command::{self, Place};
-use crate::proxy::{Proxy, Shared};
+use crate::proxy::{Listener, Proxy, Shared};
 use crate::recording::Recording;
 use crate::session::Log;
 use crate::upstream::Target;
 use crate::value::hex;
 use pgvet_model::migration::Migration;
 use pgvet_schema::Schema;
-use pgvet_trace::provider::{CloneProvider, ServerInfo, ThinClone};
-use pgvet_trace::{
-    Address, Error, Event, ForeignTables, RefusedStatement, Settings, apply, block_on, unless_interrupted,
-};
+use pgvet_trace::provider::{AnnouncedClone, CloneProvider, ServerInfo, ThinClone};
+use pgvet_trace::{Error, Event, ForeignTables, RefusedStatement, Settings, apply, block_on, unless_interrupted};
 use std::ffi::OsString;
 use std::io::Read;
 use std::path::Path;
 use std::process::ExitStatus;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
+use tokio::process::Child;
 
 /// The password in the address that the command gets, if nobody asks for it.
 const PASSWORD: &str = "pgvet";
@@ -50,6 +49,12 @@ pub struct State<'a> {
     pub saved: &'a [Migration<'a>],
 }
 
+impl State<'_> {
+    fn is_empty(&self) -> bool {
+        self.schema.is_empty() && self.saved.is_empty()
+    }
+}
+
 /// The state from which the command started.
 #[derive(Debug, Default)]
 pub enum Started {
@@ -73,6 +78,8 @@ pub struct Captured {
     /// How many connections the command opened, and how many it left open.
     pub connections: usize,
     pub left_open: usize,
+    /// How many it ended at once because they are not encrypted.
+    pub refused_by_command: usize,
     /// The time of the command.
     pub took: Duration,
     pub started: Started,
@@ -106,30 +113,55 @@ async fn capture(
     request: Request<'_>,
     tell: &mut dyn FnMut(Event<'_>),
 ) -> Result<Captured, Error> {
+    let listener = Listener::open().await?;
+    // The command needs time to come to its first connection, which waits for the server.
+    let started = match provider.announced()?.filter(|_| request.state.is_empty()) {
+        Some(clone) => Some(Running::start(&request, &listener, clone, None)?),
+        None => None,
+    };
     let server = provider.prepare().await?;
     if server.is_shared && !request.allow_server_changes {
         refuse_rights(&server)?;
     }
-    let mut clone = provider.create().await?;
-    if server.has_schema && server.reaches_others && !request.allow_server_changes {
-        let foreign = ForeignTables::of(&clone).await?;
-        foreign.announcement().map_or(Ok(()), |text| Err(refused(text)))?;
-    }
-    let mut started = Started::AsAsked;
-    if server.has_schema {
-        started = Started::Clone(Box::new(clone.schema().await?));
-    } else {
-        restore_schema(&request.state, &clone, &server, tell).await?;
-        if let Some(refused) = apply(request.state.saved, &clone, &server, &Settings::default(), tell).await? {
-            provider.discard(clone).await?;
-            clone = provider.create().await?;
-            restore_schema(&request.state, &clone, &server, tell).await?;
-            started = Started::WithoutSaved(refused);
+    let (clone, state) = database(provider, &server, &request, tell).await?;
+    // A clone has data of others, which no other user of this machine may see.
+    let password = server.has_schema.then(secret).transpose()?;
+    let target = Target::new(&clone.database, password.clone())?;
+    let running = match started {
+        Some(running) => running,
+        None => {
+            let clone = AnnouncedClone { user: target.user.clone(), database: target.database.clone() };
+            Running::start(&request, &listener, clone, password)?
         }
+    };
+    let proxy = Proxy::new(listener, target, Log::new(request.keep_values));
+    running.capture(proxy, server, state).await
+}
+
+/// Makes the database, in the state from which the command starts.
+async fn database(
+    provider: &mut dyn CloneProvider,
+    server: &ServerInfo,
+    request: &Request<'_>,
+    tell: &mut dyn FnMut(Event<'_>),
+) -> Result<(ThinClone, Started), Error> {
+    let clone = provider.create().await?;
+    if server.has_schema {
+        if server.reaches_others && !request.allow_server_changes {
+            let foreign = ForeignTables::of(&clone).await?;
+            foreign.announcement().map_or(Ok(()), |text| Err(refused(text)))?;
+        }
+        let schema = Box::new(clone.schema().await?);
+        return Ok((clone, Started::Clone(schema)));
     }
-    let captured = on(&clone.database, server, request).await?;
+    restore_schema(&request.state, &clone, server, tell).await?;
+    let Some(refused) = apply(request.state.saved, &clone, server, &Settings::default(), tell).await? else {
+        return Ok((clone, Started::AsAsked));
+    };
     provider.discard(clone).await?;
-    Ok(Captured { started, ..captured })
+    let clone = provider.create().await?;
+    restore_schema(&request.state, &clone, server, tell).await?;
+    Ok((clone, Started::WithoutSaved(refused)))
 }
 
 /// Refuses a server that others use, if the user could change more of it than the clone: what a program sends is known only when
@@ -161,26 +193,42 @@ async fn restore_schema(
     }
 }
 
-/// Runs the command on a database that is there.
-async fn on(address: &Address, server: ServerInfo, request: Request<'_>) -> Result<Captured, Error> {
-    // A clone has data of others, which no other user of this machine may see.
-    let secret = server.has_schema.then(secret).transpose()?;
-    let target = Target::new(address, secret.clone())?;
-    let (user, database) = (target.user.clone(), target.database.clone());
-    let proxy = Proxy::listen(target, Log::new(request.keep_values)).await?;
-    let password = secret.unwrap_or_else(|| PASSWORD.to_owned());
-    let place = Place { host: "127.0.0.1".to_owned(), port: proxy.port, user, password, database };
-    let shared = proxy.shared();
-    let serving = tokio::task::spawn_local(proxy.serve());
-    let began = Instant::now();
-    let mut child = command::start(request.command, request.folder, request.variables, &place)?;
-    let status = child.wait().await.map_err(|error| Error::new(format!("cannot wait for the command: {error}")))?;
-    let took = began.elapsed();
-    let left_open = wait_for_the_last(&shared).await;
-    serving.abort();
-    let recording = std::mem::take(&mut shared.log.borrow_mut().recording);
-    let (connections, started) = (shared.accepted.get(), Started::default());
-    Ok(Captured { recording, status, server, place, connections, left_open, took, started })
+/// The command, which ends with this value.
+struct Running {
+    child: Child,
+    place: Place,
+    began: Instant,
+}
+
+impl Running {
+    fn start(
+        request: &Request<'_>,
+        listener: &Listener,
+        clone: AnnouncedClone,
+        password: Option<String>,
+    ) -> Result<Self, Error> {
+        let AnnouncedClone { user, database } = clone;
+        let password = password.unwrap_or_else(|| PASSWORD.to_owned());
+        let place = Place { host: "127.0.0.1".to_owned(), port: listener.port, user, password, database };
+        let child = command::start(request.command, request.folder, request.variables, &place)?;
+        Ok(Self { child, place, began: Instant::now() })
+    }
+
+    /// Records what it sends, until it ends.
+    async fn capture(mut self, proxy: Proxy, server: ServerInfo, started: Started) -> Result<Captured, Error> {
+        let shared = proxy.shared();
+        let serving = tokio::task::spawn_local(proxy.serve());
+        let status = self.child.wait().await;
+        let status = status.map_err(|error| Error::new(format!("cannot wait for the command: {error}")))?;
+        let took = self.began.elapsed();
+        let left_open = wait_for_the_last(&shared).await;
+        serving.abort();
+        let mut recording = std::mem::take(&mut shared.log.borrow_mut().recording);
+        recording.mask();
+        let (place, connections, refused_by_command) =
+            (self.place, shared.accepted.get(), shared.refused_by_client.get());
+        Ok(Captured { recording, status, server, place, connections, left_open, refused_by_command, took, started })
+    }
 }
 
 /// A password that nobody can guess.

@@ -7,10 +7,9 @@ use crate::recording::{Outcome, Parameter, Recorded, Recording, Refused, Session
 use crate::value::{self, Format};
 use crate::wire::{Message, long, short, string};
 use bytes::BytesMut;
-use pgvet_syntax::statement::parse;
-use pgvet_trace::masked;
 use postgres_protocol::message::backend;
 use std::collections::{HashMap, VecDeque};
+use std::rc::Rc;
 use std::time::Instant;
 
 /// Decides for which statements the values of parameters are kept.
@@ -43,7 +42,8 @@ enum Request {
     Query(usize),
     Parse(Text),
     Bind,
-    Describe,
+    /// With the name of a statement; `None` for a portal.
+    Describe(Option<String>),
     Close,
     /// An execution, with the index of its record; `None` if it only fetches more rows of the one before.
     Execute(Option<usize>),
@@ -55,7 +55,7 @@ enum Request {
 #[derive(Debug, Clone, Default)]
 struct Text {
     name: String,
-    sql: String,
+    sql: Rc<str>,
     types: Vec<u32>,
     cut_from: u64,
 }
@@ -63,7 +63,7 @@ struct Text {
 /// A prepared statement with values.
 #[derive(Debug, Clone, Default)]
 struct Portal {
-    sql: String,
+    sql: Rc<str>,
     cut_from: u64,
     parameters: Vec<Parameter>,
     was_executed: bool,
@@ -76,8 +76,8 @@ pub(crate) struct SessionLog {
     requests: VecDeque<Request>,
     prepared: HashMap<String, Text>,
     portals: HashMap<String, Portal>,
-    /// The name of the statement that was last described.
-    described: Option<String>,
+    /// Whether the server reads the data of a COPY.
+    is_copying: bool,
     /// The number of the transaction that is open, and of the last one.
     transaction: Option<u32>,
     transactions: u32,
@@ -101,13 +101,12 @@ impl SessionLog {
         let mut body = message.body;
         match message.tag {
             b'Q' => {
-                let sql = string(&mut body);
-                let at = self.record(log, sql, Vec::new());
+                let at = self.record(log, &string(&mut body), Vec::new());
                 log.recording.statements[at].cut_from = message.cut_from();
                 self.requests.push_back(Request::Query(at));
             }
             b'P' => {
-                let (name, sql) = (string(&mut body), string(&mut body));
+                let (name, sql) = (string(&mut body), Rc::from(string(&mut body)));
                 let count = short(&mut body);
                 let types = (0..count).map_while(|_| long(&mut body)).map(i32::cast_unsigned).collect();
                 let text = Text { name: name.clone(), sql, types, cut_from: message.cut_from() };
@@ -119,10 +118,8 @@ impl SessionLog {
                 self.requests.push_back(Request::Bind);
             }
             b'D' => {
-                if body.first() == Some(&b'S') {
-                    self.described = Some(string(&mut &body[1..]));
-                }
-                self.requests.push_back(Request::Describe);
+                let name = body.strip_prefix(b"S").map(|mut name| string(&mut name));
+                self.requests.push_back(Request::Describe(name));
             }
             b'C' => {
                 let name = string(&mut body.get(1..).unwrap_or_default());
@@ -133,7 +130,11 @@ impl SessionLog {
                 self.requests.push_back(Request::Close);
             }
             b'E' => self.execute(log, &string(&mut body)),
+            // While the server reads data it ignores Sync.
+            b'S' if self.is_copying => {}
             b'S' => self.requests.push_back(Request::Sync),
+            // CopyDone and CopyFail.
+            b'c' | b'f' => self.is_copying = false,
             b'F' => {
                 log.recording.function_calls += 1;
                 self.requests.push_back(Request::FunctionCall);
@@ -175,21 +176,21 @@ impl SessionLog {
         let known = self.portals.get_mut(portal).filter(|portal| !portal.was_executed);
         let at = known.map(|portal| {
             portal.was_executed = true;
-            (portal.sql.clone(), portal.parameters.clone(), portal.cut_from)
+            (Rc::clone(&portal.sql), portal.parameters.clone(), portal.cut_from)
         });
         let at = at.map(|(sql, parameters, cut_from)| {
-            let at = self.record(log, sql, parameters);
+            let at = self.record(log, &sql, parameters);
             log.recording.statements[at].cut_from = cut_from;
             at
         });
         self.requests.push_back(Request::Execute(at));
     }
 
-    fn record(&mut self, log: &mut Log, sql: String, parameters: Vec<Parameter>) -> usize {
+    fn record(&mut self, log: &mut Log, sql: &str, parameters: Vec<Parameter>) -> usize {
         let at = log.recording.statements.len();
         log.recording.statements.push(Recorded {
             session: self.number,
-            sql: without_secrets(sql),
+            sql: sql.to_owned(),
             parameters,
             started: log.started.elapsed(),
             ..Recorded::default()
@@ -204,7 +205,11 @@ impl SessionLog {
             b'1' | b'2' | b'3' => drop(self.requests.pop_front()),
             b't' => self.learn_types(message),
             // RowDescription and NoData end the answer to Describe.
-            b'T' | b'n' if matches!(self.requests.front(), Some(Request::Describe)) => drop(self.requests.pop_front()),
+            b'T' | b'n' if matches!(self.requests.front(), Some(Request::Describe(_))) => {
+                drop(self.requests.pop_front())
+            }
+            // CopyInResponse
+            b'G' => self.copy_begins(),
             // CommandComplete, EmptyQueryResponse, PortalSuspended.
             b'C' | b'I' | b's' => self.completed(log, message),
             b'V' => drop(self.requests.pop_front()),
@@ -214,10 +219,20 @@ impl SessionLog {
         }
     }
 
+    /// The server ignores the Sync with which a client has sent COPY.
+    ///
+    /// Source: PostgreSQL 18 documentation, 54.2.6, "COPY Operations".
+    fn copy_begins(&mut self) {
+        self.is_copying = true;
+        while let Some(Request::Sync) = self.requests.get(1) {
+            self.requests.remove(1);
+        }
+    }
+
     fn learn_types(&mut self, message: Message<'_>) {
         let mut body = message.body;
-        let text = self.described.as_ref().and_then(|name| self.prepared.get_mut(name));
-        let Some(text) = text else { return };
+        let Some(Request::Describe(Some(name))) = self.requests.front() else { return };
+        let Some(text) = self.prepared.get_mut(name) else { return };
         let count = short(&mut body);
         text.types = (0..count).map_while(|_| long(&mut body)).map(i32::cast_unsigned).collect();
     }
@@ -250,6 +265,7 @@ impl SessionLog {
     }
 
     fn failed(&mut self, log: &mut Log, message: Message<'_>) {
+        self.is_copying = false;
         let refused = refused(message);
         match self.requests.front() {
             Some(Request::Query(at)) => {
@@ -280,7 +296,7 @@ impl SessionLog {
                 }
                 Request::Parse(text) => {
                     self.prepared.remove(&text.name);
-                    unparsed.get_or_insert_with(|| text.sql.clone());
+                    unparsed.get_or_insert_with(|| Rc::clone(&text.sql));
                 }
                 _ => {}
             }
@@ -288,7 +304,7 @@ impl SessionLog {
         }
         // It was to be prepared and not yet to be executed.
         if let (Some(refused), Some(sql)) = (refused, unparsed) {
-            let at = self.record(log, sql, Vec::new());
+            let at = self.record(log, &sql, Vec::new());
             self.fail(log, at, refused);
         }
     }
@@ -345,14 +361,6 @@ fn finish(log: &mut Log, at: usize, outcome: Outcome) {
     if statement.error().is_none() {
         statement.outcome = outcome;
     }
-}
-
-/// The statement without its passwords. Words that only look like one stay, where the statement would be broken without
-/// them: `SET password = other`.
-fn without_secrets(sql: String) -> String {
-    let masked = masked(&sql);
-    let is_whole = |text: &str| parse(text).iter().all(|statement| statement.ast().is_some());
-    if masked != sql && (is_whole(&masked) || !is_whole(&sql)) { masked } else { sql }
 }
 
 /// The error that a message holds.

@@ -269,3 +269,28 @@ fn a_row_leaves_open_transactions_of_other_sessions_to_theirs() {
     let capture = cut(&Recording { statements, ..recording }, &Tables::with(None));
     assert_eq!(shown(&capture), ["a.js Shared: CREATE TABLE b (id int)", "b.js Mixed: "]);
 }
+
+#[test]
+fn a_pipeline_that_fails_had_no_effect() {
+    let capture = cut_all(vec![
+        sent(1, "CREATE TABLE a (id int)"),
+        failed(1, "SELECT no FROM a"),
+        sent(0, "CREATE TABLE b (id int)"),
+        sent(0, "INSERT INTO knex_migrations (name, batch) VALUES ('1.js', 1)"),
+    ]);
+    assert_eq!(shown(&capture), ["1.js Mixed: CREATE TABLE b (id int)"]);
+    assert_eq!(capture.counts.attempts, 2);
+}
+
+#[test]
+fn a_row_that_was_rolled_back_records_nothing() {
+    let row = "INSERT INTO knex_migrations (name, batch) VALUES ('1.js', 1)";
+    let attempt = || vec![sent(1, "BEGIN"), sent(1, "CREATE TABLE a (id int)"), sent(1, row)];
+    let capture = cut_all([attempt(), vec![failed(1, "COMMIT")]].concat());
+    assert_eq!(shown(&capture), ["1.js! One: CREATE TABLE a (id int)"]);
+    assert!(capture.complete().migrations.is_empty());
+    let again = vec![sent(2, "BEGIN"), sent(2, "CREATE TABLE a (id int)"), sent(2, row), sent(2, "COMMIT")];
+    let capture = cut_all([attempt(), vec![sent(1, "ROLLBACK")], again].concat());
+    assert_eq!(shown(&capture), ["1.js One: CREATE TABLE a (id int)"]);
+    assert_eq!(capture.counts.attempts, 1);
+}

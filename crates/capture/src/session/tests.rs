@@ -206,6 +206,32 @@ fn copied_data_are_counted_and_not_kept() {
 }
 
 #[test]
+fn a_server_that_reads_data_ignores_sync() {
+    let mut played = Played::new();
+    played.client(&[parse("", "COPY t FROM STDIN"), bind("", &[]), execute(), sync()]);
+    played.server(&[empty(b'1'), empty(b'2'), message(b'G', &[0, 0, 1, 0, 0])]);
+    played.client(&[message(b'd', b"1\n"), sync(), empty(b'c'), sync()]);
+    played.server(&[complete("COPY 1"), ready(b'I')]);
+    played.client(&[query("SELECT 1")]).server(&[complete("SELECT 1"), ready(b'I')]);
+    let outcomes: Vec<_> = played.log.recording.statements.iter().map(|one| (&*one.sql, &one.outcome)).collect();
+    assert_eq!(outcomes, [("COPY t FROM STDIN", &Outcome::Done), ("SELECT 1", &Outcome::Done)]);
+    assert!(played.session.requests.is_empty());
+}
+
+#[test]
+fn statements_that_are_described_together_have_their_own_types() {
+    let mut played = Played::new();
+    let describe = |name: &str| message(b'D', &[b"S", name.as_bytes(), b"\0"].concat());
+    let prepare = |name: &str| [parse(name, "INSERT INTO t VALUES ($1)"), describe(name)].concat();
+    played.client(&[prepare("a"), prepare("b"), sync()]);
+    let answers = |oid| [empty(b'1'), message(b't', &[0, 1, 0, 0, 0, oid]), empty(b'n')].concat();
+    played.server(&[answers(23), answers(25), ready(b'I')]);
+    played.client(&[bind("a", &[None]), execute(), bind("b", &[None]), execute(), sync()]);
+    let oids = played.log.recording.statements.iter().map(|one| one.parameters[0].oid);
+    assert_eq!(oids.collect::<Vec<_>>(), [23, 25]);
+}
+
+#[test]
 fn passwords_are_not_recorded() {
     for (sql, expected) in [
         ("CREATE ROLE app PASSWORD 'hunter2'", "CREATE ROLE app PASSWORD '***'"),
@@ -214,6 +240,7 @@ fn passwords_are_not_recorded() {
     ] {
         let mut played = Played::new();
         played.client(&[query(sql)]).server(&[complete("CREATE ROLE"), ready(b'I')]);
+        played.log.recording.mask();
         assert_eq!(played.seen()[0].0, expected);
     }
 }

@@ -1,9 +1,12 @@
 //! The proxy before a real server. The command is this test program itself: see [`client`].
 
+use futures_util::SinkExt;
 use pgvet_capture::{Captured, Outcome, Request, SessionSettings, State, Tables, cut};
 use pgvet_trace::provider::{Scratch, ScratchOptions};
 use pgvet_trace::server::testing::binaries;
 use std::ffi::OsString;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::path::Path;
 use std::time::Duration;
 use tokio_postgres::{Client, NoTls};
@@ -73,6 +76,23 @@ fn client() {
                 client.batch_execute("CREATE TABLE b (id int)").await.unwrap();
                 client.batch_execute("INSERT INTO knex_migrations (name, batch) VALUES ('1.js', 1)").await.unwrap();
             }
+            "copy" => {
+                let client = connect("").await;
+                client.batch_execute("CREATE TABLE t (a int)").await.unwrap();
+                let sink = client.copy_in::<_, bytes::Bytes>("COPY t FROM STDIN").await.unwrap();
+                let mut sink = std::pin::pin!(sink);
+                sink.send(bytes::Bytes::from_static(b"1\n2\n")).await.unwrap();
+                assert_eq!(sink.finish().await.unwrap(), 2);
+                client.batch_execute("ALTER TABLE t ADD b int").await.unwrap();
+            }
+            "encrypted" => {
+                let port = std::env::var("PGPORT").unwrap();
+                let mut client = TcpStream::connect(format!("127.0.0.1:{port}")).unwrap();
+                client.write_all(&[0, 0, 0, 8, 4, 210, 22, 47]).unwrap();
+                let mut answer = [0];
+                client.read_exact(&mut answer).unwrap();
+                assert_eq!(&answer, b"N");
+            }
             "open" => {
                 // Ends without a word to the server.
                 let client = connect("").await;
@@ -139,6 +159,22 @@ fn a_commit_after_an_error_leaves_nothing() {
     let [work] = &*capture.migrations[0].work else { panic!("{:?}", capture.migrations) };
     assert_eq!((work.sql.as_str(), &*work.settings), ("CREATE TABLE b (id int)", &SessionSettings::default()));
     assert_eq!(capture.counts.attempts, 2);
+}
+
+#[test]
+fn a_copy_of_prepared_statements_does_not_shift_answers() {
+    let Some(captured) = capture("copy") else { return };
+    let seen: Vec<_> = captured.recording.statements.iter().map(|one| (&*one.sql, one.copied, &one.outcome)).collect();
+    let [_, copy, alter] = seen[..] else { panic!("{seen:?}") };
+    assert_eq!(copy, ("COPY t FROM STDIN", 4, &Outcome::Done));
+    assert_eq!(alter, ("ALTER TABLE t ADD b int", 0, &Outcome::Done));
+}
+
+#[test]
+fn a_client_that_requires_encryption_is_counted() {
+    let Some(captured) = capture("encrypted") else { return };
+    assert_eq!((captured.connections, captured.refused_by_command), (1, 1));
+    assert!(captured.recording.sessions.is_empty());
 }
 
 #[test]

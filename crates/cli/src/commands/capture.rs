@@ -15,6 +15,7 @@ use pgvet_schema::script;
 use pgvet_workspace::captured::{self, Header, MANIFEST, Manifest};
 use pgvet_workspace::{ChangedFiles, create_report};
 use std::collections::BTreeSet;
+use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -128,15 +129,8 @@ impl Judged {
         let all = files(capture, before, sources, job.project.clone());
         note::about_sources(job, sources, &all);
         let new = changed.map(|changed| new_ones(&all, changed, job));
-        let folder = temporary()?;
-        write_files(folder.path(), &all.files)?;
-        let clone = clone
-            .map(|schema| {
-                let folder = temporary()?;
-                write_files(folder.path(), &[("schema.sql".to_owned(), script(schema).text)])?;
-                Ok::<_, Failure>(folder)
-            })
-            .transpose()?;
+        let folder = temporary(&all.files)?;
+        let clone = clone.map(|schema| temporary(&[("schema.sql".to_owned(), script(schema).text)])).transpose()?;
         Ok(Self { folder, new, clone, schema: job.schema.clone() })
     }
 
@@ -150,9 +144,14 @@ fn paths(folder: &Path, new: Option<&BTreeSet<String>>) -> Vec<PathBuf> {
     new.map_or_else(|| vec![folder.to_owned()], |new| new.iter().map(|name| folder.join(name)).collect())
 }
 
-fn temporary() -> Result<TempDir, Failure> {
+/// A folder with files that need not outlive a crash, so nothing waits for the disk.
+fn temporary(files: &[(String, String)]) -> Result<TempDir, Failure> {
     let folder = tempfile::Builder::new().prefix("pgvet-capture-").tempdir();
-    folder.map_err(|error| Failure::new(format!("cannot make a folder: {error}")))
+    let written = folder.and_then(|folder| {
+        files.iter().try_for_each(|(name, text)| fs::write(folder.path().join(name), text))?;
+        Ok(folder)
+    });
+    written.map_err(|error| Failure::new(format!("cannot write to a temporary folder: {error}")))
 }
 
 /// The migrations whose sources have changed since a revision.

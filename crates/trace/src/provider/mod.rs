@@ -63,6 +63,14 @@ const OWNS_DATABASES: &str = "SELECT current_user WHERE EXISTS (\
 pub trait CloneProvider {
     fn name(&self) -> &'static str;
 
+    /// Finds what it needs, and says how the next clone will be reached if that is known before the server runs.
+    ///
+    /// # Errors
+    /// What it needs is missing.
+    fn announced(&mut self) -> Result<Option<AnnouncedClone>, Error> {
+        Ok(None)
+    }
+
     /// Reaches the server, or starts it.
     fn prepare(&mut self) -> Answer<'_, ServerInfo>;
 
@@ -79,6 +87,13 @@ pub trait CloneProvider {
 
     /// Removes every clone that was created, also after errors and interruptions.
     fn destroy(&mut self) -> Answer<'_, ()>;
+}
+
+/// A clone of a server that nobody else uses, before it is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AnnouncedClone {
+    pub user: String,
+    pub database: String,
 }
 
 /// The server on which a provider works.

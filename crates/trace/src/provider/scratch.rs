@@ -1,15 +1,17 @@
 //! A server of our own, empty until the history has been replayed.
 
-use super::{Answer, CloneProvider, ServerInfo, ThinClone, drop_clone};
+use super::{AnnouncedClone, Answer, CloneProvider, ServerInfo, ThinClone, drop_clone};
 use crate::Error;
 use crate::connection::Connection;
-use crate::server::{Binaries, Options, Server};
+use crate::server::{Binaries, Options, SUPERUSER, Server};
 use std::path::PathBuf;
 
 /// A private server in a temporary folder.
 #[derive(Debug, Default)]
 pub struct Scratch {
     options: ScratchOptions,
+    /// The programs of the server, once they were searched for.
+    binaries: Option<Binaries>,
     server: Option<Server>,
     created: u32,
 }
@@ -51,7 +53,7 @@ const SHARED_USER: &str = "this server runs as you: programs that a migration st
 
 impl Scratch {
     pub fn new(options: ScratchOptions) -> Self {
-        Self { options, server: None, created: 0 }
+        Self { options, ..Self::default() }
     }
 
     /// With a server that runs already. It can be started on another thread.
@@ -64,7 +66,11 @@ impl Scratch {
         Ok(scratch)
     }
 
-    fn start(&self) -> Result<Server, Error> {
+    /// Finds the programs of the server.
+    fn binaries(&mut self) -> Result<Binaries, Error> {
+        if let Some(binaries) = &self.binaries {
+            return Ok(binaries.clone());
+        }
         let binaries = match &self.options.binaries {
             Some(folder) => Binaries::in_folder(folder)?,
             None => Binaries::find(self.options.major)?,
@@ -73,6 +79,11 @@ impl Scratch {
             let folder = binaries.folder.display();
             return Err(Error::new(format!("`{folder}` has PostgreSQL {}, not {wanted}", binaries.version)));
         }
+        Ok(self.binaries.insert(binaries).clone())
+    }
+
+    fn start(&mut self) -> Result<Server, Error> {
+        let binaries = self.binaries()?;
         let settings = QUIET.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
         let durable = self.options.durable;
         Server::start_with(&binaries, &Options { durable, settings, alone: true, ..Options::default() })
@@ -84,12 +95,17 @@ impl Scratch {
     }
 
     async fn create_database(&mut self, options: &str) -> Result<ThinClone, Error> {
+        let name = self.next_name();
         self.created += 1;
-        let name = format!("pgvet_{}", self.created);
         let server = self.running()?;
         let administrator = Connection::open(&server.address("postgres")?, "provider").await?;
         administrator.run(&format!("CREATE DATABASE {name} {options}")).await?;
         Ok(ThinClone { database: server.address(&name)?, observer: server.address("postgres")? })
+    }
+
+    /// The name of the next database.
+    fn next_name(&self) -> String {
+        format!("pgvet_{}", self.created + 1)
     }
 
     fn running(&mut self) -> Result<&Server, Error> {
@@ -104,6 +120,11 @@ impl Scratch {
 impl CloneProvider for Scratch {
     fn name(&self) -> &'static str {
         "scratch"
+    }
+
+    fn announced(&mut self) -> Result<Option<AnnouncedClone>, Error> {
+        self.binaries()?;
+        Ok(Some(AnnouncedClone { user: SUPERUSER.to_owned(), database: self.next_name() }))
     }
 
     fn prepare(&mut self) -> Answer<'_, ServerInfo> {

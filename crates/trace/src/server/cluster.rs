@@ -1,4 +1,4 @@
-//! New data directories. The first of each build of PostgreSQL is kept and copied from then on, which takes a tenth of
+//! New data directories. The first of each build of PostgreSQL is kept and copied from then on, which takes a fraction of
 //! the time of `initdb`.
 
 use super::Binaries;
@@ -9,6 +9,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 /// The superuser of a private server.
 pub(crate) const SUPERUSER: &str = "postgres";
@@ -19,29 +20,19 @@ const PREFIX: &str = "cluster-";
 /// Directories that are being written begin with this.
 const UNFINISHED: &str = ".cluster-";
 
+/// Age at which a directory that is being written belongs to a run that was killed.
+const ABANDONED: Duration = Duration::from_secs(3600);
+
 /// Makes a data directory for the user of a server.
-///
-/// A server of root runs as `nobody`, and so do other servers, whose migrations could change a directory before it is
-/// kept. So only directories of the user who runs pgvet are kept.
 pub(super) fn create(binaries: &Binaries, folder: &Folder, data: &Path, kept_in: Option<&Path>) -> Result<(), Error> {
-    let kept = kept_in.filter(|_| !folder.runs_as_other_user()).and_then(|kept_in| Kept::of(binaries, kept_in));
-    if let Some(kept) = &kept
-        && kept.copy_to(data).is_ok()
-    {
+    let kept = kept_in.and_then(|kept_in| Kept::of(binaries, kept_in));
+    if kept.is_some_and(|kept| kept.give(binaries, folder, data).is_ok()) {
         return Ok(());
     }
-    // The rest of a copy that failed.
-    let _ = fs::remove_dir_all(data);
-    initialize(binaries, folder, data)?;
-    if let Some(kept) = kept {
-        // What goes wrong costs the next run time and nothing else.
-        let _ = kept.keep(data);
-    }
-    Ok(())
+    initialize(folder.command(&binaries.program("initdb")), folder, data)
 }
 
-fn initialize(binaries: &Binaries, folder: &Folder, data: &Path) -> Result<(), Error> {
-    let mut initdb = folder.command(&binaries.program("initdb"));
+fn initialize(mut initdb: Command, folder: &Folder, data: &Path) -> Result<(), Error> {
     initdb.args(["--no-sync", "-A", "trust", "-E", "UTF8", "--locale=C", "-U", SUPERUSER, "-D"]);
     initdb.arg(data).stdin(Stdio::null());
     let output = initdb.output().map_err(|error| cannot_run(&initdb, folder, &error))?;
@@ -81,30 +72,66 @@ impl Kept {
         is_plain.then(|| Self { folder: folder.to_owned(), prefix, name })
     }
 
-    fn copy_to(&self, data: &Path) -> io::Result<()> {
-        let kept = self.folder.join(&self.name);
-        let metadata = fs::symlink_metadata(&kept)?;
-        let is_ours = metadata.is_dir() && metadata.uid() == rustix::process::geteuid().as_raw();
-        if !is_ours || metadata.mode() & 0o077 != 0 {
-            return Err(io::Error::other("it may come from somebody else"));
+    /// Gives a copy to the user of a server, after `initdb` if nothing is kept yet. The copy is made beside the folder of
+    /// that user, who could lead us elsewhere in there.
+    fn give(&self, binaries: &Binaries, folder: &Folder, data: &Path) -> Result<(), Error> {
+        let cannot = |error: io::Error| Error::new(format!("cannot copy a data directory: {error}"));
+        let copied = folder.outer().join("new-data");
+        if !self.is_there() {
+            self.make(binaries, folder)?;
         }
-        copy(&kept, data)
+        self.copy_to(&copied).map_err(cannot)?;
+        folder.own(&copied)?;
+        fs::rename(copied, data).map_err(cannot)
     }
 
-    /// Keeps a directory, in place of those of other builds of this major.
+    fn path(&self) -> PathBuf {
+        self.folder.join(&self.name)
+    }
+
+    /// Whether there is a directory that nobody else can have changed.
+    fn is_there(&self) -> bool {
+        fs::symlink_metadata(self.path()).is_ok_and(|metadata| {
+            let is_ours = metadata.is_dir() && metadata.uid() == rustix::process::geteuid().as_raw();
+            is_ours && metadata.mode() & 0o077 == 0
+        })
+    }
+
+    fn copy_to(&self, data: &Path) -> io::Result<()> {
+        if !self.is_there() {
+            return Err(io::Error::other("it may come from somebody else"));
+        }
+        copy(&self.path(), data)
+    }
+
+    /// Runs `initdb` as ourselves, and keeps its directory in place of those of other builds of this major.
+    fn make(&self, binaries: &Binaries, folder: &Folder) -> Result<(), Error> {
+        let cannot = |error: io::Error| Error::new(format!("cannot keep a data directory: {error}"));
+        fs::create_dir_all(&self.folder).map_err(cannot)?;
+        let unfinished = tempfile::Builder::new().prefix(UNFINISHED).tempdir_in(&self.folder).map_err(cannot)?;
+        let data = unfinished.path().join("data");
+        initialize(folder.own_command(&binaries.program("initdb")), folder, &data)?;
+        self.keep(&data).map_err(cannot)
+    }
+
     fn keep(&self, data: &Path) -> io::Result<()> {
-        fs::create_dir_all(&self.folder)?;
-        let unfinished = tempfile::Builder::new().prefix(UNFINISHED).tempdir_in(&self.folder)?;
-        let whole = unfinished.path().join("data");
-        copy(data, &whole)?;
         let others = fs::read_dir(&self.folder)?.flatten().filter(|entry| {
             let name = entry.file_name();
-            name != self.name.as_str() && name.to_string_lossy().starts_with(&self.prefix)
+            let name = name.to_string_lossy();
+            name != self.name && name.starts_with(&self.prefix) || name.starts_with(UNFINISHED) && is_abandoned(entry)
         });
         others.for_each(|entry| drop(fs::remove_dir_all(entry.path())));
-        // Another run may have been faster.
-        fs::rename(whole, self.folder.join(&self.name))
+        match fs::rename(data, self.path()) {
+            // Another run was faster.
+            Err(_) if self.is_there() => Ok(()),
+            renamed => renamed,
+        }
     }
+}
+
+fn is_abandoned(entry: &fs::DirEntry) -> bool {
+    let changed = entry.metadata().and_then(|metadata| metadata.modified());
+    changed.is_ok_and(|changed| changed.elapsed().is_ok_and(|age| age > ABANDONED))
 }
 
 /// Copies a data directory, which has nothing but folders and files before a server has run on it.
@@ -127,7 +154,9 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
     use std::os::unix::fs::PermissionsExt;
+    use std::time::SystemTime;
 
     /// Programs that count how often they make a data directory.
     fn programs(folder: &Path) -> Binaries {
@@ -146,20 +175,36 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_is_made_once_unless_others_could_change_it() {
+    fn a_directory_is_made_once_where_nobody_else_can_change_it() {
         let (programs_folder, kept_in) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let binaries = programs(programs_folder.path());
-        let mut is_other_user = false;
+        let mut owners = BTreeSet::new();
         for _ in 0..2 {
             let folder = Folder::create().unwrap();
             let data = folder.path().join("data");
             create(&binaries, &folder, &data, Some(kept_in.path())).unwrap();
             assert_eq!(fs::read_to_string(data.join("base/1")).unwrap(), "18\n");
-            is_other_user = folder.runs_as_other_user();
+            owners.extend([&data, &data.join("base/1")].map(|path| fs::metadata(path).unwrap().uid()));
+            assert_eq!(owners, BTreeSet::from([fs::metadata(folder.path()).unwrap().uid()]));
         }
         let made = fs::read_to_string(programs_folder.path().join("count")).unwrap().lines().count();
-        let kept = fs::read_dir(kept_in.path()).unwrap().count();
-        assert_eq!((made, kept), if is_other_user { (2, 0) } else { (1, 1) });
+        let kept = Kept::of(&binaries, kept_in.path()).unwrap();
+        let can_be_kept = Folder::create().unwrap().own_command(Path::new("true")).status();
+        if can_be_kept.is_ok_and(|status| status.success()) {
+            assert!(made == 1 && kept.is_there());
+        } else {
+            assert!(made == 2 && fs::read_dir(kept_in.path()).unwrap().count() == 0);
+        }
+    }
+
+    #[test]
+    fn a_directory_that_cannot_be_kept_is_made_all_the_same() {
+        let programs_folder = tempfile::tempdir().unwrap();
+        let binaries = programs(programs_folder.path());
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let folder = Folder::create().unwrap();
+        create(&binaries, &folder, &folder.path().join("data"), Some(file.path())).unwrap();
+        assert!(folder.path().join("data/base/1").exists());
     }
 
     #[test]
@@ -170,8 +215,15 @@ mod tests {
         copy(programs_folder.path(), &data).unwrap();
         let old = Kept::of(&Binaries { version: "18.0".to_owned(), ..binaries.clone() }, kept_in.path()).unwrap();
         let new = Kept::of(&binaries, kept_in.path()).unwrap();
+        let abandoned = kept_in.path().join(format!("{UNFINISHED}1"));
+        fs::create_dir(&abandoned).unwrap();
         old.keep(&data).unwrap();
+        assert!(abandoned.exists(), "it may be in use");
+        let old_time = SystemTime::now() - 2 * ABANDONED;
+        fs::File::open(&abandoned).unwrap().set_modified(old_time).unwrap();
+        copy(programs_folder.path(), &data).unwrap();
         new.keep(&data).unwrap();
+        assert!(!abandoned.exists());
         assert!(old.copy_to(&kept_in.path().join("a")).is_err(), "the newer build replaces it");
         new.copy_to(&kept_in.path().join("b")).unwrap();
         assert!(kept_in.path().join("b/initdb").exists());

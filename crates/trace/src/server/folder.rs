@@ -14,6 +14,9 @@ pub(super) const PREFIX: &str = "pgvet-server-";
 /// Where servers look for programs.
 const PROGRAMS: &str = "/usr/local/bin:/usr/bin:/bin";
 
+/// The program of util-linux, where systems have it.
+pub(super) const UNSHARE: &str = "/usr/bin/unshare";
+
 /// Variables that a server may need to start.
 const LIBRARIES: [&str; 2] = ["LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"];
 
@@ -90,15 +93,29 @@ impl Folder {
 
     /// A command that runs as the user of the server, and knows nothing of our environment: SQL can read its own.
     pub(super) fn command(&self, program: &Path) -> Command {
+        let mut command = self.bare_command(program);
+        if let Some(User { uid, gid }) = self.user {
+            command.uid(uid).gid(gid);
+        }
+        command
+    }
+
+    /// A command that runs as us, so that no other user can change what it writes. PostgreSQL refuses to be run by root, who
+    /// is the user of the server in a namespace of users of its own; where there are none, the command fails.
+    pub(super) fn own_command(&self, program: &Path) -> Command {
+        let Some(User { uid, gid }) = self.user else { return self.bare_command(program) };
+        let mut command = self.bare_command(Path::new(UNSHARE));
+        command.arg(format!("--map-user={uid}")).arg(format!("--map-group={gid}")).arg("--").arg(program);
+        command
+    }
+
+    fn bare_command(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
         command.current_dir(self.path()).env_clear();
         command.envs(std::env::vars_os().filter(|(name, _)| LIBRARIES.iter().any(|known| name == known)));
         command.env("PATH", PROGRAMS).env("LC_ALL", "C").env("TZ", "UTC").env("HOME", self.path());
         // Ctrl-C is for us; we end it.
         command.process_group(0);
-        if let Some(User { uid, gid }) = self.user {
-            command.uid(uid).gid(gid);
-        }
         command
     }
 

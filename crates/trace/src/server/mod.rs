@@ -19,6 +19,7 @@ mod process;
 pub mod testing;
 
 pub use binaries::Binaries;
+pub(crate) use cluster::SUPERUSER;
 pub(crate) use copy::CopiedData;
 pub use leftover::{Leftovers, remove_leftovers};
 pub use process::{Options, Server};

@@ -1,15 +1,14 @@
 //! What a server has to itself: a network in which there is nothing, so that what a migration runs reaches no other
 //! machine, and its own processes, so that nothing that a migration starts outlives the server.
 
-use super::folder::Folder;
+use super::folder::{Folder, UNSHARE};
 use rustix::process::Pid;
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// The programs of util-linux and iproute2, where systems have them.
-const UNSHARE: &str = "/usr/bin/unshare";
+/// Further programs of util-linux and iproute2, where systems have them.
 const SETPRIV: &str = "/usr/bin/setpriv";
 const IP: [&str; 2] = ["/usr/sbin/ip", "/sbin/ip"];
 

@@ -226,7 +226,13 @@ pub(super) fn nothing(job: &Job<'_>, captured: &Captured) -> Failure {
     if captured.connections == 0 {
         return Failure::new(format!("`{command}` never connected to {place}, so nothing was captured")).help(
             "its settings name another database, which it may have migrated; make them read DATABASE_URL, or PGHOST and \
-             PGPORT, or pass the variables that they read, as in --env DB_HOST={host} --env DB_PORT={port}",
+             PGPORT, or pass the variables that they read, as in --env DB_HOST={host} --env DB_PORT={port}; or it started a \
+             program in the background, which must run in the foreground",
+        );
+    }
+    if captured.refused_by_command > 0 && captured.recording.sessions.is_empty() {
+        return Failure::new(format!("`{command}` requires an encrypted connection, so nothing was captured")).help(
+            "pgvet does not encrypt connections on this machine; set sslmode to disable or prefer in the settings of the command",
         );
     }
     if matches!(captured.started, Started::Clone(_)) {

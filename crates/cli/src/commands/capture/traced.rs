@@ -1,7 +1,7 @@
 //! The captured statements, run once more and measured.
 
 use super::job::Job;
-use super::{new_ones, note, paths, temporary, write_files};
+use super::{new_ones, note, paths, temporary};
 use crate::args::{CaptureArgs, ConfigSourceArgs, Format};
 use crate::commands::trace;
 use crate::error::{ExitStatus, Failure};
@@ -47,12 +47,11 @@ pub(super) fn run(
     }
     let all = files_to_run(&capture, before, sources, job.project.clone());
     let new = changed.map(|changed| new_ones(&all, changed, job));
-    let folder = temporary()?;
+    let folder = temporary(&all.files)?;
     let paths = paths(folder.path(), new.as_ref());
     if paths.is_empty() {
         return Ok(ExitStatus::Clean);
     }
-    write_files(folder.path(), &all.files)?;
     note::about_trace(job, &all);
     writeln!(out)?;
     trace::run(&arguments(job, paths, schema)?, out)

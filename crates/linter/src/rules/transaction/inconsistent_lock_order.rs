@@ -76,7 +76,7 @@ declare_rule! {
     /// - locks with which the application does not conflict
     /// - the order of a function that changes the schema, which is treated as a helper of migrations
     /// - a table that `LOCK TABLE ... NOWAIT` requests: the migration fails instead of waiting
-    /// - a lock that the migration has already locked when it waits for the other one, if the application locks that
+    /// - a table that the migration has already locked when it waits for the other one, if the application locks that
     ///   table first
     /// - a change of all rows of a table before the table is altered, which `mixed-ddl-and-bulk-dml` reports
     ///

@@ -3,6 +3,7 @@
 //! `fixtures/capture/NAME/sample.toml` declares a sample, `project` is its project, `recording.jsonl` what was recorded.
 //! `crates/capture/tests/integration/samples.rs` cuts, writes and checks the recordings.
 
+mod overhead;
 mod sample;
 mod server;
 
@@ -25,9 +26,14 @@ pub(super) struct Arguments {
     rounds: usize,
     #[arg(long, default_value_t = 18)]
     pg_version: u8,
+    #[command(flatten)]
+    overhead: overhead::Overhead,
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<String, String> {
+    if arguments.overhead.overhead {
+        return overhead::run(&arguments.overhead, arguments.rounds, arguments.pg_version);
+    }
     let samples = Sample::all()?;
     if let Some(name) = arguments.samples.iter().find(|name| !samples.iter().any(|sample| sample.name == **name)) {
         return Err(format!("fixtures/capture has no sample `{name}`"));

@@ -45,6 +45,11 @@ impl Sample {
         names.into_iter().map(|name| Self::read(&folder.join(&name), name)).collect()
     }
 
+    /// The sample with a name.
+    pub(super) fn named(name: &str) -> Result<Self, String> {
+        Self::read(&fixtures("capture").join(name), name.to_owned())
+    }
+
     fn read(folder: &Path, name: String) -> Result<Self, String> {
         let text = read(&folder.join("sample.toml"))?;
         let sample: Self = toml::from_str(&text).map_err(|error| format!("{name}/sample.toml: {error}"))?;
@@ -113,12 +118,13 @@ fn fill(text: &str, installed: &Path) -> String {
     text.replace("{install}", &installed.to_string_lossy())
 }
 
-fn search_path(installed: &Path) -> String {
+/// The search path with the programs of installed packages.
+pub(super) fn search_path(installed: &Path) -> String {
     let own = [installed.join("bin"), installed.join("node_modules/.bin")].map(|path| path.display().to_string());
     format!("{}:{}", own.join(":"), std::env::var("PATH").unwrap_or_default())
 }
 
-fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
+pub(super) fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
         let entry = entry?;
