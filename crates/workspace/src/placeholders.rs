@@ -1,6 +1,6 @@
 //! Values of placeholders put into a text, and the mapping of places in the result to places in the file.
 
-use crate::layout::play_escapes;
+use crate::layout::{liquibase_delimiters, play_escapes};
 use pgvet_syntax::lexer::{TokenKind, tokenize};
 use pgvet_syntax::source::TextRange;
 use std::borrow::Cow;
@@ -49,7 +49,8 @@ impl Substitution {
 const MAX_BLANKS: usize = 256;
 
 /// Replaces the placeholders whose values are known: `${name}`, `{{ name }}`, `{{ .name }}`, `:name`, `:'name'` and
-/// `:"name"`; a name that is not a word, such as `$%SCHEMA%$`, is replaced as it is. So is what Play writes in its own way.
+/// `:"name"`; a name that is not a word, such as `$%SCHEMA%$`, is replaced as it is. So is what Play and
+/// Liquibase write in their own way.
 /// `None` where there are none.
 ///
 /// # Errors
@@ -59,7 +60,7 @@ pub(crate) fn substitute(
     values: &BTreeMap<String, String>,
     limit: usize,
 ) -> Result<Option<(String, Substitution)>, TooLarge> {
-    let escapes = play_escapes(text).into_iter();
+    let escapes = play_escapes(text).into_iter().chain(liquibase_delimiters(text));
     let mut found: Vec<(TextRange, Cow<'_, str>)> = escapes.map(|(range, value)| (range, value.into())).collect();
     templates(text, values, &mut found);
     variables(text, values, &mut found);

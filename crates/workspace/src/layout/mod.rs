@@ -28,12 +28,14 @@
 mod annotations;
 mod bun;
 pub mod captured;
+mod delimiter;
 mod drizzle;
 pub(crate) mod explicit_order;
 mod file_name;
 mod flyway;
 mod flyway_project;
 mod folder;
+mod framework_code;
 mod header;
 mod liquibase;
 mod model;
@@ -57,6 +59,7 @@ use crate::config::Config;
 use crate::order::{self, FlywayName};
 use crate::rollback_name;
 pub(crate) use annotations::play_escapes;
+pub(crate) use delimiter::delimiters as liquibase_delimiters;
 use file_name::tool_by_name;
 use folder::Facts;
 pub(crate) use folder::Folders;
@@ -198,6 +201,8 @@ pub struct Layout {
     pub has_doubted_marks: bool,
     /// Whether it is known how the file is run.
     pub known_transaction: KnownTransaction,
+    /// Whether one transaction holds all pending migrations, if a migration of a framework sends the file.
+    pub sent_by_framework: Option<bool>,
 }
 
 impl Layout {
@@ -217,7 +222,11 @@ impl Layout {
 
     /// How the tool continues after a COMMIT, and with the next file.
     pub(crate) fn runner(&self) -> Runner {
-        Runner { known_transaction: self.known_transaction, ..self.tool.model().runner }
+        let runner = match self.sent_by_framework {
+            Some(one_transaction) => Runner { one_transaction, ..model::FRAMEWORK },
+            None => self.tool.model().runner,
+        };
+        Runner { known_transaction: self.known_transaction, ..runner }
     }
 }
 
@@ -280,11 +289,18 @@ fn guess_transaction(layout: &mut Layout, path: &Path, text: &str, folders: &Fol
         layout.sections.iter_mut().for_each(|section| section.transaction = TransactionMode::Autocommit);
         return;
     }
+    let runner = folders.unknown_runner(path);
+    if let Some(sent) = runner.sent(path) {
+        layout.sign = Sign::RunnerCode;
+        layout.known_transaction = KnownTransaction::Recognized;
+        layout.sent_by_framework = Some(sent.one_transaction);
+        layout.sections.iter_mut().for_each(|section| section.transaction = sent.transaction);
+        return;
+    }
     let is_usual = |section: &Section| section.transaction == TransactionMode::Autocommit;
     if !order::is_versioned(path) || !layout.sections.iter().all(is_usual) || unknown::is_script_of_psql(text) {
         return;
     }
-    let runner = folders.unknown_runner(path);
     let unfit = unknown::unfit(text);
     let mut transaction = TransactionMode::Transaction;
     let is_unfit = unfit.is_some_and(Unfit::is_whole);
@@ -355,6 +371,7 @@ fn whole(
         release: None,
         has_doubted_marks: false,
         known_transaction: KnownTransaction::Known,
+        sent_by_framework: None,
     }
 }
 
