@@ -54,7 +54,8 @@ fn tests() -> Result<BTreeMap<String, String>, String> {
 }
 
 fn page(tool: &Declaration, compared: &[Compared], tests: &BTreeMap<String, String>) -> Result<String, String> {
-    let mut text = format!("# {}\n\nTested with version {}.\n\n", tool.title, tool.versions.join(", "));
+    let versions = if tool.versions.len() > 1 { "versions" } else { "version" };
+    let mut text = format!("# {}\n\nTested with {versions} {}.\n\n", tool.title, tool.versions.join(", "));
     match tool.tool {
         Some(known) => {
             let _ = writeln!(

@@ -20,7 +20,8 @@ pub(crate) fn delimiters(text: &str) -> Vec<(TextRange, &'static str)> {
         if let Some(attributes) = comment(line).and_then(changeset) {
             delimiter = Delimiter::of(attributes);
         } else if let Some(delimiter) = delimiter {
-            found.extend(delimiter.places(line).map(|range| (range.shifted(start), delimiter.sql())));
+            let places = delimiter.places(line).into_iter();
+            found.extend(places.map(|range| (range.shifted(start), delimiter.sql())));
         }
     }
     found
@@ -67,18 +68,19 @@ impl<'a> Delimiter<'a> {
         }
     }
 
-    /// The places in a line. `/` and words only count at the start of a line.
-    fn places(self, line: &str) -> impl Iterator<Item = TextRange> {
-        let is_alone = |text: &str| line.trim_end().eq_ignore_ascii_case(text);
+    /// Returns the places in a line. `/` and words only count if they are alone on it.
+    fn places(self, line: &str) -> Vec<TextRange> {
         let at = |start: usize, length: usize| TextRange::new(start as u32, (start + length) as u32);
+        let whole = line.trim_end();
+        let is_whole = |delimiter: &str| whole.eq_ignore_ascii_case(delimiter);
         match self {
-            Self::Default => Vec::from_iter((is_alone("/") || is_alone("go")).then(|| at(0, line.trim_end().len()))),
-            Self::Own(own) if own == "/" || own.starts_with(char::is_alphanumeric) => {
-                Vec::from_iter(is_alone(own).then(|| at(0, own.len())))
+            Self::Own(own) if own != "/" && !own.starts_with(char::is_alphanumeric) => {
+                line.match_indices(own).map(|(start, _)| at(start, own.len())).collect()
             }
-            Self::Own(own) => line.match_indices(own).map(|(start, _)| at(start, own.len())).collect(),
+            Self::Own(own) if is_whole(own) => vec![at(0, whole.len())],
+            Self::Default if is_whole("/") || is_whole("go") => vec![at(0, whole.len())],
+            Self::Own(_) | Self::Default => Vec::new(),
         }
-        .into_iter()
     }
 }
 
