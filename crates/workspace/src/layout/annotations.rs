@@ -1,7 +1,7 @@
 //! Comments by which migration tools steer: directions in one file, and opt-outs from transactions.
 
 use super::header::is_outside_for_tern;
-use super::{Layout, Section, Sign, Tool, splitter};
+use super::{Layout, Section, Sign, Tool, delimiter, splitter};
 use pgvet_model::migration::{Direction, TransactionMode};
 use pgvet_model::runner::{KnownTransaction, Refusal, RefusalKind};
 use pgvet_syntax::source::TextRange;
@@ -11,8 +11,16 @@ struct Marker {
     /// `None` for a section that is not for PostgreSQL.
     direction: Option<Direction>,
     transaction: TransactionMode,
-    /// Whether all of it is sent as one string.
-    unsplit: bool,
+    unsplit: Unsplit,
+}
+
+/// Which parts of a section are sent as one string each, whatever semicolons they have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Unsplit {
+    Nothing,
+    All,
+    /// Those between two delimiters.
+    Parts,
 }
 
 /// Reads a comment; `None` if it begins no section.
@@ -48,12 +56,14 @@ fn divided(text: &str, form: &Form) -> Layout {
     let mut sections: Vec<Section> = Vec::new();
     let is_without = tool == Tool::Tern && is_outside_for_tern(text);
     let transaction = if is_without { TransactionMode::Autocommit } else { TransactionMode::Transaction };
-    let mut open = Some((0, Marker { direction, transaction, unsplit: false }));
+    let mut open = Some((0, Marker { direction, transaction, unsplit: Unsplit::Nothing }));
     let mut unsplit_parts = Vec::new();
     let mut close = |open: Option<(u32, Marker)>, end: u32| {
         let Some((start, Marker { direction: Some(direction), transaction, unsplit })) = open else { return };
-        if unsplit {
-            unsplit_parts.push(TextRange::new(start, end));
+        match unsplit {
+            Unsplit::Nothing => {}
+            Unsplit::All => unsplit_parts.push(TextRange::new(start, end)),
+            Unsplit::Parts => unsplit_parts.extend(delimited(text, start, end)),
         }
         if start > 0 || text[..end as usize].lines().any(is_statement) {
             sections.push(Section { range: Some(TextRange::new(start, end)), direction, transaction });
@@ -87,7 +97,18 @@ fn divided(text: &str, form: &Form) -> Layout {
         release: None,
         has_doubted_marks: false,
         known_transaction: KnownTransaction::Known,
+        sent_by_framework: None,
     }
+}
+
+/// The parts of a section that delimiters end.
+fn delimited(text: &str, start: u32, end: u32) -> impl Iterator<Item = TextRange> {
+    let parts = text[start as usize..end as usize].split_inclusive(delimiter::END);
+    parts.scan(start, |start, part| {
+        let range = TextRange::new(*start, *start + part.len() as u32);
+        *start = range.end;
+        Some(range)
+    })
 }
 
 /// The parts of a file that the tool refuses or skips.
@@ -264,13 +285,13 @@ fn unnamed(comment: &str) -> Option<Marker> {
     let words = comment.trim_start_matches("+micrate").trim_matches(is_edge);
     let is = |names: &[&str]| names.iter().any(|name| words.eq_ignore_ascii_case(name));
     let direction = if is(&UP) { Direction::Up } else { is(&DOWN).then_some(Direction::Down)? };
-    Some(Marker { direction: Some(direction), transaction: TransactionMode::Autocommit, unsplit: false })
+    Some(Marker { direction: Some(direction), transaction: TransactionMode::Autocommit, unsplit: Unsplit::Nothing })
 }
 
 /// Source: goose, `internal/sqlparser/parser.go`.
 fn goose(comment: &str) -> Option<Marker> {
     let direction = up_or_down(comment, &["+goose", "Up"], &["+goose", "Down"])?;
-    Some(Marker { direction: Some(direction), transaction: TransactionMode::Transaction, unsplit: false })
+    Some(Marker { direction: Some(direction), transaction: TransactionMode::Transaction, unsplit: Unsplit::Nothing })
 }
 
 /// Source: sql-migrate, `sqlparse/sqlparse.go`.
@@ -278,7 +299,7 @@ fn sql_migrate(comment: &str) -> Option<Marker> {
     let direction = up_or_down(comment, &["+migrate", "Up"], &["+migrate", "Down"])?;
     let without = comment.split_whitespace().any(|word| word.eq_ignore_ascii_case("notransaction"));
     let transaction = if without { TransactionMode::Autocommit } else { TransactionMode::Transaction };
-    Some(Marker { direction: Some(direction), transaction, unsplit: false })
+    Some(Marker { direction: Some(direction), transaction, unsplit: Unsplit::Nothing })
 }
 
 /// dbmate sends a section as one string. Source: dbmate, `pkg/dbmate/migration.go` and issue 126.
@@ -286,20 +307,20 @@ fn dbmate(comment: &str) -> Option<Marker> {
     let direction = up_or_down(comment, &["migrate:up"], &["migrate:down"])?;
     let without = comment.split_whitespace().any(|word| word == "transaction:false");
     let transaction = if without { TransactionMode::SingleString } else { TransactionMode::Transaction };
-    Some(Marker { direction: Some(direction), transaction, unsplit: false })
+    Some(Marker { direction: Some(direction), transaction, unsplit: Unsplit::Nothing })
 }
 
 /// Source: node-pg-migrate, `src/sqlMigration.ts`.
 fn node_pg_migrate(comment: &str) -> Option<Marker> {
     let comment = comment.trim_start_matches(['-', ' ', '\t']);
     let direction = up_or_down(comment, &["Up", "Migration"], &["Down", "Migration"])?;
-    Some(Marker { direction: Some(direction), transaction: TransactionMode::Transaction, unsplit: false })
+    Some(Marker { direction: Some(direction), transaction: TransactionMode::Transaction, unsplit: Unsplit::Nothing })
 }
 
 /// Play sends each statement alone. Source: Play, `EvolutionsReader` and `DatabaseEvolutions`.
 fn play(comment: &str) -> Option<Marker> {
     let direction = up_or_down(comment.trim_start_matches(['-', '#', ' ', '\t']), &["!Ups"], &["!Downs"])?;
-    Some(Marker { direction: Some(direction), transaction: TransactionMode::Autocommit, unsplit: false })
+    Some(Marker { direction: Some(direction), transaction: TransactionMode::Autocommit, unsplit: Unsplit::Nothing })
 }
 
 const PLAY_UPS: &str = "!Ups";
@@ -351,20 +372,28 @@ pub(super) fn play_escapes(text: &str) -> Vec<(TextRange, &'static str)> {
 /// `psql_migration` sends a section as one string. Source: `psql_migration`, `src/psql_migration.erl`.
 fn psql_migration(comment: &str) -> Option<Marker> {
     let direction = up_or_down(comment, &[":up"], &[":down"])?;
-    Some(Marker { direction: Some(direction), transaction: TransactionMode::SingleString, unsplit: false })
+    Some(Marker { direction: Some(direction), transaction: TransactionMode::SingleString, unsplit: Unsplit::Nothing })
 }
 
 /// `-- //@UNDO`. Source: `MyBatis` Migrations, `MigrationReader`.
 fn my_batis(comment: &str) -> Option<Marker> {
     let is_down = is_words(comment.strip_prefix("//")?, &["@UNDO"]);
-    let down = Marker { direction: Some(Direction::Down), transaction: TransactionMode::Transaction, unsplit: false };
+    let down = Marker {
+        direction: Some(Direction::Down),
+        transaction: TransactionMode::Transaction,
+        unsplit: Unsplit::Nothing,
+    };
     is_down.then_some(down)
 }
 
 /// Source: tern, `migrate/migrate.go`.
 fn tern(comment: &str) -> Option<Marker> {
     let is_down = comment.trim_end() == "-- create above / drop below ----";
-    let down = Marker { direction: Some(Direction::Down), transaction: TransactionMode::Transaction, unsplit: false };
+    let down = Marker {
+        direction: Some(Direction::Down),
+        transaction: TransactionMode::Transaction,
+        unsplit: Unsplit::Nothing,
+    };
     is_down.then_some(down)
 }
 
@@ -374,14 +403,14 @@ fn liquibase(comment: &str) -> Option<Marker> {
     words.next().filter(|word| word.eq_ignore_ascii_case("changeset"))?;
     let mut direction = Some(Direction::Up);
     let mut transaction = TransactionMode::Transaction;
-    let mut unsplit = false;
+    let mut unsplit = if delimiter::has_own(comment) { Unsplit::Parts } else { Unsplit::Nothing };
     for (name, value) in words.filter_map(|word| word.split_once(':')) {
         if name.eq_ignore_ascii_case("runInTransaction") && value.eq_ignore_ascii_case("false") {
             transaction = TransactionMode::Autocommit;
         } else if name.eq_ignore_ascii_case("dbms") && !is_postgresql(value) {
             direction = None;
         } else if name.eq_ignore_ascii_case("splitStatements") && value.eq_ignore_ascii_case("false") {
-            unsplit = true;
+            unsplit = Unsplit::All;
         }
     }
     Some(Marker { direction, transaction, unsplit })

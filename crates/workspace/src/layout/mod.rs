@@ -21,6 +21,8 @@
 //! | node-pg-migrate | one for all files | |
 //! | captured | as it was seen | |
 //! | graphile-migrate | one per file | `--! no-transaction`, then one string |
+//! | Knex, TypeORM, Alembic | one for all files that their migrations send | said in the migration, then one string |
+//! | Django | one per migration | `atomic = False` |
 //!
 //! Several statements in one string are one implicit transaction (PostgreSQL 18 documentation, 54.2.2.1). Orders, sessions
 //! and what follows a COMMIT are in `model.rs`.
@@ -29,12 +31,14 @@ mod annotations;
 mod bun;
 pub mod captured;
 mod changed_text;
+mod delimiter;
 mod drizzle;
 pub(crate) mod explicit_order;
 mod file_name;
 mod flyway;
 mod flyway_project;
 mod folder;
+mod framework_code;
 mod header;
 mod liquibase;
 mod model;
@@ -200,6 +204,8 @@ pub struct Layout {
     pub has_doubted_marks: bool,
     /// Whether it is known how the file is run.
     pub known_transaction: KnownTransaction,
+    /// Whether one transaction holds all pending migrations, if a migration of a framework sends the file.
+    pub sent_by_framework: Option<bool>,
 }
 
 impl Layout {
@@ -219,7 +225,11 @@ impl Layout {
 
     /// How the tool continues after a COMMIT, and with the next file.
     pub(crate) fn runner(&self) -> Runner {
-        Runner { known_transaction: self.known_transaction, ..self.tool.model().runner }
+        let runner = match self.sent_by_framework {
+            Some(one_transaction) => Runner { one_transaction, ..model::FRAMEWORK },
+            None => self.tool.model().runner,
+        };
+        Runner { known_transaction: self.known_transaction, ..runner }
     }
 }
 
@@ -284,11 +294,18 @@ fn guess_transaction(layout: &mut Layout, path: &Path, text: &str, folders: &Fol
         layout.sections.iter_mut().for_each(|section| section.transaction = TransactionMode::Autocommit);
         return;
     }
+    let runner = folders.unknown_runner(path);
+    if let Some(sent) = runner.sent(path) {
+        layout.sign = Sign::RunnerCode;
+        layout.known_transaction = KnownTransaction::Recognized;
+        layout.sent_by_framework = Some(sent.one_transaction);
+        layout.sections.iter_mut().for_each(|section| section.transaction = sent.transaction);
+        return;
+    }
     let is_usual = |section: &Section| section.transaction == TransactionMode::Autocommit;
     if !order::is_versioned(path) || !layout.sections.iter().all(is_usual) || unknown::is_script_of_psql(text) {
         return;
     }
-    let runner = folders.unknown_runner(path);
     let unfit = unknown::unfit(text);
     let mut transaction = TransactionMode::Transaction;
     let is_unfit = unfit.is_some_and(Unfit::is_whole);
@@ -359,6 +376,7 @@ fn whole(
         release: None,
         has_doubted_marks: false,
         known_transaction: KnownTransaction::Known,
+        sent_by_framework: None,
     }
 }
 

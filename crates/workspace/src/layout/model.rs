@@ -4,7 +4,9 @@
 //! Each line was seen in November 2026 in the log of a server on which the tool ran sample projects, where nothing else is
 //! said: goose 3.29.0, sql-migrate 1.8.1, dbmate 2.36.0, golang-migrate 4.20.1, soda of pop 6.4.1, sqlx-cli 0.9.0, refinery
 //! 0.10.0, diesel 2.3.14, drizzle-orm 0.45.4, node-pg-migrate 9.0.0, postgrator 8.0.0, graphile-migrate 1.4.1, Supabase CLI
-//! 2.109.0 to 3.1.0, tern 2.3.4, yoyo 9.0.0, postgres-migrations 5.3.0, `MyBatis` Migrations 3.4.0, Flyway 7.15.0 to 13.12.0, Liquibase 4.29.2, Sqitch 1.3.1. Of Prisma and Atlas only the order was seen.
+//! 2.109.0 to 3.1.0, tern 2.3.4, yoyo 9.0.0, postgres-migrations 5.3.0, `MyBatis` Migrations 3.4.0, Flyway 7.15.0 to 13.12.0, Liquibase 4.29.2, Sqitch 1.3.1. Of Prisma 6.19.3 and the library of Atlas 0.32.1 the order was
+//! seen: no package registry has the native engine and the command line, and none has what runs Hasura's migrations,
+//! Migratus or Rambler.
 
 use super::Tool;
 use super::restart::{FORCE, RESOLVE, UNKNOWN};
@@ -56,6 +58,9 @@ const SPLIT: Runner = run(AfterCommit::Alone);
 /// One session, the file as one string, or through a driver that begins another transaction.
 const STRING: Runner = run(AfterCommit::Together);
 
+/// A framework whose migrations send SQL files: see `framework_code.rs`.
+pub(super) const FRAMEWORK: Runner = STRING;
+
 /// A failed migration without a transaction is recorded. Source: Flyway documentation, "Repair".
 const REPAIR: Retry = Retry::After("run `flyway repair`");
 
@@ -71,7 +76,8 @@ impl Tool {
                 let session = SessionScope::RunWithoutSearchPath;
                 (NUMBER, flyway, Runner { session, keeps_apart: true, retry: REPAIR, ..STRING })
             }
-            Self::Liquibase => (List, any, STRING),
+            // `search_path` is restored before each changeset.
+            Self::Liquibase => (List, any, Runner { session: SessionScope::RunWithoutSearchPath, ..STRING }),
             Self::Goose => (NUMBER, number_and_name, SPLIT),
             Self::SqlMigrate => (NUMBER, any, Runner { misses_its_transaction: true, ..SPLIT }),
             Self::Dbmate => (Name, number, Runner { misses_its_transaction: true, ..STRING }),

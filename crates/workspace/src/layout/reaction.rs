@@ -1,13 +1,12 @@
 //! What each migration tool does when applied migrations were changed, as a table, and with files that its list lacks.
 //!
 //! Seen in November 2026 on PostgreSQL 18: goose 3.29.0, golang-migrate 4.20.1, sql-migrate 1.8.1, dbmate 2.36.0,
-//! node-pg-migrate 9.0.0, Postgrator 8.0.0, drizzle-orm 0.45.4, postgres-migrations 5.3.0, tern 2.3.4, yoyo 9.0.0; what they did is in
+//! node-pg-migrate 9.0.0, Postgrator 8.0.0, drizzle-orm 0.45.4, postgres-migrations 5.3.0, tern 2.3.4, yoyo 9.0.0,
+//! Flyway 13.12.0, Supabase CLI 3.1.0, Prisma 6.19.3 and the library of Atlas 0.32.1; what they did is in
 //! `fixtures/tools`, as `changes.txt`. Read in source: sqlx `sqlx-core/src/migrate/migrator.rs`,
-//! refinery `refinery_core/src/traits/mod.rs`, Diesel `diesel_migrations/src/migration_harness.rs`. The others are as
-//! documented: Flyway "Validate" and "Out of order", Atlas "Migration directory integrity" and "Execution order", Supabase
-//! `db push`, Prisma "migrate deploy", graphile-migrate README. The errors that are quoted of these stand in the source of
-//! Flyway (`MigrationInfoImpl`, `CompositeMigrationResolver`), Atlas (`sql/migrate/migrate.go`) and graphile-migrate
-//! (`src/migration.ts`), and in output of the Supabase CLI. What none of these says is [`Consequence::Unknown`].
+//! refinery `refinery_core/src/traits/mod.rs`, Diesel `diesel_migrations/src/migration_harness.rs`. graphile-migrate is as
+//! its README says; the error that is quoted of it stands in `src/migration.ts`. What none of these says is
+//! [`Consequence::Unknown`].
 
 use super::{Folders, Layout, Tool};
 use pgvet_model::incident::Consequence::{self, Ignores, Refuses, Runs, Skips, Unknown};
@@ -173,7 +172,7 @@ impl Tool {
                 let rest = Reactions { edited, retitled, late, ..UNKNOWN };
                 unique(refuses("Found more than one migration with version …"), &missing(gone, &rest))
             }
-            Self::Prisma => Reactions { retitled: Runs, removed: Unknown, newest_removed: Unknown, ..BY_NAME },
+            Self::Prisma => Reactions { retitled: Runs, ..BY_NAME },
             // Late is what its journal gives no later time.
             // A migration is its whole name.
             Self::Yoyo => Reactions { retitled: Runs, ..BY_NAME },
@@ -191,12 +190,11 @@ impl Tool {
             }
             Self::Drizzle => Reactions { late: Skips, same_as_applied: Ignores, same_version: Ignores, ..BY_VERSION },
             Self::Atlas => Reactions {
-                edited: Ignores,
                 late: refuses_unless(
                     "migration file … was added out of order",
                     "run it once with `--exec-order non-linear`",
                 ),
-                ..UNKNOWN
+                ..BY_VERSION
             },
             Self::Supabase => {
                 let gone = refuses_unless(
@@ -207,7 +205,7 @@ impl Tool {
                     "Found local migration files to be inserted before the last migration on remote database",
                     "run it once with `--include-all`",
                 );
-                missing(gone, &Reactions { late, same_version: RECORDED, ..BY_VERSION })
+                missing(gone, &Reactions { late, same_as_applied: RECORDED, same_version: RECORDED, ..BY_VERSION })
             }
             Self::GraphileMigrate => Reactions { edited: refuses("has the file been tampered with?"), ..UNKNOWN },
             Self::Sqitch => Reactions { edited: Ignores, ..UNKNOWN },

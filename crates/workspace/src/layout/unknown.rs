@@ -1,10 +1,12 @@
 //! How files are run that no tool claims: by a program of the project, or by psql.
 
+use super::framework_code::{self, Sent};
 use super::runner_code::{self, RunnerCode};
 use super::statements::{Words, statements};
 use crate::read;
 use crate::rollback_name;
 use crate::skipped::is_sql;
+use rustc_hash::FxHashMap;
 use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
@@ -13,6 +15,8 @@ use std::path::Path;
 #[derive(Debug)]
 pub(super) struct UnknownRunner {
     pub(super) code: Option<RunnerCode>,
+    /// Files that migrations of a framework send, by name.
+    sent: FxHashMap<String, Sent>,
     /// The files with statements that cannot run in a transaction.
     unfit: Vec<(OsString, Unfit)>,
 }
@@ -45,7 +49,16 @@ impl UnknownRunner {
         };
         let files = entries.filter(|path| is_migration(path));
         let unfit = files.filter_map(|path| Some((path.file_name()?.to_owned(), unfit(&read::text(&path).ok()?)?)));
-        Self { unfit: unfit.collect(), code: top.and_then(|top| runner_code::find(folder, top)) }
+        Self {
+            unfit: unfit.collect(),
+            code: top.and_then(|top| runner_code::find(folder, top)),
+            sent: top.map(|top| framework_code::find(folder, top)).unwrap_or_default(),
+        }
+    }
+
+    /// How a migration of a framework sends a file, if one does.
+    pub(super) fn sent(&self, path: &Path) -> Option<Sent> {
+        self.sent.get(path.file_name()?.to_str()?).copied()
     }
 
     /// Whether another file of the folder shows that the program opens no transaction for a file like this one. One with

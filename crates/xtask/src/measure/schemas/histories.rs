@@ -1,6 +1,6 @@
 //! The histories of the fixtures: those of rules, and the sample projects of migration tools.
 
-use crate::measure::tools::{Address, Declaration, cases};
+use crate::measure::tools::{Address, Declaration, Installed, cases};
 use crate::measure::{fixtures, read};
 use pgvet_model::migration::{Direction, Migration, TransactionMode};
 use pgvet_syntax::ast::Ast;
@@ -114,10 +114,12 @@ pub(super) fn histories() -> Result<Vec<History>, String> {
         }
     }
     for tool in Declaration::all()? {
+        let version = tool.versions.last().map_or("", String::as_str);
+        let newest = Installed { tool: &tool, version };
         for case in cases(&tool)? {
             let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
             let root = folder.path().join("project");
-            case.write(&tool, &Address::of_nothing(), &root)?;
+            case.write(&newest, &Address::of_nothing(), &root)?;
             std::fs::create_dir_all(root.join(".git")).map_err(|error| error.to_string())?;
             let project = Arc::new(load(root)?);
             let name = format!("tools/{}/{}", tool.name, case.name);

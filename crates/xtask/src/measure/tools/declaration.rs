@@ -27,9 +27,14 @@ pub struct Declaration {
     /// Shared cases that say nothing of this tool, with the reason.
     #[serde(default)]
     pub skip: BTreeMap<String, String>,
+    /// Whether the projects of `changes` are run. pgvet says nothing of changes in files that grow, or without versions.
+    #[serde(default = "yes")]
+    pub changes: bool,
     /// Cases in which pgvet predicts something other than was seen, with the reason.
     #[serde(default)]
     pub differences: BTreeMap<String, String>,
+    /// What the page says about how the tool was run.
+    pub note: Option<String>,
     /// Why nothing is recorded.
     pub unrecorded: Option<String>,
 }
@@ -91,6 +96,10 @@ pub struct Layout {
     pub entry: String,
     #[serde(default)]
     pub separator: String,
+}
+
+fn yes() -> bool {
+    true
 }
 
 fn sql() -> String {

@@ -18,7 +18,7 @@ pub use compare::{Difference, PARTS, differences};
 pub use declaration::{Declaration, Install, folder};
 pub use observation::{End, Observation, Protocol, Recorded, Step};
 pub use predicted::{Prediction, predict};
-pub use project::{Address, Case, cases};
+pub use project::{Address, Case, Installed, cases};
 
 use super::read;
 use server::Observed;
@@ -81,10 +81,11 @@ fn record(tool: &Declaration, servers: &mut [Observed], only: Option<&str>) -> R
     let mut recorded = Vec::new();
     let mut told = String::new();
     for version in &tool.versions {
-        let installed = install::install(tool, version)?;
+        let folder = install::install(tool, version)?;
+        let installed = Installed { tool, version };
         for case in cases.iter().filter(|case| only.is_none_or(|only| only == case.name)) {
             for server in &mut *servers {
-                let run = server.run(tool, &installed, case)?;
+                let run = server.run(installed, &folder, case)?;
                 if only.is_some() {
                     let _ = writeln!(told, "=== {version}, PostgreSQL {}\n{}", server.major(), run.told);
                 }
@@ -109,18 +110,22 @@ fn record(tool: &Declaration, servers: &mut [Observed], only: Option<&str>) -> R
 
 /// Runs all changes with a tool, as [`record`] does cases.
 fn record_changes(tool: &Declaration, servers: &mut [Observed], only: Option<&str>) -> Result<String, String> {
+    if !tool.changes || tool.tool.is_none() {
+        return Ok(String::new());
+    }
     let changes = changes()?;
     let mut recorded = Vec::new();
     let mut told = String::new();
     // Older versions are run for cases alone.
     let version = tool.versions.last().ok_or("no version is named")?;
-    let installed = install::install(tool, version)?;
+    let folder = install::install(tool, version)?;
+    let installed = Installed { tool, version };
     for change in changes.iter().filter(|change| only.is_none_or(|only| only == change.name)) {
         if tool.skip.contains_key(&change.name) {
             continue;
         }
         for server in &mut *servers {
-            let run = server.run_change(tool, &installed, change)?;
+            let run = server.run_change(installed, &folder, change)?;
             if only.is_some() {
                 let _ = writeln!(told, "=== {version}, PostgreSQL {}\n{}", server.major(), run.told);
             }
@@ -178,7 +183,7 @@ pub fn compare(tool: &Declaration) -> Result<Vec<Compared>, String> {
         let case = case.ok_or_else(|| format!("{}: the case {} is gone: record it again", tool.name, recorded.case))?;
         let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
         let root = folder.path().join("project");
-        case.write(tool, &Address::of_nothing(), &root)?;
+        case.write(&Installed { tool, version: &recorded.version }, &Address::of_nothing(), &root)?;
         std::fs::create_dir_all(root.join(".git")).map_err(|error| error.to_string())?;
         let major = recorded.majors.last().copied().unwrap_or(18);
         let predicted = predict(&root, major)?;

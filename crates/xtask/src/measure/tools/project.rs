@@ -13,6 +13,13 @@ pub struct Case {
     is_shared: bool,
 }
 
+/// A version of a tool.
+#[derive(Debug, Clone, Copy)]
+pub struct Installed<'a> {
+    pub tool: &'a Declaration,
+    pub version: &'a str,
+}
+
 /// Where the database is.
 #[derive(Debug, Clone)]
 pub struct Address {
@@ -70,9 +77,9 @@ impl Case {
     ///
     /// # Errors
     /// Says what could not be read.
-    pub fn files(&self, declaration: &Declaration, address: &Address) -> Result<BTreeMap<String, String>, String> {
+    pub fn files(&self, of: &Installed<'_>, address: &Address) -> Result<BTreeMap<String, String>, String> {
         let own = read_all(&self.folder)?;
-        let layout = &declaration.project;
+        let layout = &of.tool.project;
         let mut files = BTreeMap::new();
         let mut list = Vec::new();
         if self.is_shared {
@@ -102,7 +109,7 @@ impl Case {
         if !self.is_shared {
             files.extend(own);
         }
-        files.values_mut().for_each(|text| *text = address.fill(text));
+        files.values_mut().for_each(|text| *text = address.fill(&text.replace("{version}", of.version)));
         Ok(files)
     }
 
@@ -110,8 +117,8 @@ impl Case {
     ///
     /// # Errors
     /// Says what could not be read or written.
-    pub fn write(&self, declaration: &Declaration, address: &Address, root: &Path) -> Result<(), String> {
-        for (path, text) in self.files(declaration, address)? {
+    pub fn write(&self, of: &Installed<'_>, address: &Address, root: &Path) -> Result<(), String> {
+        for (path, text) in self.files(of, address)? {
             let path = root.join(path);
             let written =
                 std::fs::create_dir_all(path.parent().unwrap_or(root)).and_then(|()| std::fs::write(&path, text));

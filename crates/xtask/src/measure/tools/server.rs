@@ -1,10 +1,9 @@
 //! Runs projects with a tool against a server of its own, and reads the log.
 
 use super::changes::{Change, says};
-use super::declaration::Declaration;
 use super::log;
 use super::observation::{End, Observation};
-use super::project::{Address, Case, objects};
+use super::project::{Address, Case, Installed, objects};
 use pgvet_trace::server::Server;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -14,6 +13,9 @@ use tempfile::TempDir;
 
 /// The database that others are copies of.
 const TEMPLATE: &str = "template1";
+
+/// Maximum time that sessions of a tool are given to end after it.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A server whose log can be read.
 pub(super) struct Observed {
@@ -43,18 +45,18 @@ impl Observed {
     }
 
     /// Runs a case in a database of its own.
-    pub(super) fn run(&mut self, tool: &Declaration, installed: &Path, case: &Case) -> Result<Run, String> {
+    pub(super) fn run(&mut self, of: Installed<'_>, programs: &Path, case: &Case) -> Result<Run, String> {
         let address = self.create_database()?;
-        let project = Project { tool, installed, address: &address, folder: temporary()? };
+        let project = Project { of, programs, address: &address, folder: temporary()? };
         let run = self.observe(&project, case)?;
         self.drop_database(&address)?;
         Ok(run)
     }
 
     /// Runs a project before and after a change, and returns what the second run did.
-    pub(super) fn run_change(&mut self, tool: &Declaration, installed: &Path, change: &Change) -> Result<Run, String> {
+    pub(super) fn run_change(&mut self, of: Installed<'_>, programs: &Path, change: &Change) -> Result<Run, String> {
         let address = self.create_database()?;
-        let project = Project { tool, installed, address: &address, folder: temporary()? };
+        let project = Project { of, programs, address: &address, folder: temporary()? };
         let first = self.observe(&project, &change.before)?;
         if first.observation.end != End::Success {
             return Err(format!("{}: the first run failed: {}", change.name, first.told));
@@ -62,7 +64,7 @@ impl Observed {
         fs::remove_dir_all(project.root()).map_err(|error| error.to_string())?;
         let mut run = self.observe(&project, &change.after)?;
         if run.observation.end != End::Success {
-            run.observation.says = says(tool, &change.name, &run.printed);
+            run.observation.says = says(of.tool, &change.name, &run.printed);
         }
         self.drop_database(&address)?;
         Ok(run)
@@ -79,18 +81,29 @@ impl Observed {
         self.query("postgres", &format!("DROP DATABASE {} WITH (FORCE)", address.database)).map(drop)
     }
 
+    /// Waits until the statements of a tool that was killed have ended: a statement goes on without its client.
+    fn wait_for_sessions(&self, address: &Address) -> Result<(), String> {
+        let sql = format!("SELECT 1 FROM pg_stat_activity WHERE datname = '{}'", address.database);
+        let started = Instant::now();
+        while started.elapsed() < PATIENCE && !self.query("postgres", &sql)?.is_empty() {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Ok(())
+    }
+
     fn query(&self, database: &str, sql: &str) -> Result<Vec<Vec<Option<String>>>, String> {
         self.server.query(database, sql).map_err(|error| error.to_string())
     }
 
     /// Writes the project, runs the tool, and reads what it did.
     fn observe(&self, project: &Project<'_>, case: &Case) -> Result<Run, String> {
-        let Project { tool, address, .. } = project;
-        case.write(tool, address, &project.root())?;
-        let objects = objects(&case.files(tool, address)?);
+        let Project { of, address, .. } = project;
+        case.write(of, address, &project.root())?;
+        let objects = objects(&case.files(of, address)?);
         let log = self.server.socket().join("log");
         let before = fs::metadata(&log).map_or(0, |log| log.len()) as usize;
         let (end, printed) = project.execute()?;
+        self.wait_for_sessions(address)?;
         let text_of_log = fs::read(&log).map_err(|error| error.to_string())?;
         let seen = log::read(&String::from_utf8_lossy(&text_of_log[before..]), &address.database, &objects);
         let names: Vec<String> = objects.keys().map(|name| format!("'{name}'")).collect();
@@ -117,8 +130,8 @@ fn temporary() -> Result<TempDir, String> {
 
 /// A project that a tool runs.
 struct Project<'a> {
-    tool: &'a Declaration,
-    installed: &'a Path,
+    of: Installed<'a>,
+    programs: &'a Path,
     address: &'a Address,
     folder: TempDir,
 }
@@ -132,9 +145,9 @@ impl Project<'_> {
     fn execute(&self) -> Result<(End, String), String> {
         let mut printed = String::new();
         let mut end = End::Success;
-        for command in &self.tool.run.commands {
+        for command in &self.of.tool.run.commands {
             let output = self.folder.path().join("output");
-            end = execute(self.tool, self.installed, self.address, command, &self.root(), &output)?;
+            end = self.execute_one(command, &output)?;
             printed += &fs::read_to_string(&output).unwrap_or_default();
             if end != End::Success {
                 break;
@@ -142,36 +155,30 @@ impl Project<'_> {
         }
         Ok((end, printed))
     }
-}
 
-/// Runs one program of a tool; it and all that it has started end with its time.
-fn execute(
-    tool: &Declaration,
-    installed: &Path,
-    address: &Address,
-    words: &[String],
-    root: &Path,
-    output: &Path,
-) -> Result<End, String> {
-    let fill = |text: &String| address.fill(&text.replace("{install}", &installed.to_string_lossy()));
-    let words: Vec<String> = words.iter().map(fill).collect();
-    let (program, arguments) = words.split_first().ok_or("a command is empty")?;
-    let file = File::create(output).map_err(|error| error.to_string())?;
-    let errors = file.try_clone().map_err(|error| error.to_string())?;
-    let mut command = Command::new(program);
-    command.args(arguments).current_dir(root).stdin(Stdio::null()).stdout(file).stderr(errors);
-    command.envs(tool.run.environment.iter().map(|(name, value)| (name, fill(value))));
-    let mut child = command.spawn().map_err(|error| format!("{program}: {error}"))?;
-    let started = Instant::now();
-    loop {
-        if let Some(status) = child.try_wait().map_err(|error| error.to_string())? {
-            return Ok(if status.success() { End::Success } else { End::Failure });
+    /// Runs one program of a tool; it and all that it has started end with its time.
+    fn execute_one(&self, words: &[String], output: &Path) -> Result<End, String> {
+        let run = &self.of.tool.run;
+        let fill = |text: &String| self.address.fill(&text.replace("{install}", &self.programs.to_string_lossy()));
+        let words: Vec<String> = words.iter().map(fill).collect();
+        let (program, arguments) = words.split_first().ok_or("a command is empty")?;
+        let file = File::create(output).map_err(|error| error.to_string())?;
+        let errors = file.try_clone().map_err(|error| error.to_string())?;
+        let mut command = Command::new(program);
+        command.args(arguments).current_dir(self.root()).stdin(Stdio::null()).stdout(file).stderr(errors);
+        command.envs(run.environment.iter().map(|(name, value)| (name, fill(value))));
+        let mut child = command.spawn().map_err(|error| format!("{program}: {error}"))?;
+        let started = Instant::now();
+        loop {
+            if let Some(status) = child.try_wait().map_err(|error| error.to_string())? {
+                return Ok(if status.success() { End::Success } else { End::Failure });
+            }
+            if started.elapsed() > Duration::from_secs(run.seconds) {
+                let _ = child.kill();
+                let _ = child.wait();
+                return Ok(End::Never);
+            }
+            std::thread::sleep(Duration::from_millis(20));
         }
-        if started.elapsed() > Duration::from_secs(tool.run.seconds) {
-            let _ = child.kill();
-            let _ = child.wait();
-            return Ok(End::Never);
-        }
-        std::thread::sleep(Duration::from_millis(20));
     }
 }
