@@ -61,8 +61,8 @@ const FUNCTIONS: &[(&str, Reach)] = &[
     ("pg_wal_replay_resume", Reach::Replication),
 ];
 
-/// Catalogs that all databases of a server share. A superuser may change their rows, and whoever locks them locks them for
-/// all databases.
+/// Catalogs that all databases of a server share. A superuser may change their rows, and a lock on one holds for all
+/// databases.
 ///
 /// Source: PostgreSQL 18, `src/backend/catalog/catalog.c`, `IsSharedRelation`.
 const SHARED_CATALOGS: &[(&str, Reach)] = &[

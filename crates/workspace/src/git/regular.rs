@@ -128,8 +128,8 @@ impl RegularFiles {
 /// there, older versions do.
 pub(super) fn check_beside(top: &Path, names: &[impl AsRef<Path>]) -> Result<(), String> {
     check_in(top)?;
-    // The folder of the last name, as far as it is there. Names are in order, so each folder is entered once; those that
-    // are not there are not looked for one by one, because a name can have millions of them.
+    // The folder of the last name, as far as it is there. Names are in order, so each folder is entered once. The
+    // search ends at the first folder that is missing, because a name can have millions of them.
     let mut inside = PathBuf::new();
     for name in names {
         let folder = name.as_ref().parent().unwrap_or(Path::new(""));
