@@ -141,14 +141,14 @@ def read(path: Path) -> str:
 
 
 def refuse_contradictions() -> None:
-    if not words("CAPTURE"):
-        return
-    if paths():
+    captures = bool(words("CAPTURE"))
+    if captures and paths():
         raise BadInput("`paths` names files with SQL, and `capture` runs a command: remove one of them")
-    if is_on("COMMENT"):
+    if is_on("COMMENT") and (captures or is_on("TRACE")):
+        runs = "`capture` runs code of the repository" if captures else "`trace` runs SQL, which can start programs"
         raise BadInput(
-            "`capture` runs code of the repository, and must not be in one job with the token for `comment`: "
-            "remove one of them, or comment in another job that checks the files of a committed capture"
+            f"{runs}, and must not be in one job with the token for `comment`: "
+            "remove one of them, or comment in another job that only checks files"
         )
 
 
@@ -185,7 +185,7 @@ def main() -> int:
     (folder / REPORT).write_text(report, encoding="utf-8")
     has_findings = any(counts.get(name) for name in ("errors", "warnings", "infos"))
     append("GITHUB_OUTPUT", f"report={folder / REPORT}\n")
-    append("GITHUB_OUTPUT", f"worth-a-comment={str(has_findings or is_on('TRACE')).lower()}\n")
+    append("GITHUB_OUTPUT", f"worth-a-comment={str(has_findings).lower()}\n")
     return status
 
 

@@ -43,7 +43,7 @@ def variables(program):
 def is_run(program, inputs, outputs):
     """Whether the condition of a step holds after the check."""
     condition = re.search(r"^      if: \$\{\{ (.*) \}\}$", block(program), re.MULTILINE).group(1)
-    known = {f"inputs.{name}": inputs.get(name, "") for name in ("comment", "capture")}
+    known = {f"inputs.{name}": inputs.get(name, "") for name in ("comment", "capture", "trace")}
     known |= {"steps.check.outputs.report": outputs.get("report", "")}
     parts = [part for part in condition.split(" && ") if part != "!cancelled()"]
     comparisons = [re.fullmatch(r"(\S+) ([!=]=) '(\w*)'", part).groups() for part in parts]
@@ -556,6 +556,18 @@ pathlib.Path(os.environ["RUNNER_TEMP"], "seen").write_bytes(b"".join(text for te
         self.assertEqual(self.pull_request(capture=command, comment="true"), 2, self.said)
         self.assertIn("::error::`capture` runs code of the repository", self.said)
         self.assertEqual((self.api.asked, self.outputs), ([], {}))
+
+    def test_a_trace_does_not_comment(self):
+        self.branch()
+        self.write("migrations/3.sql", NEW_INDEX)
+        self.commit("change")
+        self.assertEqual(self.pull_request(trace="true", comment="true"), 2, self.said)
+        self.assertIn("::error::`trace` runs SQL, which can start programs", self.said)
+        self.assertEqual((self.api.asked, self.outputs), ([], {}))
+        report = {"report": "report.md"}
+        self.assertTrue(is_run("comment.py", {"comment": "true"}, report))
+        for runs in ({"trace": "true"}, {"capture": "make migrate"}):
+            self.assertFalse(is_run("comment.py", {"comment": "true", **runs}, report), runs)
 
     def test_a_capture_that_fails_is_an_error(self):
         self.branch()

@@ -102,6 +102,8 @@ pub enum TransactionId {
     Explicit(u32, u32),
     /// Several statements in one text, by its place in the recording.
     Text(usize),
+    /// One that began in a text after an earlier one had ended there, by the places of the text and of its BEGIN.
+    Later(usize, usize),
 }
 
 /// What was seen and is part of no migration.
@@ -283,12 +285,22 @@ impl<'a> Cutter<'a> {
         if sent.error().is_some() && transaction.is_some_and(|id| matches!(id, TransactionId::Text(_))) {
             self.rolled_back.extend(transaction);
         }
+        let mut has_ended = false;
         for (number, statement) in statements.iter().enumerate() {
             let text = &sent.sql[statement.range.as_usize()];
             let error = sent.error().filter(|_| number as u64 == sent.completed);
             if sent.error().is_some() && number as u64 > sent.completed {
                 break;
             }
+            // The recording has one number for all transactions of a text.
+            let transaction = match (self.sessions.get(&sent.session).and_then(|state| state.open), statement.ast()) {
+                (None, Some(Ast::Transaction(Transaction::Begin))) if has_ended => {
+                    Some(TransactionId::Later(at, number))
+                }
+                (open, _) if has_ended || matches!(open, Some(TransactionId::Later(..))) => open,
+                _ => transaction,
+            };
+            has_ended |= matches!(statement.ast(), Some(Ast::Transaction(control)) if control.ends());
             let seen = Seen { at, sent, text, error, transaction };
             let role = match statement.ast() {
                 Some(ast) => {
@@ -317,7 +329,8 @@ impl<'a> Cutter<'a> {
 
     fn statement(&mut self, seen: Seen<'_>, role: Role) {
         let state = self.sessions.entry(seen.sent.session).or_default();
-        if let (Some(_), Some(id @ TransactionId::Explicit(..))) = (seen.error, seen.transaction) {
+        let transaction = seen.transaction.filter(|id| !matches!(id, TransactionId::Text(_)));
+        if let (Some(_), Some(id)) = (seen.error, transaction) {
             if state.open == Some(id) {
                 state.failed.get_or_insert(seen.at);
             } else {
@@ -343,7 +356,10 @@ impl<'a> Cutter<'a> {
             }
             Role::Transaction(control) => {
                 self.counts.transactions += 1;
-                self.control(&control, &seen);
+                // A COMMIT that fails is a rollback; what else is refused changes nothing.
+                if seen.error.is_none() || control.ends() {
+                    self.control(&control, &seen);
+                }
             }
             Role::Work => {
                 let work = Work {
@@ -394,7 +410,8 @@ impl<'a> Cutter<'a> {
                 state.at_begin = Some(Rc::clone(&state.settings));
                 self.rolled_back.extend(seen.transaction);
             }
-            Transaction::Commit { .. } => {
+            // Whether a prepared transaction is committed is not known: what it did may last.
+            Transaction::Commit { .. } | Transaction::Prepare => {
                 // An error makes COMMIT a rollback, and it can be that of COMMIT itself.
                 let is_committed = state.failed.is_none();
                 state.end(is_committed);
@@ -403,7 +420,7 @@ impl<'a> Cutter<'a> {
                 }
             }
             Transaction::Rollback { .. } => state.end(false),
-            Transaction::Prepare | Transaction::CommitPrepared | Transaction::RollbackPrepared => {}
+            Transaction::CommitPrepared | Transaction::RollbackPrepared => {}
         }
     }
 

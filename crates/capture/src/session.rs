@@ -7,6 +7,7 @@ use crate::recording::{Outcome, Parameter, Recorded, Recording, Refused, Session
 use crate::value::{self, Format};
 use crate::wire::{Message, long, short, string};
 use bytes::BytesMut;
+use pgvet_syntax::lexer::quote_identifier;
 use postgres_protocol::message::backend;
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
@@ -150,7 +151,9 @@ impl SessionLog {
 
     fn bind(&mut self, log: &Log, mut body: &[u8]) {
         let (portal, statement) = (string(&mut body), string(&mut body));
-        let Some(text) = self.prepared.get(&statement) else { return };
+        // SQL can prepare a statement that the protocol then runs.
+        let prepared_by_sql = || Text { sql: format!("EXECUTE {}", quote_identifier(&statement)), ..Text::default() };
+        let text = self.prepared.get(&statement).cloned().unwrap_or_else(prepared_by_sql);
         let keep = (log.keep_values)(&text.sql);
         let formats: Vec<usize> = (0..short(&mut body)).map(|_| short(&mut body)).collect();
         let mut parameters = Vec::new();
@@ -168,8 +171,7 @@ impl SessionLog {
             let value = length.filter(|_| keep).and_then(|_| value::shown(value, oid, format));
             parameters.push(Parameter { oid, length, value });
         }
-        self.portals
-            .insert(portal, Portal { sql: text.sql.clone(), cut_from: text.cut_from, parameters, was_executed: false });
+        self.portals.insert(portal, Portal { sql: text.sql, cut_from: text.cut_from, parameters, was_executed: false });
     }
 
     fn execute(&mut self, log: &mut Log, portal: &str) {

@@ -5,7 +5,9 @@ use crate::recording::Parameter;
 use crate::settings::{self, is_of_client, session_setting};
 use crate::tools::{MigrationTable, Naming, Tables};
 use crate::value::constant;
-use pgvet_syntax::ast::{Assignment, Ast, Discard, Expr, Insert, InsertSource, QueryBody, Setting, Transaction};
+use pgvet_syntax::ast::{
+    Assignment, Ast, Discard, Expr, Insert, InsertSource, ObjectName, Part, QueryBody, Setting, Transaction,
+};
 use smol_str::SmolStr;
 
 /// The part that a statement plays.
@@ -55,6 +57,7 @@ pub(crate) fn role(ast: &Ast, text: &str, parameters: &[Parameter], tables: &Tab
         },
         Ast::Discard(Discard::All) => Role::ResetAll,
         Ast::Discard(_) | Ast::Deallocate(_) => Role::ClientSetting,
+        _ if changes_others(ast, tables) => Role::Work,
         Ast::Insert(insert) if tables.is_own(&insert.table.name.name.text) => rows(insert, parameters, tables),
         Ast::Update(update) if tables.is_own(&update.table.name.name.text) => {
             changed_row(&update.table.name.name.text, &update.assignments, parameters, tables)
@@ -119,10 +122,26 @@ fn is_false(value: &str) -> bool {
     ["f", "false", "0"].iter().any(|word| value.eq_ignore_ascii_case(word))
 }
 
+/// Whether a statement changes rows of a table that is not the tool's, be it in its WITH clause.
+fn changes_others(ast: &Ast, tables: &Tables) -> bool {
+    let is_other = |name: &ObjectName| !tables.is_own(&name.name.text);
+    let mut found = false;
+    ast.visit(&mut |part| {
+        found |= match part {
+            Part::Insert(insert) => is_other(&insert.table.name),
+            Part::Update(update) => is_other(&update.table.name),
+            Part::Delete(delete) => is_other(&delete.table.name),
+            Part::Merge(merge) => is_other(&merge.table.name),
+            _ => false,
+        }
+    });
+    found
+}
+
 /// Whether all relations that a statement names are tables of the tool.
 fn concerns_only_own(ast: &Ast, tables: &Tables) -> bool {
-    let is_own = |name: &pgvet_syntax::ast::ObjectName| tables.is_own(&name.name.text);
-    let all = |names: &[(pgvet_syntax::ast::ObjectName, bool)]| names.iter().all(|(name, _)| is_own(name));
+    let is_own = |name: &ObjectName| tables.is_own(&name.name.text);
+    let all = |names: &[(ObjectName, bool)]| names.iter().all(|(name, _)| is_own(name));
     match ast {
         Ast::CreateTable(create) => is_own(&create.name),
         Ast::CreateSchema(create) => create.name.as_ref().is_some_and(|name| tables.is_own_schema(&name.text)),

@@ -214,17 +214,31 @@ impl Repository {
     /// part of the next commit.
     fn unstaged(&self, changes: &mut Changes) -> Result<(), Problem> {
         let is_sql = |name: &OsString| skipped::is_sql(&name.to_string_lossy());
-        let differing =
-            ["diff", "--name-only", "-z", "--no-ext-diff", "--no-textconv", "--no-renames", "--ignore-submodules"];
-        for name in self.fields(&differing)?.into_iter().filter(is_sql) {
-            let mut object = OsString::from(":");
-            object.push(&name);
-            let blob = self.git.run(&[OsStr::new("cat-file"), OsStr::new("blob"), &object]);
-            let blob = blob.map_err(|message| self.problem(format!("git refused: {message}"), None))?;
-            changes.index.insert(identity(&self.git.top.join(name)), Some(blob));
+        let differing = ["diff", "--raw", "-z", "--no-ext-diff", "--no-textconv", "--no-renames", "--no-abbrev"];
+        let differing = self.fields(&[&differing[..], &["--ignore-submodules"]].concat())?;
+        // A file that is only intended to be added has no content in the index.
+        let (intended, held): (Vec<Named>, Vec<Named>) = changed_names(&differing)
+            .into_iter()
+            .filter(|named| is_sql(&named.name))
+            .partition(|named| named.change == Some(Change::Added));
+        let ids: Vec<&str> = held.iter().filter_map(|named| named.before.as_deref()).collect();
+        let texts = self.git.blobs(&ids);
+        let texts = texts.map_err(|message| self.problem(format!("git refused: {message}"), None))?;
+        for (named, text) in held.iter().zip(texts) {
+            let path = self.git.top.join(&named.name);
+            let text = text.ok_or_else(|| {
+                let why = "cannot be read from the index: it has conflicts, or is too large, alone or with others";
+                Problem::new(
+                    &path,
+                    why,
+                    Some("make the files on disk and in the index equal: stage or stash the changes"),
+                )
+            })?;
+            changes.index.insert(identity(&path), Some(text));
         }
         let others = ["ls-files", "-z", "--others", "--exclude-standard", "--full-name"];
-        for name in self.fields(&others)?.into_iter().filter(is_sql) {
+        let others = self.fields(&others)?.into_iter().filter(is_sql);
+        for name in intended.into_iter().map(|named| named.name).chain(others) {
             changes.index.insert(identity(&self.git.top.join(name)), None);
         }
         Ok(())
@@ -292,7 +306,8 @@ impl Repository {
         let texts = self.git.blobs(&ids);
         let texts = texts.map_err(|message| self.problem(format!("git refused: {message}"), None))?;
         let files = objects.iter().zip(texts);
-        changes.before.extend(files.map(|((name, _), text)| (identity(&self.git.top.join(name)), text)));
+        let files = files.map(|((name, _), text)| (identity(&self.git.top.join(name)), text.unwrap_or_default()));
+        changes.before.extend(files);
         Ok(())
     }
 

@@ -294,3 +294,44 @@ fn a_row_that_was_rolled_back_records_nothing() {
     assert_eq!(shown(&capture), ["1.js One: CREATE TABLE a (id int)"]);
     assert_eq!(capture.counts.attempts, 1);
 }
+
+/// The work of a migration of these statements, before its row.
+fn work(statements: Vec<Recorded>) -> Vec<String> {
+    let row = sent(0, "INSERT INTO knex_migrations (name, batch) VALUES ('1_a.js', 1)");
+    let capture = cut_all([statements, vec![row]].concat());
+    let work = capture.migrations[0].work.iter().filter(|work| !work.is_undone);
+    work.map(|work| work.sql.clone()).collect()
+}
+
+#[test]
+fn transactions_of_one_text_are_kept_apart() {
+    let rolled_back = "BEGIN; DROP TABLE a; COMMIT; BEGIN; CREATE TABLE b (id int); ROLLBACK";
+    assert_eq!(work(vec![sent(1, rolled_back)]), ["DROP TABLE a"]);
+    assert_eq!(work(vec![sent(1, "BEGIN; CREATE TABLE b (id int); ROLLBACK; DROP TABLE a")]), ["DROP TABLE a"]);
+    let open = sent(1, "BEGIN; DROP TABLE a; COMMIT; BEGIN; DROP TABLE b");
+    assert_eq!(work(vec![open.clone(), sent(2, "COMMIT")]), ["DROP TABLE a", "DROP TABLE b"]);
+    assert_eq!(work(vec![open, sent(2, "ROLLBACK")]), ["DROP TABLE a"]);
+    let other = sent(3, "COMMIT; BEGIN; DROP TABLE b");
+    assert_eq!(
+        work(vec![sent(3, "BEGIN"), sent(3, "DROP TABLE a"), other, sent(4, "END")]),
+        ["DROP TABLE a", "DROP TABLE b"]
+    );
+}
+
+#[test]
+fn a_prepared_transaction_may_be_committed() {
+    let statements = ["BEGIN", "DROP TABLE a", "PREPARE TRANSACTION 'x'"].map(|sql| sent(1, sql)).to_vec();
+    assert_eq!(work([statements, vec![sent(0, "COMMIT PREPARED 'x'")]].concat()), ["DROP TABLE a"]);
+}
+
+#[test]
+fn a_savepoint_that_is_refused_undoes_nothing() {
+    let statements = vec![failed(0, "SAVEPOINT s"), sent(0, "DROP TABLE a"), failed(0, "ROLLBACK TO SAVEPOINT s")];
+    assert_eq!(work(statements), ["DROP TABLE a"]);
+}
+
+#[test]
+fn changes_of_other_tables_beside_those_of_the_tool_are_work() {
+    let hidden = "WITH gone AS (DELETE FROM orders) DELETE FROM knex_migrations_lock";
+    assert_eq!(work(vec![sent(0, hidden), sent(0, "DELETE FROM knex_migrations_lock")]), [hidden]);
+}

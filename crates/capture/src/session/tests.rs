@@ -255,3 +255,13 @@ fn nonsense_does_not_panic() {
         }
     }
 }
+
+#[test]
+fn what_sql_has_prepared_and_the_protocol_runs_is_recorded() {
+    let mut played = Played::new();
+    played.client(&[query("PREPARE p AS DELETE FROM orders")]).server(&[complete("PREPARE"), ready(b'I')]);
+    let bind = message(b'B', b"\0p\0\0\0\0\0\0\0");
+    played.client(&[bind, execute(), sync()]).server(&[empty(b'2'), complete("DELETE 7"), ready(b'I')]);
+    let seen: Vec<&str> = played.seen().into_iter().map(|(sql, ..)| sql).collect();
+    assert_eq!(seen, ["PREPARE p AS DELETE FROM orders", "EXECUTE p"]);
+}

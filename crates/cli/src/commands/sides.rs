@@ -11,7 +11,7 @@ use pgvet_schema::{Schema, narrow, read};
 use pgvet_trace::provider::{parse_address, with_password};
 use pgvet_workspace::config::ConfigSource;
 use pgvet_workspace::{Applied, Project, ProjectFile, Request, Revision};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 /// Where a schema comes from.
@@ -50,12 +50,13 @@ pub(crate) struct Read {
 
 impl Side {
     /// `postgres://...` and `service=...` are databases, `REV:` and `REV:PATH` are revisions, everything else is a path.
+    /// What exists does not matter: a checkout can have a folder that is called like a revision.
     pub(crate) fn parse(text: &str) -> Self {
         if is_database(text) {
             return Self::Database(text.to_owned());
         }
         match text.split_once(':') {
-            Some((revision, path)) if !revision.is_empty() && !Path::new(text).exists() => {
+            Some((revision, path)) if !revision.is_empty() && !is_path(text) => {
                 let path = (!path.is_empty()).then(|| PathBuf::from(path));
                 Self::Revision { revision: revision.to_owned(), path }
             }
@@ -109,6 +110,12 @@ pub(crate) fn both_in_schemas(before: &Schema, after: &Schema, wanted: &[String]
 fn is_database(text: &str) -> bool {
     let keys = ["service=", "host=", "hostaddr=", "dbname="];
     text.starts_with("postgres://") || text.starts_with("postgresql://") || keys.iter().any(|key| text.starts_with(key))
+}
+
+/// Whether a text says that it is a path: no revision is absolute or begins with a dot.
+fn is_path(text: &str) -> bool {
+    text.starts_with('.')
+        || matches!(Path::new(text).components().next(), Some(Component::Prefix(_) | Component::RootDir))
 }
 
 fn of_files(path: &Path, title: String, reading: &Reading<'_>) -> Result<Read, Failure> {

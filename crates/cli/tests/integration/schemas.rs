@@ -92,6 +92,12 @@ fn what_cannot_be_read_is_said() {
         &["drift", "--database", "postgres://ann@127.0.0.1:1/shop", "--baseline", "known.json"],
         "cannot read the known drift in `known.json`",
     );
+    // A folder with the name of a revision does not take its place.
+    write(&folder, "HEAD:migrations/1_users.sql", FIRST);
+    write(&folder, "HEAD:migrations/2_orders.sql", SECOND);
+    assert!(folder.run(&["diff", "HEAD:migrations", "migrations"]).starts_with("exit 1"));
+    assert!(folder.run(&["diff", "./HEAD:migrations", "migrations"]).starts_with("exit 0"));
+    std::fs::remove_dir_all(folder.path().join("HEAD:migrations")).unwrap();
     write(&folder, "migrations/3_broken.sql", "CREATE TABEL t (id int);\nCREATE TABLE u (id int);\n");
     refused(&["diff"], "migrations/3_broken.sql:1: syntax error at or near \"TABEL\"");
     assert!(folder.run(&["diff"]).contains("+ table public.u"), "everything else is compared");

@@ -426,13 +426,15 @@ impl Executor<'_> {
     fn expression(&mut self, expr: &Expr, env: &Env<'_>) -> Run {
         let mut subqueries: Vec<(&Query, SubqueryKind)> = Vec::new();
         let mut calls: Vec<&FunctionCall> = Vec::new();
-        let mut casts = Vec::new();
+        let (mut casts, mut fields) = (Vec::new(), Vec::new());
         expr.walk(&mut |part| match &part.kind {
             ExprKind::Subquery { query, kind, .. } => subqueries.push((query, *kind)),
             ExprKind::Call(call) => calls.push(call),
             ExprKind::Cast { operand, target } => casts.push((operand, target)),
+            ExprKind::Column(_) | ExprKind::Indirection { .. } => fields.push(part),
             _ => {}
         });
+        fields.into_iter().for_each(|field| self.note_reach_of_field(field));
         for (operand, target) in casts {
             self.check_enum_cast(operand, target)?;
         }

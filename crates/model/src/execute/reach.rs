@@ -4,7 +4,7 @@ use super::Executor;
 use crate::effect::{Reach, UnknownReason};
 use pgvet_syntax::ast::{
     Ast, ChangeOwner, Comment, Copy, CopyBeyond, CreateOther, DefValue, Drop, Expr, ExprKind, FunctionCall, Grant,
-    ObjectKind, ObjectName, Part, Rename,
+    IndirectionStep, ObjectKind, ObjectName, Part, ReindexTarget, Rename,
 };
 use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
@@ -61,7 +61,8 @@ const FUNCTIONS: &[(&str, Reach)] = &[
     ("pg_wal_replay_resume", Reach::Replication),
 ];
 
-/// Catalogs that all databases of a server share. A superuser may change their rows.
+/// Catalogs that all databases of a server share. A superuser may change their rows, and a lock on one holds for all
+/// databases.
 ///
 /// Source: PostgreSQL 18, `src/backend/catalog/catalog.c`, `IsSharedRelation`.
 const SHARED_CATALOGS: &[(&str, Reach)] = &[
@@ -100,6 +101,11 @@ impl Executor<'_> {
         if let Some(reach) = reach(ast) {
             self.effects.note_reach(reach);
         }
+        for name in whole_relations(ast) {
+            if self.is_system_relation(name) {
+                self.note_reach_of_catalog(name);
+            }
+        }
         let mut stored = Vec::new();
         ast.visit_stored(&mut |part| stored.extend(call_in(part)));
         for call in stored {
@@ -116,6 +122,15 @@ impl Executor<'_> {
         }
     }
 
+    /// Notes what `x.f` reaches, which calls f(x) if `x` has no column of that name.
+    ///
+    /// Source: PostgreSQL 18 documentation, 4.2.6 "Function Calls".
+    pub(super) fn note_reach_of_field(&mut self, expr: &Expr) {
+        if let Some(reach) = field_in(expr).and_then(reach_of_function) {
+            self.effects.note_reach(reach.clone());
+        }
+    }
+
     /// Notes what a call of a function of PostgreSQL or of an extension reaches.
     pub(super) fn note_reach_of_call(&mut self, call: &FunctionCall) {
         if let Some(reach) = reach_of_function(&call.name) {
@@ -127,8 +142,12 @@ impl Executor<'_> {
 /// What a statement would reach by itself, with all that it calls by name.
 pub(crate) fn of_statement(ast: &Ast) -> Vec<Reach> {
     let mut found: Vec<Reach> = reach(ast).into_iter().collect();
+    found.extend(whole_relations(ast).into_iter().filter_map(of_catalog));
     let mut visit = |part: Part<'_>| {
         found.extend(call_in(part).and_then(|call| reach_of_function(&call.name).cloned()));
+        if let Part::Expr(expr) = part {
+            found.extend(field_in(expr).and_then(reach_of_function).cloned());
+        }
         found.extend(changed_in(part).and_then(of_catalog));
     };
     ast.visit(&mut visit);
@@ -140,6 +159,33 @@ fn call_in(part: Part<'_>) -> Option<&FunctionCall> {
     match part {
         Part::Expr(Expr { kind: ExprKind::Call(call), .. }) => Some(call),
         _ => None,
+    }
+}
+
+/// The last name of `x.f`.
+fn field_in(expr: &Expr) -> Option<&str> {
+    match &expr.kind {
+        ExprKind::Column(path) if path.len() > 1 => path.last().map(SmolStr::as_str),
+        ExprKind::Indirection { steps, .. } => steps.iter().rev().find_map(|step| match step {
+            IndirectionStep::Field(name) => Some(name.as_str()),
+            _ => None,
+        }),
+        _ => None,
+    }
+}
+
+/// The relations that a statement empties, rewrites or locks as a whole.
+fn whole_relations(ast: &Ast) -> Vec<&ObjectName> {
+    match ast {
+        Ast::Truncate(truncate) => truncate.tables.iter().map(|(name, _)| name).collect(),
+        Ast::LockTable(lock) => lock.tables.iter().map(|(name, _)| name).collect(),
+        Ast::Vacuum(vacuum) if vacuum.full => vacuum.tables.iter().collect(),
+        Ast::AlterTable(alter) => vec![&alter.name],
+        Ast::Reindex(reindex) => match &reindex.target {
+            ReindexTarget::Table(name) => vec![name],
+            _ => Vec::new(),
+        },
+        _ => Vec::new(),
     }
 }
 
@@ -159,6 +205,9 @@ pub fn reach_of_function(name: &str) -> Option<&'static Reach> {
 }
 
 fn of_catalog(name: &ObjectName) -> Option<Reach> {
+    if name.schema.as_ref().is_some_and(|schema| schema.text != "pg_catalog") {
+        return None;
+    }
     SHARED_CATALOGS.iter().find(|(catalog, _)| name.name.text == *catalog).map(|(_, reach)| reach.clone())
 }
 
@@ -175,6 +224,9 @@ fn reach(ast: &Ast) -> Option<Reach> {
         Ast::CreateExtension(create) if UNTRUSTED.contains(&create.name.text.as_str()) => {
             of_language(&create.name.text)
         }
+        // Without names, the shared catalogs are among them.
+        Ast::Vacuum(vacuum) if vacuum.full && vacuum.tables.is_empty() => Some(Reach::Database),
+        Ast::Reindex(reindex) if reindex.target == ReindexTarget::System => Some(Reach::Database),
         Ast::ReassignOwned(_) | Ast::DropOwned(_) | Ast::GrantRole(_) | Ast::CreateRole(_) => Some(Reach::Role),
         Ast::Drop(Drop { kind, .. })
         | Ast::Rename(Rename { kind, .. })
@@ -276,6 +328,16 @@ mod tests {
             ("INSERT INTO pg_auth_members VALUES (1, 2, 3)", Reach::Role),
             ("WITH gone AS (DELETE FROM pg_tablespace RETURNING 1) SELECT * FROM gone", Reach::Tablespace),
             ("MERGE INTO pg_authid a USING b ON true WHEN MATCHED THEN DELETE", Reach::Role),
+            ("SET allow_system_table_mods = on; TRUNCATE pg_authid", Reach::Role),
+            ("BEGIN; LOCK TABLE pg_database", Reach::Database),
+            ("VACUUM FULL pg_tablespace", Reach::Tablespace),
+            ("VACUUM FULL", Reach::Database),
+            ("REINDEX TABLE pg_catalog.pg_authid", Reach::Role),
+            ("REINDEX SYSTEM a", Reach::Database),
+            ("SELECT x.pg_ls_dir FROM text('/') x", Reach::Files),
+            ("SELECT ('/etc/passwd'::text).pg_read_file", Reach::Files),
+            ("DO $$ BEGIN RAISE NOTICE '%', ('x'::text).pg_read_file; END $$", Reach::Files),
+            ("CREATE VIEW v AS SELECT x.lo_import FROM text('/') x", Reach::Files),
             ("CREATE EXTENSION dblink; SELECT dblink_exec('dbname=a', 'DROP TABLE b')", Reach::Connection),
             ("DO $$ BEGIN CREATE ROLE a; END $$", Reach::Role),
             ("DO $$ BEGIN EXECUTE 'ALTER ROLE a SUPERUSER'; END $$", Reach::Role),
@@ -310,6 +372,7 @@ mod tests {
             "SET work_mem = '1GB'; RESET work_mem",
             "CREATE TABLE t (a int); SECURITY LABEL FOR b ON COLUMN t.a IS 'x'",
             "CREATE FUNCTION pg_reload_conf() RETURNS bool RETURN true; CREATE VIEW v AS SELECT pg_reload_conf()",
+            "CREATE SCHEMA a; CREATE TABLE a.pg_authid (a int); TRUNCATE a.pg_authid; VACUUM pg_authid; ANALYZE pg_authid",
             "SELECT * FROM pg_database; UPDATE pg_class SET reltuples = 1; CREATE TABLE pg_authid (a int)",
         ] {
             assert_eq!(reached(sql), [], "{sql}");

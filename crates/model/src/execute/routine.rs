@@ -24,13 +24,14 @@ use super::{Executor, Run, fail};
 use crate::builtin::Volatility;
 use crate::catalog::{Function, Oid};
 use crate::effect::{Failure, Limit, UnknownReason};
+use crate::routine::{SqlRole, texts};
 pub(crate) use code::Bodies;
 use code::Code;
 pub(super) use dynamic::may_change;
 use pgvet_syntax::ast::{Ast, Do, FunctionBody, QueryBody};
 use pgvet_syntax::plpgsql::{
-    self, Block, ConditionKind, Conditional, DeclarationKind, Handler, OpenSource, QuerySource, SqlText, Statement,
-    StatementKind,
+    self, Block, ConditionKind, Conditional, Context, CursorDeclaration, DeclarationKind, Handler, OpenSource,
+    QuerySource, SqlText, Statement, StatementKind, Target, Visitor, walk,
 };
 use pgvet_syntax::source::TextRange;
 pub(crate) use repeat::Repeat;
@@ -218,7 +219,11 @@ impl Executor<'_> {
         for declaration in &block.declarations {
             let value = match &declaration.kind {
                 DeclarationKind::Variable(variable) => match &variable.default {
-                    Some(default) => self.text_value(default, code),
+                    Some(default) => {
+                        let value = self.text_value(default, code);
+                        self.body_expression(default, code)?;
+                        value
+                    }
                     None => Some(Value::Null),
                 },
                 DeclarationKind::Alias(target) => self.variables.get(&target_name(target)).cloned(),
@@ -272,6 +277,7 @@ impl Executor<'_> {
     }
 
     fn body_statement(&mut self, statement: &Statement, code: &Code) -> Run<Flow> {
+        self.own_expressions(statement, code)?;
         match &statement.kind {
             StatementKind::Block(block) => {
                 let flow = self.block(block, code);
@@ -324,7 +330,7 @@ impl Executor<'_> {
             StatementKind::Open(open) => match &open.source {
                 OpenSource::Unbound(QuerySource::Static(sql)) => self.body_sql(sql, code)?,
                 OpenSource::Unbound(QuerySource::Dynamic(query)) => self.dynamic(&query.expression, true, code)?,
-                OpenSource::Bound(_) => {}
+                OpenSource::Bound(_) => self.bound_cursor(&open.cursor, code)?,
             },
             StatementKind::Fetch(_) | StatementKind::GetDiagnostics(_) => {
                 self.variables.forget(assigned(std::slice::from_ref(statement)));
@@ -465,6 +471,24 @@ impl Executor<'_> {
         }
     }
 
+    /// The expressions of a statement itself. Those of an assignment, IF and RETURN are run where their values are used.
+    fn own_expressions(&mut self, statement: &Statement, code: &Code) -> Run {
+        if matches!(statement.kind, StatementKind::Assign(_) | StatementKind::If(_) | StatementKind::Return(_)) {
+            return Ok(());
+        }
+        let texts = texts::of_statement(statement).into_iter();
+        texts
+            .filter(|(role, _)| *role == SqlRole::Expression)
+            .try_for_each(|(_, text)| self.body_expression(text, code))
+    }
+
+    /// The query of a cursor that a DECLARE binds to it.
+    fn bound_cursor(&mut self, cursor: &Target, code: &Code) -> Run {
+        let Some(declared) = declared_cursor(&code.block, &target_name(cursor)) else { return Ok(()) };
+        self.variables.forget(declared.arguments.iter().map(|(name, _)| name.text.clone()));
+        self.body_sql(&declared.query, code)
+    }
+
     /// An expression matters for the functions that it calls and the tables that it reads.
     fn body_expression(&mut self, sql: &SqlText, code: &Code) -> Run {
         if !sql.text.contains('(') {
@@ -475,6 +499,25 @@ impl Executor<'_> {
             None => Ok(()),
         }
     }
+}
+
+/// The declaration of a cursor in a body.
+fn declared_cursor(body: &Block, cursor: &str) -> Option<CursorDeclaration> {
+    struct Cursors<'n>(&'n str, Option<CursorDeclaration>);
+    impl Visitor for Cursors<'_> {
+        fn statement(&mut self, _: &Statement, _: Context) {}
+
+        fn block(&mut self, block: &Block, _: Context) {
+            for declaration in block.declarations.iter().filter(|declaration| declaration.name.text == self.0) {
+                if let DeclarationKind::Cursor(cursor) = &declaration.kind {
+                    self.1.get_or_insert_with(|| cursor.clone());
+                }
+            }
+        }
+    }
+    let mut found = Cursors(cursor, None);
+    walk(body, &mut found);
+    found.1
 }
 
 /// Where the body of a function stands, if it is written as PostgreSQL sees it.

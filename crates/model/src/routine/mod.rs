@@ -12,7 +12,7 @@ mod reach;
 mod read;
 mod steps;
 pub mod subtransactions;
-mod texts;
+pub(crate) mod texts;
 mod trial;
 mod variables;
 mod words;

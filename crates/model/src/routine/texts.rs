@@ -17,7 +17,7 @@ pub enum SqlRole {
 }
 
 /// The SQL of a statement, in the order of the text, without that of the statements inside it.
-pub(super) fn of_statement(statement: &Statement) -> Vec<(SqlRole, &SqlText)> {
+pub(crate) fn of_statement(statement: &Statement) -> Vec<(SqlRole, &SqlText)> {
     let mut texts = Texts(Vec::new());
     texts.statement(&statement.kind);
     texts.0

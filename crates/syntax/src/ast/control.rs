@@ -25,6 +25,13 @@ pub enum Transaction {
     RollbackPrepared,
 }
 
+impl Transaction {
+    /// Whether a transaction block ends with it, committed or not.
+    pub fn ends(&self) -> bool {
+        matches!(self, Self::Commit { .. } | Self::Rollback { .. } | Self::Prepare)
+    }
+}
+
 /// SET, RESET.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Set {

@@ -163,8 +163,15 @@ impl ServerInfo {
 
 /// Drops a clone, and ends whatever sessions it has.
 async fn drop_clone(administrator: &Connection, clone: &Address) -> Result<(), Error> {
-    drop_subscriptions(administrator, clone).await?;
+    release(administrator, clone).await?;
     administrator.run(&format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", clone.database_name())).await
+}
+
+/// Removes what keeps the database of a clone from being dropped.
+async fn release(administrator: &Connection, clone: &Address) -> Result<(), Error> {
+    // They hold locks.
+    roll_back_prepared(administrator, clone).await?;
+    drop_subscriptions(administrator, clone).await
 }
 
 /// Drops the subscriptions of a clone, which keep its database from being dropped, without a word to their publisher.
@@ -183,6 +190,23 @@ async fn drop_subscriptions(administrator: &Connection, clone: &Address) -> Resu
                 format!("ALTER SUBSCRIPTION {name} DISABLE; ALTER SUBSCRIPTION {name} SET (slot_name = NONE)");
             inside.run(&format!("{without_slot}; DROP SUBSCRIPTION {name}")).await?;
         }
+    }
+    Ok(())
+}
+
+/// Rolls back the prepared transactions of a clone, which keep its database from being dropped.
+async fn roll_back_prepared(administrator: &Connection, clone: &Address) -> Result<(), Error> {
+    let name = clone.database_name();
+    let sql = format!(
+        "SELECT pg_catalog.quote_literal(p.gid) FROM pg_catalog.pg_prepared_xacts p WHERE p.database = '{name}'"
+    );
+    let prepared = administrator.rows(&sql).await?;
+    if !prepared.is_empty() {
+        let inside = Connection::open(clone, "provider").await?;
+        for row in &prepared {
+            inside.run(&format!("ROLLBACK PREPARED {}", crate::connection::text(row, 0))).await?;
+        }
+        inside.close().await;
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! A copy of a database on its own server: `CREATE DATABASE ... TEMPLATE`.
 
-use super::{Answer, CloneProvider, ServerInfo, ThinClone, drop_clone, drop_subscriptions};
+use super::{Answer, CloneProvider, ServerInfo, ThinClone, drop_clone, release};
 use crate::Error;
 use crate::address::Address;
 use crate::connection::Connection;
@@ -40,7 +40,7 @@ impl Template {
         let mut removed = Vec::new();
         for row in administrator.rows(&sql).await? {
             let name = crate::connection::text(&row, 0);
-            drop_subscriptions(&administrator, &self.source.database(&name)).await?;
+            release(&administrator, &self.source.database(&name)).await?;
             // Not with force: a run that has just made it may be about to use it.
             administrator.run(&format!("DROP DATABASE IF EXISTS {name}")).await?;
             removed.push(name);

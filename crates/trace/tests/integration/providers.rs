@@ -3,8 +3,8 @@
 use crate::support::{columns, query, shop, trace};
 use pgvet_trace::Address;
 use pgvet_trace::provider::{Config, Scratch, ScratchOptions, Template, Url};
-use pgvet_trace::server::Server;
 use pgvet_trace::server::testing::{self, beside_open_transaction, wait_until};
+use pgvet_trace::server::{Options, Server};
 
 fn address(config: &Config) -> Address {
     Address::try_from(config.clone()).expect("encryption can be prepared")
@@ -43,6 +43,22 @@ fn a_copy_goes_away_after_a_refusal_and_after_a_run_that_was_killed() {
     let subscribe = "CREATE SUBSCRIPTION s CONNECTION 'host=/nonexistent' PUBLICATION p WITH (connect = false)";
     query(&server, "pgvet_clone_1_1", subscribe);
     assert_eq!(Template::new(address(&config)).remove_leftovers_now().unwrap(), ["pgvet_clone_1_1"]);
+    assert_eq!(databases(&server).len(), 2);
+}
+
+#[test]
+fn a_copy_with_a_prepared_transaction_goes_away() {
+    let Some(binaries) = testing::binaries(18) else { return };
+    let settings = vec![("max_prepared_transactions".to_owned(), "2".to_owned())];
+    let server = Server::start_with(&binaries, &Options { settings, ..Options::default() }).unwrap();
+    query(&server, "postgres", "CREATE DATABASE shop");
+    let mut template = Template::new(address(&server.config("shop")));
+    let prepared = "BEGIN; CREATE TABLE a (a int); PREPARE TRANSACTION 'it''s'";
+    trace(&mut template, prepared).unwrap();
+    assert_eq!(databases(&server).len(), 2);
+    query(&server, "postgres", "CREATE DATABASE pgvet_clone_1_1");
+    query(&server, "pgvet_clone_1_1", prepared);
+    assert_eq!(template.remove_leftovers_now().unwrap(), ["pgvet_clone_1_1"]);
     assert_eq!(databases(&server).len(), 2);
 }
 

@@ -18,16 +18,20 @@ use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 use tempfile::NamedTempFile;
 
-/// Settings that run a program, reach another machine, or read a file that the configuration names.
+/// Settings that run a program, reach another machine, read a file that the configuration names, or raise the memory that
+/// git takes.
 ///
 /// Source: git 2.55, `Documentation/config`; what has a name of its own, as a filter, is in [`Git::neutralised`].
-const SETTINGS: [&str; 13] = [
+const SETTINGS: [&str; 16] = [
     "safe.bareRepository=explicit",
     "core.fsmonitor=false",
     "core.hooksPath=/dev/null",
     "core.untrackedCache=false",
     // Else a part of the index is written beside that of the repository.
     "core.splitIndex=false",
+    "core.deltaBaseCacheLimit=96m",
+    "core.bigFileThreshold=512m",
+    "diff.renameLimit=1000",
     "core.alternateRefsCommand=",
     "core.attributesFile=/dev/null",
     "core.excludesFile=/dev/null",
@@ -139,14 +143,14 @@ impl Git {
             let is_checked_out = || fs::symlink_metadata(self.top.join(&file.name)).is_ok();
             if is_sparse { is_checked_out() } else { file.tag.is_ascii_lowercase() }
         };
-        let flagged: Vec<&OsStr> = tracked.iter().filter(is_hidden).map(|file| file.name.as_os_str()).collect();
-        // A command line has a limit.
-        for names in flagged.chunks(1000) {
-            // One command takes one of the two flags.
-            for flag in ["--no-assume-unchanged", "--no-skip-worktree"] {
-                let options = ["update-index", flag, "--"].map(OsStr::new);
-                self.run(&[&options[..], names].concat())?;
-            }
+        let flagged = tracked.iter().filter(is_hidden).map(|file| super::bytes_of(&file.name));
+        let names = flagged.flat_map(|name| [name, &[0]]).collect::<Vec<_>>().concat();
+        if names.is_empty() {
+            return Ok(());
+        }
+        // One command takes one of the two flags.
+        for flag in ["--no-assume-unchanged", "--no-skip-worktree"] {
+            self.run_with_input(&["update-index", flag, "-z", "--stdin"], &names)?;
         }
         Ok(())
     }
@@ -202,15 +206,15 @@ impl Git {
         self.checked(output.map_err(|error| format!("git cannot be run: {error}"))?)
     }
 
-    /// The texts of objects; empty for those that are not in the repository, as a partial clone lacks some, and for those
+    /// The texts of objects; `None` for those that are not in the repository, as a partial clone lacks some, and for those
     /// that are too large, alone or with those before them.
-    pub(super) fn blobs(&self, ids: &[&str]) -> Result<Vec<Vec<u8>>, String> {
-        let mut texts = vec![Vec::new(); ids.len()];
+    pub(super) fn blobs(&self, ids: &[&str]) -> Result<Vec<Option<Vec<u8>>>, String> {
+        let mut texts = vec![None; ids.len()];
         if ids.is_empty() {
             return Ok(texts);
         }
         let unreadable = || "`git cat-file` has printed something other than objects".to_owned();
-        let sizes = self.run_with_input(&["cat-file", "--batch-check=%(objectsize)"], ids)?;
+        let sizes = self.run_with_input(&["cat-file", "--batch-check=%(objectsize)"], &lines(ids))?;
         let sizes = String::from_utf8_lossy(&sizes);
         // `ID missing` is no size.
         let sizes: Vec<Option<u64>> = sizes.lines().map(|line| line.parse().ok()).collect();
@@ -224,15 +228,15 @@ impl Git {
             rest.is_some()
         };
         let read: Vec<usize> = (0..ids.len()).filter(is_read).collect();
-        let output =
-            self.run_with_input(&["cat-file", "--batch"], &read.iter().map(|at| ids[*at]).collect::<Vec<_>>())?;
+        let wanted: Vec<&str> = read.iter().map(|at| ids[*at]).collect();
+        let output = self.run_with_input(&["cat-file", "--batch"], &lines(&wanted))?;
         let objects = objects(&output, read.len()).ok_or_else(unreadable)?;
-        read.into_iter().zip(objects).for_each(|(at, text)| texts[at] = text);
+        read.into_iter().zip(objects).for_each(|(at, text)| texts[at] = Some(text));
         Ok(texts)
     }
 
-    /// The output of a git command that reads lines.
-    fn run_with_input(&self, arguments: &[&str], lines: &[&str]) -> Result<Vec<u8>, String> {
+    /// The output of a git command that reads its standard input.
+    fn run_with_input(&self, arguments: &[&str], text: &[u8]) -> Result<Vec<u8>, String> {
         let cannot_run = |error: io::Error| format!("git cannot be run: {error}");
         let mut command = self.command(arguments);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -241,9 +245,8 @@ impl Git {
         // git writes while it reads, and waits when nobody takes what it writes.
         let output = std::thread::scope(|scope| {
             scope.spawn(move || {
-                let mut input = input?;
                 // If git stopped reading, its exit status says why.
-                lines.iter().try_for_each(|line| writeln!(input, "{line}")).ok()
+                input?.write_all(text).ok()
             });
             bounded::output(child, LIMIT)
         });
@@ -307,6 +310,11 @@ fn neutral(key: &str) -> Option<String> {
         ("hook", "command" | "event") => Some(format!("{name}.enabled=false")),
         _ => None,
     }
+}
+
+/// One name a line.
+fn lines(names: &[&str]) -> Vec<u8> {
+    names.iter().flat_map(|name| [name, "\n"]).collect::<String>().into_bytes()
 }
 
 /// The texts in the output of `git cat-file --batch`: `ID blob SIZE`, the text and a line break, or `ID missing`.

@@ -177,6 +177,28 @@ fn with_digests(count: u32, shared: usize, digest: usize) -> Vec<u8> {
     bytes
 }
 
+/// An index of version 2 with SHA-1 and these names, whose entries have a flag.
+#[cfg(test)]
+pub(super) fn of_names(names: impl IntoIterator<Item = String>, flag: u16) -> Vec<u8> {
+    let names: Vec<String> = names.into_iter().collect();
+    let mut bytes = [b"DIRC".as_slice(), &2_u32.to_be_bytes(), &(names.len() as u32).to_be_bytes()].concat();
+    for name in names {
+        let start = bytes.len();
+        bytes.extend([0; 24]);
+        // The mode of a regular file.
+        bytes.extend(0o100_644_u32.to_be_bytes());
+        bytes.extend([0; NUMBERS - 28]);
+        bytes.extend([0xff; DIGESTS[0]]);
+        let length = u16::try_from(name.len()).unwrap_or(u16::MAX).min(MOST_LENGTH);
+        bytes.extend((length | flag).to_be_bytes());
+        bytes.extend(name.into_bytes());
+        bytes.resize(start + (bytes.len() - start + 8) / 8 * 8, 0);
+    }
+    // The digest of all that, which git does not compare.
+    bytes.extend([0; DIGESTS[0]]);
+    bytes
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,7 +2,8 @@
 //! out of a repository: git quotes a file that is not what it expects, and reads the objects of other repositories as if
 //! they were this one's.
 
-use std::collections::{BTreeSet, HashSet};
+use crate::config::absolute;
+use std::collections::HashSet;
 use std::env;
 use std::fs::{self, FileType};
 use std::path::{Path, PathBuf};
@@ -89,19 +90,25 @@ impl RegularFiles {
     /// Source: git 2.47, `Documentation/gitrepository-layout`, "objects/info/alternates".
     fn alternates(&self, file: &Path) -> Result<Vec<PathBuf>, String> {
         let objects = file.ancestors().nth(2).unwrap_or(file);
+        let objects = objects.canonicalize().unwrap_or_else(|_| objects.to_owned());
         let is_small = fs::metadata(file).is_ok_and(|metadata| metadata.len() < MOST_ALTERNATES);
         let text = if is_small { fs::read(file).ok() } else { None };
         let text = text.ok_or_else(|| format!("`{}` cannot be read", file.display()))?;
         let lines = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty() && !line.starts_with(b"#"));
         let mut folders = Vec::new();
         for line in lines {
-            if line.starts_with(b"\"") {
-                return Err(format!("`{}` names a folder in quotes", file.display()));
+            // git reads a quoted name in its own way, and a line only up to a NUL byte.
+            if line.starts_with(b"\"") || line.contains(&0) {
+                return Err(format!("`{}` names a folder with quotes or a NUL byte", file.display()));
             }
-            // git ignores what is not there.
-            let Ok(folder) = objects.join(super::name_of(line)).canonicalize() else { continue };
-            self.check_objects(file, &folder)?;
-            folders.push(folder);
+            // git before 2.39 resolves `..` before links.
+            let named = objects.join(super::name_of(line));
+            for folder in [absolute(&named), named] {
+                // git ignores what is not there.
+                let Ok(folder) = folder.canonicalize() else { continue };
+                self.check_objects(file, &folder)?;
+                folders.push(folder);
+            }
         }
         Ok(folders)
     }
@@ -120,17 +127,34 @@ impl RegularFiles {
 /// The message about a pipe or device among the files that git reads beside those that it compares. It follows no links
 /// there, older versions do.
 pub(super) fn check_beside(top: &Path, names: &[impl AsRef<Path>]) -> Result<(), String> {
-    let mut folders = BTreeSet::from([Path::new("")]);
+    check_in(top)?;
+    // The folder of the last name, as far as it is there. Names are in order, so each folder is entered once. The
+    // search ends at the first folder that is missing, because a name can have millions of them.
+    let mut inside = PathBuf::new();
     for name in names {
-        let above = name.as_ref().ancestors().skip(1);
-        above.take_while(|folder| folders.insert(folder)).for_each(drop);
-    }
-    for folder in folders {
-        for name in [".gitattributes", ".gitignore", ".gitmodules"] {
-            let path = top.join(folder).join(name);
-            if fs::metadata(&path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir()) {
-                return Err(special(&path));
+        let folder = name.as_ref().parent().unwrap_or(Path::new(""));
+        while !folder.starts_with(&inside) {
+            inside.pop();
+        }
+        let below = folder.strip_prefix(&inside).unwrap_or(folder);
+        for part in below.components() {
+            let next = inside.join(part);
+            let path = top.join(&next);
+            if !path.is_dir() {
+                break;
             }
+            check_in(&path)?;
+            inside = next;
+        }
+    }
+    Ok(())
+}
+
+fn check_in(folder: &Path) -> Result<(), String> {
+    for name in [".gitattributes", ".gitignore", ".gitmodules"] {
+        let path = folder.join(name);
+        if fs::metadata(&path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir()) {
+            return Err(special(&path));
         }
     }
     Ok(())

@@ -68,7 +68,9 @@ impl Revision {
         for batch in batches(&entries) {
             let objects: Vec<&str> = batch.iter().map(|entry| entry.object).collect();
             let mut files = batch.iter().zip(git.blobs(&objects).map_err(unreadable)?);
-            files.try_for_each(|(entry, text)| fs::write(place(entry)?, text)).map_err(not_copied)?;
+            files
+                .try_for_each(|(entry, text)| fs::write(place(entry)?, text.unwrap_or_default()))
+                .map_err(not_copied)?;
         }
         // The top of a repository, without its history.
         fs::create_dir_all(target.path().join(".git")).map_err(not_copied)?;

@@ -41,6 +41,7 @@ impl Executor<'_> {
         match &a_loop.kind {
             LoopKind::Query { query, .. } => self.body_sql(query, code)?,
             LoopKind::Dynamic { query, .. } => self.dynamic(&query.expression, true, code)?,
+            LoopKind::Cursor { cursor, .. } => self.bound_cursor(cursor, code)?,
             _ => {}
         }
         match self.rounds_of(&a_loop.kind, code) {

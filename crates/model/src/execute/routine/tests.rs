@@ -437,3 +437,34 @@ fn a_query_without_a_row_decides_a_branch() {
     assert!(effects.contains(&"lock public.t AccessExclusive".to_owned()), "{effects:?}");
     run(history, "BEGIN PERFORM upsert_policy('old', 'select', 'reader', 'true'); END");
 }
+
+#[test]
+fn every_expression_of_a_statement_calls_its_functions() {
+    let history = "CREATE TABLE t (id int); CREATE TABLE u (a int[]);
+        CREATE FUNCTION f() RETURNS int LANGUAGE plpgsql AS 'BEGIN DROP TABLE IF EXISTS t; RETURN 1; END';";
+    for body in [
+        "DECLARE x int := f(); BEGIN END",
+        "DECLARE x int; BEGIN x := f(); END",
+        "BEGIN RAISE NOTICE '%', f(); END",
+        "BEGIN RAISE NOTICE USING MESSAGE = f(); END",
+        "BEGIN ASSERT f() = 1; END",
+        "BEGIN ASSERT true, f(); END",
+        "BEGIN WHILE f() > 1 LOOP END LOOP; END",
+        "BEGIN FOR i IN 1..f() LOOP END LOOP; END",
+        "BEGIN FOR i IN 1..9 BY f() LOOP END LOOP; END",
+        "DECLARE x int; BEGIN FOREACH x IN ARRAY ARRAY[f()] LOOP END LOOP; END",
+        "BEGIN LOOP EXIT WHEN f() = 1; END LOOP; END",
+        "BEGIN CASE f() WHEN 1 THEN NULL; END CASE; END",
+        "BEGIN CASE 1 WHEN 1, f() THEN NULL; END CASE; END",
+        "BEGIN EXECUTE 'SELECT $1' USING f(); END",
+        "DECLARE c CURSOR FOR SELECT f(); BEGIN FOR r IN c LOOP END LOOP; END",
+        "DECLARE c CURSOR (n int) FOR SELECT f() + n; BEGIN OPEN c (1); END",
+        "DECLARE c CURSOR (n int) FOR SELECT n; BEGIN OPEN c (f()); END",
+        "BEGIN UPDATE u SET a[f()] = 1; END",
+    ] {
+        let effects = effects_on(17, history, &format!("DO $$ {body} $$"));
+        assert_eq!(effects.drops.len(), 1, "{body}");
+    }
+    let unused = "DO $$ DECLARE c CURSOR FOR SELECT f(); BEGIN END $$";
+    assert!(effects_on(17, history, unused).drops.is_empty());
+}

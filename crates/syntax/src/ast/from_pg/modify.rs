@@ -2,8 +2,8 @@
 
 use super::context::{Context, Span, exact};
 use crate::ast::{
-    Assignment, ConflictTarget, Delete, FromItem, Insert, InsertSource, Merge, MergeAction, MergeBranch, MergeMatch,
-    Name, OnConflict, Target, Update,
+    Assignment, ConflictTarget, Delete, Expr, ExprKind, FromItem, Insert, InsertSource, Merge, MergeAction,
+    MergeBranch, MergeMatch, Name, OnConflict, Target, Update,
 };
 use crate::source::TextRange;
 use pg::Node;
@@ -88,11 +88,26 @@ impl Context<'_> {
         let assignment = |node: pg::NodeRef<'_>| match node.node() {
             Node::ResTarget(target) => Some(Assignment {
                 column: Name::new(target.name.as_str(), self.range_at(target.location)),
-                value: self.whole(target.val),
+                value: self.assigned(target),
             }),
             _ => None,
         };
         exact(nodes.iter().filter_map(assignment))
+    }
+
+    /// The value of a column, or that of a part of it with what selects the part: `a[f()] = 1` calls f().
+    fn assigned(&self, target: &pg::ResTarget) -> Expr {
+        let value = self.whole(target.val);
+        if target.indirection.is_empty() {
+            return value;
+        }
+        let range = value.range;
+        let subscripts = target.indirection.iter().flat_map(|step| match step.node() {
+            Node::AIndices(indices) => [self.optional(indices.lidx), self.optional(indices.uidx)],
+            _ => [None, None],
+        });
+        let parts = std::iter::once(value).chain(subscripts.flatten()).collect();
+        Expr { kind: ExprKind::Other("A_Indirection".into(), parts), range }
     }
 
     fn returning(&self, clause: Option<&pg::ReturningClause>) -> Vec<Target> {

@@ -272,6 +272,32 @@ fn objects_of_other_repositories_are_not_read() {
 }
 
 #[test]
+fn what_versions_of_git_read_differently_names_no_other_repository() {
+    let other = Repository::new();
+    other.write("secret.sql", "SELECT 'secret-token';");
+    other.commit();
+    let objects = other.0.path().join(".git/objects").canonicalize().unwrap();
+    let name = other.0.path().file_name().unwrap().to_string_lossy();
+    let hostile = Hostile::new();
+    let top = hostile.repository.0.path();
+    fs::create_dir_all(top.join("a/b")).unwrap();
+    fs::create_dir_all(top.join("a").join(&*name).join(".git/objects")).unwrap();
+    std::os::unix::fs::symlink("../a/b", top.join(".git/deep")).unwrap();
+    for line in [
+        format!("{}\0x", objects.display()),
+        // Without regard to links this is a folder beside the repository, and with regard to them one below it.
+        format!("../deep/../../../{name}/.git/objects"),
+        format!("../missing/../../../{name}/.git/objects"),
+    ] {
+        hostile.repository.write(".git/objects/info/alternates", &line);
+        let folders = BTreeSet::from([top.to_owned()]);
+        let problem = changes(&ChangeSelection::Uncommitted, &folders).unwrap_err();
+        let said = &problem.message;
+        assert!(said.contains("leads to objects outside of it") || said.contains("a NUL byte"), "{line}: {said}");
+    }
+}
+
+#[test]
 fn alternates_within_the_repository_are_followed() {
     let repository = Repository::new();
     repository.write("1.sql", "SELECT 1;");
@@ -285,6 +311,37 @@ fn alternates_within_the_repository_are_followed() {
 }
 
 /// 130 MiB of zeros, which an archive of a few kilobytes holds.
+/// A name of a million folders, and one with as many files that a flag hides.
+#[test]
+fn names_and_flags_of_an_index_take_no_time() {
+    let repository = Repository::new();
+    repository.write("1.sql", "SELECT 1;");
+    repository.commit();
+    let folders = BTreeSet::from([repository.0.path().to_owned()]);
+    let index = repository.0.path().join(".git/index");
+    let begun = std::time::Instant::now();
+    fs::write(&index, index::of_names(["a/".repeat(1_000_000) + "x.sql"], 0)).unwrap();
+    changes(&ChangeSelection::Uncommitted, &folders).unwrap();
+    fs::write(&index, index::of_names((0..100_000).map(|number| format!("{number:06}.sql")), 0x8000)).unwrap();
+    changes(&ChangeSelection::Staged, &folders).unwrap_err();
+    assert!(begun.elapsed().as_secs() < 60, "{:?}", begun.elapsed());
+}
+
+#[test]
+fn staged_files_are_loaded_up_to_a_size() {
+    let repository = Repository::new();
+    fs::File::create(repository.0.path().join("0.sql")).unwrap().set_len(MAX_SQL).unwrap();
+    fs::File::create(repository.0.path().join("1.sql")).unwrap().set_len(MAX_SQL).unwrap();
+    repository.git(&["add", "-A"]);
+    repository.write("0.sql", "SELECT 1;");
+    let folders = BTreeSet::from([repository.0.path().to_owned()]);
+    let staged = changes(&ChangeSelection::Staged, &folders).unwrap().staged_texts();
+    assert_eq!(staged.values().map(Vec::len).collect::<Vec<_>>(), [MAX_SQL as usize]);
+    repository.write("1.sql", "SELECT 1;");
+    let problem = changes(&ChangeSelection::Staged, &folders).unwrap_err();
+    assert!(problem.message.starts_with("cannot be read from the index"), "{}", problem.message);
+}
+
 #[test]
 fn large_objects_are_not_loaded() {
     let repository = Repository::new();
