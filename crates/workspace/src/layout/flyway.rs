@@ -17,6 +17,11 @@ fn runs_alone(words: &Words<'_>) -> bool {
     verbose || words.is_known_to_run_alone()
 }
 
+/// Flyway runs such files before and after others. Source: Flyway documentation, "Callbacks".
+pub(super) fn is_callback(name: &str) -> bool {
+    name.starts_with("before") || name.starts_with("after")
+}
+
 /// Whether a text holds a statement that Flyway runs without a transaction.
 pub(super) fn has_alone(text: &str) -> bool {
     statements(text).iter().any(|(_, words)| runs_alone(words))

@@ -225,10 +225,7 @@ impl Layout {
 
     /// How the tool continues after a COMMIT, and with the next file.
     pub(crate) fn runner(&self) -> Runner {
-        let runner = match self.sent_by_framework {
-            Some(one_transaction) => Runner { one_transaction, ..model::FRAMEWORK },
-            None => self.tool.model().runner,
-        };
+        let runner = self.sent_by_framework.map_or(self.tool.model().runner, model::of_framework);
         Runner { known_transaction: self.known_transaction, ..runner }
     }
 }
@@ -296,11 +293,7 @@ fn guess_transaction(layout: &mut Layout, path: &Path, text: &str, folders: &Fol
     }
     let runner = folders.unknown_runner(path);
     if let Some(sent) = runner.sent(path) {
-        layout.sign = Sign::RunnerCode;
-        layout.known_transaction = KnownTransaction::Recognized;
-        layout.sent_by_framework = Some(sent.one_transaction);
-        layout.sections.iter_mut().for_each(|section| section.transaction = sent.transaction);
-        return;
+        return sent.apply(layout);
     }
     let is_usual = |section: &Section| section.transaction == TransactionMode::Autocommit;
     if !order::is_versioned(path) || !layout.sections.iter().all(is_usual) || unknown::is_script_of_psql(text) {
@@ -348,7 +341,9 @@ fn whole(
         .or(around.rust_runner.map(signed(Sign::CargoToml)))
         .unwrap_or((Tool::Plain, Sign::None));
     let (tool, sign, unlisted) = match around.tool_by_names {
-        Some(known) if tool == Tool::Plain && known.skips(path) && !is_callback(&name) => (known, Sign::Folder, true),
+        Some(known) if tool == Tool::Plain && known.skips(path) && !flyway::is_callback(&name) => {
+            (known, Sign::Folder, true)
+        }
         _ => (tool, sign, around.is_unlisted(path)),
     };
     // Its names are those of golang-migrate.
@@ -395,11 +390,6 @@ fn is_skipped(tool: Tool, sign: Sign, path: &Path, around: &Facts) -> bool {
     let soda =
         tool == Tool::Pop && around.go_runner == Some(Tool::Pop) && name.split('.').any(|part| part == "autocommit");
     is_file && (soda || (is_sure && tool.skips(path)))
-}
-
-/// Flyway runs such files before and after others. Source: Flyway documentation, "Callbacks".
-fn is_callback(name: &str) -> bool {
-    name.starts_with("before") || name.starts_with("after")
 }
 
 /// Down: rollback migrations by name ([`rollback_name::is_rollback_migration`]), Flyway's `U1__x.sql` and `B1__x.sql`, and files that the

@@ -59,7 +59,9 @@ const SPLIT: Runner = run(AfterCommit::Alone);
 const STRING: Runner = run(AfterCommit::Together);
 
 /// A framework whose migrations send SQL files: see `framework_code.rs`.
-pub(super) const FRAMEWORK: Runner = STRING;
+pub(super) const fn of_framework(one_transaction: bool) -> Runner {
+    Runner { one_transaction, ..STRING }
+}
 
 /// A failed migration without a transaction is recorded. Source: Flyway documentation, "Repair".
 const REPAIR: Retry = Retry::After("run `flyway repair`");
