@@ -151,7 +151,7 @@ fn at_end(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
     Ending { locks, setting, after: context.after, transaction, assumed }.report(reporter);
 }
 
-/// The default of `deadlock_timeout`, in milliseconds: so long a session waits before it looks for a deadlock. Source:
+/// The default of `deadlock_timeout`, in milliseconds: a session waits for this time before it looks for a deadlock. Source:
 /// PostgreSQL 18 documentation, 19.12.
 const DEADLOCK_TIMEOUT: u64 = 1_000;
 
