@@ -237,6 +237,10 @@ fn help(context: &RuleContext<'_>, table: &RelationName, column: &str, change: C
              existing rows, and add NOT NULL in the next release"
                 .to_owned()
         }
+        (Change::KeyDefaultDropped, _) => {
+            "deploy code that sets the column first, or give the column another default in the same transaction"
+                .to_owned()
+        }
         (Change::RequiredNow | Change::OlderRequiredNow, is_unique) => {
             let cost = if scan_of(context, column).is_some() {
                 " (adding NOT NULL reads the whole table under ACCESS EXCLUSIVE)"
