@@ -22,9 +22,11 @@ pub(super) fn write(name: &TypeName) -> Text {
             _ => return Err(NotKept("the fields of an interval")),
         };
     }
+    // `character` is `character(1)`.
+    let is_unlimited = name.name == "bpchar" && modifiers.is_empty();
     let modifiers = if modifiers.is_empty() { String::new() } else { format!("({})", self::modifiers(modifiers)) };
     let (before, after) = match (is_own, name.name.as_str()) {
-        (false, internal) => match usual(internal) {
+        (false, internal) => match usual(internal).filter(|_| !is_unlimited) {
             Some((before, after)) => (before.to_owned(), after),
             None => (qualified(name), ""),
         },
@@ -53,7 +55,11 @@ pub(super) fn literal(literal: &Literal) -> String {
         Literal::Numeric(digits) => digits.to_string(),
         Literal::Boolean(value) => value.to_string(),
         Literal::String(text) => string(text),
-        Literal::BitString(text) => format!("B'{text}'"),
+        // It begins with the letter of its base: `b101`, `x1F`.
+        Literal::BitString(text) => {
+            let (base, digits) = text.split_at_checked(1).unwrap_or(("b", ""));
+            format!("{base}'{digits}'")
+        }
         Literal::Null => "NULL".to_owned(),
     }
 }
