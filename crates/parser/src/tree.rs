@@ -217,6 +217,12 @@ impl PartialEq<&str> for Char {
 #[derive(Debug)]
 pub struct Opaque(*const c_void);
 
+impl Opaque {
+    pub fn is_null(&self) -> bool {
+        self.0.is_null()
+    }
+}
+
 /// A constant. In C the value is a union of the value nodes, stored in place.
 #[repr(C)]
 pub struct AConst<'t> {

@@ -2,7 +2,9 @@
 
 use crate::size::{Size, token_count};
 use pgvet_syntax::statement::{self, Piece, PieceKind};
+use rustc_hash::FxHasher;
 use std::collections::BTreeSet;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 /// Files with statements. Cloning it is cheap.
@@ -20,7 +22,7 @@ pub(crate) struct File {
 }
 
 /// A statement, or the text between two.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Part {
     /// White space.
     Space(String),
@@ -30,7 +32,7 @@ pub(crate) enum Part {
 }
 
 /// A statement of the document.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Statement {
     /// Its number among all statements of the original document.
     pub(crate) id: usize,
@@ -106,6 +108,16 @@ impl Document {
         Self { files: self.files.iter().map(|file| file.filtered(keeps)).collect() }
     }
 
+    /// The same digest in every run for the same texts.
+    pub(crate) fn digest(&self) -> u64 {
+        let mut hasher = FxHasher::default();
+        for file in &self.files {
+            file.parts.len().hash(&mut hasher);
+            file.parts.iter().for_each(|part| part.hash(&mut hasher));
+        }
+        hasher.finish()
+    }
+
     /// Removes the files that are not among these.
     pub(crate) fn with_files(&self, kept: &BTreeSet<usize>) -> Self {
         let of_file = |(at, file): (usize, &File)| {
@@ -137,6 +149,12 @@ impl Document {
 }
 
 impl File {
+    /// Whether it is a copy that has changed nowhere.
+    pub(crate) fn is_copy_of(&self, other: &Self) -> bool {
+        self.parts.len() == other.parts.len()
+            && self.parts.iter().zip(&other.parts).all(|(one, other)| Arc::ptr_eq(one, other))
+    }
+
     fn statements(&self) -> impl Iterator<Item = &Statement> {
         self.parts.iter().filter_map(|part| match &**part {
             Part::Statement(statement) => Some(statement),

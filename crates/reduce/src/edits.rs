@@ -59,7 +59,9 @@ pub(crate) fn slots(tree: &Tree) -> Vec<Slot> {
 
 /// The places where an expression stands.
 pub(crate) fn expressions(tree: &Tree) -> impl Iterator<Item = Path> {
-    of_kind(tree, Role::Expression)
+    let is_expression =
+        |path: &Path| tree.statement.at(path).and_then(Value::message).is_some_and(grammar::is_expression);
+    of_kind(tree, Role::Expression).filter(is_expression)
 }
 
 /// The places where a query stands.

@@ -18,4 +18,4 @@ pub use oracle::{
 };
 pub use search::{Control, End, NoReduction, Progress, Reduction, reduce};
 pub use size::Size;
-pub use tree::{WrittenAgain, written_again};
+pub use tree::{WrittenAgain, is_same_statement, written_again};

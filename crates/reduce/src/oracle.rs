@@ -34,4 +34,9 @@ pub trait Oracle {
     fn confirms(&mut self, _: &Document) -> Result<bool, Error> {
         Ok(true)
     }
+
+    /// Values that the original shows, once the oracle was asked about it. An error names the value that is refused.
+    fn shown_values(&self) -> Vec<String> {
+        Vec::new()
+    }
 }

@@ -14,9 +14,7 @@ use crate::oracle::Oracle;
 use crate::size::Size;
 use crate::tree::Parts;
 use pgvet_trace::Error;
-use rustc_hash::FxHasher;
 use std::collections::BTreeSet;
-use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
@@ -182,6 +180,11 @@ impl Search<'_> {
         Ok(())
     }
 
+    /// Whether the oracle was asked about a document, and it did not hold.
+    fn is_refused(&self, document: &Document) -> bool {
+        self.refused.contains(&document.digest())
+    }
+
     /// Asks the oracle about a smaller document, which is the smallest from now on if it holds.
     fn accepts(&mut self, document: Document) -> Result<bool, End> {
         if self.control.interrupted.load(Ordering::Relaxed) {
@@ -190,8 +193,7 @@ impl Search<'_> {
         if self.control.is_over() {
             return Err(End::TimeLimit);
         }
-        let digest = digest(&document);
-        if self.refused.contains(&digest) {
+        if self.is_refused(&document) {
             return Ok(false);
         }
         (self.control.progress)(&self.progress);
@@ -205,19 +207,10 @@ impl Search<'_> {
             self.progress.size = document.size();
             self.document = document;
         } else {
-            self.refused.insert(digest);
+            self.refused.insert(document.digest());
         }
         Ok(holds)
     }
-}
-
-/// The same digest in every run.
-fn digest(document: &Document) -> u64 {
-    let mut hasher = FxHasher::default();
-    for text in document.texts() {
-        text.hash(&mut hasher);
-    }
-    hasher.finish()
 }
 
 #[cfg(test)]

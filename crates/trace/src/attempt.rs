@@ -1,5 +1,7 @@
 //! Runs migrations on a private server, repeatedly, until one statement is refused or the last one has answered.
 
+mod rewindable;
+
 use crate::connection::Connection;
 use crate::output::{Output, Question};
 use crate::provider::{CloneProvider, Scratch, ServerInfo, ThinClone};
@@ -8,8 +10,8 @@ use crate::runtime;
 use crate::script::{Script, Step, StepKind, Variables};
 use crate::steps::{Conditions, RefusedStep};
 use crate::{Error, Limits};
-use futures_util::future::try_join3;
 use pgvet_model::migration::{Direction, Migration};
+use rewindable::Rewindable;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
@@ -38,8 +40,11 @@ pub struct Attempts {
     runtime: Runtime,
     tasks: LocalSet,
     scratch: Scratch,
-    /// An empty database, and a session with a transaction that has begun: each run is rolled back.
-    empty: Option<(ThinClone, Connection)>,
+    /// An empty database with the transaction of the last run.
+    empty: Option<Rewindable>,
+    /// The database of the last run that had one of its own, with the roles that it may have left. The next run removes
+    /// them, and the end of the server those of the last run.
+    used: Option<ThinClone>,
     question: Question,
     variables: Variables,
     timeout: Duration,
@@ -63,13 +68,11 @@ impl Attempts {
             let server = scratch.prepare().await?;
             let clone = scratch.create().await?;
             let roles = Roles::of(&clone.observer).await?;
-            let connection = Connection::open(&clone.database, "reduce").await?;
-            connection.run("BEGIN").await?;
-            Ok::<_, Error>((server, Some((clone, connection)), roles))
+            Ok::<_, Error>((server, Some(Rewindable::begin(clone).await?), roles))
         })?;
         let limits = Limits { since: limits.since.or_else(|| Some(Instant::now())), ..limits };
-        let (variables, not_run) = (Variables::default(), BTreeSet::new());
-        Ok(Self { runtime, tasks, scratch, empty, question, variables, timeout, limits, server, roles, not_run })
+        let (variables, not_run, used) = (Variables::default(), BTreeSet::new(), None);
+        Ok(Self { runtime, tasks, scratch, empty, used, question, variables, timeout, limits, server, roles, not_run })
     }
 
     /// Effects that migrations can have beyond their database; see [`ServerInfo::announcements`].
@@ -93,21 +96,20 @@ impl Attempts {
     /// If the server is gone, a limit is reached, or a placeholder has no value.
     pub fn in_new_database(&mut self, migrations: &[Migration<'_>]) -> Result<Outcome, Error> {
         let scripts = self.scripts(migrations)?;
-        let Self { runtime, tasks, scratch, question, timeout, limits, empty, server, roles, not_run, .. } = self;
+        let Self { runtime, tasks, scratch, question, timeout, limits, empty, used, server, roles, not_run, .. } = self;
         let attempt = Attempt { server, question: *question, timeout: *timeout };
         let work = async {
+            remove(used, scratch, roles).await?;
             // A transaction that was rolled back has left nothing in its database.
             let clone = match empty.take() {
-                Some((clone, connection)) => {
-                    connection.close().await;
-                    clone
-                }
+                Some(transaction) => transaction.end().await,
                 None => scratch.create().await?,
             };
             let asked = match attempt.question {
                 Question::Runs => None,
-                _ => scripts.iter().rposition(|script| script.steps.iter().any(answers)),
+                Question::Rows | Question::Plan => scripts.iter().rposition(|script| script.steps.iter().any(answers)),
             };
+            *used = Some(clone.clone());
             let mut outcome = Outcome::Done(Output::None);
             for (at, script) in scripts.iter().enumerate() {
                 let connection = Connection::open(&clone.database, "reduce").await?;
@@ -117,42 +119,31 @@ impl Attempts {
                     break;
                 }
             }
-            scratch.discard(clone.clone()).await?;
-            roles.restore(&clone.observer).await?;
             Ok(outcome)
         };
         tasks.block_on(runtime, limits.hold(work))
     }
 
-    /// Runs up migrations in one transaction that is rolled back, which takes a hundredth of the time of a new database.
-    /// BEGIN and COMMIT are not run, and what cannot run in a transaction is refused.
+    /// Runs up migrations in one transaction that never commits, in which what the last run began with does not run again:
+    /// that takes a hundredth of the time of a new database. BEGIN and COMMIT are not run, and what cannot run in a
+    /// transaction is refused.
     ///
     /// # Errors
     /// See [`Self::in_new_database`].
     pub fn in_one_transaction(&mut self, migrations: &[Migration<'_>]) -> Result<Outcome, Error> {
         let scripts = self.scripts(migrations)?;
-        let Self { runtime, tasks, scratch, question, timeout, limits, empty, server, not_run, .. } = self;
+        let Self { runtime, tasks, scratch, question, timeout, limits, empty, used, server, roles, not_run, .. } = self;
         let attempt = Attempt { server, question: *question, timeout: *timeout };
         let work = async {
-            let (clone, connection) = match empty.take() {
-                Some((clone, connection)) if !connection.client.is_closed() => (clone, connection),
-                _ => {
-                    let clone = scratch.create().await?;
-                    let connection = Connection::open(&clone.database, "reduce").await?;
-                    connection.run("BEGIN").await?;
-                    (clone, connection)
-                }
+            remove(used, scratch, roles).await?;
+            let mut transaction = match empty.take() {
+                Some(transaction) if !transaction.is_closed() => transaction,
+                _ => Rewindable::begin(scratch.create().await?).await?,
             };
             let is_run = |step: &&Step<'_>| !matches!(step.kind, StepKind::Begin | StepKind::End { .. });
             let steps: Vec<&Step<'_>> = scripts.iter().flat_map(|script| &script.steps).filter(is_run).collect();
-            let asks = attempt.question != Question::Runs;
-            let outcome = attempt.run(&steps, asks, &connection, &clone, not_run).await?;
-            if !connection.client.is_closed() {
-                // They are sent in this order, and all before the first answer.
-                let [end, forget, begin] = ["ROLLBACK", "DISCARD ALL", "BEGIN"].map(|sql| connection.run(sql));
-                try_join3(end, forget, begin).await?;
-                *empty = Some((clone, connection));
-            }
+            let outcome = transaction.run(&steps, attempt, not_run).await?;
+            *empty = Some(transaction);
             Ok(outcome)
         };
         tasks.block_on(runtime, limits.hold(work))
@@ -164,7 +155,16 @@ impl Attempts {
     }
 }
 
+/// Removes a database, and what its migrations have changed in the roles of the server.
+async fn remove(used: &mut Option<ThinClone>, scratch: &mut Scratch, roles: &Roles) -> Result<(), Error> {
+    let Some(clone) = used.take() else { return Ok(()) };
+    let observer = clone.observer.clone();
+    scratch.discard(clone).await?;
+    roles.restore(&observer).await
+}
+
 /// How one run asks its question.
+#[derive(Clone, Copy)]
 struct Attempt<'a> {
     server: &'a ServerInfo,
     question: Question,
@@ -174,24 +174,45 @@ struct Attempt<'a> {
 impl Attempt<'_> {
     /// Runs commands. If the question is asked of these, the last statement among them answers it.
     async fn run(
-        &self,
+        self,
         steps: &[&Step<'_>],
         asks: bool,
         connection: &Connection,
         clone: &ThinClone,
         not_run: &mut BTreeSet<String>,
     ) -> Result<Outcome, Error> {
-        let asked = if asks { steps.iter().rposition(|step| answers(step)) } else { None };
-        let before = &steps[..asked.unwrap_or(steps.len())];
-        let conditions = Conditions { server: self.server, timeout: Some(self.timeout), keep_going: false };
-        if let Some(stop) = conditions.run(connection, before.iter().copied(), not_run).await? {
-            return Outcome::of(stop, clone).await;
+        let (before, asked) = if asks { self.asked(steps) } else { (steps, None) };
+        match self.conditions().run(connection, before.iter().copied(), not_run).await? {
+            Some(stop) => Outcome::of(stop, clone).await,
+            None => self.ask(asked, connection, clone, not_run).await,
         }
+    }
+
+    /// The command that answers the question, and those before it.
+    fn asked<'s, 'm>(self, steps: &'s [&'s Step<'m>]) -> (&'s [&'s Step<'m>], Option<&'s Step<'m>>) {
+        let asked = match self.question {
+            Question::Runs => None,
+            Question::Rows | Question::Plan => steps.iter().rposition(|step| answers(step)),
+        };
+        asked.map_or((steps, None), |at| (&steps[..at], Some(steps[at])))
+    }
+
+    async fn ask(
+        self,
+        asked: Option<&Step<'_>>,
+        connection: &Connection,
+        clone: &ThinClone,
+        not_run: &mut BTreeSet<String>,
+    ) -> Result<Outcome, Error> {
         let Some(asked) = asked else { return Ok(Outcome::Done(Output::None)) };
-        match self.question.ask(steps[asked], connection, self.server, self.timeout, not_run).await? {
+        match self.question.ask(asked, connection, self.server, self.timeout, not_run).await? {
             Ok(output) => Ok(Outcome::Done(output)),
             Err(stop) => Outcome::of(stop, clone).await,
         }
+    }
+
+    fn conditions(&self) -> Conditions<'_> {
+        Conditions { server: self.server, timeout: Some(self.timeout), keep_going: false }
     }
 }
 

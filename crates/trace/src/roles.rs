@@ -12,7 +12,10 @@ pub(crate) struct Roles(BTreeSet<String>);
 
 impl Roles {
     pub(crate) async fn of(server: &Address) -> Result<Self, Error> {
-        let connection = Connection::open(server, "roles").await?;
+        Self::seen_by(&Connection::open(server, "roles").await?).await
+    }
+
+    async fn seen_by(connection: &Connection) -> Result<Self, Error> {
         let rows = connection.rows("SELECT rolname FROM pg_catalog.pg_roles WHERE rolname !~ '^pg_'").await?;
         Ok(Self(rows.iter().map(|row| text(row, 0)).collect()))
     }
@@ -28,8 +31,8 @@ impl Roles {
 
     /// Gives the server these roles again, once the database that has used them otherwise is gone.
     pub(crate) async fn restore(&self, server: &Address) -> Result<(), Error> {
-        let now = Self::of(server).await?;
         let connection = Connection::open(server, "roles").await?;
+        let now = Self::seen_by(&connection).await?;
         for name in now.besides(self) {
             connection.run(&format!("DROP ROLE {}", quote_identifier(&name))).await?;
         }

@@ -28,7 +28,7 @@ use pgvet_model::migration::{Direction, Migration};
 use pgvet_model::predict::{self, StatementEffects};
 use pgvet_model::runner::Runner;
 use pgvet_syntax::source::{Position, SourceFile, TextRange};
-use pgvet_syntax::statement::{self, ParsedFile};
+use pgvet_syntax::statement::{ParsedFile, parse_file_again};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -145,6 +145,8 @@ pub struct Project {
     pub(crate) unread: bool,
     /// The cached results of each group; empty without a cache.
     pub(crate) warm: Vec<Warm>,
+    /// What is around the files whose text was replaced.
+    folders: Folders,
 }
 
 /// How the text of a file becomes statements.
@@ -220,7 +222,8 @@ impl Project {
         let queries = Queries::gather(reported, &skipped, texts);
         notes.extend(queries.notes);
         let application = Arc::new(queries.application);
-        Ok(Self { files, databases, problems, notes, skipped, application, unread: false, warm: Vec::new() })
+        let (unread, warm, folders) = (false, Vec::new(), Folders::default());
+        Ok(Self { files, databases, problems, notes, skipped, application, unread, warm, folders })
     }
 
     /// The input of the linter: each section of each file.
@@ -258,11 +261,12 @@ impl Project {
             config: Arc::clone(&file.config),
         };
         let path = file.shown().path.clone();
-        let parse = |_: &Path, text| Arc::new(statement::parse_file(text));
+        let previous = Arc::try_unwrap(std::mem::take(&mut file.parsed)).unwrap_or_default();
+        let parse = |_: &Path, text| Arc::new(parse_file_again(text, previous).0);
         let (incidents, evidence) = (std::mem::take(&mut file.incidents), std::mem::take(&mut file.evidence));
         let in_production = file.in_production;
         let replaced = substituted(SourceFile::new(path, text), &file.config).unwrap_or_else(|text| (text, None));
-        *file = project_file(replaced, file.encoding, source, &Folders::default(), parse);
+        *file = project_file(replaced, file.encoding, source, &self.folders, parse);
         (file.incidents, file.evidence, file.in_production) = (incidents, evidence, in_production);
         self.warm.clear();
     }

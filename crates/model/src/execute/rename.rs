@@ -3,6 +3,7 @@
 mod column;
 mod kind;
 mod schema;
+mod type_name;
 
 pub(super) use kind::is_of_system;
 
@@ -257,6 +258,7 @@ impl Executor<'_> {
         }
         let (before, after) =
             ((definition.schema.clone(), definition.name.clone()), (definition.schema.clone(), new.clone()));
+        self.rename_in_casts(&before, &after);
         self.note_renamed(word(&definition.kind), before, after, rename.object.range());
         self.catalog.rename_type(oid, definition.schema.clone(), new);
         Ok(())

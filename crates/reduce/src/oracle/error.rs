@@ -38,6 +38,11 @@ impl Wanted for WantedError {
             _ => None,
         }
     }
+
+    /// What the message has in quotes, which may also be the name of an object.
+    fn values(refused: &Refused) -> Vec<String> {
+        refused.message.split('"').skip(1).step_by(2).map(str::to_owned).collect()
+    }
 }
 
 #[cfg(test)]
@@ -49,5 +54,13 @@ mod tests {
         assert_eq!(WantedError::parse("42P01"), WantedError::Sqlstate("42P01".to_owned()));
         assert_eq!(WantedError::parse("ERROR"), WantedError::Text("ERROR".to_owned()));
         assert_eq!(WantedError::parse("does not exist"), WantedError::Text("does not exist".to_owned()));
+    }
+
+    #[test]
+    fn values_are_quoted() {
+        let refused = |message: &str| Refused { sqlstate: "22P02".to_owned(), message: message.to_owned() };
+        let values = |message| WantedError::values(&refused(message));
+        assert_eq!(values("invalid input syntax for type integer: \"large\""), ["large"]);
+        assert_eq!(values("division by zero"), [""; 0]);
     }
 }

@@ -12,26 +12,30 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Only the texts change: the order of the files, the migration tool and its transactions stay.
 pub(super) struct Candidate {
     pub(super) project: Project,
-    texts: Vec<String>,
+    /// What the project shows.
+    shown: Option<Document>,
     /// Statements of the original that fail, or about which something is unknown.
     troubled: Option<BTreeSet<usize>>,
 }
 
 impl Candidate {
     pub(super) fn new(project: Project) -> Self {
-        let texts = project.files.iter().map(|file| file.parsed.source.text.clone()).collect();
-        Self { project, texts, troubled: None }
+        Self { project, shown: None, troubled: None }
     }
 
     /// Gives the files of the project the texts of a document.
     pub(super) fn show(&mut self, document: &Document) {
         for (at, file) in document.files.iter().enumerate() {
+            let shown = self.shown.as_ref().and_then(|shown| shown.files.get(at));
+            if shown.is_some_and(|shown| shown.is_copy_of(file)) {
+                continue;
+            }
             let text = file.text();
-            if self.texts.get(at).is_some_and(|known| *known != text) {
-                self.project.replace_text(at, text.clone());
-                self.texts[at] = text;
+            if self.project.files.get(at).is_some_and(|known| known.parsed.source.text != text) {
+                self.project.replace_text(at, text);
             }
         }
+        self.shown = Some(document.clone());
     }
 
     /// The effects of each statement, by its number in the document.
@@ -42,8 +46,8 @@ impl Candidate {
             let Some(file) = files.get(migration).and_then(|file| document.files.get(*file)) else { continue };
             let (_, placed) = file.placed();
             for effect in effects {
-                if let Some(placed) = placed.iter().find(|placed| placed.start == effect.statement.start) {
-                    found.insert(placed.id, effect);
+                if let Ok(at) = placed.binary_search_by_key(&effect.statement.start, |placed| placed.start) {
+                    found.insert(placed[at].id, effect);
                 }
             }
         }

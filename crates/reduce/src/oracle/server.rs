@@ -13,6 +13,11 @@ pub trait Wanted {
 
     /// What an outcome shows of it, if anything.
     fn shown(&self, outcome: &Outcome) -> Option<Self::Shown>;
+
+    /// The values that it names.
+    fn values(_: &Self::Shown) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// Whether a run on a server shows what the original has shown.
@@ -91,5 +96,9 @@ impl<W: Wanted> Oracle for ServerOracle<W> {
         }
         self.in_one_transaction = Some(false);
         Ok(false)
+    }
+
+    fn shown_values(&self) -> Vec<String> {
+        self.original.as_ref().map(W::values).unwrap_or_default()
     }
 }

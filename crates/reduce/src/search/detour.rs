@@ -1,6 +1,6 @@
 //! Steps that make a statement larger at first, so that other statements are no longer needed: a column is replaced by
-//! NULL of its type or by a constant that a row may have there, a table by another one, a query by two rows, and INSERT by
-//! a query for the value.
+//! NULL of its type or by a constant that a row may have there, an expression by a value that the error names, a table by
+//! another one, a query by two rows, and INSERT by a query for the value.
 
 use super::{End, Search};
 use crate::edits::{self, inside};
@@ -14,9 +14,6 @@ impl Search<'_> {
     /// Tries a detour for each statement, and returns whether one has led to something smaller.
     pub(super) fn detours(&mut self) -> Result<bool, End> {
         let ids: Vec<usize> = self.document.statements().map(|statement| statement.id).collect();
-        if ids.len() < 2 {
-            return Ok(false);
-        }
         for id in ids.into_iter().rev() {
             let Some(tree) = self.tree(id) else { continue };
             for detour in self.detours_of(id, &tree) {
@@ -62,11 +59,19 @@ impl Search<'_> {
             found.push(with(tree, &[(path.clone(), null.clone())]));
             found.extend(constants.iter().map(|constant| with(tree, &[(path.clone(), constant.clone())])));
         }
+        found.extend(self.with_shown_values(tree));
         found.extend(self.with_rows(tree));
-        found.extend(with_other_tables(tree, &others));
+        found.extend(self.with_other_tables(tree, &others));
         found.extend(self.values_alone(tree, &types));
         found.retain(|changed| changed != tree);
         found
+    }
+
+    /// The statement with a value that the original shows in place of each of its expressions, which compute it.
+    fn with_shown_values(&self, tree: &Tree) -> Vec<Tree> {
+        let values: Vec<Value> = self.oracle.shown_values().iter().map(|value| self.parts.text(value)).collect();
+        let of_path = |path: Path| values.iter().map(move |value| with(tree, &[(path.clone(), value.clone())]));
+        edits::expressions(tree).flat_map(of_path).collect()
     }
 
     /// The statement with two rows in place of each of its inner queries.
@@ -80,6 +85,34 @@ impl Search<'_> {
             Some(with(tree, &[(path, value)]))
         };
         edits::queries(tree).filter_map(rows).collect()
+    }
+
+    /// A statement that reads a table that others create in place of another one, also under the name of that: it may
+    /// read both.
+    fn with_other_tables(&self, tree: &Tree, others: &[Tree]) -> Vec<Tree> {
+        let created = |tree: &Tree| {
+            let create = tree.statement.message().filter(|node| node.name == "CreateStmt")?;
+            create.get("relation")?.message()?.get("relname").cloned()
+        };
+        let tables: Vec<Value> = others.iter().filter_map(created).collect();
+        let mut found = Vec::new();
+        for path in edits::sources(tree) {
+            let Some(source) = tree.statement.at(&path) else { continue };
+            let name = source.message().filter(|node| node.name == "RangeVar").and_then(|node| node.get("relname"));
+            let Some(Value::Text(name)) = name else { continue };
+            for table in tables.iter().filter(|table| **table != Value::Text(name.clone())) {
+                let mut changed = source.clone();
+                let Some(node) = changed.message_mut() else { continue };
+                node.set("relname", table.clone());
+                let has_alias = node.get("alias").is_some_and(|alias| !alias.is_empty());
+                found.push(with(tree, &[(path.clone(), changed.clone())]));
+                if let Some(node) = changed.message_mut().filter(|_| !has_alias) {
+                    node.set("alias", self.parts.alias(name));
+                    found.push(with(tree, &[(path.clone(), changed)]));
+                }
+            }
+        }
+        found
     }
 
     /// A query for each constant of INSERT, in the types of columns.
@@ -102,31 +135,6 @@ fn with(tree: &Tree, values: &[(Path, Value)]) -> Tree {
         }
     }
     changed
-}
-
-/// A statement that reads a table that others create in place of another one, under the name of that.
-fn with_other_tables(tree: &Tree, others: &[Tree]) -> Vec<Tree> {
-    let created = |tree: &Tree| {
-        let create = tree.statement.message().filter(|node| node.name == "CreateStmt")?;
-        create.get("relation")?.message()?.get("relname").cloned()
-    };
-    let tables: Vec<Value> = others.iter().filter_map(created).collect();
-    let mut found = Vec::new();
-    for path in edits::sources(tree) {
-        let Some(source) = tree.statement.at(&path) else { continue };
-        let Some(name) = source.message().filter(|node| node.name == "RangeVar").and_then(|node| node.get("relname"))
-        else {
-            continue;
-        };
-        for table in tables.iter().filter(|table| *table != name) {
-            let mut changed = source.clone();
-            if let Some(node) = changed.message_mut() {
-                node.set("relname", table.clone());
-                found.push(with(tree, &[(path.clone(), changed)]));
-            }
-        }
-    }
-    found
 }
 
 /// The name of a column.

@@ -8,7 +8,7 @@ mod encode;
 mod parts;
 mod read;
 
-pub use again::{WrittenAgain, written_again};
+pub use again::{WrittenAgain, is_same_statement, written_again};
 pub(crate) use parts::Parts;
 
 use pg_query::protobuf;

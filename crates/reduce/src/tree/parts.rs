@@ -15,6 +15,10 @@ pub(crate) struct Parts {
     pub(crate) constants: Vec<Value>,
     /// A query of two rows, in the form in which the sides of UNION are.
     pub(crate) rows: Message,
+    /// The constant `'x'`.
+    text: Value,
+    /// The other name of `t AS x`.
+    alias: Value,
     /// `NULL::int`.
     cast: Value,
     /// `0 = 0`.
@@ -37,8 +41,14 @@ impl Parts {
         let constants = self::query("SELECT 0, 1, '', false, true");
         let constants = constants.message().into_iter().flat_map(values).cloned().collect();
         let Value::Node(_, rows) = self::query("VALUES (0), (1)") else { unreachable!("a statement is a node") };
+        let named = self::query("SELECT 'x' FROM t AS x");
+        let text = named.message().and_then(|query| values(query).next()).cloned().expect("a target has a value");
+        let source = named.message().and_then(|query| query.list("from_clause").first()?.message());
+        let alias = source.and_then(|source| source.get("alias")).cloned().expect("the source has another name");
         Self {
             rows,
+            text,
+            alias,
             null: part("arg"),
             int: part("type_name"),
             select,
@@ -47,6 +57,24 @@ impl Parts {
             equality,
             query: Value::Node(select, query),
         }
+    }
+
+    /// A constant without a type.
+    pub(crate) fn text(&self, text: &str) -> Value {
+        let mut constant = self.text.clone();
+        if let Some(Value::Node(_, value)) = constant.message_mut().and_then(|constant| constant.get_mut("val")) {
+            value.set("sval", Value::Text(text.to_owned()));
+        }
+        constant
+    }
+
+    /// Another name for a table.
+    pub(crate) fn alias(&self, name: &str) -> Value {
+        let mut alias = self.alias.clone();
+        if let Some(alias) = alias.message_mut() {
+            alias.set("aliasname", Value::Text(name.to_owned()));
+        }
+        alias
     }
 
     /// NULL of a type.
@@ -102,4 +130,19 @@ fn query(sql: &str) -> Value {
 /// The values of the columns of a query.
 fn values(query: &Message) -> impl Iterator<Item = &Value> {
     query.list("target_list").iter().filter_map(|target| target.message()?.get("val"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_written_as_sql() {
+        let parts = Parts::new();
+        let source = query("SELECT FROM u").message().unwrap().list("from_clause")[0].clone();
+        let mut named = source;
+        named.message_mut().unwrap().set("alias", parts.alias("v"));
+        let statement = parts.query_for(&parts.text("it's"), vec![named]);
+        assert_eq!(Tree { statement }.deparse().unwrap(), "SELECT 'it''s' FROM u v");
+    }
 }

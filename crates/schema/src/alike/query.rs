@@ -10,7 +10,9 @@ impl Alike {
     }
 
     fn is_same(&self, before: &Query, after: &Query) -> bool {
-        let is_plain = |query: &Query| query.with.is_none() && query.order_by.is_empty() && query.locking.is_empty();
+        let has_clauses =
+            |query: &Query| query.with.is_some() || !query.order_by.is_empty() || !query.locking.is_empty();
+        let is_plain = |query: &Query| !has_clauses(query) && query.omitted.is_none();
         let bodies = match (&before.body, &after.body) {
             (QueryBody::Select(before), QueryBody::Select(after)) => self.is_same_select(before, after),
             _ => false,

@@ -178,6 +178,15 @@ fn a_constant_key_of_an_index_is_an_expression() {
 }
 
 #[test]
+fn expressions_follow_a_type_that_gets_another_name() {
+    let sql = "CREATE SCHEMA s; CREATE TYPE e_new AS ENUM ('a'); CREATE TABLE t (x e_new DEFAULT 'a'::e_new, y text \
+               CHECK (y::e_new = 'a')); CREATE INDEX i ON t (x) WHERE x = 'a'::public.e_new; \
+               ALTER TYPE e_new RENAME TO e; ALTER TYPE e SET SCHEMA s";
+    let text = written(sql);
+    assert!(text.contains("DEFAULT 'a'::s.e") && !text.contains("e_new") && !text.contains("public.e"), "{text}");
+}
+
+#[test]
 fn a_default_keeps_its_label_when_that_is_renamed() {
     let sql = "CREATE TYPE e AS ENUM ('a', 'b'); CREATE TABLE t (x e DEFAULT 'a', y e DEFAULT 'b'::e, z text DEFAULT 'a'); \
                ALTER TYPE e RENAME VALUE 'a' TO 'c'; ALTER TYPE e RENAME VALUE 'b' TO 'd'";

@@ -11,17 +11,50 @@ pub struct Query {
     pub with: Option<With>,
     pub body: QueryBody,
     pub order_by: Vec<Expr>,
+    /// One for each of `order_by`; empty if none of them has words after it.
+    pub sorting: Vec<Sorting>,
     pub limit: Rare<Expr>,
     pub offset: Rare<Expr>,
     pub locking: Vec<RowLocking>,
+    /// A part of it, outside of its subqueries, that is nowhere in this tree.
+    pub omitted: Option<Omitted>,
     pub range: TextRange,
+}
+
+/// The words after an expression of ORDER BY.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Sorting {
+    pub direction: Option<SortDirection>,
+    /// NULLS FIRST, and false for NULLS LAST.
+    pub nulls_first: Option<bool>,
+}
+
+/// ASC or DESC, if written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SortDirection {
+    Ascending,
+    Descending,
+}
+
+/// What a query can have that its tree does not show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Omitted {
+    /// `FETCH FIRST ... WITH TIES`.
+    WithTies,
+    /// `ORDER BY ... USING`.
+    SortOperator,
+    GroupByDistinct,
+    NaturalOuterJoin,
+    JoinAlias,
+    TableSample,
 }
 
 impl Query {
     /// A query that is nothing but its body.
     pub(crate) fn of_body(body: QueryBody, range: TextRange) -> Self {
         let (order_by, locking) = (Vec::new(), Vec::new());
-        Self { with: None, body, order_by, limit: Rare::NONE, offset: Rare::NONE, locking, range }
+        let (sorting, omitted) = (Vec::new(), None);
+        Self { with: None, body, order_by, sorting, limit: Rare::NONE, offset: Rare::NONE, locking, omitted, range }
     }
 }
 
@@ -164,6 +197,10 @@ pub struct With {
 pub struct Cte {
     pub name: Name,
     pub columns: Vec<SmolStr>,
+    /// MATERIALIZED, and false for NOT MATERIALIZED.
+    pub materialized: Option<bool>,
+    /// Whether it has SEARCH or CYCLE, whose parts are not in this tree.
+    pub has_order_or_cycle: bool,
     pub statement: QueryStatement,
 }
 

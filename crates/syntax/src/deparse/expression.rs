@@ -182,15 +182,16 @@ fn write_case(operand: Option<&Expr>, branches: &[(Expr, Expr)], otherwise: Opti
 
 fn write_indirection(operand: &Expr, steps: &[IndirectionStep]) -> Text {
     let inner = write(operand)?;
-    let mut text = match &operand.kind {
-        ExprKind::Column(_) | ExprKind::Parameter(_) => inner,
-        _ => format!("({inner})"),
-    };
+    // `a.b` is a qualified name.
+    let is_name = matches!(&operand.kind, ExprKind::Column(_) | ExprKind::Parameter(_));
+    let begins_with_subscript =
+        matches!(steps.first(), Some(IndirectionStep::Subscript(_) | IndirectionStep::Slice(..)));
+    let mut text = if is_name && begins_with_subscript { inner } else { format!("({inner})") };
     let bound = |bound: &Option<Expr>| bound.as_ref().map_or_else(|| Ok(String::new()), write);
     for step in steps {
         match step {
-            IndirectionStep::Field(name) => text = format!("({text}).{}", quote_identifier(name)),
-            IndirectionStep::AllFields => text = format!("({text}).*"),
+            IndirectionStep::Field(name) => text = format!("{text}.{}", quote_identifier(name)),
+            IndirectionStep::AllFields => text = format!("{text}.*"),
             IndirectionStep::Subscript(at) => text = format!("{text}[{}]", bound(at)?),
             IndirectionStep::Slice(from, to) => text = format!("{text}[{}:{}]", bound(from)?, bound(to)?),
         }

@@ -1,19 +1,23 @@
 //! Queries, as they stand in expressions.
 
 use super::{NotKept, Text, expression, list};
-use crate::ast::{Alias, Expr, FromItem, JoinKind, Query, QueryBody, Select, SetOperator, Target};
+use crate::ast::{
+    Alias, Cte, Expr, FromItem, JoinKind, ObjectName, Omitted, Query, QueryBody, QueryStatement, RowLockStrength,
+    RowLocking, Select, SetOperator, SortDirection, Sorting, Target, With,
+};
 use crate::lexer::quote_identifier;
 use smol_str::SmolStr;
 
 pub(super) fn write(query: &Query) -> Text {
-    if query.with.is_some() {
-        return Err(NotKept("WITH"));
-    }
-    if !query.order_by.is_empty() {
-        return Err(NotKept("the direction of ORDER BY"));
-    }
-    if !query.locking.is_empty() {
-        return Err(NotKept("a row-locking clause"));
+    if let Some(omitted) = query.omitted {
+        return Err(NotKept(match omitted {
+            Omitted::WithTies => "WITH TIES",
+            Omitted::SortOperator => "the operator of ORDER BY",
+            Omitted::GroupByDistinct => "GROUP BY DISTINCT",
+            Omitted::NaturalOuterJoin => "a natural outer join",
+            Omitted::JoinAlias => "the alias of a join",
+            Omitted::TableSample => "TABLESAMPLE",
+        }));
     }
     let mut text = match &query.body {
         QueryBody::Select(select) => write_select(select)?,
@@ -36,13 +40,81 @@ pub(super) fn write(query: &Query) -> Text {
             format!("({}) {word}{all} ({})", write(left)?, write(right)?)
         }
     };
+    if let Some(with) = &query.with {
+        text = format!("{} {text}", write_with(with)?);
+    }
+    if !query.order_by.is_empty() {
+        text = format!("{text} ORDER BY {}", write_order(&query.order_by, &query.sorting)?);
+    }
     if let Some(limit) = query.limit.as_ref() {
         text = format!("{text} LIMIT {}", expression::write(limit)?);
     }
     if let Some(offset) = query.offset.as_ref() {
         text = format!("{text} OFFSET {}", expression::write(offset)?);
     }
+    for locking in &query.locking {
+        text = format!("{text} {}", write_locking(locking));
+    }
     Ok(text)
+}
+
+fn write_with(with: &With) -> Text {
+    let cte = |cte: &Cte| {
+        let QueryStatement::Select(query) = &cte.statement else { return Err(NotKept("a data change in WITH")) };
+        if cte.has_order_or_cycle {
+            return Err(NotKept("SEARCH and CYCLE"));
+        }
+        let columns = if cte.columns.is_empty() { String::new() } else { format!(" ({})", names(&cte.columns)) };
+        let materialized = match cte.materialized {
+            Some(true) => "MATERIALIZED ",
+            Some(false) => "NOT MATERIALIZED ",
+            None => "",
+        };
+        Ok(format!("{}{columns} AS {materialized}({})", quoted(&cte.name.text), write(query)?))
+    };
+    let recursive = if with.recursive { "RECURSIVE " } else { "" };
+    Ok(format!("WITH {recursive}{}", list(&with.ctes, cte)?))
+}
+
+fn write_order(keys: &[Expr], sorting: &[Sorting]) -> Text {
+    let mut texts = Vec::new();
+    for (at, key) in keys.iter().enumerate() {
+        let sorting = sorting.get(at).copied().unwrap_or_default();
+        let direction = match sorting.direction {
+            Some(SortDirection::Ascending) => " ASC",
+            Some(SortDirection::Descending) => " DESC",
+            None => "",
+        };
+        let nulls = match sorting.nulls_first {
+            Some(true) => " NULLS FIRST",
+            Some(false) => " NULLS LAST",
+            None => "",
+        };
+        texts.push(format!("{}{direction}{nulls}", expression::write(key)?));
+    }
+    Ok(texts.join(", "))
+}
+
+fn write_locking(locking: &RowLocking) -> String {
+    let strength = match locking.strength {
+        RowLockStrength::KeyShare => "FOR KEY SHARE",
+        RowLockStrength::Share => "FOR SHARE",
+        RowLockStrength::NoKeyUpdate => "FOR NO KEY UPDATE",
+        RowLockStrength::Update => "FOR UPDATE",
+    };
+    let of: Vec<String> = locking.of.iter().map(relation).collect();
+    let of = if of.is_empty() { String::new() } else { format!(" OF {}", of.join(", ")) };
+    let wait = match locking {
+        RowLocking { nowait: true, .. } => " NOWAIT",
+        RowLocking { skip_locked: true, .. } => " SKIP LOCKED",
+        _ => "",
+    };
+    format!("{strength}{of}{wait}")
+}
+
+fn relation(name: &ObjectName) -> String {
+    let schema = name.schema.as_ref().map_or_else(String::new, |schema| format!("{}.", quoted(&schema.text)));
+    format!("{schema}{}", quoted(&name.name.text))
 }
 
 /// The operands of `a UNION ALL b UNION ALL c ...`, whose tree is balanced: that of any other nesting is not flat.
@@ -59,7 +131,8 @@ fn operands(query: &Query) -> Vec<&Query> {
         && query.order_by.is_empty()
         && query.limit.is_none()
         && query.offset.is_none()
-        && query.locking.is_empty();
+        && query.locking.is_empty()
+        && query.omitted.is_none();
     match &query.body {
         QueryBody::SetOperation { operator: SetOperator::Union, all: true, left, right } if is_plain => {
             union_all(left, right).unwrap_or_else(|| vec![query])
@@ -108,9 +181,7 @@ fn write_from(item: &FromItem) -> Text {
     match item {
         FromItem::Relation(relation) => {
             let only = if relation.only { "ONLY " } else { "" };
-            let name = &relation.name;
-            let schema = name.schema.as_ref().map_or_else(String::new, |schema| format!("{}.", quoted(&schema.text)));
-            Ok(format!("{only}{schema}{}{}", quoted(&name.name.text), alias(relation.alias.as_ref())))
+            Ok(format!("{only}{}{}", self::relation(&relation.name), alias(relation.alias.as_ref())))
         }
         FromItem::Subquery { query, alias: called, lateral } => {
             let lateral = if *lateral { "LATERAL " } else { "" };

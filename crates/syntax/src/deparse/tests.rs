@@ -35,6 +35,13 @@ fn what_is_written_reads_as_the_same() {
         "a::timestamptz(3)",
         "a::varchar(20)[]",
         "(a).b[1][2:3]",
+        "(c[0]).col",
+        "c[0].col",
+        "(f(a)).b.c",
+        "B'101' || X'1F' || b''",
+        "a::character",
+        "a::bpchar",
+        "a::\"char\"",
         "COALESCE(a, LEAST(b, c), GREATEST(d))",
         "f(a, b => 1)",
         "f(VARIADIC a)",
@@ -78,16 +85,39 @@ fn what_the_tree_does_not_keep_is_refused() {
     for text in [
         "rank() OVER (ORDER BY a)",
         "array_agg(a ORDER BY b DESC)",
-        "ARRAY(SELECT a FROM t ORDER BY a DESC)",
+        "ARRAY(SELECT a FROM t ORDER BY a USING <)",
+        "ARRAY(SELECT a FROM t ORDER BY a FETCH FIRST 2 ROWS WITH TIES)",
+        "ARRAY(SELECT a FROM t NATURAL LEFT JOIN u)",
+        "ARRAY(SELECT a FROM t JOIN u USING (b) AS v)",
+        "ARRAY(SELECT a FROM t TABLESAMPLE system (1))",
+        "ARRAY(SELECT a FROM t GROUP BY DISTINCT a)",
+        "ARRAY(WITH u AS (DELETE FROM t RETURNING a) SELECT a FROM u)",
+        "ARRAY(WITH RECURSIVE u AS (SELECT 1 AS a UNION ALL SELECT a FROM u) CYCLE a SET b USING c SELECT a FROM u)",
         "(SELECT a FROM generate_series(1, 2) AS a)",
         "a < ANY (SELECT b FROM t)",
         "xmlelement(name a)",
     ] {
         assert!(expression(&only(text)).is_err(), "{text}");
     }
-    for text in ["WITH a AS (SELECT 1) SELECT * FROM a", "SELECT 1 INTO t"] {
-        let statements = statement::parse(text);
-        let Ok(Ast::Select(read)) = statements[0].parsed.as_deref() else { panic!("{text} is a query") };
-        assert!(query(read).is_err(), "{text}");
+    let statements = statement::parse("SELECT 1 INTO t");
+    let Ok(Ast::Select(read)) = statements[0].parsed.as_deref() else { panic!("it is a query") };
+    assert!(query(read).is_err());
+}
+
+#[test]
+fn what_surrounds_a_query_is_written() {
+    for text in [
+        "SELECT a FROM t ORDER BY a, b DESC, c ASC NULLS LAST, d NULLS FIRST LIMIT 1 OFFSET 2 FOR UPDATE OF t SKIP LOCKED",
+        "(SELECT a FROM t ORDER BY a) UNION (SELECT b FROM u) ORDER BY 1 DESC",
+        "SELECT a FROM t FOR NO KEY UPDATE NOWAIT FOR KEY SHARE",
+        "WITH RECURSIVE u(a, b) AS MATERIALIZED (VALUES (1, 2)), v AS NOT MATERIALIZED (SELECT a FROM u) SELECT a FROM v",
+    ] {
+        let written = |text: &str| {
+            let statements = statement::parse(text);
+            let Ok(Ast::Select(read)) = statements[0].parsed.as_deref() else { panic!("{text} is a query") };
+            query(read).unwrap_or_else(|part| panic!("{text}: {part}"))
+        };
+        assert_eq!(written(&written(text)), written(text));
+        assert_eq!(written(text).replace("u (a", "u(a"), text);
     }
 }

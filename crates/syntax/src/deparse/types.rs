@@ -9,6 +9,26 @@ use crate::lexer::quote_identifier;
 /// Source: PostgreSQL 18, `src/include/utils/timestamp.h`, `INTERVAL_FULL_RANGE`.
 const ALL_FIELDS: i64 = 0x7FFF;
 
+/// Keywords that stand for types, and have quotes where they are names: `"char"` is not `char`.
+///
+/// Source: PostgreSQL 18, `src/backend/parser/gram.y`, `SimpleTypename`.
+const KEYWORDS: [&str; 14] = [
+    "bigint",
+    "boolean",
+    "char",
+    "character",
+    "dec",
+    "decimal",
+    "float",
+    "int",
+    "integer",
+    "national",
+    "nchar",
+    "real",
+    "smallint",
+    "varchar",
+];
+
 pub(super) fn write(name: &TypeName) -> Text {
     if name.percent_type.is_some() {
         return Err(NotKept("%TYPE"));
@@ -22,9 +42,11 @@ pub(super) fn write(name: &TypeName) -> Text {
             _ => return Err(NotKept("the fields of an interval")),
         };
     }
+    // `character` is `character(1)`.
+    let is_unlimited = name.name == "bpchar" && modifiers.is_empty();
     let modifiers = if modifiers.is_empty() { String::new() } else { format!("({})", self::modifiers(modifiers)) };
     let (before, after) = match (is_own, name.name.as_str()) {
-        (false, internal) => match usual(internal) {
+        (false, internal) => match usual(internal).filter(|_| !is_unlimited) {
             Some((before, after)) => (before.to_owned(), after),
             None => (qualified(name), ""),
         },
@@ -43,6 +65,7 @@ pub(super) fn modifiers(modifiers: &[Literal]) -> String {
 fn qualified(name: &TypeName) -> String {
     match &name.schema {
         Some(schema) => format!("{}.{}", quote_identifier(schema), quote_identifier(&name.name)),
+        None if KEYWORDS.contains(&name.name.as_str()) => format!("\"{}\"", name.name),
         None => quote_identifier(&name.name),
     }
 }
@@ -53,7 +76,11 @@ pub(super) fn literal(literal: &Literal) -> String {
         Literal::Numeric(digits) => digits.to_string(),
         Literal::Boolean(value) => value.to_string(),
         Literal::String(text) => string(text),
-        Literal::BitString(text) => format!("B'{text}'"),
+        // It begins with the letter of its base: `b101`, `x1F`.
+        Literal::BitString(text) => {
+            let (base, digits) = text.split_at_checked(1).unwrap_or(("b", ""));
+            format!("{base}'{digits}'")
+        }
         Literal::Null => "NULL".to_owned(),
     }
 }

@@ -2,7 +2,7 @@
 //! pgvet's own deparser, and all statements as a reduction writes them.
 
 use super::{fixtures, share};
-use pgvet_reduce::{WrittenAgain, written_again};
+use pgvet_reduce::{WrittenAgain, is_same_statement, written_again};
 use pgvet_syntax::ast::{Ast, Query};
 use pgvet_syntax::deparse::query;
 use pgvet_syntax::statement::parse;
@@ -33,6 +33,8 @@ pub struct Report {
     pub refused: BTreeMap<&'static str, usize>,
     /// Queries whose text parses to another tree, or does not parse: the file and the text.
     pub differing: Vec<String>,
+    /// Queries whose typed tree is the same, and the tree of PostgreSQL's parser another one: the file and the text.
+    pub not_kept: Vec<String>,
     /// Statements that PostgreSQL's parser reads.
     pub parsed: usize,
     /// Statements that a reduction writes with the same tree.
@@ -54,6 +56,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<String, String> {
     let _ = writeln!(text, "not the same: {}", report.differing.len());
     for differing in &report.differing {
         let _ = writeln!(text, "  {differing}");
+    }
+    let _ = writeln!(text, "the same in pgvet's tree only: {}", report.not_kept.len());
+    for not_kept in &report.not_kept {
+        let _ = writeln!(text, "  {}", not_kept.replace('\n', " "));
     }
     let _ = writeln!(text, "statements that a reduction writes: {}", share(report.reducible, report.parsed));
     for (title, statements) in [("not written", &report.not_written), ("another tree", &report.changed)] {
@@ -86,7 +92,7 @@ pub fn measure(folder: &Path) -> Result<Report, String> {
             }
         }
     }
-    for list in [&mut report.differing, &mut report.not_written, &mut report.changed] {
+    for list in [&mut report.differing, &mut report.not_kept, &mut report.not_written, &mut report.changed] {
         list.sort();
     }
     Ok(report)
@@ -104,7 +110,13 @@ impl Report {
             self.queries += 1;
             match query(read) {
                 Err(part) => *self.refused.entry(part.0).or_default() += 1,
-                Ok(written) if is_same(read, &written) => self.same += 1,
+                Ok(written) if is_same(read, &written) => {
+                    self.same += 1;
+                    let is_whole = statement.placeholders.is_empty();
+                    if is_whole && !is_same_statement(&text[read.range.as_usize()], &written) {
+                        self.not_kept.push(format!("{}: {written}", path.display()));
+                    }
+                }
                 Ok(written) => self.differing.push(format!("{}: {written}", path.display())),
             }
         }

@@ -34,6 +34,7 @@ impl Executor<'_> {
             .collect();
         types.sort_unstable_by_key(|(oid, _)| *oid);
         for (oid, name) in types {
+            self.rename_in_casts(&(old.clone(), name.clone()), &(new.clone(), name.clone()));
             self.catalog.rename_type(oid, new.clone(), name);
         }
         let functions = self.catalog.functions().filter(|function| function.schema == *old);
@@ -174,6 +175,7 @@ impl Executor<'_> {
             _ => {
                 let (schema, name) = (&set.new_schema.text, &definition.name);
                 let (before, after) = ((definition.schema.clone(), name.clone()), (schema.clone(), name.clone()));
+                self.rename_in_casts(&before, &after);
                 self.note_renamed(super::word(&definition.kind), before, after, set.object.range());
                 self.catalog.rename_type(oid, schema.clone(), name.clone());
             }

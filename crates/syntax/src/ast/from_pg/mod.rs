@@ -17,6 +17,7 @@ mod index;
 mod modify;
 mod name;
 mod object;
+mod omitted;
 mod other;
 mod query;
 mod role;

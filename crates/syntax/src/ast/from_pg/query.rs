@@ -5,6 +5,7 @@
 
 use super::context::{Context, Span, exact, strings, written};
 use super::name::persistence;
+use super::omitted::{omitted, sorting};
 use crate::ast::{
     Alias, Cte, Expr, FromItem, IntoClause, JoinKind, Query, QueryBody, QueryStatement, RowLockStrength, RowLocking,
     Select, SetOperator, Target, With,
@@ -63,9 +64,11 @@ impl Context<'_> {
             with,
             body,
             order_by: self.expressions(select.sort_clause),
+            sorting: sorting(select.sort_clause),
             limit: self.optional(select.limit_count).into(),
             offset: self.optional(select.limit_offset).into(),
             locking: select.locking_clause.iter().filter_map(|node| self.row_locking(node)).collect(),
+            omitted: omitted(select),
             range: self.range(span),
         }
     }
@@ -124,6 +127,12 @@ impl Context<'_> {
         Some(Cte {
             name: self.name_at(index, &cte.ctename),
             columns: strings(cte.aliascolnames),
+            materialized: match cte.ctematerialized {
+                pg::CTEMaterialize::CTEMATERIALIZE_ALWAYS => Some(true),
+                pg::CTEMaterialize::CTEMATERIALIZE_NEVER => Some(false),
+                _ => None,
+            },
+            has_order_or_cycle: !cte.search_clause.is_null() || !cte.cycle_clause.is_null(),
             statement: self.query_statement(cte.ctequery?, self.inside(open))?,
         })
     }

@@ -114,15 +114,7 @@ impl Context<'_> {
             having: Rare::NONE,
             windows: Vec::new(),
         };
-        Ast::Select(Box::new(Query {
-            with: None,
-            body: QueryBody::Select(Box::new(select)),
-            order_by: Vec::new(),
-            limit: Rare::NONE,
-            offset: Rare::NONE,
-            locking: Vec::new(),
-            range: self.range(span),
-        }))
+        Ast::Select(Box::new(Query::of_body(QueryBody::Select(Box::new(select)), self.range(span))))
     }
 
     fn parameter_def(&self, node: pg::NodeRef<'_>) -> Option<FunctionParameter> {
