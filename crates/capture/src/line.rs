@@ -217,9 +217,15 @@ impl Lines<'_> {
             self.last = line;
             return Some(line);
         }
-        let Names { names, verbs } = Names::of(sql);
+        let Names { mut names, verbs } = Names::of(sql);
         let first: Vec<String> = sql.split_whitespace().take(3).map(str::to_ascii_lowercase).collect();
         let is_about_schema = first.first().is_some_and(|first| SCHEMA_STATEMENTS.contains(&first.as_str()));
+        if is_about_schema {
+            // The column of a foreign key, which the source does not name, is named after the field.
+            let unknown = names.iter().filter(|name| !self.source.words.contains_key(*name));
+            let fields: Vec<_> = unknown.filter_map(|name| Some(name.strip_suffix("_id")?.to_owned())).collect();
+            names.extend(fields);
+        }
         let excluded = is_about_schema.then_some(&self.source.about_rows);
         let words = words_of_names(&names);
         let candidates = [(&names, excluded), (&words, excluded), (&names, None)];
@@ -486,6 +492,17 @@ mod tests {
         assert_eq!(lines.of("DELETE FROM rooms_of_guests\n WHERE ctid > 1"), Some(5));
         assert_eq!(lines.of("UPDATE room SET open = true WHERE pk = 1"), Some(10));
         assert_eq!(lines.of("UPDATE room SET open = false"), Some(11));
+    }
+
+    #[test]
+    fn the_column_of_a_foreign_key_is_named_after_its_field() {
+        let source = SourceText::new(
+            "operations = [\n    migrations.RemoveField('profile', 'current_team'),\n    \
+             migrations.RemoveField('profile', 'team_name'),\n]\n",
+        );
+        let mut lines = source.lines();
+        let dropped = "ALTER TABLE \"accounts_profile\" DROP COLUMN \"current_team_id\" CASCADE";
+        assert_eq!(lines.of(dropped), Some(2));
     }
 
     #[test]

@@ -121,11 +121,13 @@ impl Kept {
             name != self.name && name.starts_with(&self.prefix) || name.starts_with(UNFINISHED) && is_abandoned(entry)
         });
         others.for_each(|entry| drop(fs::remove_dir_all(entry.path())));
-        match fs::rename(data, self.path()) {
-            // Another run was faster.
-            Err(_) if self.is_there() => Ok(()),
-            renamed => renamed,
+        // Another run may have been faster.
+        if fs::rename(data, self.path()).is_ok() || self.is_there() {
+            return Ok(());
         }
+        // What others could have changed is made again.
+        fs::remove_dir_all(self.path())?;
+        fs::rename(data, self.path())
     }
 }
 
@@ -229,6 +231,9 @@ mod tests {
         assert!(kept_in.path().join("b/initdb").exists());
         fs::set_permissions(kept_in.path().join(&new.name), fs::Permissions::from_mode(0o777)).unwrap();
         assert!(new.copy_to(&kept_in.path().join("c")).is_err(), "anybody could have changed it");
+        copy(programs_folder.path(), &data).unwrap();
+        new.keep(&data).unwrap();
+        assert!(new.is_there());
         assert!(Kept::of(&Binaries { version: "../x".to_owned(), ..binaries }, kept_in.path()).is_none());
     }
 }
