@@ -122,7 +122,7 @@ impl Executor<'_> {
         }
     }
 
-    /// Notes what `x.f` reaches, which calls f(x) if `x` has no column of that name.
+    /// Notes what `x.f` reaches, which calls `f(x)` if `x` has no column of that name.
     ///
     /// Source: PostgreSQL 18 documentation, 4.2.6 "Function Calls".
     pub(super) fn note_reach_of_field(&mut self, expr: &Expr) {

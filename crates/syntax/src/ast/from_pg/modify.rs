@@ -95,7 +95,7 @@ impl Context<'_> {
         exact(nodes.iter().filter_map(assignment))
     }
 
-    /// The value of a column, or that of a part of it with what selects the part: `a[f()] = 1` calls f().
+    /// The value of a column, or that of a part of it with what selects the part: `a[f()] = 1` calls `f()`.
     fn assigned(&self, target: &pg::ResTarget) -> Expr {
         let value = self.whole(target.val);
         if target.indirection.is_empty() {
