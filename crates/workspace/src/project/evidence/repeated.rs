@@ -3,8 +3,9 @@
 
 use super::replaced::text;
 use crate::project::ProjectFile;
-use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
+use rustc_hash::{FxHashMap, FxHasher};
 use smol_str::SmolStr;
+use std::collections::BTreeSet;
 use std::hash::{Hash, Hasher};
 
 /// The fewest statements by which a file is recognized in another. One can be the same by chance, or by mistake.
@@ -12,7 +13,7 @@ const FEWEST: usize = 2;
 
 /// Marks the files of which one repeats all statements of the other.
 pub(super) fn mark(files: &mut [ProjectFile]) {
-    let statements: Vec<FxHashSet<u64>> = files.iter().map(statements).collect();
+    let statements: Vec<BTreeSet<u64>> = files.iter().map(statements).collect();
     let mut holders: FxHashMap<(u32, u64), Vec<usize>> = FxHashMap::default();
     for (at, own) in statements.iter().enumerate() {
         for statement in own {
@@ -33,10 +34,10 @@ pub(super) fn mark(files: &mut [ProjectFile]) {
 }
 
 /// Numbers of the statements that PostgreSQL would refuse the second time, one for each text without comments.
-fn statements(file: &ProjectFile) -> FxHashSet<u64> {
+fn statements(file: &ProjectFile) -> BTreeSet<u64> {
     let is_run = file.role.is_migration() && file.is_run();
     let text = if is_run { text(file) } else { String::new() };
-    let mut numbers = FxHashSet::default();
+    let mut numbers = BTreeSet::new();
     let (mut start, mut end) = (0, 0);
     for line in text.split_inclusive('\n') {
         end += line.len();
