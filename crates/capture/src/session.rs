@@ -152,7 +152,8 @@ impl SessionLog {
     fn bind(&mut self, log: &Log, mut body: &[u8]) {
         let (portal, statement) = (string(&mut body), string(&mut body));
         // SQL can prepare a statement that the protocol then runs.
-        let prepared_by_sql = || Text { sql: format!("EXECUTE {}", quote_identifier(&statement)), ..Text::default() };
+        let prepared_by_sql =
+            || Text { sql: format!("EXECUTE {}", quote_identifier(&statement)).into(), ..Text::default() };
         let text = self.prepared.get(&statement).cloned().unwrap_or_else(prepared_by_sql);
         let keep = (log.keep_values)(&text.sql);
         let formats: Vec<usize> = (0..short(&mut body)).map(|_| short(&mut body)).collect();

@@ -343,7 +343,7 @@ fn rambler(comment: &str) -> Option<Marker> {
         "up" => Direction::Up,
         _ => Direction::Down,
     };
-    Some(Marker { direction: Some(direction), transaction: TransactionMode::SingleString, unsplit: false })
+    Some(Marker { direction: Some(direction), transaction: TransactionMode::SingleString, unsplit: Unsplit::Nothing })
 }
 
 /// Text that Play changes before sending it: `#` before marks, and `;;` for a semicolon inside of a statement. With the
