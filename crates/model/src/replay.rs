@@ -3,7 +3,7 @@
 
 mod unparsed;
 
-use crate::catalog::{Birth, Catalog, Oid, Relation, RelationKind};
+use crate::catalog::{Birth, Catalog, Relation, RelationKind};
 use crate::checkpoint::{Checkpoint, Database};
 use crate::effect::{Effects, Evidence};
 use crate::execute::{Bodies, CodeRun, Executor, Knowledge, Recorder};
@@ -13,7 +13,7 @@ use crate::place::Place;
 use crate::runner::SessionScope;
 use crate::session::{Change, HeldLock, Left, Session, SettingsInEffect};
 use crate::version::{PgVersion, Target, VersionRange};
-use pgvet_syntax::ast::{Ast, Persistence, SyntaxError, Transaction};
+use pgvet_syntax::ast::{Ast, SyntaxError, Transaction};
 use pgvet_syntax::source::TextRange;
 use pgvet_syntax::statement::Statement;
 use smol_str::SmolStr;
@@ -312,7 +312,7 @@ impl Replay {
         match &statement.parsed {
             Ok(ast) => self.statement(file, migration, statement, ast, visitor),
             Err(error) => {
-                self.add_refused_table(file, migration, statement);
+                self.add_unparsed_table(file, migration, statement);
                 self.doubt(statement, &migration.file.text);
                 visitor.syntax_error(file, migration, statement, error);
                 Outcome::Usual
@@ -341,16 +341,15 @@ impl Replay {
         }
     }
 
-    /// The table that a refused statement was to create: once that is corrected, it belongs to this migration, whatever its
-    /// columns are. Returns nothing where another statement creates it.
-    fn add_refused_table(&mut self, file: u32, migration: &Migration<'_>, statement: &Statement) -> Option<Oid> {
-        let (schema, name) = unparsed::created_table(statement, &migration.file.text)?;
+    /// A table that an unreadable statement would create belongs to this migration, whatever its columns are.
+    fn add_unparsed_table(&mut self, file: u32, migration: &Migration<'_>, statement: &Statement) {
+        let Some((schema, name)) = unparsed::created_table(statement, &migration.file.text) else { return };
         let path = self.session.settings.search_path();
         let schema = schema.or_else(|| path.first().cloned()).unwrap_or_else(|| SmolStr::new_static("public"));
         let (deployment, transaction) = (migration.deployment(file), self.state.transaction);
         let catalog = &mut self.state.database.catalog;
         if catalog.relation_named(&schema, &name).is_some() {
-            return None;
+            return;
         }
         let birth = Birth {
             deployment,
@@ -363,11 +362,9 @@ impl Replay {
             changed_in: None,
             made_if_missing_in: None,
         };
-        let oid = catalog.new_oid();
-        let mut relation = Relation::new(oid, schema, name, RelationKind::Table, birth);
+        let mut relation = Relation::new(catalog.new_oid(), schema, name, RelationKind::Table, birth);
         relation.known = false;
         catalog.add_unseen_relation(relation);
-        Some(oid)
     }
 
     fn statement(
@@ -411,11 +408,7 @@ impl Replay {
                 version = next;
             } else {
                 let outcome = Outcome::of(&ran.effects);
-                let is_refused = ran.effects.fails.is_some();
                 self.accept(ran, observed, place);
-                if is_refused {
-                    self.stand_in_for_refused_table(file, migration, statement, ast);
-                }
                 break outcome;
             }
         };
@@ -423,22 +416,6 @@ impl Replay {
             self.control(control, place);
         }
         outcome
-    }
-
-    /// Later statements of the migration meet the table that it makes once it is corrected. In a history that was run,
-    /// the table was made in another way.
-    fn stand_in_for_refused_table(&mut self, file: u32, migration: &Migration<'_>, statement: &Statement, ast: &Ast) {
-        let is_temporary = match ast {
-            Ast::CreateTable(create) => create.persistence == Persistence::Temporary,
-            Ast::CreateTableAs(create) => create.into.persistence == Persistence::Temporary,
-            _ => true,
-        };
-        if is_temporary || self.state.database.knowledge == Knowledge::Everything {
-            return;
-        }
-        if let Some(table) = self.add_refused_table(file, migration, statement) {
-            self.state.database.catalog.doubt(table);
-        }
     }
 
     /// Returns the effects of a statement for one version: remembered, or computed.
@@ -479,6 +456,7 @@ impl Replay {
             created: rustc_hash::FxHashSet::default(),
             in_the_way: None,
             assumed_schema: std::cell::RefCell::default(),
+            refused_table: None,
             depth: 0,
             running: Vec::new(),
             calls: 0,

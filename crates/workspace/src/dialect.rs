@@ -40,7 +40,7 @@ impl fmt::Display for Dialect {
 }
 
 /// A text without any of these, in any case, has no mark of another database.
-const NEEDLES: [&str; 15] = [
+const NEEDLES: [&str; 16] = [
     "`",
     "engine=",
     "engine =",
@@ -54,6 +54,7 @@ const NEEDLES: [&str; 15] = [
     "autoincrement",
     "without rowid",
     "raise(",
+    "lowcardinality(",
     "[dbo]",
     "\ngo",
 ];
@@ -81,6 +82,9 @@ pub(crate) fn may_be_other(text: &str) -> bool {
     };
     marks.find_iter(text).any(|found| !is_in_comment(found.start()) && !is_event(found.end()))
 }
+
+/// Maximum number of tokens behind `ENGINE =` in which the name of an engine is looked for.
+const ENGINE_TOKENS: usize = 6;
 
 /// Engines of MySQL that its tables are made with.
 const MYSQL_ENGINES: [&str; 7] = ["INNODB", "MYISAM", "MEMORY", "ARIA", "ROCKSDB", "NDB", "NDBCLUSTER"];
@@ -169,12 +173,19 @@ impl<'t> Tokens<'t> {
         let abandons = ["ABORT", "FAIL", "IGNORE", "ROLLBACK"].iter().any(|word| self.is(at + 2, word));
         if self.is(at, "ENGINE") && self.word(at + 1) == "=" {
             let engine = self.word(at + 2).to_ascii_uppercase();
-            let is_clickhouse = engine.ends_with("MERGETREE") || ["KAFKA", "DISTRIBUTED"].contains(&engine.as_str());
+            // A placeholder may be before it, as in `?(REPLICATED)MergeTree()`.
+            let is_tree = (at + 2..at + 2 + ENGINE_TOKENS)
+                .take_while(|at| !self.is_punctuation(*at, b';'))
+                .any(|at| self.word(at).to_ascii_uppercase().ends_with("MERGETREE"));
+            let is_clickhouse = is_tree || ["KAFKA", "DISTRIBUTED"].contains(&engine.as_str());
             let is_mysql = MYSQL_ENGINES.contains(&engine.as_str());
             return if is_clickhouse { Some(Dialect::ClickHouse) } else { is_mysql.then_some(Dialect::MySql) };
         }
         if self.is(at, "AUTO_INCREMENT") || self.are(at, &["ON", "DUPLICATE", "KEY", "UPDATE"]) {
             return Some(Dialect::MySql);
+        }
+        if self.is(at, "LOWCARDINALITY") && self.is_punctuation(at + 1, b'(') {
+            return Some(Dialect::ClickHouse);
         }
         let is_sqlite = self.is(at, "AUTOINCREMENT")
             || self.are(at, &["WITHOUT", "ROWID"])
@@ -267,6 +278,9 @@ mod tests {
             ("CREATE TABLE a (b INTEGER PRIMARY KEY AUTOINCREMENT);", Sqlite),
             ("CREATE TABLE a (b int PRIMARY KEY) WITHOUT ROWID;", Sqlite),
             ("CREATE TRIGGER t BEFORE UPDATE ON a BEGIN SELECT raise(abort, 'no'); END;", Sqlite),
+            ("CREATE TABLE a (b UInt64) ENGINE = MergeTree() ORDER BY b;", ClickHouse),
+            ("CREATE TABLE ?DB.a ?ON_CLUSTER (b UInt64)\nENGINE = ?(REPLICATED)MergeTree()", ClickHouse),
+            ("ALTER TABLE a ADD COLUMN b LowCardinality(String);", ClickHouse),
             ("CREATE TABLE [dbo].[a] (b int)", SqlServer),
             ("CREATE TABLE a (b int)\nGO\nCREATE TABLE c (d int)\ngo", SqlServer),
             ("CREATE TABLE `a` (b Int64) ENGINE = ReplacingMergeTree ORDER BY b;", ClickHouse),

@@ -111,6 +111,28 @@ impl Executor<'_> {
         Ok(())
     }
 
+    /// Remembers which table a refused statement was to make.
+    pub(super) fn note_refused_table(&mut self, done: &Run, name: &ObjectName, persistence: Persistence) {
+        if done.is_err() && persistence != Persistence::Temporary {
+            self.refused_table = Some(name.clone());
+        }
+    }
+
+    /// Later statements of the migration meet the table that a refused one makes once it is corrected, whatever its columns
+    /// are. In a history that was run, the table was made in some other way.
+    pub(super) fn stand_in_for_refused_table(&mut self) {
+        let Some(name) = self.refused_table.take().filter(|_| self.knowledge != Knowledge::Everything) else { return };
+        let schema = self.schema_for(&name, false);
+        if self.catalog.relation_named(&schema, &name.name.text).is_some() {
+            return;
+        }
+        let oid = self.catalog.new_oid();
+        let mut table = Relation::new(oid, schema, name.name.text, RelationKind::Table, self.birth(false));
+        table.known = false;
+        self.catalog.add_unseen_relation(table);
+        self.catalog.doubt(oid);
+    }
+
     /// Syntax that older majors do not have, and contradictions that need no catalog.
     fn check_table_syntax(&self, statement: &CreateTable) -> Run {
         for element in &statement.elements {

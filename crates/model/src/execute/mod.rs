@@ -52,7 +52,7 @@ use crate::effect::{Effects, Failure, FailureSubject, UnknownReason};
 use crate::place::Place;
 use crate::session::Session;
 use crate::version::Target;
-use pgvet_syntax::ast::{Ast, Transaction};
+use pgvet_syntax::ast::{Ast, ObjectName, Transaction};
 use pgvet_syntax::source::TextRange;
 use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
@@ -119,6 +119,8 @@ pub(crate) struct Executor<'a> {
     pub(crate) in_the_way: Option<Oid>,
     /// Where an unqualified name was found because no statement has set `search_path`.
     pub(crate) assumed_schema: RefCell<Option<SmolStr>>,
+    /// The table that the last refused CREATE TABLE was to make.
+    pub(crate) refused_table: Option<ObjectName>,
     /// How deep calls of functions nest.
     pub(crate) depth: u8,
     /// The functions that are being run, with their parameters, the outermost first.
@@ -209,6 +211,7 @@ impl<'a> Executor<'a> {
             created: FxHashSet::default(),
             in_the_way: None,
             assumed_schema: RefCell::default(),
+            refused_table: None,
             depth: 0,
             running: Vec::new(),
             calls: 0,
@@ -240,6 +243,7 @@ impl Executor<'_> {
                 self.effects.fails = Some(self.with_assumption(failure));
             }
             self.catalog = before;
+            self.stand_in_for_refused_table();
         } else {
             self.gather_demands(&before);
         }
@@ -251,8 +255,16 @@ impl Executor<'_> {
         match ast {
             Ast::AlterTable(statement) => self.alter_table(statement),
             Ast::Do(statement) => self.run_do(statement),
-            Ast::CreateTable(statement) => self.create_table(statement),
-            Ast::CreateTableAs(statement) => self.create_table_as(statement),
+            Ast::CreateTable(create) => {
+                let done = self.create_table(create);
+                self.note_refused_table(&done, &create.name, create.persistence);
+                done
+            }
+            Ast::CreateTableAs(create) => {
+                let done = self.create_table_as(create);
+                self.note_refused_table(&done, &create.into.name, create.into.persistence);
+                done
+            }
             Ast::CreateIndex(statement) => self.create_index(statement),
             Ast::Drop(statement) => self.drop_objects(statement),
             Ast::AlterTableMoveAll(statement) => self.alter_table_move_all(statement),

@@ -14,6 +14,7 @@
 //! | sqlx | one per file | `-- no-transaction` at the start, then one string (0.8 and later) |
 //! | refinery | one per file | |
 //! | Diesel | one per file | `run_in_transaction = false` in `metadata.toml`, then one string |
+//! | Hasura | one per file | none |
 //! | Prisma | none, but one string | |
 //! | Drizzle | one for all files | |
 //! | Atlas | one per file | `-- atlas:txmode none` |
@@ -101,6 +102,7 @@ pub enum Tool {
     Sqlx,
     Refinery,
     Diesel,
+    Hasura,
     Prisma,
     Drizzle,
     Atlas,
@@ -118,7 +120,7 @@ pub enum Tool {
 
 impl Tool {
     /// Every tool with its name in configuration.
-    const NAMES: [(Self, &str); 24] = [
+    const NAMES: [(Self, &str); 25] = [
         (Self::Plain, "plain"),
         (Self::Flyway, "flyway"),
         (Self::Liquibase, "liquibase"),
@@ -131,6 +133,7 @@ impl Tool {
         (Self::Sqlx, "sqlx"),
         (Self::Refinery, "refinery"),
         (Self::Diesel, "diesel"),
+        (Self::Hasura, "hasura"),
         (Self::Prisma, "prisma"),
         (Self::Drizzle, "drizzle"),
         (Self::Atlas, "atlas"),

@@ -1,11 +1,12 @@
 //! The behaviour of each migration tool, as a table: in which order it runs which files, in which session, and what
 //! follows a COMMIT. The transaction around a file is in `transaction.rs`, because files can choose it.
 //!
-//! Each line was seen in November 2026 in the log of a server on which the tool ran sample projects, where nothing else is
-//! said: goose 3.29.0, sql-migrate 1.8.1, dbmate 2.36.0, golang-migrate 4.20.1, soda of pop 6.4.1, sqlx-cli 0.9.0, refinery
-//! 0.10.0, diesel 2.3.14, drizzle-orm 0.45.4, node-pg-migrate 9.0.0, postgrator 8.0.0, graphile-migrate 1.4.1, Supabase CLI
-//! 2.109.0 to 3.1.0, tern 2.3.4, yoyo 9.0.0, postgres-migrations 5.3.0, `MyBatis` Migrations 3.4.0, Flyway 7.15.0 to 13.12.0, Liquibase 4.29.2, Sqitch 1.3.1. Of Prisma 6.19.3 and the library of Atlas 0.32.1 the order was
-//! seen: no package registry has the native engine and the command line, and none has what runs Hasura's migrations,
+//! Each line was seen in November 2026 in the log of a server on which the tool ran sample projects, where nothing
+//! else is said: goose 3.29.0, sql-migrate 1.8.1, dbmate 2.36.0, golang-migrate 4.20.1, soda of pop 6.4.1, sqlx-cli
+//! 0.9.0, refinery 0.10.0, diesel 2.3.14, drizzle-orm 0.45.4, node-pg-migrate 9.0.0, postgrator 8.0.0,
+//! graphile-migrate 1.4.1, Supabase CLI 2.109.0 to 3.1.0, tern 2.3.4, yoyo 9.0.0, postgres-migrations 5.3.0, `MyBatis`
+//! Migrations 3.4.0, Flyway 7.15.0 to 13.12.0, Liquibase 4.29.2, Sqitch 1.3.1. Of Prisma 6.19.3 and the library of
+//! Atlas 0.32.1 the order was seen: no package registry has the native engine and the command line, and none has
 //! Migratus or Rambler.
 
 use super::Tool;
@@ -88,6 +89,9 @@ impl Tool {
             Self::Sqlx => (NUMBER, number_and_name, STRING),
             Self::Refinery => (NUMBER, refinery, STRING),
             Self::Diesel => (VersionText, any, Runner { misses_its_transaction: true, ..STRING }),
+            // The server sends the file as one string in a transaction, through a pool. Source: hasura/graphql-engine,
+            // `server/src-lib/Hasura/Backends/Postgres/DDL/RunSQL.hs`, `cli/migrate/source/parse.go`.
+            Self::Hasura => (NUMBER, any, Runner { session: SessionScope::Migration, ..STRING }),
             // Its session was not seen. Each of its migrations is a folder.
             Self::Prisma => {
                 (VersionText, none, Runner { session: SessionScope::Migration, retry: Retry::After(RESOLVE), ..STRING })

@@ -17,6 +17,9 @@ pub(super) fn tool(migrations: &Path) -> Option<Tool> {
     if folder == "scripts" && environments.join("development.properties").exists() {
         return Some(Tool::Mybatis);
     }
+    if is_of_hasura(migrations) {
+        return Some(Tool::Hasura);
+    }
     if is_in(migrations, LEVELS, "yoyo.ini", |text| text.contains(folder)) {
         return Some(Tool::Yoyo);
     }
@@ -25,6 +28,17 @@ pub(super) fn tool(migrations: &Path) -> Option<Tool> {
         is_in(migrations, LEVELS, "package.json", |text| text.contains(&format!("\"{name}\"")))
     };
     PACKAGES.into_iter().filter(|_| is_migrations).find(depends).map(|(_, tool)| tool)
+}
+
+/// Whether a folder is a migration of Hasura: in `migrations` of its project, or in the folder of a database there.
+/// `config.yaml` names the folder of the metadata, and `hasura metadata export` writes `version.yaml` into it. Source:
+/// Hasura documentation, "Hasura CLI Configuration Reference" and "Metadata Format Reference".
+fn is_of_hasura(migration: &Path) -> bool {
+    let mut all = migration.ancestors().skip(1).take(2);
+    let Some(project) = all.find(|folder| folder.ends_with("migrations")).and_then(Path::parent) else { return false };
+    let names_metadata = |text: String| text.lines().any(|line| line.starts_with("metadata_directory:"));
+    project.join("metadata/version.yaml").is_file()
+        || read::text(&project.join("config.yaml")).is_ok_and(names_metadata)
 }
 
 /// Packages of npm that run migrations in SQL.
@@ -56,6 +70,9 @@ mod tests {
             ("a/b/migrations", "tern.conf", "", None),
             ("scripts", "environments/development.properties", "", Some(Tool::Mybatis)),
             ("sql", "environments/development.properties", "", None),
+            ("migrations/default/1_a", "config.yaml", "version: 3\nmetadata_directory: metadata\n", Some(Tool::Hasura)),
+            ("migrations/1_a", "metadata/version.yaml", "version: 3\n", Some(Tool::Hasura)),
+            ("migrations/1_a", "config.yaml", "version: 3\n", None),
             ("db/changes", "yoyo.ini", "[DEFAULT]\nsources = ./db/changes\n", Some(Tool::Yoyo)),
             ("db/other", "yoyo.ini", "[DEFAULT]\nsources = ./db/changes\n", None),
             (

@@ -102,7 +102,7 @@ impl Tool {
     /// Returns what the tool does after changes.
     pub const fn reactions(self) -> Reactions {
         match self {
-            Self::Plain | Self::Liquibase | Self::Mybatis => UNKNOWN,
+            Self::Plain | Self::Liquibase | Self::Mybatis | Self::Hasura => UNKNOWN,
             // What happens to sources is not seen in what they sent.
             Self::Captured => BY_NAME_IGNORED,
             Self::Goose => unique(
@@ -232,6 +232,7 @@ impl Tool {
             Self::Sqlx => "sqlx",
             Self::Refinery => "refinery",
             Self::Diesel => "Diesel",
+            Self::Hasura => "Hasura",
             Self::Prisma => "Prisma",
             Self::Drizzle => "Drizzle",
             Self::Atlas => "Atlas",

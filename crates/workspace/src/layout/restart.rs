@@ -34,7 +34,7 @@ const WAITS: RunLock = RunLock::Waits { by_its_session: true };
 impl Tool {
     pub(crate) const fn restart(self) -> Restart {
         match self {
-            Self::Plain | Self::Captured => UNKNOWN,
+            Self::Plain | Self::Captured | Self::Hasura => UNKNOWN,
             Self::Flyway => Restart { lock: RunLock::Polls, ..IN_TRANSACTION },
             // The changeset is committed, then recorded. The lock is a row, which stays after a killed run.
             Self::Liquibase => Restart {

@@ -29,7 +29,7 @@ pub(super) fn mode(tool: Tool, path: &Path, text: &str) -> TransactionMode {
         // Prisma, `schema-engine`: `raw_cmd`; golang-migrate, `database/postgres`: one Exec without arguments.
         // Postgrator, `lib/PostgreSQLClient.js`: one query without arguments.
         Tool::Prisma | Tool::GolangMigrate | Tool::Postgrator => SingleString,
-        Tool::Refinery | Tool::NodePgMigrate => Transaction,
+        Tool::Refinery | Tool::NodePgMigrate | Tool::Hasura => Transaction,
         Tool::Drizzle => unless(!drizzle::sent(text).is_empty(), Autocommit),
         Tool::Captured => captured::transaction(text),
         Tool::Goose | Tool::SqlMigrate | Tool::Dbmate | Tool::Liquibase | Tool::Mybatis => Transaction,

@@ -25,6 +25,7 @@ use crate::rules::text::{identifier, sql_name};
 use pgvet_model::catalog::Relation;
 use pgvet_model::effect::RelationName;
 use pgvet_model::migration::TransactionMode;
+use pgvet_model::runner::AfterCommit;
 use pgvet_syntax::ast::{AlterTable, AlterTableAction, AlterTableCommand, Ast};
 use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
@@ -169,8 +170,13 @@ pub(crate) fn outside_transaction(context: &RuleContext<'_>) -> String {
         return "in a statement of its own, outside of functions, DO blocks and transactions".to_owned();
     }
     let Some(block) = &context.session.block else { return "outside a transaction".to_owned() };
-    let is_single_string = context.migration.transaction == TransactionMode::SingleString;
-    if block.explicit && context.code.is_none() && !is_single_string {
+    // What follows a COMMIT in the string is in a transaction, too.
+    let is_sent_together = match context.migration.transaction {
+        TransactionMode::SingleString => true,
+        TransactionMode::Transaction => context.migration.runner.after_commit == AfterCommit::Together,
+        TransactionMode::Autocommit => false,
+    };
+    if block.explicit && context.code.is_none() && !is_sent_together {
         // What the transaction has changed in the table, such as a new column, is not there before it.
         let is_changed = target(context).is_some_and(|target| block.locks.blocks_writes(target.oid));
         return if is_changed { "after COMMIT" } else { "before BEGIN or after COMMIT" }.to_owned();

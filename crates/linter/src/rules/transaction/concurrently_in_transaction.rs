@@ -90,7 +90,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         TransactionMode::Transaction => {
             "put the statement into a separate migration, and have the migration tool run it without a transaction"
         }
-        _ if block.explicit => "move the statement after COMMIT, or before BEGIN",
+        TransactionMode::Autocommit if block.explicit => "move the statement after COMMIT, or before BEGIN",
         TransactionMode::Autocommit => {
             "give the statement its own StatementBegin and StatementEnd, or none: everything between them is one \
              transaction"

@@ -133,7 +133,9 @@ fn works<'a>(context: &'a RuleContext<'_>) -> Vec<Work<'a>> {
     for rewrite in &effects.rewrites {
         add(&rewrite.relation, format!("this rewrites `{}`", rewrite.relation.name), rewrite.range);
     }
-    for build in &effects.index_builds {
+    // TRUNCATE leaves nothing to build an index of.
+    let is_emptied = |table: &RelationName| effects.truncates.iter().any(|emptied| emptied.oid == table.oid);
+    for build in effects.index_builds.iter().filter(|build| !is_emptied(&build.table)) {
         add(&build.table, format!("this builds an index on `{}`", build.table.name), build.range);
     }
     let (whole, part): (Vec<_>, Vec<_>) = changes(effects).partition(|change| change.rows.is_whole());
