@@ -65,8 +65,6 @@ pub enum Assumption {
     TimeZoneNotUtc,
     /// A session finds the deadlock before `lock_timeout` ends the wait of the migration.
     DeadlockBeforeTimeout { milliseconds: u64 },
-    /// The server freezes rows later than by default, so that a table can, too.
-    FreezeAgeOfServerRaised { setting: SmolStr },
     /// The transaction takes long, although its statements change only the catalog.
     LongTransaction,
     /// A loop over objects of the database has many rounds.
@@ -380,7 +378,6 @@ impl Assumption {
             | Self::NeededThoughCopied { .. }
             | Self::UsedThoughReleased { .. }
             | Self::SecondRun
-            | Self::FreezeAgeOfServerRaised { .. }
             | Self::StillRun { .. }
             | Self::RunsOnItsOwn
             | Self::RunsAgain { .. }

@@ -263,7 +263,7 @@ impl Suppression<'_> {
         let (message, help) = match (rule, rules::nearest(&name.text)) {
             (Some(_), _) => (
                 format!("`{}` cannot be suppressed", name.text),
-                "comments cannot suppress rules of the category engine: correct the statement, or accept the finding \
+                "comments cannot suppress rules of category `engine`: correct the statement, or accept the finding \
                  with `pgvet baseline`"
                     .to_owned(),
             ),

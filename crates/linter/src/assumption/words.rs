@@ -161,10 +161,6 @@ impl fmt::Display for Assumption {
                 "assumes that this migration and the earlier one are applied in the \
                                                  same run",
             ),
-            Self::FreezeAgeOfServerRaised { setting } => write!(
-                f,
-                "assumes that the server's `{setting}` is above its default, which limits the value of a table"
-            ),
             Self::SecondRun => f.write_str("assumes that two processes run the migrations at the same time"),
             Self::DefaultOfTool => f.write_str("assumes that the migration tool has its default configuration"),
             Self::TransactionOfFile => {

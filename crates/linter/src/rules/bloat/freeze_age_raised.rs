@@ -1,7 +1,6 @@
 //! Freezing that a migration postpones for good.
 
 use super::storage_options::left_behind;
-use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{MigrationContext, declare_rule};
 use pgvet_model::routine::grouped;
@@ -37,13 +36,9 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - values up to PostgreSQL's default
+    /// - `autovacuum_freeze_max_age` and `autovacuum_multixact_freeze_max_age` of a table: PostgreSQL ignores a value
+    ///   above that of the server
     /// - a migration that resets it, drops the table or undoes the statement with `ROLLBACK`
-    ///
-    /// ## Confidence
-    ///
-    /// PostgreSQL ignores an `autovacuum_freeze_max_age` of a table that is above that of the server. If a migration
-    /// raises this setting for a table, the confidence is `possible`, and the finding is shown only with `--confidence
-    /// possible`.
     "freeze-age-raised", Bloat, Warning,
     {}
     migration = check,
@@ -66,6 +61,10 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
     for left in left_behind(context) {
         let parameter = left.name.strip_prefix("toast.").unwrap_or(&left.name);
         let Some(&(_, default, limit)) = PARAMETERS.iter().find(|(name, ..)| *name == parameter) else { continue };
+        // A table can only lower this setting of the server.
+        if left.table.is_some() && parameter.ends_with("freeze_max_age") {
+            continue;
+        }
         let Some(value) = left.value.parse::<u64>().ok().filter(|value| *value > default) else { continue };
         let postponed = postponed(parameter, left.table.as_ref(), value.min(limit), default);
         let limited = if value > limit { LIMITED } else { "" };
@@ -78,9 +77,7 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
             ),
             None => format!("reset the setting when the work is done:\n    ALTER SYSTEM RESET {};", left.name),
         };
-        let is_ignored = left.table.is_some() && parameter.ends_with("freeze_max_age");
-        let raised = is_ignored.then(|| Assumption::FreezeAgeOfServerRaised { setting: parameter.into() });
-        reporter.report(left.range, message).assuming(raised).help(help).emit();
+        reporter.report(left.range, message).help(help).emit();
     }
 }
 

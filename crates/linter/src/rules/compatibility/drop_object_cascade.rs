@@ -100,7 +100,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         finding
             .help(
                 "drop the dependent objects in statements of their own, without CASCADE: then PostgreSQL refuses \
-                      every statement that would drop anything else",
+                      to drop an object on which others still depend",
             )
             .emit();
     }
@@ -122,7 +122,7 @@ fn unseen_schemas(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             name.text
         );
         let help = "drop the objects of the schema in statements of their own, without CASCADE: then PostgreSQL \
-                    refuses every statement that would drop anything else";
+                    refuses to drop an object on which others still depend";
         let mut finding = reporter.report(name.range, message).help(help);
         if drop.if_exists {
             finding = finding.assuming(Assumption::SchemaExists { schema: name.text.clone() });

@@ -127,7 +127,8 @@ fn report(
         }
         Loss::Gone if is_renamed => {
             format!(
-                "dropping {kind} `{name}`, which this migration renamed, breaks deployed code that uses its old name"
+                "dropping {kind} `{name}` breaks deployed code that uses the name that the {kind} had before this \
+                 migration renamed it"
             )
         }
         Loss::Gone => {

@@ -86,8 +86,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         );
         // The CHECK also rejects later changes of old rows, even NOT VALID, so these rows come first.
         let help = format!(
-            "first deploy code that no longer uses {names}. Then leave {values} in the type, update the rows that have \
-             {them} in batches, and add a CHECK ... NOT VALID that rejects {them}"
+            "first deploy code that no longer uses {names}; then update the rows that have {them} in batches, and add \
+             a CHECK ... NOT VALID that rejects {them}. Keep {values} in the type"
         );
         reporter.report(change.range, message).relation(change.table).help(help).emit();
     }

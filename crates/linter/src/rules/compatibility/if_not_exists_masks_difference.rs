@@ -136,14 +136,20 @@ fn constraint(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, alter: &Al
         if says_the_same(&existing.kind, &wanted.kind) {
             continue;
         }
-        let truncated =
-            if name.range.end - name.range.start > LONGEST_NAME { ", the first 63 bytes of this name" } else { "" };
+        let (truncated, help) = if name.range.end - name.range.start > LONGEST_NAME {
+            (
+                ", and PostgreSQL truncates the new name to the same 63 bytes",
+                "give the constraint a name that differs in its first 63 bytes",
+            )
+        } else {
+            ("", "give the constraint another name")
+        };
         let message = format!(
             "the EXCEPTION block hides an error, and this constraint is never added: `{}` already has another \
              constraint named `{}`{truncated}",
             table.name, name.text
         );
-        reporter.report(name.range, message).help("give the constraint another name").emit();
+        reporter.report(name.range, message).help(help).emit();
     }
 }
 

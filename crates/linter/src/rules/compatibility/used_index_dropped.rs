@@ -34,8 +34,8 @@ declare_rule! {
     ///
     /// Use instead:
     ///
-    /// Find the queries that use the index (`pg_stat_statements`, `auto_explain`), and first create the index that
-    /// replaces it.
+    /// Find the queries that use the index: `auto_explain` logs their plans, and `pg_stat_statements` shows the queries
+    /// on its columns. First create an index that replaces it.
     ///
     /// ```sql,clean
     /// -- set: index public.orders_customer scans=5200 days=30
@@ -90,8 +90,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             let message =
                 format!("dropping `{}` slows down queries on `{}`: {}", dropped.name, table.name, counted(used));
             let help = format!(
-                "find the queries that use `{}`, in pg_stat_statements or with auto_explain, and create the index that \
-                 replaces it first",
+                "find the queries that use `{}`, with auto_explain or by its columns in pg_stat_statements, and first \
+                 create an index that replaces it",
                 dropped.name
             );
             let name = RelationName { visibility: Visibility::Existing, ..RelationName::existing(table) };

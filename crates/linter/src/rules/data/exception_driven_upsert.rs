@@ -135,7 +135,9 @@ fn report(
         Some(table) if !indexes.is_empty() => left_behind(table, &indexes),
         _ => format!("a dead row in `{}`", name.name.text),
     };
-    let message = format!("every duplicate that this handler catches leaves {left}, and consumes a transaction ID");
+    let first = indexes.first().filter(|index| !index.filled_before.is_empty());
+    let of = first.map_or_else(String::new, |index| format!(" in `{}`", index.name));
+    let message = format!("every duplicate{of} that this handler catches leaves {left}, and consumes a transaction ID");
     let label = match indexes.first() {
         Some(index) => format!("`{}` rejects duplicates of this row", index.name),
         None => "PostgreSQL tries this INSERT first".to_owned(),

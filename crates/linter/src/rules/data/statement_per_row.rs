@@ -118,11 +118,12 @@ impl Verb {
                  insert_all in Rails"
             }
             Self::Update => {
-                "change the rows in batches, each with one UPDATE and in its own transaction: a condition on a range of \
-                 keys, or one call of bulk_update for each batch in Django"
+                "change the rows in batches, each with one UPDATE and in its own transaction: `WHERE id = ANY (...)`, a \
+                 range of keys if all its rows change, or one call of bulk_update for each batch in Django"
             }
             Self::Delete => {
-                "delete the rows in batches, each with one DELETE for a range of keys and in its own transaction"
+                "delete all these rows with one DELETE, such as `WHERE id = ANY (...)`; if there are many, in batches, \
+                 each in its own transaction"
             }
             Self::Select => {
                 "read the rows with one query: a join or IN (...), select_related in Django, includes in Rails"

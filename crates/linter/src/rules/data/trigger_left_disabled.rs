@@ -111,7 +111,8 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
                 "triggers and foreign key checks stay disabled for the rest of the session".to_owned()
             }
         };
-        let twice = if times > 1 { ": this migration disables it more than once" } else { "" };
+        let is_twice = times > 1 && off != Off::SessionTriggers;
+        let twice = if is_twice { ": the migration has DISABLE more than once, and no ENABLE after it" } else { "" };
         let help = match off {
             Off::SessionTriggers => {
                 "use SET LOCAL in a transaction, or reset the setting at the end:\n    RESET session_replication_role;"

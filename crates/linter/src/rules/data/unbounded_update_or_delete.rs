@@ -55,8 +55,8 @@ declare_rule! {
     /// - a statement in a loop without `COMMIT`, which `bulk-change-in-loop` reports
     /// - statements in trigger functions
     ///
-    /// Any other WHERE clause does not limit the number of rows. A function is reported where it is defined, unless a
-    /// migration calls it: then the call is reported.
+    /// pgvet does not treat any other WHERE clause as a limit on the number of rows; it can lower the confidence. A
+    /// function is reported where it is defined, unless a migration calls it: then the call is reported.
     ///
     /// ## Confidence
     ///

@@ -108,8 +108,8 @@ fn report(doubt: Doubt, reporter: &mut Reporter<'_>) {
         DoubtKind::Encoding => reporter
             .report(
                 doubt.range,
-                "in client encodings such as SJIS and GBK, this character can include the quote or backslash after it: \
-                 PostgreSQL may run statements that pgvet did not check",
+                "in client encodings such as SJIS and GBK, the last byte of this character and the quote or backslash \
+                 after it can be read as one character: PostgreSQL may run statements that pgvet did not check",
             )
             .help("leave `client_encoding` at UTF8, or write the file in ASCII with Unicode escapes"),
         DoubtKind::Template => reporter

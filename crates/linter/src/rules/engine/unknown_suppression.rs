@@ -36,7 +36,7 @@ declare_rule! {
     ///
     /// - comments that do not begin with `pgvet:`
     ///
-    /// Comments cannot suppress rules of the category engine, which report what PostgreSQL refuses or pgvet cannot
+    /// Comments cannot suppress rules of category `engine`, which report what PostgreSQL refuses or pgvet cannot
     /// read. `pgvet baseline` accepts such findings.
     "unknown-suppression", Engine, Warning,
     {}

@@ -193,19 +193,19 @@ impl<'a> Work<'a> {
 }
 
 fn bound_help(context: &RuleContext<'_>, parent: &Relation, partition: &ObjectName, bound: &PartitionBound) -> String {
+    let table = &partition.name.text;
     match Proof::of_bound(context, parent, partition, bound) {
         Some(proof) => {
             format!(
-                "to avoid the scan, first add a CHECK constraint that implies the partition bound, and validate the \
-                 constraint in another transaction:{}",
+                "to avoid the scan of `{table}`, first add a CHECK constraint that implies the partition bound, and \
+                 validate the constraint in another transaction:{}",
                 proof.lines()
             )
         }
-        None => {
-            "to avoid the scan, first add a CHECK constraint that implies the partition bound, with IS NOT NULL for \
-             the key: add the constraint NOT VALID, and validate it in another transaction"
-                .to_owned()
-        }
+        None => format!(
+            "to avoid the scan of `{table}`, first add a CHECK constraint that implies the partition bound, with IS NOT \
+             NULL for the key: add the constraint NOT VALID, and validate it in another transaction"
+        ),
     }
 }
 

@@ -15,7 +15,8 @@ declare_rule! {
     ///
     /// PostgreSQL reads every table with a column of the domain in full, one table after the other. Each table stays
     /// locked in SHARE mode until the transaction ends: nobody can insert, update or delete. `NOT VALID` avoids the
-    /// scan for a CHECK, but `VALIDATE CONSTRAINT` on a domain, unlike on a table, takes the same lock.
+    /// scan for a CHECK, but up to PostgreSQL 18 `VALIDATE CONSTRAINT` on a domain, unlike on a table, takes the same
+    /// lock.
     ///
     /// ## Example
     ///

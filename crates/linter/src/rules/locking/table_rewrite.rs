@@ -83,17 +83,24 @@ fn report(context: &RuleContext<'_>, range: TextRange, rewrites: &[&Rewrite], re
     let is_one_at_a_time = matches!(first.cause, RewriteCause::VacuumFull | RewriteCause::Cluster);
     let tables = if more.len() == 1 { "table" } else { "tables" };
     let what = match (relation.kind.is_index(), more.len()) {
-        (true, 0) => format!("index `{}` and blocks all queries on its table until it is done", relation.name),
-        (true, more) => {
-            format!("index `{}` and {more} more and blocks all queries on their tables until it is done", relation.name)
+        (true, 0) => {
+            format!("index `{}` and blocks all queries on its table until the transaction ends", relation.name)
         }
-        (false, 0) => format!("`{}` and blocks all reads and writes of the table until it is done", relation.name),
+        (true, more) => {
+            format!(
+                "index `{}` and {more} more and blocks all queries on their tables until the transaction ends",
+                relation.name
+            )
+        }
+        (false, 0) => {
+            format!("`{}` and blocks all reads and writes of the table until the transaction ends", relation.name)
+        }
         (false, more) if is_one_at_a_time => format!(
             "`{}` and {more} more {tables} one after the other, and blocks all reads and writes of the current table",
             relation.name
         ),
         (false, more) => format!(
-            "`{}` and {more} more {tables} and blocks all reads and writes of these tables until it is done",
+            "`{}` and {more} more {tables} and blocks all reads and writes of these tables until the transaction ends",
             relation.name
         ),
     };

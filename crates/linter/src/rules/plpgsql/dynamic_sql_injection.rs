@@ -76,9 +76,10 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
             continue;
         }
         let rights = if function.security_definer { " with the privileges of the function's owner" } else { "" };
+        let (reason, help) =
+            if tainted.composed { ("is not quoted", QUOTE) } else { ("is the whole statement", WHOLE_STATEMENT) };
         let message =
-            format!("a caller of {} can run any SQL here{rights}: `{}` is not quoted", context.name(), tainted.origin);
-        let help = if tainted.composed { QUOTE } else { WHOLE_STATEMENT };
+            format!("a caller of {} can run any SQL here{rights}: `{}` {reason}", context.name(), tainted.origin);
         reporter.report(tainted.range, message).label(query.keyword, "it is executed here").help(help).emit();
     }
 }
@@ -87,7 +88,8 @@ const QUOTE: &str = "quote names with format('%I', ...) and values with format('
                      ... USING; do not accept whole clauses from the caller";
 
 const WHOLE_STATEMENT: &str = "let callers pass names and values instead of a whole statement; or revoke EXECUTE on \
-                               the function from every role that may not run any SQL as its owner";
+                               the function from PUBLIC, and grant it only to roles that may run arbitrary SQL as its \
+                               owner";
 
 /// Whether there are calls in other functions, and none passes a value from its own caller as this parameter.
 fn is_given_own_text(context: &RoutineContext<'_>, parameter: &SmolStr) -> bool {

@@ -20,8 +20,8 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// PostgreSQL does not look up the names in the body of a PL/pgSQL function before it runs, and a change of the
-    /// table does not change the function. The first call that reaches the statement fails, and so does the statement
-    /// that called the function: for a trigger function, every write to the table of the trigger.
+    /// table does not change the function. Every call that reaches the statement fails, and so does the statement that
+    /// called the function: for a trigger function, each write that fires the trigger.
     ///
     /// ## Example
     ///
@@ -55,7 +55,8 @@ declare_rule! {
     /// `possible`, and the finding is shown only with `--confidence possible`, in these cases:
     ///
     /// - Other code of the project may create the table.
-    /// - The code uses a column of `NEW` or `OLD` only under a condition, and the condition depends on the table.
+    /// - The code uses a column of `NEW` or `OLD` only under a condition, and it tests which table fired the trigger, for
+    ///   example with `TG_TABLE_NAME`.
     /// - The code uses a column of `NEW` or `OLD` only under a condition, and only some of the tables with the trigger
     ///   lack the column.
     /// - The function sets `search_path`, or the order of the files is not known.

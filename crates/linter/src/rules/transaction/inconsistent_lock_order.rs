@@ -281,8 +281,8 @@ impl Ending<'_> {
             }
             None if split.is_empty() => format!("run this while the application does not write; {retry}"),
             None => format!(
-                "{split}; LOCK TABLE at the beginning does not help, because other statements of the application lock \
-                 in the opposite order; {retry}"
+                "{split}; LOCK TABLE at the beginning does not help, because the statements of the application do not \
+                 all lock these tables in the same order; {retry}"
             ),
         }
     }
