@@ -24,11 +24,11 @@ use super::{Executor, Run, fail};
 use crate::builtin::Volatility;
 use crate::catalog::{Function, Oid};
 use crate::effect::{Failure, Limit, UnknownReason};
-use crate::routine::{SqlRole, texts};
 pub(crate) use code::Bodies;
 use code::Code;
 pub(super) use dynamic::may_change;
 use pgvet_syntax::ast::{Ast, Do, FunctionBody, QueryBody};
+use pgvet_syntax::plpgsql::texts::{self, SqlRole};
 use pgvet_syntax::plpgsql::{
     self, Block, ConditionKind, Conditional, Context, CursorDeclaration, DeclarationKind, Handler, OpenSource,
     QuerySource, SqlText, Statement, StatementKind, Target, Visitor, walk,

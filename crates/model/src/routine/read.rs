@@ -1,11 +1,12 @@
 //! From the text of a body to statements with ranges in the file.
 
-use super::{AllWords, Node, SqlRole, Words, texts};
+use super::{AllWords, Node, SqlRole, Words};
 use crate::catalog::{Function, Oid, PerBody, SearchPath};
 use crate::execute::Bodies;
 use pgvet_syntax::ast::from_pg::{parse_sql, parse_statement};
 use pgvet_syntax::ast::{Ast, Do, FunctionBody};
 use pgvet_syntax::lexer::tokenize;
+use pgvet_syntax::plpgsql::texts;
 use pgvet_syntax::plpgsql::{
     self, Block, Body, BodyText, ConstantSql, Context, SqlParser, SqlText, Statement, Visitor, walk,
 };

@@ -1,8 +1,9 @@
 //! The statements of a routine in the order of the text, each with what surrounds it.
 
-use super::{Code, Dynamic, Routine, SqlRole, texts};
+use super::{Code, Dynamic, Routine, SqlRole};
 use crate::builtin::oid;
 use pgvet_syntax::ast::Ast;
+use pgvet_syntax::plpgsql::texts;
 use pgvet_syntax::plpgsql::{
     Block, Body, Branch, Context, Else, ExceptionSection, Handler, Loop, SqlText, Statement, StatementKind,
 };

@@ -8,9 +8,10 @@ mod objects;
 mod writes;
 
 use super::evaluation::{Evaluated, evaluate};
-use super::{Bound, Code, Routine, Routines, Sql, texts};
+use super::{Bound, Code, Routine, Routines, Sql};
 use crate::catalog::{Oid, SearchPath};
 use pgvet_syntax::ast::{Ast, ObjectName, TriggerEvents};
+use pgvet_syntax::plpgsql::texts;
 use pgvet_syntax::plpgsql::{Block, Loop, LoopKind, Statement, StatementKind};
 use pgvet_syntax::source::TextRange;
 use rustc_hash::FxHashMap;

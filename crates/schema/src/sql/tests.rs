@@ -182,7 +182,7 @@ fn expressions_follow_a_type_that_gets_another_name() {
     let sql = "CREATE SCHEMA s; CREATE TYPE e_new AS ENUM ('a'); CREATE TABLE t (x e_new DEFAULT 'a'::e_new, y text \
                CHECK (y::e_new = 'a')); CREATE INDEX i ON t (x) WHERE x = 'a'::public.e_new; \
                ALTER TYPE e_new RENAME TO e; ALTER TYPE e SET SCHEMA s";
-    let text = written(sql);
+    let text = script(&schema(sql)).text;
     assert!(text.contains("DEFAULT 'a'::s.e") && !text.contains("e_new") && !text.contains("public.e"), "{text}");
 }
 

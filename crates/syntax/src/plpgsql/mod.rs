@@ -8,6 +8,7 @@ mod body_text;
 mod constant;
 mod reader;
 mod sql_text;
+pub mod texts;
 mod tree;
 mod walk;
 

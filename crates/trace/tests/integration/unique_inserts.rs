@@ -75,7 +75,8 @@ fn finding(block: &str) -> Diagnostic {
 
 /// The names between backquotes in `a dead row in `t` and dead entries in ...`.
 fn predicted(found: &Diagnostic) -> Vec<String> {
-    found.message.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+    let (_, left) = found.message.split_once(" leaves ").expect("the message says what is left");
+    left.split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }
 
 /// The ON CONFLICT clause of the help.

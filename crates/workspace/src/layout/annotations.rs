@@ -98,6 +98,7 @@ fn divided(text: &str, form: &Form) -> Layout {
         has_doubted_marks: false,
         known_transaction: KnownTransaction::Known,
         sent_by_framework: None,
+        accepts_commit: false,
     }
 }
 

@@ -32,7 +32,9 @@ mod annotations;
 mod bun;
 pub mod captured;
 mod changed_text;
+mod crate_version;
 mod delimiter;
+mod diesel;
 mod drizzle;
 pub(crate) mod explicit_order;
 mod file_name;
@@ -209,6 +211,8 @@ pub struct Layout {
     pub known_transaction: KnownTransaction,
     /// Whether one transaction holds all pending migrations, if a migration of a framework sends the file.
     pub sent_by_framework: Option<bool>,
+    /// Whether the tool does not notice that the migration has ended its transaction.
+    pub accepts_commit: bool,
 }
 
 impl Layout {
@@ -229,7 +233,8 @@ impl Layout {
     /// How the tool continues after a COMMIT, and with the next file.
     pub(crate) fn runner(&self) -> Runner {
         let runner = self.sent_by_framework.map_or(self.tool.model().runner, model::of_framework);
-        Runner { known_transaction: self.known_transaction, ..runner }
+        let misses_its_transaction = runner.misses_its_transaction && !self.accepts_commit;
+        Runner { known_transaction: self.known_transaction, misses_its_transaction, ..runner }
     }
 }
 
@@ -269,6 +274,7 @@ pub(crate) fn detect(path: &Path, text: &str, folders: &Folders, config: &Config
         layout.unlisted = true;
         layout.sections.iter_mut().for_each(|section| section.direction = Direction::Down);
     }
+    layout.accepts_commit = diesel::accepts_commit(&layout, path, text);
     layout.in_other_languages = around.in_other_languages;
     layout.release = around.release(path).or_else(|| folders.fills_new_database(path).then_some(RELEASE_OF_INIT));
     if layout.tool == Tool::Plain && layout.sign == Sign::None && config.migrations.transaction.is_none() {
@@ -375,6 +381,7 @@ fn whole(
         has_doubted_marks: false,
         known_transaction: KnownTransaction::Known,
         sent_by_framework: None,
+        accepts_commit: false,
     }
 }
 

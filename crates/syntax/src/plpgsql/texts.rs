@@ -1,6 +1,6 @@
 //! Which SQL a statement of PL/pgSQL runs itself.
 
-use pgvet_syntax::plpgsql::{
+use super::{
     Block, DeclarationKind, DynamicQuery, LoopKind, OpenSource, QuerySource, RaiseMessage, SqlText, Statement,
     StatementKind,
 };
@@ -17,14 +17,14 @@ pub enum SqlRole {
 }
 
 /// The SQL of a statement, in the order of the text, without that of the statements inside it.
-pub(crate) fn of_statement(statement: &Statement) -> Vec<(SqlRole, &SqlText)> {
+pub fn of_statement(statement: &Statement) -> Vec<(SqlRole, &SqlText)> {
     let mut texts = Texts(Vec::new());
     texts.statement(&statement.kind);
     texts.0
 }
 
 /// The SQL of a block's declarations.
-pub(super) fn of_declarations(block: &Block) -> Vec<(SqlRole, &SqlText)> {
+pub fn of_declarations(block: &Block) -> Vec<(SqlRole, &SqlText)> {
     let mut texts = Texts(Vec::new());
     for declaration in &block.declarations {
         match &declaration.kind {
