@@ -83,7 +83,7 @@ pub(crate) fn may_be_other(text: &str) -> bool {
     marks.find_iter(text).any(|found| !is_in_comment(found.start()) && !is_event(found.end()))
 }
 
-/// Maximum number of tokens behind `ENGINE =` in which the name of an engine is looked for.
+/// Maximum number of tokens behind `ENGINE =` that are searched for the name of an engine.
 const ENGINE_TOKENS: usize = 6;
 
 /// Engines of MySQL that its tables are made with.

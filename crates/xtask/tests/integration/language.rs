@@ -188,7 +188,7 @@ const EXCLUDED: &[&str] = &[
     "fuzz/corpus",
     "fuzz/artifacts",
     "builtin/data",
-    "tests/language.rs",
+    "tests/integration/language.rs",
     "rules/messages.md",
 ];
 
