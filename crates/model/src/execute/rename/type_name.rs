@@ -31,13 +31,13 @@ fn visit(relation: &Relation, see: &mut impl FnMut(&Expr)) {
         column.default.iter().for_each(|default| see(default));
         column.generated.iter().for_each(|generated| see(&generated.expression));
     }
-    for constraint in relation.constraints.iter() {
+    for constraint in &relation.constraints {
         if let ConstraintKind::Check { expression, .. } = &constraint.kind {
             see(expression);
         }
     }
     relation.triggers.iter().filter_map(|trigger| trigger.condition.as_ref()).for_each(|condition| see(condition));
-    for policy in relation.policies.iter() {
+    for policy in &relation.policies {
         policy.using.iter().chain(&policy.check).for_each(|condition| see(condition));
     }
     if let RelationDetail::Index(index) = &relation.detail {

@@ -281,7 +281,7 @@ impl Context<'_> {
         span: Span,
     ) -> Option<AlterDefaultPrivileges> {
         let mut future = FutureObjects::default();
-        for node in alter.options.iter() {
+        for node in alter.options {
             let Node::DefElem(option) = node.node() else { continue };
             let Some(Node::List(list)) = option.arg.map(pg::NodeRef::node) else { continue };
             match option.defname.as_str() {
