@@ -1,6 +1,6 @@
 //! Migrations of a framework, in its own language, that send SQL files: which files, in which transaction.
 //!
-//! Seen in November 2026: Knex 3.3.0, TypeORM 1.1.1 and Alembic 1.20.1 run all pending migrations in one transaction,
+//! Seen in November 2026: Knex 3.3.0, `TypeORM` 1.1.1 and Alembic 1.20.1 run all pending migrations in one transaction,
 //! Django 5.2.19 each in its own; all of them in one session.
 
 use super::{Layout, Sign};

@@ -22,7 +22,7 @@
 //! | node-pg-migrate | one for all files | |
 //! | captured | as it was seen | |
 //! | graphile-migrate | one per file | `--! no-transaction`, then one string |
-//! | Knex, TypeORM, Alembic | one for all files that their migrations send | said in the migration, then one string |
+//! | Knex, `TypeORM`, Alembic | one for all files that their migrations send | said in the migration, then one string |
 //! | Django | one per migration | `atomic = False` |
 //!
 //! Several statements in one string are one implicit transaction (PostgreSQL 18 documentation, 54.2.2.1). Orders, sessions

@@ -82,6 +82,7 @@ declare_rule! {
     ///   yesql, aiosql and HugSQL
     /// - queries of sqlc with `*`, for which sqlc writes the names of the columns when it generates code
     /// - a column that the query does not return
+    /// - a table that the migration has renamed before: no session has prepared a query with the new name
     ///
     /// ## Confidence
     ///
@@ -147,11 +148,19 @@ fn reshaped<'c>(context: &RuleContext<'c>) -> Vec<(&'c Relation, TextRange)> {
         }
         let before = context.before.get_relation(lock.relation.oid).filter(|relation| relation.known);
         let (Some(before), Some(after)) = (before, context.after.get_relation(lock.relation.oid)) else { continue };
-        if shape(before) != shape(after) {
+        if shape(before) != shape(after) && !got_its_name(context, before) {
             found.push((before, place(context, lock.range)));
         }
     }
     found
+}
+
+/// Whether the migration has given the table its name: no session has prepared a query that uses it.
+fn got_its_name(context: &RuleContext<'_>, table: &Relation) -> bool {
+    context.earlier.iter().any(|earlier| {
+        let Ast::Rename(rename) = &*earlier.ast else { return false };
+        rename.sub_name.is_none() && !earlier.refused && rename.new_name.text == table.name
+    })
 }
 
 /// The first command of an ALTER TABLE that changes a column, or the range of the lock.

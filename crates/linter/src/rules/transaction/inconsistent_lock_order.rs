@@ -9,7 +9,7 @@ use crate::cause::{Cause, TransactionId};
 use crate::report::Reporter;
 use crate::rule::{MigrationContext, RuleContext, declare_rule};
 use crate::rules::text::qualified;
-use pgvet_model::catalog::{Catalog, Oid};
+use pgvet_model::catalog::{Catalog, Oid, RelationKind};
 use pgvet_model::effect::{DataChangeKind, Lock, LockCause, RelationName};
 use pgvet_model::migration::Migration;
 use pgvet_model::place::Place;
@@ -273,10 +273,16 @@ impl Ending<'_> {
             }
             () => "use a separate transaction for each table",
         };
+        let wanted = wants.placed.step.relation;
         match wants.mode().filter(|_| is_safe()) {
+            // LOCK TABLE of a view also locks the tables that it reads.
+            Some(_) if self.setting.catalog.relation(wanted).kind == RelationKind::View => {
+                let split = if split.is_empty() { "run this while the application does not write" } else { split };
+                format!("{split}; {retry}")
+            }
             Some(mode) => {
                 let or = if split.is_empty() { String::new() } else { format!(", or {split}") };
-                let table = self.sql_name(wants.placed.step.relation);
+                let table = self.sql_name(wanted);
                 format!("begin the transaction with LOCK TABLE {table} IN {} MODE{or}; {retry}", mode.sql())
             }
             None if split.is_empty() => format!("run this while the application does not write; {retry}"),
