@@ -127,12 +127,11 @@ async fn capture(
     // A clone has data of others, which no other user of this machine may see.
     let password = server.has_schema.then(secret).transpose()?;
     let target = Target::new(&clone.database, password.clone())?;
-    let running = match started {
-        Some(running) => running,
-        None => {
-            let clone = AnnouncedClone { user: target.user.clone(), database: target.database.clone() };
-            Running::start(&request, &listener, clone, password)?
-        }
+    let running = if let Some(running) = started {
+        running
+    } else {
+        let clone = AnnouncedClone { user: target.user.clone(), database: target.database.clone() };
+        Running::start(&request, &listener, clone, password)?
     };
     let proxy = Proxy::new(listener, target, Log::new(request.keep_values));
     running.capture(proxy, server, state).await

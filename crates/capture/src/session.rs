@@ -209,7 +209,7 @@ impl SessionLog {
             b't' => self.learn_types(message),
             // RowDescription and NoData end the answer to Describe.
             b'T' | b'n' if matches!(self.requests.front(), Some(Request::Describe(_))) => {
-                drop(self.requests.pop_front())
+                drop(self.requests.pop_front());
             }
             // CopyInResponse
             b'G' => self.copy_begins(),

@@ -43,6 +43,9 @@ fn initialize(mut initdb: Command, folder: &Folder, data: &Path) -> Result<(), E
     Err(Error::new(format!("`initdb` failed: {}", String::from_utf8_lossy(&said).trim())))
 }
 
+/// What the group and everybody else may do with a file.
+const RIGHTS_OF_OTHERS: u32 = 0o077;
+
 /// The error of a program of PostgreSQL that does not start.
 pub(super) fn cannot_run(command: &Command, folder: &Folder, error: &io::Error) -> Error {
     let program = command.get_program().to_string_lossy();
@@ -93,7 +96,7 @@ impl Kept {
     fn is_there(&self) -> bool {
         fs::symlink_metadata(self.path()).is_ok_and(|metadata| {
             let is_ours = metadata.is_dir() && metadata.uid() == rustix::process::geteuid().as_raw();
-            is_ours && metadata.mode() & 0o077 == 0
+            is_ours && metadata.mode() & RIGHTS_OF_OTHERS == 0
         })
     }
 

@@ -31,7 +31,7 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<String, String> {
-    if arguments.overhead.overhead {
+    if arguments.overhead.is_wanted {
         return overhead::run(&arguments.overhead, arguments.rounds, arguments.pg_version);
     }
     let samples = Sample::all()?;

@@ -14,8 +14,8 @@ use std::time::Instant;
 #[derive(clap::Args)]
 pub(super) struct Overhead {
     /// Measure a whole run of `pgvet capture` with generated migrations of Django instead.
-    #[arg(long, conflicts_with_all = ["samples", "record"])]
-    pub(super) overhead: bool,
+    #[arg(long = "overhead", id = "overhead", conflicts_with_all = ["samples", "record"])]
+    pub(super) is_wanted: bool,
     /// The build to measure.
     #[arg(long, value_name = "PATH", default_value = "target/release/pgvet", requires = "overhead")]
     pgvet: std::path::PathBuf,

@@ -54,7 +54,7 @@ pub(super) struct ChangedFiles {
 
 enum Source {
     /// Files of the migration tool.
-    Loaded(Project),
+    Loaded(Box<Project>),
     /// A plan for which the tool has no form, to be run by hand.
     Printed(Vec<(ParsedFile, TransactionMode)>),
 }
@@ -209,7 +209,7 @@ fn written(files: &[(PathBuf, String)]) -> Result<Source, String> {
         };
         restored.map_err(|error| failure(path, &error))?;
     }
-    Ok(Source::Loaded(project))
+    Ok(Source::Loaded(Box::new(project)))
 }
 
 /// A text with single blanks between its words.
