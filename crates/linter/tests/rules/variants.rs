@@ -374,6 +374,7 @@ static EXCEPTIONS: &[Exception] = &[
     },
     Exception {
         rules: &[
+            &compatibility::cached_plan_result_changes::RULE,
             &compatibility::column_rejects_values::RULE,
             &compatibility::conflict_target_lost::RULE,
             &compatibility::constraint_rejects_writes::RULE,
