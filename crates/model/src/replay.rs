@@ -348,9 +348,6 @@ impl Replay {
         let schema = schema.or_else(|| path.first().cloned()).unwrap_or_else(|| SmolStr::new_static("public"));
         let (deployment, transaction) = (migration.deployment(file), self.state.transaction);
         let catalog = &mut self.state.database.catalog;
-        if catalog.relation_named(&schema, &name).is_some() {
-            return;
-        }
         let birth = Birth {
             deployment,
             transaction,
@@ -362,9 +359,7 @@ impl Replay {
             changed_in: None,
             made_if_missing_in: None,
         };
-        let mut relation = Relation::new(catalog.new_oid(), schema, name, RelationKind::Table, birth);
-        relation.known = false;
-        catalog.add_unseen_relation(relation);
+        catalog.add_refused_table(schema, name, birth);
     }
 
     fn statement(

@@ -243,6 +243,11 @@ pub struct HeldLock {
 }
 
 impl HeldLock {
+    /// See [`Lock::is_nowait`].
+    pub fn is_nowait(&self) -> bool {
+        self.patience == Some(0)
+    }
+
     /// A lock that a statement has taken. `range`: what asks for it, in the file.
     pub(crate) fn new(lock: &Lock, place: Place, range: TextRange) -> Self {
         Self {

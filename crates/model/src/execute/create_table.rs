@@ -118,19 +118,13 @@ impl Executor<'_> {
         }
     }
 
-    /// Later statements of the migration meet the table that a refused one makes once it is corrected, whatever its columns
-    /// are. In a history that was run, the table was made in some other way.
+    /// In a history that was run, the table was made in some other way.
     pub(super) fn stand_in_for_refused_table(&mut self) {
         let Some(name) = self.refused_table.take().filter(|_| self.knowledge != Knowledge::Everything) else { return };
-        let schema = self.schema_for(&name, false);
-        if self.catalog.relation_named(&schema, &name.name.text).is_some() {
-            return;
+        let (schema, birth) = (self.schema_for(&name, false), self.birth(false));
+        if let Some(table) = self.catalog.add_refused_table(schema, name.name.text, birth) {
+            self.catalog.doubt(table);
         }
-        let oid = self.catalog.new_oid();
-        let mut table = Relation::new(oid, schema, name.name.text, RelationKind::Table, self.birth(false));
-        table.known = false;
-        self.catalog.add_unseen_relation(table);
-        self.catalog.doubt(oid);
     }
 
     /// Syntax that older majors do not have, and contradictions that need no catalog.

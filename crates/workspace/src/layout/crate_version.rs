@@ -1,12 +1,10 @@
 //! Which version of a crate the Rust project around a migration uses.
 
+use super::project::LEVELS;
 use crate::boundary::Boundary;
 use crate::config::absolute;
 use crate::read;
 use std::path::Path;
-
-/// Maximum number of levels above the migrations at which their manifest is searched.
-const LEVELS: usize = 8;
 
 /// The major and minor number of the version of a crate that the nearest lock file or manifest names.
 pub(super) fn of(path: &Path, name: &str) -> Option<(u32, u32)> {

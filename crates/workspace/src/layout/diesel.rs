@@ -10,7 +10,10 @@ const ASKS: (u32, u32) = (2, 0);
 
 /// Whether the project of a migration uses a version of Diesel for which a COMMIT in the migration is no error.
 pub(super) fn accepts_commit(layout: &Layout, path: &Path, text: &str) -> bool {
-    let has_end = || ["COMMIT", "ROLLBACK"].iter().any(|word| text.to_ascii_uppercase().contains(word));
+    let has_end = || {
+        let text = text.to_ascii_uppercase();
+        text.contains("COMMIT") || text.contains("ROLLBACK")
+    };
     layout.tool == Tool::Diesel && has_end() && crate_version::of(path, "diesel").is_some_and(|version| version < ASKS)
 }
 

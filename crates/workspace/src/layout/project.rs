@@ -5,7 +5,7 @@ use crate::read;
 use std::path::Path;
 
 /// So many folders above the migrations belong to their project, where no repository ends before.
-const LEVELS: usize = 8;
+pub(super) const LEVELS: usize = 8;
 
 /// Returns the tool that a file of the project names as the one that runs the migrations in a folder.
 pub(super) fn tool(migrations: &Path) -> Option<Tool> {

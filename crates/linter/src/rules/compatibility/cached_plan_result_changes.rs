@@ -4,6 +4,7 @@ use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::deployment::names::may_name;
+use crate::rules::deployment::other_statements::is_relation_named_here;
 use crate::rules::deployment::queries::is_for_next_release;
 use pgvet_model::application::{CachingDriver, KnownStatement, QueryLibrary};
 use pgvet_model::catalog::{Catalog, Relation, SqlType};
@@ -148,19 +149,11 @@ fn reshaped<'c>(context: &RuleContext<'c>) -> Vec<(&'c Relation, TextRange)> {
         }
         let before = context.before.get_relation(lock.relation.oid).filter(|relation| relation.known);
         let (Some(before), Some(after)) = (before, context.after.get_relation(lock.relation.oid)) else { continue };
-        if shape(before) != shape(after) && !got_its_name(context, before) {
+        if shape(before) != shape(after) && !is_relation_named_here(context, &lock.relation) {
             found.push((before, place(context, lock.range)));
         }
     }
     found
-}
-
-/// Whether the migration has given the table its name: no session has prepared a query that uses it.
-fn got_its_name(context: &RuleContext<'_>, table: &Relation) -> bool {
-    context.earlier.iter().any(|earlier| {
-        let Ast::Rename(rename) = &*earlier.ast else { return false };
-        rename.sub_name.is_none() && !earlier.refused && rename.new_name.text == table.name
-    })
 }
 
 /// The first command of an ALTER TABLE that changes a column, or the range of the lock.

@@ -52,11 +52,11 @@ declare_rule! {
     ///
     /// ## Confidence
     ///
-    /// `SET NOT NULL` and `DROP DEFAULT` are reported for a column that the same deployment added, and `DROP DEFAULT` for
-    /// a column of the primary key. For another older column, which deployed code may well set, the confidence is
-    /// `possible`, and the finding is shown only with `--confidence possible`. The confidence is also `possible` if the
-    /// migration replaces a function that names the table and the column, because that function, and not deployed code, may insert the
-    /// rows.
+    /// `SET NOT NULL` and `DROP DEFAULT` are reported for a column that the same deployment added, and `DROP DEFAULT`
+    /// for a column of the primary key. For another older column, which deployed code may well set, the confidence is
+    /// `possible`, and the finding is shown only with `--confidence possible`. The confidence is also `possible` if
+    /// the migration replaces a function that names the table and the column, because that function, and not deployed
+    /// code, may insert the rows.
     ///
     /// ## Other linters
     ///

@@ -236,7 +236,7 @@ pub(crate) fn waited_before(context: &RuleContext<'_>) -> bool {
     };
     let is_strong = |held: &HeldLock| {
         let relation = context.before.get_relation(held.relation).or_else(|| replaced(held.relation));
-        relation.is_some_and(|relation| makes_queue(relation.kind, held.mode)) && held.patience != Some(0)
+        relation.is_some_and(|relation| makes_queue(relation.kind, held.mode)) && !held.is_nowait()
     };
     block.locks.strong().any(is_strong)
 }

@@ -84,9 +84,9 @@ declare_rule! {
     ///
     /// The confidence is `possible` if only a DELETE locks in the opposite order, or if `lock_timeout` is shorter than
     /// the default of `deadlock_timeout` (1 s), because the migration usually gives up first. The statements of a
-    /// function are compared in the order of its text. For each transaction of a migration, pgvet follows at most 500 calls of
-    /// functions and triggers in the statements of the application. Two migrations are not compared with each other, because migration tools run
-    /// one migration at a time.
+    /// function are compared in the order of its text. For each transaction of a migration, pgvet follows at most 500
+    /// calls of functions and triggers in the statements of the application. Two migrations are not compared with each
+    /// other, because migration tools run one migration at a time.
     ///
     /// ## Incidents
     ///
@@ -151,8 +151,9 @@ fn at_end(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
     Ending { locks, setting, after: context.after, transaction, assumed }.report(reporter);
 }
 
-/// The default of `deadlock_timeout`, in milliseconds: a session waits for this time before it looks for a deadlock. Source:
-/// PostgreSQL 18 documentation, 19.12.
+/// The default of `deadlock_timeout`, in milliseconds: a session waits for this time before it looks for a deadlock.
+///
+/// Source: PostgreSQL 18 documentation, 19.12.
 const DEADLOCK_TIMEOUT: u64 = 1_000;
 
 /// What is assumed about a lock for which the migration waits no longer than this.

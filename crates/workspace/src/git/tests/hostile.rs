@@ -310,7 +310,6 @@ fn alternates_within_the_repository_are_followed() {
     assert!(repository.changed(&ChangeSelection::Since("HEAD".to_owned())).contains(&"1.sql".to_owned()));
 }
 
-/// 130 MiB of zeros, which an archive of a few kilobytes holds.
 /// A name of a million folders, and one with as many files that a flag hides.
 #[test]
 fn names_and_flags_of_an_index_take_no_time() {
@@ -342,6 +341,7 @@ fn staged_files_are_loaded_up_to_a_size() {
     assert!(problem.message.starts_with("cannot be read from the index"), "{}", problem.message);
 }
 
+/// 130 MiB of zeros, which an archive of a few kilobytes holds.
 #[test]
 fn large_objects_are_not_loaded() {
     let repository = Repository::new();
