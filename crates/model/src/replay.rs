@@ -3,7 +3,7 @@
 
 mod unparsed;
 
-use crate::catalog::{Birth, Catalog, Relation, RelationKind};
+use crate::catalog::{Birth, Catalog};
 use crate::checkpoint::{Checkpoint, Database};
 use crate::effect::{Effects, Evidence};
 use crate::execute::{Bodies, CodeRun, Executor, Knowledge, Recorder};
