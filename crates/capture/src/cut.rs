@@ -1,6 +1,7 @@
 //! Which statements belong to which migration.
 
 mod fold;
+mod session;
 
 use crate::own;
 use crate::recording::{Parameter, Recorded, Recording, Refused};
@@ -10,6 +11,7 @@ use crate::tools::{self, Naming, Tables};
 use fold::fold;
 use pgvet_syntax::ast::{Ast, Transaction};
 use pgvet_syntax::statement::{Statement, parse};
+use session::{Savepoint, SessionState};
 use smol_str::SmolStr;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
@@ -165,45 +167,6 @@ fn tool(recording: &Recording, parsed: &[Vec<Statement>], tables: &Tables) -> Op
         }
     }
     counts.into_iter().max_by_key(|(_, count)| *count).map(|(tool, _)| tool)
-}
-
-/// The state that a rollback restores: its name, the place in the recording from which on it counts, and the settings there.
-///
-/// Source: PostgreSQL 18 documentation, SET: a rollback undoes the settings of its transaction, too.
-#[derive(Debug)]
-struct Savepoint {
-    name: SmolStr,
-    at: usize,
-    settings: Rc<SessionSettings>,
-}
-
-/// The state of a session in the recording.
-#[derive(Debug, Default)]
-struct SessionState {
-    settings: Rc<SessionSettings>,
-    /// The transaction that is open, and the settings at its beginning.
-    open: Option<TransactionId>,
-    at_begin: Option<Rc<SessionSettings>>,
-    savepoints: Vec<Savepoint>,
-    /// The place of the first error of the transaction that is open, which makes its COMMIT a rollback.
-    failed: Option<usize>,
-}
-
-impl SessionState {
-    /// The index of the last savepoint with a name.
-    fn savepoint(&self, name: &str) -> Option<usize> {
-        self.savepoints.iter().rposition(|known| known.name == name)
-    }
-
-    /// Ends the transaction that is open.
-    fn end(&mut self, is_committed: bool) {
-        self.savepoints.clear();
-        self.failed = None;
-        self.open = None;
-        if let Some(settings) = self.at_begin.take().filter(|_| !is_committed) {
-            self.settings = settings;
-        }
-    }
 }
 
 /// A statement about the tool's own tables.

@@ -63,7 +63,7 @@ mod unknown;
 mod version;
 
 use crate::config::Config;
-use crate::order::{self, FlywayName};
+use crate::order::FlywayName;
 use crate::rollback_name;
 pub(crate) use changed_text::sent_otherwise;
 use file_name::tool_by_name;
@@ -75,14 +75,12 @@ use pgvet_model::runner::{KnownTransaction, Refusal, Runner};
 use pgvet_syntax::source::TextRange;
 use pgvet_syntax::statement::has_comment_for_name;
 pub use reaction::Reactions;
-use runner_code::RunnerCode;
 use schemars::JsonSchema;
 pub use sequence::{Sequence, WrittenFile, newer, sequence};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use stray::Marks;
 pub(crate) use transaction::opt_out;
-use unknown::Unfit;
 
 /// Scripts that fill a new database run together. Releases that a tool knows are counted from 1.
 const RELEASE_OF_INIT: u32 = u32::MAX - 1;
@@ -278,7 +276,7 @@ pub(crate) fn detect(path: &Path, text: &str, folders: &Folders, config: &Config
     layout.in_other_languages = around.in_other_languages;
     layout.release = around.release(path).or_else(|| folders.fills_new_database(path).then_some(RELEASE_OF_INIT));
     if layout.tool == Tool::Plain && layout.sign == Sign::None && config.migrations.transaction.is_none() {
-        guess_transaction(&mut layout, path, text, folders);
+        unknown::guess_transaction(&mut layout, path, text, folders);
     } else if sqlx::has_doubtful_transaction(&layout, text) {
         layout.known_transaction = KnownTransaction::Recognized;
     } else if has_comment_for_name(text) {
@@ -290,47 +288,6 @@ pub(crate) fn detect(path: &Path, text: &str, folders: &Folders, config: &Config
         sections.for_each(|section| section.transaction = transaction);
     }
     layout
-}
-
-/// Most programs that run files with versions open a transaction for each. A script that begins its own is for psql, and
-/// a file in which nothing can run in a transaction is for a program that opens none.
-fn guess_transaction(layout: &mut Layout, path: &Path, text: &str, folders: &Folders) {
-    if folders.fills_new_database(path) {
-        layout.sign = Sign::RunnerCode;
-        layout.sections.iter_mut().for_each(|section| section.transaction = TransactionMode::Autocommit);
-        return;
-    }
-    let runner = folders.unknown_runner(path);
-    if let Some(sent) = runner.sent(path) {
-        return sent.apply(layout);
-    }
-    let is_usual = |section: &Section| section.transaction == TransactionMode::Autocommit;
-    if !order::is_versioned(path) || !layout.sections.iter().all(is_usual) || unknown::is_script_of_psql(text) {
-        return;
-    }
-    let unfit = unknown::unfit(text);
-    let mut transaction = TransactionMode::Transaction;
-    let is_unfit = unfit.is_some_and(Unfit::is_whole);
-    let is_apart = |code: &RunnerCode| code.knows_concurrently && is_unfit;
-    layout.known_transaction = match &runner.code {
-        Some(code) if !is_apart(code) => {
-            transaction = code.transaction;
-            if code.is_named {
-                layout.sign = Sign::RunnerCode;
-            }
-            match transaction {
-                // A script that calls psql.
-                TransactionMode::Autocommit => KnownTransaction::Known,
-                _ => KnownTransaction::Recognized,
-            }
-        }
-        _ if is_unfit => KnownTransaction::Unlikely,
-        _ if runner.runs_outside_elsewhere(path, unfit) => KnownTransaction::Doubtful,
-        _ => KnownTransaction::Assumed,
-    };
-    if layout.known_transaction != KnownTransaction::Unlikely {
-        layout.sections.iter_mut().for_each(|section| section.transaction = transaction);
-    }
 }
 
 /// A file that is one section.

@@ -3,9 +3,13 @@
 use super::framework_code::{self, Sent};
 use super::runner_code::{self, RunnerCode};
 use super::statements::{Words, statements};
+use super::{Folders, Layout, Section, Sign};
+use crate::order;
 use crate::read;
 use crate::rollback_name;
 use crate::skipped::is_sql;
+use pgvet_model::migration::TransactionMode;
+use pgvet_model::runner::KnownTransaction;
 use rustc_hash::FxHashMap;
 use std::ffi::OsString;
 use std::fs;
@@ -104,6 +108,47 @@ pub(super) fn is_script_of_psql(text: &str) -> bool {
 fn has_word(text: &str, words: &[&str]) -> bool {
     let is_edge = |one: char| !one.is_alphanumeric() && one != '_';
     text.split(is_edge).any(|part| words.iter().any(|word| part.eq_ignore_ascii_case(word)))
+}
+
+/// Most programs that run files with versions open a transaction for each. A script that begins its own is for psql, and
+/// a file in which nothing can run in a transaction is for a program that opens none.
+pub(super) fn guess_transaction(layout: &mut Layout, path: &Path, text: &str, folders: &Folders) {
+    if folders.fills_new_database(path) {
+        layout.sign = Sign::RunnerCode;
+        layout.sections.iter_mut().for_each(|section| section.transaction = TransactionMode::Autocommit);
+        return;
+    }
+    let runner = folders.unknown_runner(path);
+    if let Some(sent) = runner.sent(path) {
+        return sent.apply(layout);
+    }
+    let is_usual = |section: &Section| section.transaction == TransactionMode::Autocommit;
+    if !order::is_versioned(path) || !layout.sections.iter().all(is_usual) || is_script_of_psql(text) {
+        return;
+    }
+    let unfit = self::unfit(text);
+    let mut transaction = TransactionMode::Transaction;
+    let is_unfit = unfit.is_some_and(Unfit::is_whole);
+    let is_apart = |code: &RunnerCode| code.knows_concurrently && is_unfit;
+    layout.known_transaction = match &runner.code {
+        Some(code) if !is_apart(code) => {
+            transaction = code.transaction;
+            if code.is_named {
+                layout.sign = Sign::RunnerCode;
+            }
+            match transaction {
+                // A script that calls psql.
+                TransactionMode::Autocommit => KnownTransaction::Known,
+                _ => KnownTransaction::Recognized,
+            }
+        }
+        _ if is_unfit => KnownTransaction::Unlikely,
+        _ if runner.runs_outside_elsewhere(path, unfit) => KnownTransaction::Doubtful,
+        _ => KnownTransaction::Assumed,
+    };
+    if layout.known_transaction != KnownTransaction::Unlikely {
+        layout.sections.iter_mut().for_each(|section| section.transaction = transaction);
+    }
 }
 
 #[cfg(test)]
