@@ -13,7 +13,7 @@ pub(crate) fn run_rule(rule: &'static Rule, reporter: &mut Reporter<'_>, run: im
     let Err(panic) = catch_unwind(AssertUnwindSafe(|| run(reporter))) else { return };
     reporter.truncate(before);
     let message = format!("rule `{}` stopped here because of a defect of pgvet: {}", rule.meta.name, text(&*panic));
-    let help = "what it would have found here is missing; please report the statement. The other rules were run";
+    let help = "its findings for this statement are missing; please report the statement. The other rules were run";
     let range = reporter.statement();
     reporter.of_rule(&internal_error::RULE.meta).report(range, message).help(help).emit();
 }

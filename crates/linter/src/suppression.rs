@@ -15,7 +15,7 @@ use crate::report::Reporter;
 use crate::rule::Rule;
 use crate::rules;
 use crate::settings::Settings;
-use directive::{Directive, Origin, RuleName, Scope};
+use directive::{Directive, Mistake, Origin, RuleName, Scope};
 use pgvet_model::migration::{Direction, Migration};
 use pgvet_syntax::lexer::Lexer;
 use pgvet_syntax::source::TextRange;
@@ -56,11 +56,9 @@ pub(crate) fn apply(
         let suppression = Suppression { file, migration, comment, scope: *scope };
         match directive {
             Ok(directive) => suppression.follow(&directive, settings, &mut findings, suppressed),
-            Err(message) => {
+            Err(Mistake { message, help }) => {
                 let added = &mut findings.added;
                 suppression.report(&rules::engine::unknown_suppression::RULE, settings, added, |reporter| {
-                    let help = "write `pgvet: ignore[rule] reason`, `pgvet: ignore-file[rule] reason`, or `pgvet: phase \
-                                contract after RELEASE`";
                     reporter.report(comment, message).help(help).emit();
                 });
             }

@@ -52,17 +52,17 @@ const SITUATIONS: &[(&str, &str, &str)] = &[
     (
         "-- migration:",
         "-- migration:",
-        "a migration begins here; `transaction` or `autocommit` after the colon apply to it",
+        "a migration begins here; `transaction` or `autocommit` after the colon says how it runs",
     ),
     ("-- transaction", "-- transaction", "the migration tool runs each migration in one transaction"),
     (
         "-- autocommit",
         "-- autocommit",
-        "the migration tool runs each statement by itself, as the examples do by default",
+        "the migration tool runs each statement in a transaction of its own, as in all examples without these marks",
     ),
     ("-- pg-version:", "-- pg-version: 15-18", "the configured versions of PostgreSQL"),
     ("-- captured", "-- captured", "`pgvet capture` has recorded the migrations"),
-    ("-- sent ", "-- sent 250 times", "a captured migration sent the next statement so many times"),
+    ("-- sent ", "-- sent 250 times", "a captured migration sent the next statement this many times"),
     ("-- set: deployed", "-- set: deployed 2.4", "the release that is deployed, as `[releases]` names it"),
     ("-- set: query", "-- set: query sqlx SELECT ...", "a query of the application, and the library that runs it"),
     (

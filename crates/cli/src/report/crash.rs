@@ -428,7 +428,7 @@ fn of_left(left: &Left) -> Vec<String> {
             format!("~ values of {table}.{column} that are not NULL: {before} -> {after}")
         }
     });
-    let detached = left.half_detached.iter().map(|partition| format!("~ partition {partition} is half detached"));
+    let detached = left.half_detached.iter().map(|partition| format!("~ detach of partition {partition} is pending"));
     let lines = left.changes.iter().flat_map(lines).chain(rows).chain(detached);
     lines.map(|line| format!("  {line}")).collect()
 }

@@ -12,7 +12,7 @@ impl fmt::Display for Assumption {
             Self::LargeThough { table, because: FewRows::NoneForNewColumn { column } } => write!(
                 f,
                 "assumes that `{table}` is large, although the migration adds `{column}` as NOT NULL without a value \
-                 for existing rows, which fails if the table has rows"
+                 for existing rows: that fails if the table has rows"
             ),
             Self::LargeThough { table, because: FewRows::ListedKeys { keys } } => write!(
                 f,
@@ -29,7 +29,7 @@ impl fmt::Display for Assumption {
                 "assumes that `{table}` is large, although it looks like a lookup table: migrations insert {rows} rows"
             ),
             Self::NoIndexFinds { table } => {
-                write!(f, "assumes that no index finds these rows of `{table}`, whose indexes no migration shows")
+                write!(f, "assumes that no index finds these rows of `{table}`: no migration shows its indexes")
             }
             Self::LargeThoughListed { table } => {
                 write!(f, "assumes that `{table}` is large, although this migration inserts its rows again")
@@ -98,7 +98,7 @@ impl fmt::Display for Assumption {
                 write!(f, "assumes that `{table}`, which no migration creates, has no policies already")
             }
             Self::HasPartitions { table } => {
-                write!(f, "assumes that `{table}` has partitions, which no migration shows")
+                write!(f, "assumes that `{table}` has partitions, although no migration shows any")
             }
             Self::RowsRefuse { table } => {
                 write!(f, "assumes that `{table}` has rows")
@@ -106,8 +106,8 @@ impl fmt::Display for Assumption {
             Self::RowsMayRefuse { table } => {
                 write!(
                     f,
-                    "assumes that `{table}` has rows with which this fails, which only the data of the table can \
-                           show"
+                    "assumes that `{table}` has rows with which this fails: only the data of the table can \
+                           show that"
                 )
             }
             Self::RowsRefuseThough { table, because } => {
@@ -116,11 +116,16 @@ impl fmt::Display for Assumption {
             Self::RowsRefuseThoughRead { table } => {
                 write!(
                     f,
-                    "assumes that `{table}` has such rows, although the program reads its rows and may change them"
+                    "assumes that `{table}` has rows with which this fails, although the program reads its rows and \
+                     may change them"
                 )
             }
             Self::RowsRefuseSince { table, day } => {
-                write!(f, "assumes that `{table}` has such rows now, although `pgvet precheck` counted none on {day}")
+                write!(
+                    f,
+                    "assumes that `{table}` now has rows with which this fails, although `pgvet precheck` counted none \
+                     on {day}"
+                )
             }
             Self::KeyTaken { table } => write!(f, "assumes that `{table}` already has a row with this key"),
             Self::KeyTakenThough { table, because } => {
@@ -134,8 +139,8 @@ impl fmt::Display for Assumption {
             }
             Self::DeadlockBeforeTimeout { milliseconds } => write!(
                 f,
-                "assumes that the deadlock is detected before lock_timeout ({milliseconds} ms) expires, which is shorter \
-                 than the default of deadlock_timeout"
+                "assumes that the deadlock is detected before lock_timeout ({milliseconds} ms) expires, although that \
+                 is shorter than the default of deadlock_timeout"
             ),
             Self::LongTransaction => f.write_str(
                 "assumes that the transaction takes long, although its earlier statements change only the catalog",
@@ -258,7 +263,7 @@ impl fmt::Display for Assumption {
                 write!(f, "assumes that deployed code runs commands on `{table}` to which the rule applies")
             }
             Self::GivesValue { table, column } => {
-                write!(f, "assumes that deployed code gives `{column}` of `{table}` values, although it has a default")
+                write!(f, "assumes that deployed code sets `{column}` of `{table}`, although the column has a default")
             }
             Self::PassesArgument { function, parameter } => {
                 write!(f, "assumes that deployed code passes `{parameter}`, which has a default, to `{function}`")
@@ -294,8 +299,8 @@ impl fmt::Display for Assumption {
                 write!(f, "assumes that `{other}` runs on the same database, although one of the two repeats the other")
             }
             Self::RunsOnItsOwn => f.write_str(
-                "assumes that this file runs on a database with rows, although it is one of several files that build a new \
-                 database in one run, by their names or because one script includes them",
+                "assumes that this file runs on a database with rows, although it seems to be one of several files \
+                 that build a new database in one run: their names suggest it, or one script includes them",
             ),
             Self::NoTimeoutThough { code } => {
                 write!(

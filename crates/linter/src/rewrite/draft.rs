@@ -294,7 +294,8 @@ impl Draft {
                 Kind::Outside if !(self.autocommit && !current.transaction && statement.note.is_none()) => {
                     let mut statements = carried(&seen, false);
                     if !statements.is_empty() && !self.autocommit || statements.iter().any(is_local) {
-                        let message = "a setting would be lost for what cannot run in a transaction".to_owned();
+                        let message =
+                            "a setting would be lost for statements that cannot run in a transaction".to_owned();
                         return Err(Refusal::Unsupported(message));
                     }
                     statements.push(statement);

@@ -40,32 +40,49 @@ pub(super) struct RuleName {
 }
 
 /// Reads a comment; `None` where it is no suppression, and what is wrong where it seems to be one.
-pub(super) fn read(text: &str, comment: TextRange) -> Option<Result<Directive, String>> {
+pub(super) fn read(text: &str, comment: TextRange) -> Option<Result<Directive, Mistake>> {
     let inner = comment::inner(text, comment)?;
     match comment::directive(text, comment) {
         Some(directive) => match phase::read(directive) {
-            Some(marker) => marker.err().map(Err),
+            Some(marker) => marker.err().map(|message| Err(Mistake { message, help: ANY_DIRECTIVE })),
             None => Some(own(text, directive)),
         },
         None => other(text, inner, comment).map(Ok),
     }
 }
 
-fn own(text: &str, directive: &str) -> Result<Directive, String> {
+/// What is wrong with a comment that seems to be a directive, and what to write instead.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Mistake {
+    pub message: String,
+    pub help: &'static str,
+}
+
+const ANY_DIRECTIVE: &str = "write `pgvet: ignore[rule] reason`, `pgvet: ignore-file[rule] reason`, or `pgvet: phase \
+                             contract after RELEASE`";
+
+fn own(text: &str, directive: &str) -> Result<Directive, Mistake> {
     let file = directive.strip_prefix("ignore-file").map(|rest| (Scope::File, rest));
     let statement = || directive.strip_prefix("ignore").map(|rest| (Scope::Statement, rest));
     let Some((scope, rest)) = file.or_else(statement) else {
         let word = directive.split([' ', '[']).next().unwrap_or_default();
-        return Err(format!("unknown word `{word}` after `{MARK}`"));
+        return Err(Mistake { message: format!("unknown word `{word}` after `{MARK}`"), help: ANY_DIRECTIVE });
     };
     let list = rest.trim_start().strip_prefix('[').and_then(|list| list.split_once(']'));
-    let Some((list, reason)) = list else { return Err("this suppression names no rule in brackets".to_owned()) };
+    let Some((list, reason)) = list else { return Err(no_rule()) };
     let names: Vec<RuleName> = names(text, list, ',');
     if names.is_empty() {
-        return Err("this suppression names no rule in brackets".to_owned());
+        return Err(no_rule());
     }
     let reason = reason.trim_start_matches([':', '-', ' ', '\t']).trim().into();
     Ok(Directive { scope, names, list: range(text, list), reason, origin: Origin::Pgvet })
+}
+
+fn no_rule() -> Mistake {
+    Mistake {
+        message: "this suppression names no rule in brackets".to_owned(),
+        help: "write `pgvet: ignore[rule] reason`, or `pgvet: ignore-file[rule] reason` for the whole file",
+    }
 }
 
 /// The comments of other linters:
@@ -131,7 +148,7 @@ fn range(text: &str, part: &str) -> TextRange {
 mod tests {
     use super::*;
 
-    fn read_all(text: &str) -> Option<Result<Directive, String>> {
+    fn read_all(text: &str) -> Option<Result<Directive, Mistake>> {
         read(text, TextRange::new(0, text.len() as u32))
     }
 

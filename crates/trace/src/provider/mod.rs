@@ -36,9 +36,9 @@ use tokio_postgres::SimpleQueryRow;
 /// The return type of an asynchronous method of a trait object.
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + 'a>>;
 
-/// The current user, if its rights reach beyond one database, whatever code uses them: also those of a role that it can
-/// become with SET ROLE. CREATEDB does not count: code cannot create or drop a database, and a statement that does is
-/// refused.
+/// The current user, if its rights reach beyond one database, whatever code uses them: including those of a role that
+/// it can become with SET ROLE. CREATEDB does not count: code cannot create or drop a database, and a statement that
+/// does is refused.
 ///
 /// Source: PostgreSQL 18 documentation, 21.3 "Role Membership", 21.5 "Predefined Roles".
 const BEYOND_ONE_DATABASE: &str = "SELECT current_user WHERE EXISTS (\

@@ -57,7 +57,7 @@ pub(crate) fn replace(
             format!("ALTER TABLE {sql_table} RENAME COLUMN {new} TO {old}"),
         ],
     )
-    .then("before the swap, give the new column the indexes and constraints of the old column, also without blocking");
+    .then("before the swap, also give the new column the indexes and constraints of the old one, without blocking");
     match replace::steps(context, table, column, &type_text, using) {
         Ok(steps) => advice.with_steps(context, steps),
         Err(obstacle) => advice.without_steps(obstacle),
@@ -239,7 +239,7 @@ fn of_domain(context: &RuleContext<'_>, table: &RelationName, column: &ColumnDef
         .then(format!(
             "(a later ALTER TABLE {sql_table} ALTER COLUMN {name} TYPE {domain} would rewrite the table, too)"
         ))
-        .without_steps("a column of another type with a CHECK would be a different schema"),
+        .without_steps("a column of a different type with a CHECK would be a different schema"),
     )
 }
 

@@ -24,7 +24,7 @@ pub(crate) fn not_valid(
     if let Some(attributes) = only_deferrability(context, altered, name) {
         let sql = format!("ALTER TABLE {table} ALTER CONSTRAINT {} {attributes}", identifier(name));
         let advice =
-            Advice::new("use ALTER CONSTRAINT to change when the foreign key is checked, which reads no rows:")
+            Advice::new("to change when the foreign key is checked, use ALTER CONSTRAINT, which reads no rows:")
                 .sql(sql);
         return if altered.statement.commands.len() == 2 { advice.complete_pair() } else { advice };
     }

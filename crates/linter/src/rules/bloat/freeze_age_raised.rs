@@ -67,7 +67,11 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
         }
         let Some(value) = left.value.parse::<u64>().ok().filter(|value| *value > default) else { continue };
         let postponed = postponed(parameter, left.table.as_ref(), value.min(limit), default);
-        let limited = if value > limit { LIMITED } else { "" };
+        let limited = match parameter.contains("multixact") {
+            _ if value <= limit => "",
+            true => " (the setting is higher, but autovacuum_multixact_freeze_max_age limits it)",
+            false => " (the setting is higher, but autovacuum_freeze_max_age limits it)",
+        };
         let message =
             format!("{postponed}: the vacuum that has to freeze the rows comes later and takes longer{limited}");
         let help = match &left.table {
@@ -80,8 +84,6 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
         reporter.report(left.range, message).help(help).emit();
     }
 }
-
-const LIMITED: &str = " (the freeze_max_age of the server limits the value)";
 
 /// What the parameter postpones.
 ///
@@ -98,7 +100,7 @@ fn postponed(parameter: &str, table: Option<&ObjectName>, value: u64, default: u
             format!("VACUUM reads all unfrozen pages of {whose} only after {value} {unit}, instead of {default}")
         }
         _ => format!(
-            "PostgreSQL forces a vacuum of {whose} against wraparound only after {value} {unit}, instead of {default}"
+            "PostgreSQL forces an anti-wraparound vacuum of each table only after {value} {unit}, instead of {default}"
         ),
     }
 }

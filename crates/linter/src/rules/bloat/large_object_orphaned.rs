@@ -17,9 +17,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The objects stay in `pg_largeobject`, and nothing refers to them any more. They take up space, also in every
-    /// backup, until somebody runs `vacuumlo`, which has to search all tables for references. The trigger `lo_manage`
-    /// does not help: neither `DROP` nor `TRUNCATE` fires it.
+    /// The objects stay in `pg_largeobject`, and nothing refers to them any more. They take up space, including in
+    /// every backup, until somebody runs `vacuumlo`, which has to search all tables for references. The trigger
+    /// `lo_manage` does not help: neither `DROP` nor `TRUNCATE` fires it.
     ///
     /// ## Example
     ///

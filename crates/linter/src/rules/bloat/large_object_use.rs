@@ -139,8 +139,8 @@ fn report_column(reporter: &mut Reporter<'_>, range: TextRange, table: &Relation
          is deleted, a pg_dump of single tables omits it, and logical replication skips it",
         table.name
     );
-    let help = "use bytea instead of oid (text for strings in Hibernate); for system objects use regclass, regtype or \
-                another reg* type";
+    let help = "use bytea instead of oid, or text if Hibernate stores a string; if the column refers to system \
+                objects, use regclass, regtype or another reg* type";
     let finding = reporter.report(range, message).help(help);
     refers.assumption(column).into_iter().fold(finding, Finding::assuming).emit();
 }

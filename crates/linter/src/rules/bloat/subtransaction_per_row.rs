@@ -47,8 +47,8 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - blocks that cannot write
-    /// - blocks that could write only through functions whose code pgvet has not seen, if the block uses the results of
-    ///   these functions. Such a function that `PERFORM` calls is assumed to write.
+    /// - blocks whose only possible writes are in functions whose code pgvet has not seen, if the block uses the
+    ///   results of these functions. If `PERFORM` calls such a function, pgvet assumes that it writes.
     /// - functions that a query calls only once: in FROM without a column as argument, in a subquery that does not
     ///   depend on the row, or for a single row that is found by a unique index
     /// - loops with a constant bound, which `subtransaction-overflow` counts

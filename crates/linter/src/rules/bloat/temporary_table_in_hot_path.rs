@@ -46,7 +46,7 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - a temporary table that a migration creates once, also in a DO block
+    /// - a temporary table that a migration creates once, even in a DO block
     /// - functions that no longer exist after all migrations
     ///
     /// The severity is error if a trigger, a loop, a policy or a configured call rate shows that the function runs

@@ -50,7 +50,7 @@ declare_rule! {
     /// | Django | `prepare_threshold` in `OPTIONS`, with psycopg 3 | 5.2, `postgresql/base.py` |
     /// | node-postgres | `name` of a query | pg 8.23, `query.js` |
     /// | tokio-postgres (Rust) | `prepare` | 0.7, `client.rs` |
-    /// | Npgsql (.NET) | `Prepare`, or `Max Auto Prepare`, which is 0 | 10, `NpgsqlConnectionStringBuilder.cs` |
+    /// | Npgsql (.NET) | `Prepare`, or `Max Auto Prepare`, which is 0 by default | 10, `NpgsqlConnectionStringBuilder.cs` |
     ///
     /// ## Example
     ///
@@ -83,7 +83,7 @@ declare_rule! {
     ///   yesql, aiosql and HugSQL
     /// - queries of sqlc with `*`, for which sqlc writes the names of the columns when it generates code
     /// - a column that the query does not return
-    /// - a table that the migration has renamed before: no session has prepared a query with the new name
+    /// - a table that an earlier statement of the migration renamed: no session has prepared a query with the new name
     ///
     /// ## Confidence
     ///
@@ -92,7 +92,7 @@ declare_rule! {
     ///
     /// ## Incidents
     ///
-    /// - [control-layer #1758](https://github.com/doublewordai/control-layer/pull/1758): a new column made a list of the API return HTTP 500, also
+    /// - [control-layer #1758](https://github.com/doublewordai/control-layer/pull/1758): a new column made a list of the API return HTTP 500, even
     ///   after a restart, because `PgBouncer` kept the statements
     /// - [devlake #4867](https://github.com/apache/devlake/issues/4867): each call that added or deleted a column while
     ///   the program ran ended in this error
@@ -125,9 +125,9 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             others => format!(" and {others} other queries"),
         };
         let message = format!(
-            "the query at `{}`{others} returns other columns of `{}` after this: sessions that have prepared the query fail \
-             with \"cached plan must not change result type\"",
-            query.place, table.name
+            "this changes the columns of `{}` in the result of the query at `{}`{others}: sessions that have prepared \
+             the query fail with \"cached plan must not change result type\"",
+            table.name, query.place
         );
         let finding = reporter.report(range, message).relation(&RelationName::existing(table));
         let driver = driver(*library, &application.drivers);
@@ -174,7 +174,7 @@ fn shape(relation: &Relation) -> Vec<(&SmolStr, SqlType)> {
     relation.columns.iter().map(|column| (&column.name, column.sql_type)).collect()
 }
 
-/// Whether the query returns other columns after the statement, as PostgreSQL compares them.
+/// Whether the query returns different columns after the statement, as PostgreSQL compares them.
 ///
 /// Source: PostgreSQL 18, `src/backend/utils/cache/plancache.c`, `RevalidateCachedQuery`;
 /// `src/backend/access/common/tupdesc.c`, `equalRowTypes`.

@@ -189,11 +189,11 @@ fn report(
     let name = &table.name;
     let message = match left_null {
         Some(column) => format!(
-            "{what} rejects the INSERTs of deployed code into `{name}`, because they do not set the new column \
+            "{what} rejects INSERTs into `{name}` by deployed code, because they do not set the new column \
              `{column}`: NOT VALID does not prevent that"
         ),
         None => format!(
-            "{what} on `{name}` rejects every INSERT and UPDATE that violates it, also those of deployed \
+            "{what} on `{name}` rejects every INSERT and UPDATE that violates it, including those of deployed \
                          code"
         ),
     };

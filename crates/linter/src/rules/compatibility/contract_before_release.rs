@@ -87,8 +87,8 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
     match why {
         TooEarly::Unreleased { release } => {
             let message = format!(
-                "this migration waits for release {release}, but only {} deployed: the migration breaks code that is \
-                 still running",
+                "this migration must not run before release {release} is deployed, but only {} deployed: the migration \
+                 breaks code that is still running",
                 deployed(context)
             );
             let help = format!(
@@ -97,7 +97,8 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
             reporter.report(marker, message).help(help).emit();
         }
         TooEarly::NoRelease => {
-            let message = "this migration removes something, but does not say since which release no code uses it";
+            let message = "this migration removes part of the schema, but does not name the first release whose code \
+                           no longer uses it";
             let help = format!(
                 "change the comment to `-- pgvet: phase contract after RELEASE`, where RELEASE is that release \
                  (according to the configuration, {} deployed)",

@@ -60,9 +60,9 @@ declare_rule! {
     ///
     /// ## Confidence
     ///
-    /// A dropped column is also reported if a column of another type has its name when the transaction commits. If the
-    /// new type accepts every value of the old type, the confidence is `possible`, and the finding is shown only with
-    /// `--confidence possible`.
+    /// A dropped column is also reported if a column of a different type has its name when the transaction commits. If
+    /// the new type accepts every value of the old type, the confidence is `possible`, and the finding is shown only
+    /// with `--confidence possible`.
     ///
     /// ## Other linters
     ///

@@ -310,13 +310,16 @@ fn report<'c>(
         return reporter.report(range, message).assuming(assumption).help(KEEP_BOTH).emit();
     }
     if matches!(lost, Lost::Result(_)) {
-        let message =
-            format!("`{name}` returns another type from here on: deployed code that calls it may not expect that type");
+        let message = format!(
+            "`{name}` returns a different type from here on: deployed code that calls it may not expect that type"
+        );
         return reporter.report(range, message).help(KEEP_BOTH).emit();
     }
     let is_replaced = matches!(lost, Lost::Arguments(_));
     let message = if is_replaced {
-        format!("the new {kind} `{name}` has other parameters than the dropped one: calls by deployed code fail")
+        format!(
+            "the parameters of the new {kind} `{name}` differ from those of the dropped one: calls by deployed code fail"
+        )
     } else {
         format!("dropping the {kind} `{name}` breaks deployed code that still {}", lost.used())
     };

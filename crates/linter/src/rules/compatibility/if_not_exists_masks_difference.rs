@@ -20,8 +20,8 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// PostgreSQL compares names only. The statement only raises a notice, the migration is recorded as applied, and
-    /// the code that relies on it fails later: the column has another type, the table lacks the new column, the index
-    /// is on another table, or a failed `CREATE INDEX CONCURRENTLY` has left it invalid.
+    /// the code that relies on it fails later: the column has a different type, the table lacks the new column, the
+    /// index is on another table, or a failed `CREATE INDEX CONCURRENTLY` has left it invalid.
     ///
     /// ## Example
     ///
@@ -324,10 +324,10 @@ impl Display for Difference {
             Self::NoIndex => "is not an index",
             Self::OtherTable(table) => return write!(f, "is an index on `{table}`"),
             Self::Invalid => "is invalid",
-            Self::OtherColumns => "has other columns",
+            Self::OtherColumns => "has different columns",
             Self::NotUnique => "is not unique",
             Self::Partial => "covers only some of the rows",
-            Self::OtherRows => "has another WHERE clause",
+            Self::OtherRows => "has a different WHERE clause",
         })
     }
 }

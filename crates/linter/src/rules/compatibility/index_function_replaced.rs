@@ -83,7 +83,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
                 let index = relation.index();
                 let table = index.and_then(|index| context.before.get_relation(index.table)).unwrap_or(relation);
                 tables.push(RelationName::existing(table));
-                let through = |used: String| format!("{used} (through {})", caller.display_name());
+                let through = |used: String| format!("{used} (which uses it through {})", caller.display_name());
                 let is_direct = caller.oid == function.oid;
                 uses.extend(used.into_iter().map(|used| if is_direct { used } else { through(used) }));
             }

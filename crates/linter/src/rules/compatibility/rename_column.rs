@@ -62,8 +62,8 @@ declare_rule! {
     ///
     /// ## Confidence
     ///
-    /// If the column that takes the old name has another type, the rename is reported. If that type accepts every value
-    /// of the old one, the confidence is `possible`, and the finding is shown only with `--confidence possible`.
+    /// If the column that takes the old name has a different type, the rename is reported. If that type accepts every
+    /// value of the old one, the confidence is `possible`, and the finding is shown only with `--confidence possible`.
     ///
     /// ## Other linters
     ///

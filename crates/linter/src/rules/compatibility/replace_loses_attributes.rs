@@ -148,7 +148,7 @@ fn ambiguous(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: Text
     let stays = |old: &&Arc<Function>| ahead(context, &new.name, Until::EndOfMigration).get_function(old.oid).is_some();
     let Some(old) = old.filter(stays) else { return };
     let message = format!(
-        "an older {} with other parameters remains, and calls that match both functions fail as ambiguous",
+        "an older {} with different parameters remains, and calls that match both functions fail as ambiguous",
         new.display_name()
     );
     let mut finding = reporter.report(range, message);
@@ -197,13 +197,15 @@ fn privileges(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let relation = |catalog: &Catalog, name: &ObjectName| catalog.find_relation(name, &path);
     let function = |catalog: &Catalog, name: &ObjectName| function_named(catalog, name, &path);
     let (find, help): (&Find<'_>, &str) = match statement.kind {
-        ObjectKind::View => {
-            (&relation, "use CREATE OR REPLACE VIEW if the columns allow it, or grant the privileges again")
-        }
+        ObjectKind::View => (
+            &relation,
+            "use CREATE OR REPLACE VIEW if the existing columns stay the same, or grant the privileges again",
+        ),
         ObjectKind::MaterializedView | ObjectKind::Table => (&relation, "grant the privileges again"),
-        ObjectKind::Function | ObjectKind::Procedure | ObjectKind::Routine => {
-            (&function, "use CREATE OR REPLACE if the types allow it, or grant the privileges again")
-        }
+        ObjectKind::Function | ObjectKind::Procedure | ObjectKind::Routine => (
+            &function,
+            "use CREATE OR REPLACE if parameters and return type stay the same, or grant the privileges again",
+        ),
         _ => return,
     };
     for name in statement.objects.iter().map(|object| &object.name) {

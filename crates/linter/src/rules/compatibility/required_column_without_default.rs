@@ -46,17 +46,17 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - tables that the same migration creates
-    /// - columns with a default (also of their domain), an identity or a generated value
+    /// - columns with a default (including the default of a domain), identity columns and generated columns
     /// - a column that gets a default before the transaction commits
     /// - a column that a `BEFORE INSERT` trigger mentions
     ///
     /// ## Confidence
     ///
     /// `SET NOT NULL` and `DROP DEFAULT` are reported for a column that the same deployment added, and `DROP DEFAULT`
-    /// for a column of the primary key. For another older column, which deployed code may well set, the confidence is
-    /// `possible`, and the finding is shown only with `--confidence possible`. The confidence is also `possible` if
-    /// the migration replaces a function that names the table and the column, because that function, and not deployed
-    /// code, may insert the rows.
+    /// for a column of the primary key. For `SET NOT NULL` and `DROP DEFAULT` on other columns that existed before the
+    /// deployment, which deployed code may well set, the confidence is `possible`, and the finding is shown only with
+    /// `--confidence possible`. The confidence is also `possible` if the migration replaces a function that names the
+    /// table and the column, because that function, and not deployed code, may insert the rows.
     ///
     /// ## Other linters
     ///
@@ -203,11 +203,11 @@ fn report(
     let (name, place) = (&table.name, place(context, column).unwrap_or(range));
     let message = match change {
         Change::Added => format!(
-            "INSERTs of deployed code into `{name}` fail, because they do not set `{column}`; this statement fails at \
+            "INSERTs into `{name}` by deployed code fail, because they do not set `{column}`; this statement fails at \
              once if the table has rows"
         ),
         Change::RequiredNow => format!(
-            "INSERTs of deployed code into `{name}` fail from here on: they do not set `{column}`, a column that this \
+            "INSERTs into `{name}` by deployed code fail from here on: they do not set `{column}`, a column that this \
              deployment adds"
         ),
         Change::OlderRequiredNow | Change::KeyDefaultDropped => {

@@ -138,11 +138,11 @@ impl Loss {
             }
             (Self::TimeZone, false) => format!(
                 "turns each moment into {what}: existing values are converted in the time zone of this session, and \
-                 values of deployed code in the time zone of its session"
+                 new values lose their UTC offset or are converted in the time zone of the session that writes them"
             ),
             (Self::TimeZone, true) => format!(
-                "turns each moment into {what}: USING converts existing values, but values of deployed code are \
-                 converted in the time zone of its session"
+                "turns each moment into {what}: USING converts existing values, but new values lose their UTC offset \
+                 or are converted in the time zone of the session that writes them"
             ),
         }
     }

@@ -16,7 +16,7 @@ declare_rule! {
     /// milliseconds, and many of them at the same time use up all connections. Building the index again takes as long
     /// as before.
     ///
-    /// The server counts the scans of an index since its counters were reset. A query on a replica is counted only
+    /// The server counts the scans of an index since its statistics were reset. A query on a replica is counted only
     /// there, so an index without scans may still be in use.
     ///
     /// ## Example
@@ -56,8 +56,8 @@ declare_rule! {
     ///
     /// ## Incidents
     ///
-    /// - [OpenMetadata #30032](https://github.com/open-metadata/OpenMetadata/pull/30032): a key got another order of columns, and a query that
-    ///   used the old one read the whole table and timed out
+    /// - [OpenMetadata #30032](https://github.com/open-metadata/OpenMetadata/pull/30032): the columns of a key were reordered, and a query
+    ///   that used the old key read the whole table and timed out
     ///
     /// ## Other linters
     ///
@@ -90,8 +90,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             let message =
                 format!("dropping `{}` slows down queries on `{}`: {}", dropped.name, table.name, counted(used));
             let help = format!(
-                "find the queries that use `{}`, with auto_explain or by its columns in pg_stat_statements, and first \
-                 create an index that replaces it",
+                "find the queries that use `{0}`: auto_explain logs their plans, and pg_stat_statements shows queries \
+                 on the indexed columns. Create an index that replaces `{0}` before you drop it",
                 dropped.name
             );
             let name = RelationName { visibility: Visibility::Existing, ..RelationName::existing(table) };
@@ -115,12 +115,12 @@ fn is_replaced(end: &Catalog, dropped: &Index) -> bool {
     indexes.into_iter().any(|index| replaces(index))
 }
 
-/// `production has used it 5200 times in 30 days`.
+/// `production has used this index 5200 times in 30 days`.
 fn counted(used: IndexUse) -> String {
-    let times = if used.scans == 1 { "1 time".to_owned() } else { format!("{} times", used.scans) };
+    let times = if used.scans == 1 { "once".to_owned() } else { format!("{} times", used.scans) };
     match used.seconds {
-        Some(seconds) => format!("production has used it {times} in {}", period(seconds)),
-        None => format!("production has used it {times} since its counters were reset"),
+        Some(seconds) => format!("production has used this index {times} in {}", period(seconds)),
+        None => format!("production has used this index {times} since its statistics were reset"),
     }
 }
 
@@ -140,8 +140,8 @@ mod tests {
     #[test]
     fn uses_are_said_with_their_window() {
         let used = |scans, seconds| counted(IndexUse { scans, seconds });
-        assert_eq!(used(5200, Some(2_592_000)), "production has used it 5200 times in 30 days");
-        assert_eq!(used(1, Some(3_600)), "production has used it 1 time in 60 minutes");
-        assert_eq!(used(2, None), "production has used it 2 times since its counters were reset");
+        assert_eq!(used(5200, Some(2_592_000)), "production has used this index 5200 times in 30 days");
+        assert_eq!(used(1, Some(3_600)), "production has used this index once in 60 minutes");
+        assert_eq!(used(2, None), "production has used this index 2 times since its statistics were reset");
     }
 }

@@ -19,8 +19,8 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// PostgreSQL passes `INSERT`, `UPDATE` and `DELETE` on to the table behind a simple view, or to an `INSTEAD OF`
-    /// trigger. A view with `DISTINCT`, `GROUP BY` or a join refuses them, and any view refuses to set a computed
-    /// column. Deployed code that writes through the view fails after the commit.
+    /// trigger. Without such a trigger, a view with `DISTINCT`, `GROUP BY` or a join refuses them, and a simple view
+    /// refuses to set a computed column. Deployed code that writes through the view fails after the commit.
     ///
     /// ## Example
     ///

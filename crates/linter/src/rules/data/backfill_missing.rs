@@ -10,8 +10,8 @@ use pgvet_model::routine::Routines;
 use pgvet_syntax::ast::{AlterTableAction, Ast, Name, ObjectKind, ObjectName};
 
 declare_rule! {
-    /// A column is dropped or renamed while a trigger fills its successor, but no migration has filled the successor in
-    /// rows that existed before the trigger.
+    /// A migration drops or renames a column that a trigger copies to a new column, but no migration has filled the new
+    /// column in rows that existed before the trigger.
     ///
     /// ## Why it matters
     ///

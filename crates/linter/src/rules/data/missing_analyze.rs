@@ -56,7 +56,7 @@ declare_rule! {
     ///
     /// The fix writes ANALYZE after the statement. It is safe: ANALYZE reads a sample and changes no data.
     "missing-analyze", Data, Info,
-    { fixable: true, needs_commit: true, sources: &["mysql-postgres/MP088"] }
+    { fixable: true, needs_commit: true, sources: &["migrationpilot/MP088"] }
     statement = check,
 }
 

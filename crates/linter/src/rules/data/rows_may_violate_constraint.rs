@@ -60,7 +60,7 @@ declare_rule! {
     /// that, because the table is empty there.
     ///
     /// With the results of `pgvet precheck --format json` (`--precheck FILE` or `precheck` in the configuration), a
-    /// finding says how many such rows were counted, and on which day. If there are such rows, the confidence is
+    /// finding says how many violating rows were counted, and on which day. If there are any, the confidence is
     /// `certain`, and pgvet also reports statements that otherwise only `pgvet precheck` lists. If there are none, the
     /// confidence is `possible`.
     ///
@@ -69,8 +69,8 @@ declare_rule! {
     ///
     /// Without these results, the confidence is `likely` if every row violates the constraint, because a new column has
     /// the same value in all rows. If it depends on the data whether rows violate the constraint, the confidence is
-    /// `possible`, and the finding is shown only with `--confidence possible`. `pgvet precheck` lists and counts the
-    /// rows for all of these statements.
+    /// `possible`, and the finding is shown only with `--confidence possible`. `pgvet precheck` lists all of
+    /// these statements, and counts the rows that make them fail.
     ///
     /// ## Incidents
     ///
@@ -162,10 +162,14 @@ fn assumption(context: &RuleContext<'_>, demand: &RowDemand, counted: Option<&Ro
 fn help(context: &RuleContext<'_>, demand: &RowDemand) -> String {
     // The message already names the only value that a NOT NULL refuses.
     let example = demand.counterexample.as_ref().filter(|_| !matches!(demand.demand, Demand::NotNull { .. }));
-    let example = example.map_or_else(String::new, |example| format!("{example}, for example, would make it fail; "));
+    let example = example.map_or_else(String::new, |example| format!(" (for example, {example})"));
     match demand.query(|relation| sql_name(context, relation)) {
-        Ok(query) => format!("{example}count such rows in production before the deployment:\n    {query};"),
-        Err(_) => format!("{example}look for such rows in production before the deployment"),
+        Ok(query) => {
+            format!(
+                "before the deployment, count the rows in production that would make it fail{example}:\n    {query};"
+            )
+        }
+        Err(_) => format!("before the deployment, look in production for rows that would make it fail{example}"),
     }
 }
 

@@ -75,7 +75,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         _ => "",
     };
     let message = format!(
-        "the migration sends this {} of `{}` {times} times with different values, as a loop over rows does{locks}",
+        "the migration sends this {} `{}` {times} times with different values, probably in a loop over rows{locks}",
         verb.sql(),
         table.name
     );
@@ -104,10 +104,10 @@ impl Verb {
 
     fn sql(self) -> &'static str {
         match self {
-            Self::Insert => "INSERT",
-            Self::Update => "UPDATE",
-            Self::Delete => "DELETE",
-            Self::Select => "query",
+            Self::Insert => "INSERT into",
+            Self::Update => "UPDATE on",
+            Self::Delete => "DELETE from",
+            Self::Select => "query on",
         }
     }
 
@@ -118,12 +118,13 @@ impl Verb {
                  insert_all in Rails"
             }
             Self::Update => {
-                "change the rows in batches, each with one UPDATE and in its own transaction: `WHERE id = ANY (...)`, a \
-                 range of keys if all its rows change, or one call of bulk_update for each batch in Django"
+                "change the rows in batches, each with one UPDATE in its own transaction. Select a batch with `WHERE \
+                 id = ANY (...)`, or with a range of keys if every row in the range changes; in Django, call \
+                 bulk_update once for each batch"
             }
             Self::Delete => {
-                "delete all these rows with one DELETE, such as `WHERE id = ANY (...)`; if there are many, in batches, \
-                 each in its own transaction"
+                "delete all these rows with one DELETE, such as `WHERE id = ANY (...)`; if there are many, delete them \
+                 in batches, each in its own transaction"
             }
             Self::Select => {
                 "read the rows with one query: a join or IN (...), select_related in Django, includes in Rails"

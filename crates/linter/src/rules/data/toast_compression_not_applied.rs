@@ -7,7 +7,7 @@ use pgvet_model::effect::ChangedObject;
 use pgvet_syntax::ast::{Ast, ExprKind, FromItem, Insert, InsertSource, QueryBody};
 
 declare_rule! {
-    /// `SET COMPRESSION` on a column that has values, or a copy of values that is meant to compress them again.
+    /// `SET COMPRESSION` on a column that has values, or an `INSERT ... SELECT` that is meant to compress values again.
     ///
     /// ## Why it matters
     ///

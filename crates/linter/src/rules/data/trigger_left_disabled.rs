@@ -11,8 +11,8 @@ use pgvet_syntax::statement::Statement;
 use smol_str::SmolStr;
 
 declare_rule! {
-    /// A migration that disables a trigger, a rule, row-level security or all triggers of the session, and does not
-    /// enable it again.
+    /// A migration that disables a trigger, a rule or row-level security, or all triggers for its session
+    /// (`session_replication_role`), and does not enable it again.
     ///
     /// ## Why it matters
     ///
@@ -112,7 +112,8 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
             }
         };
         let is_twice = times > 1 && off != Off::SessionTriggers;
-        let twice = if is_twice { ": the migration has DISABLE more than once, and no ENABLE after it" } else { "" };
+        let twice =
+            if is_twice { ": the migration runs DISABLE more than once, but never ENABLE afterwards" } else { "" };
         let help = match off {
             Off::SessionTriggers => {
                 "use SET LOCAL in a transaction, or reset the setting at the end:\n    RESET session_replication_role;"

@@ -38,8 +38,9 @@ declare_rule! {
     ///
     /// Use instead:
     ///
-    /// Create a trigger on the old table that applies every later write to the copy as well, copy the rows in batches,
-    /// then swap the names in a short transaction. For a small table, a lock that blocks writes is enough:
+    /// Create a trigger on the old table that applies each later INSERT, UPDATE and DELETE to the copy as well, copy
+    /// the rows in batches, then swap the names in a short transaction. For a small table, a lock that blocks writes is
+    /// enough:
     ///
     /// ```sql,clean
     /// -- history:
@@ -56,7 +57,7 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - a swap whose transaction took a lock that blocks writes before it copied the rows
+    /// - a swap whose transaction locked the table against writes before it copied the rows
     /// - tables that the same migration created
     ///
     /// ## Confidence
@@ -159,13 +160,16 @@ fn report(
     );
     // The trigger would apply the removal to the copy.
     let and_drop = match going {
-        Going::Emptied => ", and drop the trigger in the transaction that removes the old rows, before the removal",
+        Going::Emptied => {
+            ". In the transaction that removes the old rows, first drop the \
+                           trigger"
+        }
         Going::Renamed | Going::Dropped => "",
     };
     let help = format!(
-        "before you copy the rows, create a trigger on `{name}` that applies every write to `{new}` as well{and_drop}; \
-         or, if the table is small, block writes in the same transaction before the copy:\n    LOCK TABLE {} IN SHARE \
-         ROW EXCLUSIVE MODE;",
+        "before you copy the rows, create a trigger on `{name}` that applies each INSERT, UPDATE and DELETE to `{new}` \
+         as well{and_drop}. Or, if the table is small, run everything in one transaction that first blocks writes:\n   \
+          LOCK TABLE {} IN SHARE ROW EXCLUSIVE MODE;",
         sql_name(context, table)
     );
     let finding = reporter.report(range, message).relation(table);

@@ -147,7 +147,7 @@ fn report(doubt: Doubt, reporter: &mut Reporter<'_>) {
 
 fn help<'r, 'a>(finding: Finding<'r, 'a>) -> Finding<'r, 'a> {
     finding.help(
-        "write `E'...'` with doubled backslashes; or, if the migration tool sends each statement by itself, add SET \
+        "write `E'...'` with doubled backslashes; or, if the migration tool sends each statement separately, add SET \
          standard_conforming_strings = on as an earlier statement",
     )
 }

@@ -158,7 +158,10 @@ fn report<'u>(
     let gaps: Vec<&Unknown> = gaps.collect();
     let Some(first) = gaps.iter().find(|gap| gap.may_change).or(gaps.first()) else { return };
     let severity = if first.may_change && !is_usually_harmless(reason) { Severity::Warning } else { Severity::Info };
-    let trigger = if first.by_trigger { "; a trigger runs this code, here and at later statements" } else { "" };
+    let trigger = match first.by_trigger {
+        true => "; a trigger runs this code, and the same applies to later statements that fire the trigger",
+        false => "",
+    };
     let message = format!("{}{trigger}", message(context, reason));
     let mut finding =
         reporter.report(first.range, message).severity(severity).help(help(reason)).caused_by(Cause::Message);

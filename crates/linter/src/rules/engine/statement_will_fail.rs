@@ -91,10 +91,12 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         return;
     }
     let range = if failure.range.is_empty() { context.statement.range } else { failure.range };
-    let message = if is_caught {
-        format!("PostgreSQL refuses this in every run, and the EXCEPTION block hides the error: {}", failure.reason)
-    } else {
-        format!("PostgreSQL refuses this: {}", failure.reason)
+    let is_raised = failure.sqlstate == sqlstate::RAISE_EXCEPTION;
+    let what = if is_raised { "this always fails" } else { "PostgreSQL refuses this" };
+    let message = match is_caught {
+        true if is_raised => format!("{what}, and the EXCEPTION block hides the error: {}", failure.reason),
+        true => format!("{what} in every run, and the EXCEPTION block hides the error: {}", failure.reason),
+        false => format!("{what}: {}", failure.reason),
     };
     let mut finding = reporter.report(range, message);
     if is_caught {

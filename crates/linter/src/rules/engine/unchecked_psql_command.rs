@@ -54,7 +54,7 @@ fn described(kind: DoubtKind) -> Option<(&'static str, &'static str)> {
             "make the other file a migration of its own, or write its statements here",
         ),
         DoubtKind::QueryResult => (
-            "psql runs each row of the result as a statement, and pgvet checks none of these statements",
+            "psql runs each value in the query result as a statement, and pgvet checks none of these statements",
             "write the statements out, or use a DO block with EXECUTE format(...)",
         ),
         DoubtKind::Program => (

@@ -20,10 +20,10 @@ declare_rule! {
     ///   missing file.
     /// - goose, dbmate, Diesel, pop, Drizzle and Postgrator ignore the missing file.
     ///
-    /// Tools that do not refuse treat a migration with another version as a new one: its statements run again on the
-    /// same database, and most fail because the objects exist. Flyway, refinery, sql-migrate, node-pg-migrate, Prisma
-    /// and Sqitch also compare names: for them, a migration with a new name is another migration, even if its version
-    /// is the same.
+    /// Tools that do not refuse treat a migration with a different version as a new one: its statements run again on
+    /// the same database, and most fail because the objects exist. Flyway, refinery, sql-migrate, node-pg-migrate,
+    /// Prisma and Sqitch also compare names: for them, a migration with a new name is another migration, even if its
+    /// version is the same.
     ///
     /// ## Example
     ///

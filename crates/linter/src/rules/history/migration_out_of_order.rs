@@ -93,10 +93,10 @@ fn consequence(incident: &Incident) -> Option<(String, Severity)> {
             (format!("{tool} never runs it on existing databases, and reports no error"), Severity::Error)
         }
         Consequence::Runs => {
-            (format!("{tool} runs it on existing databases in another order than on a new one"), Severity::Warning)
+            (format!("{tool} runs it on existing databases in a different order than on a new one"), Severity::Warning)
         }
         Consequence::Unknown => (
-            "on existing databases, migration tools skip it, refuse to run, or run it in another order".to_owned(),
+            "on existing databases, migration tools skip it, refuse to run, or run it in a different order".to_owned(),
             Severity::Warning,
         ),
         Consequence::Ignores => return None,

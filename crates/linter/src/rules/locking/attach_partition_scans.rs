@@ -14,7 +14,7 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The attached table and the DEFAULT partition are locked ACCESS EXCLUSIVE. Under these locks PostgreSQL:
+    /// The attached table and the DEFAULT partition are locked in ACCESS EXCLUSIVE mode. Meanwhile PostgreSQL:
     ///
     /// - reads the whole table, unless a valid CHECK constraint implies the partition bound,
     /// - reads the whole DEFAULT partition, unless a valid CHECK constraint excludes the rows of the new partition,
@@ -63,7 +63,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         return;
     }
     let names = enumerate(work.relations.iter().map(|relation| relation.name.as_str()));
-    let message = format!("this {}: nobody can use {names} meanwhile", join(&work.parts));
+    let message = format!("this {}: {names} cannot be used meanwhile", join(&work.parts));
     let help = work.help(context, parent, partition, bound);
     let steps = work.steps(context, parent, partition, bound).filter(|_| statement.commands.len() == 1);
     let mut finding = reporter.report(command.keyword, message).help(help).steps(steps.unwrap_or_default());

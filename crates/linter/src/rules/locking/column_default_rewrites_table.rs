@@ -16,9 +16,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The value of a constant default is stored in the catalog, so the column is added at once. Some columns need a
-    /// value that is computed for each row. For these, PostgreSQL rewrites the whole table and all of its indexes under
-    /// an ACCESS EXCLUSIVE lock, which blocks every query:
+    /// From PostgreSQL 11 on, the value of a constant default is stored in the catalog, so the column is added at once.
+    /// Some columns need a value that is computed for each row. For these, PostgreSQL rewrites the whole table and all
+    /// of its indexes under an ACCESS EXCLUSIVE lock, which blocks every query:
     ///
     /// - a volatile default, such as `gen_random_uuid()`, `clock_timestamp()` or `nextval(...)`
     /// - a serial or identity column
@@ -42,7 +42,8 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - constant and stable defaults, including `now()`
+    /// - constant and stable defaults, including `now()`. PostgreSQL 10 rewrites the table for these as well: pgvet
+    ///   does not report that.
     /// - a column without a default, or with `DEFAULT NULL`, unless it is `serial`, an identity column, a STORED
     ///   generated column or of a domain with constraints
     /// - VIRTUAL generated columns

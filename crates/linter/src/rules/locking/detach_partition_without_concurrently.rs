@@ -16,9 +16,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The parent, the partition and the DEFAULT partition are locked ACCESS EXCLUSIVE until the transaction ends:
-    /// nobody can read or write through the parent. Only reads that name another partition can run; an `INSERT` or
-    /// `UPDATE` there may wait as well, because it checks the partition bound. The statement waits for every open
+    /// The parent, the partition and the DEFAULT partition are locked in ACCESS EXCLUSIVE mode until the transaction
+    /// ends: nobody can read or write through the parent. Only reads that name another partition can run; an `INSERT`
+    /// or `UPDATE` there may wait as well, because it checks the partition bound. The statement waits for every open
     /// transaction that has used these tables, and all later queries on them queue behind it. With `CONCURRENTLY`
     /// (PostgreSQL 14 and later), reads and writes of the parent continue while the statement waits.
     ///

@@ -107,7 +107,7 @@ fn help(context: &RuleContext<'_>) -> String {
             context.text(constraint.range)
         ),
         AlterDomainAction::ValidateConstraint { .. } => {
-            format!("leave the constraint of the domain NOT VALID, which checks new values; {tables}")
+            format!("leave the constraint of the domain NOT VALID: it still checks new values; {tables}")
         }
         _ => "add CHECK (... IS NOT NULL) as NOT VALID to each table instead, and validate it there in a later \
               transaction"

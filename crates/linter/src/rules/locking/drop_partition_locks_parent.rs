@@ -17,10 +17,10 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The parent, and a DEFAULT partition if there is one, are locked ACCESS EXCLUSIVE until the transaction ends:
-    /// nobody can read or write through the parent. The statement waits for every open transaction that has used these
-    /// tables, and all later queries on them queue behind it. A partition that was detached first is a separate table,
-    /// and dropping it no longer locks the parent.
+    /// The parent, and a DEFAULT partition if there is one, are locked in ACCESS EXCLUSIVE mode until the transaction
+    /// ends: nobody can read or write through the parent. The statement waits for every open transaction that has used
+    /// these tables, and all later queries on them queue behind it. A partition that was detached first is a separate
+    /// table, and dropping it no longer locks the parent.
     ///
     /// ## Example
     ///

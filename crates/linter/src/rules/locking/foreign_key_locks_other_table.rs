@@ -57,8 +57,8 @@ declare_rule! {
     ///
     /// ## Confidence
     ///
-    /// If an earlier statement of the migration takes the same locks, the finding is right only if its transaction has
-    /// already ended. Unless pgvet knows how the migration runs, the confidence is then `possible`.
+    /// If an earlier statement of the migration takes the same locks, the finding applies only if the transaction of
+    /// that statement has already ended. Unless pgvet knows how the migration runs, the confidence is then `possible`.
     ///
     /// The severity is `info` if the foreign key is added to a new table or with `NOT VALID`: the lock is then short.
     "foreign-key-locks-other-table", Locking, Warning,
@@ -99,7 +99,7 @@ fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRan
     let message = match context.ast {
         _ if !exclusive => format!("adding this foreign key blocks writes to {names} until the transaction ends"),
         Ast::Drop(_) if tables.len() > 1 => format!(
-            "this also drops foreign keys, which takes ACCESS EXCLUSIVE on {names} and blocks all reads and writes \
+            "this also drops foreign keys, takes ACCESS EXCLUSIVE on {names} and blocks all reads and writes \
              there"
         ),
         _ => format!(

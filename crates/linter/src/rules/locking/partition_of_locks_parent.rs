@@ -14,9 +14,10 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The parent is locked ACCESS EXCLUSIVE until the transaction ends: nobody can read or write through the parent.
-    /// The statement waits for every open transaction that has used the parent, and all later queries on it queue
-    /// behind it. A DEFAULT partition is read in full under that lock, to find rows that belong to the new partition.
+    /// The parent is locked in ACCESS EXCLUSIVE mode until the transaction ends: nobody can read or write through the
+    /// parent. The statement waits for every open transaction that has used the parent, and all later queries on it
+    /// queue behind it. A DEFAULT partition is read in full under that lock, to find rows that belong to the new
+    /// partition.
     ///
     /// `ATTACH PARTITION` only needs SHARE UPDATE EXCLUSIVE on the parent, which blocks neither reads nor writes
     /// (PostgreSQL 12 and later). It still locks a DEFAULT partition ACCESS EXCLUSIVE, and reads that partition unless
@@ -99,11 +100,11 @@ fn default_help(context: &RuleContext<'_>, statement: &CreateTable, lock: &Lock,
 /// `ATExecAttachPartition`.
 fn advice(context: &RuleContext<'_>, parent: Oid) -> String {
     let advice =
-        "create the partition as a separate table and attach it, which blocks neither reads nor writes of the parent";
+        "create the partition as a separate table and attach it (this blocks neither reads nor writes of the parent)";
     match default_partition(context, parent) {
         Some(default) => format!(
-            "create the partition as a separate table and attach it, which takes only SHARE UPDATE EXCLUSIVE on the \
-             parent, but still ACCESS EXCLUSIVE on the DEFAULT partition `{}`",
+            "create the partition as a separate table and attach it (this takes only SHARE UPDATE EXCLUSIVE on the \
+             parent, but still ACCESS EXCLUSIVE on the DEFAULT partition `{}`)",
             default.name
         ),
         None => advice.to_owned(),

@@ -14,7 +14,7 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The view is locked ACCESS EXCLUSIVE while its query runs and its indexes are built, and then until the
+    /// The view is locked in ACCESS EXCLUSIVE mode while its query runs and its indexes are built, and then until the
     /// transaction ends: nobody can read it. `CONCURRENTLY` lets readers continue. It needs a unique index over plain
     /// columns without WHERE, and a view that has been filled before.
     ///

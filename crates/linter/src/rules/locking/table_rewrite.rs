@@ -13,10 +13,10 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The table is locked ACCESS EXCLUSIVE until the copy is done: nobody can read or write it. On a large table that
-    /// takes minutes or hours, needs twice the disk space, and is replicated to the standbys in full. Moving an index
-    /// to another tablespace locks the index. PostgreSQL then cannot plan any query on the table of the index until the
-    /// move is done.
+    /// The table is locked in ACCESS EXCLUSIVE mode until the copy is done: nobody can read or write it. On a large
+    /// table that takes minutes or hours, needs twice the disk space, and is replicated to the standbys in full. Moving
+    /// an index to another tablespace locks the index. PostgreSQL then cannot plan any query on the table of the index
+    /// until the move is done.
     ///
     /// ## Example
     ///

@@ -15,10 +15,10 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// With `CONCURRENTLY`, PostgreSQL waits for every transaction that may still use the old version of the table. If
+    /// With `CONCURRENTLY`, PostgreSQL waits for older transactions that may still use the table without the change. If
     /// a `lock_timeout` cancels that wait, or a `statement_timeout` cancels the work, an invalid index can remain,
-    /// which slows down every write and serves no query. `DETACH PARTITION CONCURRENTLY` can leave the partition half
-    /// detached, until you run `DETACH PARTITION ... FINALIZE`.
+    /// which slows down every write and serves no query. `DETACH PARTITION CONCURRENTLY` can leave the detach
+    /// pending, until you run `DETACH PARTITION ... FINALIZE`.
     ///
     /// ## Example
     ///
@@ -103,8 +103,7 @@ fn place(ast: &Ast, statement: TextRange) -> Option<(TextRange, &'static str)> {
             let command = alter.commands.iter().find(|command| detach(&command.action));
             Some((
                 command.map_or(statement, |command| command.keyword),
-                "can leave the partition half detached (DETACH \
-                PENDING)",
+                "can leave the detach incomplete (DETACH PENDING)",
             ))
         }
         _ => None,

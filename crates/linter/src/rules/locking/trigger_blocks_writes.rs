@@ -15,8 +15,8 @@ declare_rule! {
     /// Creating, enabling and disabling a trigger takes a SHARE ROW EXCLUSIVE lock, which blocks writes. Dropping a
     /// trigger, and any change of rules, takes ACCESS EXCLUSIVE, which also blocks reads. The work is short, but the
     /// statement waits for open transactions: under SHARE ROW EXCLUSIVE for those that have written to the table, under
-    /// ACCESS EXCLUSIVE for all that have used it. Later writes queue behind the statement, and under ACCESS EXCLUSIVE
-    /// also later reads. PostgreSQL holds the lock until the transaction ends.
+    /// ACCESS EXCLUSIVE for all that have used it. Later writes queue behind the statement, and so do later reads under
+    /// ACCESS EXCLUSIVE. PostgreSQL holds the lock until the transaction ends.
     ///
     /// ## Example
     ///

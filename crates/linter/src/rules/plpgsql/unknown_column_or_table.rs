@@ -62,7 +62,7 @@ declare_rule! {
     /// - The function sets `search_path`, or the order of the files is not known.
     ///
     /// The severity is `info` if nothing seems to run the function: a trigger function whose triggers were dropped with
-    /// its table, or a function that a later migration created again with other parameters.
+    /// its table, or a function that a later migration created again with different parameters.
     "unknown-column-or-table", Plpgsql, Error,
     { sources: &["plpgsql_check/plpgsql_check_function"] }
     routine = check,
@@ -334,7 +334,7 @@ impl<'f> Finder<'f> {
         self.add(Missing { range, what, is_gone: false, near, doubt });
     }
 
-    /// CREATE OR REPLACE with other parameters creates another function and keeps the old one.
+    /// CREATE OR REPLACE with different parameters creates another function and keeps the old one.
     fn is_superseded(&self) -> bool {
         let Some(own) = self.context.function() else { return false };
         let at =
@@ -363,8 +363,8 @@ impl<'f> Finder<'f> {
             // The name alone would mean both.
             let name = self.context.name();
             format!(
-                "a later migration created {name} with other parameters, so both versions exist; if nothing calls this \
-                 version any more, drop it"
+                "a later migration created {name} with different parameters, so both versions exist; if nothing calls \
+                 this version any more, drop it"
             )
         } else {
             return None;

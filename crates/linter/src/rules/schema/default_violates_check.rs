@@ -18,7 +18,7 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// Every `INSERT` that omits the column stores the default, and fails with "new row for relation violates check
-    /// constraint" (SQLSTATE 23514). The migration itself succeeds, also on a table with rows, if none of them has the
+    /// constraint" (SQLSTATE 23514). The migration itself succeeds, even on a table with rows, if none of them has the
     /// default.
     ///
     /// ## Example

@@ -44,7 +44,9 @@ declare_rule! {
 
 fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
     let Some((column, range)) = declared_type(context, "json") else { return };
-    let message =
-        format!("`{}` is parsed on every access, and has neither an equality operator nor GIN indexes", column.name);
+    let message = format!(
+        "`{}` has type json, which is parsed on every access and supports neither equality comparisons nor GIN indexes",
+        column.name
+    );
     reporter.report(range, message).relation(&RelationName::existing(context.relation)).help("use jsonb").emit();
 }

@@ -57,7 +57,7 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
         return;
     }
     let message = format!("`{}` has no primary key, so identical rows cannot be told apart", table.name);
-    let help = "declare the columns that identify a row as PRIMARY KEY, or add an identity column";
+    let help = "declare a primary key on the columns that identify a row, or add an identity column as the primary key";
     reporter.report(create.name.range(), message).relation(&RelationName::existing(table)).help(help).emit();
 }
 

@@ -15,8 +15,8 @@ declare_rule! {
     ///
     /// PostgreSQL checks a row only when it is inserted or updated. If the constraint depends on the time, a setting or
     /// the rows of another table, a row that passed can later violate it, and nobody notices. Any later UPDATE of this
-    /// row fails, even if it changes only another column. Restoring a dump fails if there are such rows, or if a table
-    /// that the function reads is still empty.
+    /// row fails, even if it changes only another column. Restoring a dump fails if a row violates the constraint by
+    /// then, or if a table that the function reads is still empty.
     ///
     /// ## Example
     ///

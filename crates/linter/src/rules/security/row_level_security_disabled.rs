@@ -63,14 +63,14 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
     }
     let roles = reaching(context.catalog, table);
     let who = if !roles.is_empty() {
-        format!("{} can reach every row", enumerate(roles.iter().map(|role| role.as_str())))
+        format!("so {} can reach every row", enumerate(roles.iter().map(|role| role.as_str())))
     } else if table.schema == "public" && is_exposed_schema(context.catalog, &table.schema) {
-        "other tables of `public` have it: the roles of the HTTP API (PostgREST), such as `anon`, can reach every row"
+        "but other tables of `public` have it: the roles of the HTTP API (PostgREST), such as `anon`, can reach every row"
             .to_owned()
     } else {
         return;
     };
-    let message = format!("`{}` has no row-level security, but {who}", table.name);
+    let message = format!("`{}` has no row-level security, {who}", table.name);
     let name = qualified(&table.schema, &table.name);
     let help = format!(
         "enable row-level security in the same migration, with policies for the rows that users may see:\n    \

@@ -9,10 +9,10 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// PostgreSQL marks extensions that any user may safely create as trusted. The extensions that this rule reports
-    /// are not trusted: a role that may use them can read and write files, run programs or open connections as the
-    /// operating-system user of the server. A vulnerability of the application then becomes a vulnerability of the
-    /// server.
+    /// An extension is marked as trusted if any user with CREATE on the database may safely install it. The extensions
+    /// that this rule reports are not trusted: a role that may use them can read and write files, run programs or open
+    /// connections as the operating-system user of the server. A vulnerability of the application then becomes a
+    /// vulnerability of the server.
     ///
     /// ## Example
     ///

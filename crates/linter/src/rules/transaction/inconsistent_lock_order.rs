@@ -67,7 +67,7 @@ declare_rule! {
     /// ```
     ///
     /// In one transaction, lock the tables first, in the order in which the application locks them. Whatever the order,
-    /// set `lock_timeout` below `deadlock_timeout`, and run the migration again if it expires.
+    /// set `lock_timeout` below `deadlock_timeout`, and run the migration again if the timeout expires.
     ///
     /// ## When it is not reported
     ///
@@ -266,7 +266,7 @@ impl Ending<'_> {
             });
             deadlocks.next().is_none()
         };
-        let retry = "set lock_timeout in any case, and run the migration again if it expires";
+        let retry = "Set lock_timeout in any case, and run the migration again if the timeout expires";
         let split = match () {
             () if held.place == wants.place => "",
             () if held.placed.step.relation == wants.placed.step.relation => {
@@ -279,17 +279,17 @@ impl Ending<'_> {
             // LOCK TABLE of a view also locks the tables that it reads.
             Some(_) if self.setting.catalog.relation(wanted).kind == RelationKind::View => {
                 let split = if split.is_empty() { "run this while the application does not write" } else { split };
-                format!("{split}; {retry}")
+                format!("{split}. {retry}")
             }
             Some(mode) => {
                 let or = if split.is_empty() { String::new() } else { format!(", or {split}") };
                 let table = self.sql_name(wanted);
-                format!("begin the transaction with LOCK TABLE {table} IN {} MODE{or}; {retry}", mode.sql())
+                format!("begin the transaction with LOCK TABLE {table} IN {} MODE{or}. {retry}", mode.sql())
             }
-            None if split.is_empty() => format!("run this while the application does not write; {retry}"),
+            None if split.is_empty() => format!("run this while the application does not write. {retry}"),
             None => format!(
-                "{split}; LOCK TABLE at the beginning does not help, because the statements of the application do not \
-                 all lock these tables in the same order; {retry}"
+                "{split}. LOCK TABLE at the beginning does not help, because the application's statements do not all \
+                 lock these tables in the same order. {retry}"
             ),
         }
     }

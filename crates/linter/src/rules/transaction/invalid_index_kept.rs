@@ -80,7 +80,10 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
              from a failed build, run this by hand, then {again}:\n    {drop};"
         )
     } else {
-        format!("drop an invalid index first, also outside a transaction:\n    {drop};\nTo recover, {again}")
+        format!(
+            "first drop the index that a failed build may have left, outside a transaction:\n    {drop};\nTo recover \
+             from a failed build, {again}"
+        )
     };
     let message = format!(
         "if this build fails, it leaves `{}` invalid, and the next run keeps it, because IF NOT EXISTS only checks the \
@@ -94,7 +97,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         Assumption::MayStopThoughEmpty { table }
     };
     let fix = is_autocommit(context).then(|| Fix {
-        title: "Drop an invalid index first".to_owned(),
+        title: "Drop an index that a failed build may have left".to_owned(),
         applicability: Applicability::Unsafe,
         edits: vec![line_before(context, &drop)],
     });

@@ -20,7 +20,7 @@ declare_rule! {
     ///
     /// Each lock waits for the queries on its table, while the earlier locks already block queries on their tables.
     /// With every further table the total wait grows, and so does the risk of a deadlock with a transaction that locks
-    /// the same tables in another order.
+    /// the same tables in a different order.
     ///
     /// ## Example
     ///
@@ -46,7 +46,7 @@ declare_rule! {
     ///
     /// - tables that the same transaction created or drops later
     /// - partitions, which are counted together with their parent
-    /// - up to 3 tables under ACCESS EXCLUSIVE, or as many as `max-locked-tables` allows
+    /// - up to 3 tables under ACCESS EXCLUSIVE, or as many as the option `max-tables` of this rule allows
     /// - statements after the one that exceeds the limit
     /// - a second foreign key that is added without `NOT VALID`, which `foreign-key-without-not-valid` reports
     ///

@@ -20,8 +20,8 @@ declare_rule! {
     ///
     /// If a later statement of the file fails, this one is already committed. The next run of the migration fails at
     /// this statement, and somebody has to clean up by hand. An `INSERT` inserts its rows a second time. `REINDEX
-    /// CONCURRENTLY` can leave an invalid index if it fails, and `DETACH PARTITION CONCURRENTLY` leaves the partition
-    /// half detached if it fails while it waits for older queries.
+    /// CONCURRENTLY` can leave an invalid index if it fails, and `DETACH PARTITION CONCURRENTLY` leaves the detach
+    /// pending if it fails while it waits for older queries.
     ///
     /// `pgvet trace --crash` tries this on a server: it ends the session at each statement, and runs the migration
     /// again.
@@ -113,13 +113,13 @@ fn half_done(context: &RuleContext<'_>) -> Option<(&'static str, String)> {
             })?;
             let record = context.migration.runner.restart.record(&context.migration.file.path);
             let help = format!(
-                "if the partition is half detached (pg_inherits.inhdetachpending), complete that with `ALTER TABLE {} \
+                "if the detach is pending (pg_inherits.inhdetachpending), complete it with `ALTER TABLE {} \
                  DETACH PARTITION {} FINALIZE`, and {record}; otherwise {again}",
                 written(context, &alter.name),
                 written(context, partition)
             );
-            let message = "if this statement fails while it waits for older queries, the partition stays half \
-                           detached, and the next run fails";
+            let message = "if this statement fails while it waits for older queries, the detach stays pending, \
+                           and the next run fails";
             Some((message, help))
         }
         _ => None,

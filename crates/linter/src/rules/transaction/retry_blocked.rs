@@ -170,7 +170,7 @@ fn message(context: &RuleContext<'_>, blocker: &Blocker<'_>) -> String {
 fn help(context: &RuleContext<'_>, blocker: &Blocker<'_>) -> String {
     let guard = match blocker.statement.ast() {
         Some(Ast::CreateIndex(index)) if index.concurrently => {
-            "; or add DROP INDEX CONCURRENTLY IF EXISTS before the statement where the next run fails"
+            "; or add DROP INDEX CONCURRENTLY IF EXISTS before the statement that fails in the next run"
         }
         _ => "",
     };
@@ -181,11 +181,11 @@ fn help(context: &RuleContext<'_>, blocker: &Blocker<'_>) -> String {
     let record = context.migration.runner.restart.record(&context.migration.file.path);
     let recovery = match left {
         Some(build) => format!(
-            "drop the invalid index with `DROP INDEX CONCURRENTLY IF EXISTS {}`, run the statements from this one on by \
-             hand, and {record}",
+            "drop the invalid index with `DROP INDEX CONCURRENTLY IF EXISTS {}`, run this statement and all later ones \
+             by hand, and {record}",
             sql_name(context, &build.index)
         ),
-        None => format!("run the statements from this one on by hand, and {record}"),
+        None => format!("run this statement and all later ones by hand, and {record}"),
     };
     format!("move this statement to a separate migration{guard}. If it has already failed, {recovery}")
 }

@@ -13,11 +13,12 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// A concurrent build waits for every transaction that can still see the table without the index, also for one
-    /// that never reads it. Some tools keep two runs apart by `SELECT pg_advisory_lock(...)`. A second run that waits in
-    /// this statement is such a transaction. It waits for the lock of the first run, and the build of the first run
-    /// waits for it. PostgreSQL notices this after `deadlock_timeout`, one second by default, and ends one of the two:
-    /// `deadlock detected` (SQLSTATE 40P01). If that is the build, an invalid index is left.
+    /// A concurrent build waits for every transaction that can still see the table without the index, even if that
+    /// transaction never reads the table. Some tools prevent two runs at the same time with
+    /// `SELECT pg_advisory_lock(...)`. A second run that waits in this statement is such a transaction: it waits for
+    /// the lock of the first run, and the build of the first run waits for the second run. PostgreSQL notices this
+    /// after `deadlock_timeout`, one second by default, and ends one of the two: `deadlock detected` (SQLSTATE 40P01).
+    /// If it ends the build, an invalid index is left.
     ///
     /// This happens if each replica of a program runs the migrations when it starts. Golang-migrate, sqlx, tern, Prisma
     /// and Atlas wait in this way. `pgvet trace --twice` reproduces it.
@@ -44,7 +45,7 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - other migration tools: their second run takes no lock, polls for it, or ends at once
+    /// - other migration tools: they take no lock, or their second run polls for the lock or ends at once
     /// - an index that already exists
     ///
     /// The confidence is `possible`, because nothing shows whether two runs start together. The finding is shown only
@@ -73,8 +74,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         return;
     }
     let message = format!(
-        "if a second run of the migrations starts meanwhile, it waits for the migration tool's lock, this build of \
-         `{}` waits for the second run, and PostgreSQL ends one of the two with \"deadlock detected\"",
+        "if a second run of the migrations starts during this build of `{}`, that run waits for the migration tool's \
+         lock, and the build waits for that run: PostgreSQL ends one of the two with \"deadlock detected\"",
         build.index.name
     );
     let help = format!(

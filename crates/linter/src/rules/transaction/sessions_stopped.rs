@@ -47,8 +47,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             return;
         }
         let what = match call.name.as_str() {
-            "pg_cancel_backend" => "cancels statements of other sessions, which fail",
-            _ => "ends other sessions, whose transactions are rolled back",
+            "pg_cancel_backend" => "cancels the running statements of other sessions, so that they fail",
+            _ => "ends other sessions and rolls back their transactions",
         };
         let help = "set lock_timeout, and retry the migration if it cannot get a lock; or, before the migration, stop \
                     the programs that hold conflicting locks";

@@ -10,15 +10,15 @@ use smol_str::SmolStr;
 use std::collections::BTreeSet;
 
 declare_rule! {
-    /// A statement that means other objects than it would in a new session, or creates an object with another owner,
-    /// because an earlier migration has changed `search_path` or the role for the whole session.
+    /// A statement that uses different objects, or creates an object with a different owner, than in a new session,
+    /// because an earlier migration has changed `search_path` or the role for the session.
     ///
     /// ## Why it matters
     ///
     /// Some migration tools run all pending migrations in one session, and `SET` lasts until its end. On a new
     /// database, the migration that changes the setting and this one run in one session. On a database where the
     /// earlier one has already been applied, this one runs in a new session, with the default: names without a schema
-    /// then mean other objects, and new objects belong to another role.
+    /// then refer to different objects, and new objects belong to a different role.
     ///
     /// ## Example
     ///
@@ -70,11 +70,11 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     if let Some(setting) = earlier("search_path")
         && means_others(context)
     {
-        report(context, reporter, "search_path", &setting, "names without a schema mean other objects");
+        report(context, reporter, "search_path", &setting, "names without a schema refer to different objects");
     } else if let Some(setting) = earlier("role")
         && !context.effects.creates.is_empty()
     {
-        report(context, reporter, "role", &setting, "the new object belongs to another role");
+        report(context, reporter, "role", &setting, "the new object belongs to a different role");
     }
 }
 
