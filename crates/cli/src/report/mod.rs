@@ -299,7 +299,7 @@ impl fmt::Display for Summary {
         if self.unlisted > 0 {
             let them = if self.unlisted == 1 { "it" } else { "them" };
             let files = plural(self.unlisted, "file");
-            write!(f, "; {files} not run, because the migration tool leaves {them} out (see pgvet config)")?;
+            write!(f, "; {files} not run, because the migration tool skips {them} (see pgvet config)")?;
         }
         if self.rollbacks > 0 {
             let files = plural(self.rollbacks, "file");

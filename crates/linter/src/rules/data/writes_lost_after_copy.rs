@@ -168,8 +168,8 @@ fn report(
     };
     let help = format!(
         "before you copy the rows, create a trigger on `{name}` that applies each INSERT, UPDATE and DELETE to `{new}` \
-         as well{and_drop}. Or, if the table is small, run everything in one transaction that first blocks writes:\n   \
-          LOCK TABLE {} IN SHARE ROW EXCLUSIVE MODE;",
+         as well{and_drop}. Or, if the table is small, run everything in one transaction that first blocks \
+         writes:\n    LOCK TABLE {} IN SHARE ROW EXCLUSIVE MODE;",
         sql_name(context, table)
     );
     let finding = reporter.report(range, message).relation(table);
