@@ -23,6 +23,14 @@ pub(crate) fn code(folder: &Path) -> Vec<PathBuf> {
     files(folder, |path| has_extension(path, &CODE) || stem(path) == "Makefile")
 }
 
+/// Returns the pages that say how to use what lies in a folder, by name.
+pub(crate) fn readme(folder: &Path) -> Vec<PathBuf> {
+    files(folder, |path| {
+        let is_readme = stem(path).eq_ignore_ascii_case("README");
+        is_readme && (path.extension().is_none() || has_extension(path, &["md", "markdown", "rst", "txt"]))
+    })
+}
+
 /// Returns the code and configuration that lies directly in a folder, without tests, by name.
 pub(crate) fn code_and_configuration(folder: &Path) -> Vec<PathBuf> {
     let is_named = |path: &Path| {

@@ -216,8 +216,11 @@ fn of_one_folder(folder: &Path, name: &str) -> Option<Skip> {
 }
 
 /// Whether a folder below one of migrations has a name that says nothing there: `migrations/test/V3__a.sql`. `db2` is
-/// the second database, unless a folder beside it is named after another one.
+/// the second database, unless a folder beside it is named after another one. `src/test` holds tests of Maven and Gradle.
 fn is_ordinary(folder: &Path, name: &str) -> bool {
+    if name == "test" && folder.parent().is_some_and(|parent| parent.ends_with("src")) {
+        return false;
+    }
     let is_second = || {
         let beside = folder.parent().and_then(|parent| parent.read_dir().ok()).into_iter().flatten();
         let mut names = beside.filter_map(Result::ok).map(|entry| entry.file_name().to_string_lossy().to_lowercase());

@@ -35,6 +35,8 @@ struct Found {
     silent: bool,
     /// The object that it depends on, for the message.
     because_of: Option<Object>,
+    /// The number of the target with which it goes.
+    target: usize,
 }
 
 impl Deletion {
@@ -89,13 +91,13 @@ impl Executor<'_> {
     /// Source: PostgreSQL 18, `src/backend/catalog/dependency.c`, `performMultipleDeletions`.
     fn delete(&mut self, targets: &[Object], mut deletion: Deletion) -> Run {
         self.catalog.read_mentions();
-        for target in targets {
-            deletion.found.push(Found { object: target.clone(), silent: true, because_of: None });
+        for (target, object) in targets.iter().enumerate() {
+            deletion.found.push(Found { object: object.clone(), silent: true, because_of: None, target });
         }
         self.check_owners(targets, &deletion)?;
         let mut at = 0;
         while let Some(found) = deletion.found.get(at) {
-            let object = found.object.clone();
+            let (object, target) = (found.object.clone(), found.target);
             if let Some(relation) = object.locked_relation() {
                 let cause = if at < targets.len() { LockCause::Target } else { self.cause_of(&object) };
                 self.lock(relation, deletion.mode, cause, deletion.range);
@@ -103,8 +105,14 @@ impl Executor<'_> {
             for (dependent, dependency) in self.dependents(&object) {
                 let silent = dependency == Dependency::Auto;
                 match deletion.found.iter_mut().find(|found| found.object == dependent) {
-                    Some(found) => found.silent |= silent,
-                    None => deletion.found.push(Found { object: dependent, silent, because_of: Some(object.clone()) }),
+                    Some(found) => {
+                        found.silent |= silent;
+                        found.target = found.target.min(target);
+                    }
+                    None => {
+                        let because_of = Some(object.clone());
+                        deletion.found.push(Found { object: dependent, silent, because_of, target });
+                    }
                 }
             }
             at += 1;
@@ -121,7 +129,10 @@ impl Executor<'_> {
         }
         self.note_removals(&deletion, targets.len());
         let kept = if deletion.keeps_target { targets.len() } else { 0 };
-        for found in deletion.found.iter().skip(kept).rev() {
+        // One target after the other, and the newest dependents of each first (`object_address_comparator`).
+        let mut removed: Vec<&Found> = deletion.found.iter().skip(kept).rev().collect();
+        removed.sort_by_key(|found| found.target);
+        for found in removed {
             self.remove(&found.object, &deletion);
         }
         Ok(())
@@ -194,6 +205,19 @@ mod tests {
         check(history, "DROP SEQUENCE t_id_seq", &["fails 2BP01", "lock public.t_id_seq AccessExclusive"]);
         let both = ["lock public.t AccessExclusive", "lock public.t_id_seq AccessExclusive"];
         check(history, "DROP TABLE t", &[&["drop public.t", "drop public.t_id_seq"], &both[..]].concat());
+    }
+
+    /// Recorded from servers of 14 and 18: each session waited for the first of these while it held nothing on the second.
+    #[test]
+    fn foreign_keys_of_the_first_table_go_first() {
+        let history = "CREATE TABLE p (id int PRIMARY KEY); CREATE TABLE q (id int PRIMARY KEY);
+            CREATE TABLE a (p int REFERENCES p); CREATE TABLE b (q int REFERENCES q);";
+        let first = |sql| {
+            let locks = crate::execute::testing::locks_in_order(history, sql);
+            locks.into_iter().find(|name| ["public.p", "public.q"].contains(&name.as_str()))
+        };
+        assert_eq!(first("DROP TABLE a, b").as_deref(), Some("public.p"));
+        assert_eq!(first("DROP TABLE b, a").as_deref(), Some("public.q"));
     }
 
     #[test]

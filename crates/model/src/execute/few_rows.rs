@@ -3,6 +3,7 @@
 use super::Executor;
 use crate::catalog::{Column, ConstraintKind, Relation};
 use crate::effect::FewRows;
+use pgvet_syntax::ast::Expr;
 
 /// The fewest rows of a lookup table. A row or two may be the first of many: an administrator among users, a tenant.
 const LOOKUP_ROWS: u64 = 3;
@@ -23,12 +24,48 @@ impl Executor<'_> {
         if birth.made_if_missing_in.is_some() && birth.made_if_missing_in == self.deployment {
             return Some(FewRows::MadeIfMissing);
         }
-        let rows = birth.listed_rows().filter(|rows| *rows >= LOOKUP_ROWS)?;
+        let rows = birth.listed_rows().filter(|rows| *rows >= LOOKUP_ROWS && !takes_rows_of_users(relation))?;
         let mut referenced = relation.constraints.iter().filter_map(|constraint| match &constraint.kind {
             ConstraintKind::ForeignKey(key) => self.catalog.get_relation(key.referenced),
             _ => None,
         });
         let is_lookup = referenced.all(|table| table.oid == relation.oid || table.birth.listed_rows().is_some());
         is_lookup.then_some(FewRows::Listed { rows })
+    }
+}
+
+/// Whether a policy lets sessions insert rows by what is in the row, such as their own: rows that the migrations have
+/// inserted are not all.
+fn takes_rows_of_users(relation: &Relation) -> bool {
+    let depends_on_row = |condition: &Expr| {
+        let mut found = false;
+        condition.walk(&mut |part| found |= part.as_column().is_some_and(|name| relation.column(name).is_some()));
+        found
+    };
+    relation.policies.iter().any(|policy| {
+        let condition = policy.check.as_ref().or(policy.using.as_ref());
+        ["insert", "all"].contains(&policy.command.as_str()) && condition.is_some_and(|found| depends_on_row(found))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::effect::FewRows;
+    use crate::execute::testing::effects_on;
+
+    #[test]
+    fn tables_into_which_sessions_insert_are_no_lookup_tables() {
+        let table = "CREATE TABLE t (id int PRIMARY KEY, owner name, label text);
+            INSERT INTO t (id, label) VALUES (1, 'a'), (2, 'b'), (3, 'c');";
+        let few = |policy: &str| {
+            let effects = effects_on(17, &format!("{table} {policy}"), "ALTER TABLE t ADD CHECK (id > 0);");
+            effects.locks.first().and_then(|lock| lock.relation.few.clone())
+        };
+        let listed = Some(FewRows::Listed { rows: 3 });
+        assert_eq!(few(""), listed);
+        assert_eq!(few("CREATE POLICY p ON t FOR ALL USING (pg_has_role('admin', 'member'));"), listed);
+        assert_eq!(few("CREATE POLICY p ON t FOR SELECT USING (owner = current_user);"), listed);
+        assert_eq!(few("CREATE POLICY p ON t FOR INSERT WITH CHECK (owner = current_user);"), None);
+        assert_eq!(few("CREATE POLICY p ON t USING (owner = current_user);"), None);
     }
 }

@@ -31,6 +31,12 @@ pub(crate) fn locks_of(effects: &Effects) -> Vec<String> {
     strongest.into_iter().map(|(name, mode)| format!("{name} {mode:?}")).collect()
 }
 
+/// The names of the locked relations, in the order in which their strongest locks are taken.
+pub(crate) fn locks_in_order(history: &str, sql: &str) -> Vec<String> {
+    let locks = effects_on(17, history, sql).locks;
+    locks.iter().map(|lock| lock.relation.to_string()).collect()
+}
+
 /// One line per effect: `lock public.t Share`, `scan public.t`, `build public.i`, `create ...`, `drop ...`, `fails ...`.
 pub(crate) fn summary(effects: &Effects) -> Vec<String> {
     let mut lines = Vec::new();

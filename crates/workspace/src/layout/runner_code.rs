@@ -28,8 +28,8 @@ const FILES: usize = 200;
 pub(super) fn find(folder: &Path, top: &Path) -> Option<RunnerCode> {
     let name = folder.file_name()?.to_str()?.to_owned();
     let mut looked_at = 0;
-    let around = folder.ancestors().take(LEVELS).take_while(|above| above.starts_with(top));
-    for above in around {
+    let around = || folder.ancestors().take(LEVELS).take_while(|above| above.starts_with(top));
+    for above in around() {
         for code in FOLDERS.iter().flat_map(|below| nearby::code(&above.join(below))) {
             looked_at += 1;
             if looked_at > FILES {
@@ -41,7 +41,26 @@ pub(super) fn find(folder: &Path, top: &Path) -> Option<RunnerCode> {
             }
         }
     }
-    None
+    let pages = around().flat_map(nearby::readme);
+    pages.filter_map(|page| by_hand(&read::text(&page).ok()?, &name)).next()
+}
+
+/// How a page says to run a file of the folder by hand.
+fn by_hand(text: &str, folder: &str) -> Option<RunnerCode> {
+    let files = format!("{folder}/");
+    let is_of_folder = |line: &&str| line.contains(&files) && line.contains(".sql") && runs_psql(line);
+    let transaction = transaction_of_psql(text.lines().find(is_of_folder)?);
+    Some(RunnerCode { transaction, is_named: false, knows_concurrently: false })
+}
+
+/// Whether a command runs a file with psql.
+fn runs_psql(line: &str) -> bool {
+    line.contains("psql") && (line.contains("-f") || line.contains('<'))
+}
+
+fn transaction_of_psql(line: &str) -> TransactionMode {
+    let in_one = line.contains("-1 ") || line.contains("--single-transaction");
+    if in_one { TransactionMode::Transaction } else { TransactionMode::Autocommit }
 }
 
 /// What code calls that reads files.
@@ -92,10 +111,8 @@ fn judge(path: &Path, text: &str, folder: &str) -> Option<RunnerCode> {
     }
     let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
     if matches!(extension, "sh" | "") {
-        let runs = |line: &str| line.contains("psql") && (line.contains("-f") || line.contains('<'));
-        let line = text.lines().find(|line| runs(line))?;
-        let in_one = line.contains("-1 ") || line.contains("--single-transaction");
-        return found(if in_one { TransactionMode::Transaction } else { TransactionMode::Autocommit }, true);
+        let line = text.lines().find(|line| runs_psql(line))?;
+        return found(transaction_of_psql(line), true);
     }
     if !text.contains(".sql") || !READS.iter().any(|word| text.contains(word)) {
         return None;
@@ -129,6 +146,9 @@ mod tests {
             ),
             ("scripts/migrate.sh", "for f in db/migrations/*.sql; do psql -f \"$f\"; done\n", Some((Autocommit, true))),
             ("scripts/migrate.sh", "psql -1 -f db/migrations/1.sql\n", Some((Transaction, true))),
+            ("README.md", "    psql app < db/migrations/001_users.sql\n", Some((Autocommit, false))),
+            ("README.md", "    psql -1 app -f db/migrations/001_users.sql\n", Some((Transaction, false))),
+            ("README.md", "psql app < schema.sql, then see db/migrations\n", None),
             ("src/other.py", "for f in Path('db/migrations').iterdir(): pass\n", None),
             ("src/migrate_test.go", "migrations .sql ReadFile BeginTx", None),
         ] {

@@ -138,7 +138,7 @@ pub(super) fn guess_transaction(layout: &mut Layout, path: &Path, text: &str, fo
             }
             match transaction {
                 // A script that calls psql.
-                TransactionMode::Autocommit => KnownTransaction::Known,
+                TransactionMode::Autocommit if code.is_named => KnownTransaction::Known,
                 _ => KnownTransaction::Recognized,
             }
         }

@@ -2,6 +2,7 @@
 
 use super::insert_may_violate_unique::{advise, assume, do_nothing, is_copy, is_plain_table, names};
 use crate::assumption::KeyEvidence;
+use crate::cause::Cause;
 use crate::report::Reporter;
 use crate::rule::RuleContext;
 use crate::rules::conflict::inserted::{Inserted, Refusal, ValueSource};
@@ -84,10 +85,10 @@ impl Load<'_> {
                 sql_table.replace('\'', "''"),
                 number.replace('\'', "''"),
             );
-            let finding = reporter.report(range, message).relation(&relation).help(help);
+            let finding = reporter.report(range, message).relation(&relation).help(help).caused_by(Cause::Message);
             return assume(finding, self.table, &evidence).emit();
         }
-        let finding = reporter.report(range, self.message(&refusals)).relation(&relation);
+        let finding = reporter.report(range, self.message(&refusals)).relation(&relation).caused_by(Cause::Message);
         let clause = do_nothing(self.table, &refusals, &|_| false);
         let end = matches!(self.context.ast, Ast::Insert(_)).then_some(self.context.statement.range.end);
         assume(advise(finding, self.insert, end, clause, &refusals), self.table, &evidence).emit();
