@@ -122,8 +122,7 @@ impl<'t> IntoIterator for List<'t> {
     }
 }
 
-/// The elements of a list without absent ones. It knows how many there are, so that what is collected of them takes no
-/// more room than it needs.
+/// The elements of a list without absent ones. It knows how many there are.
 #[derive(Debug, Clone)]
 pub struct Nodes<'t> {
     cells: std::slice::Iter<'t, Option<NodeRef<'t>>>,

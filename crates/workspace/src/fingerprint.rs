@@ -4,7 +4,7 @@ use crate::parallel;
 use crate::project::ProjectFile;
 use crate::roots::Repositories;
 use pgvet_linter::diagnostic::Diagnostic;
-use pgvet_syntax::lexer::{TokenKind, tokenize};
+use pgvet_syntax::lexer::{Lexer, Token, TokenKind};
 use pgvet_syntax::source::TextRange;
 use rustc_hash::FxHashMap;
 
@@ -12,8 +12,8 @@ use rustc_hash::FxHashMap;
 const EMPTY: u64 = 0xcbf2_9ce4_8422_2325;
 
 /// The hash of more bytes after those that have this hash.
-fn fnv1a(hash: u64, bytes: impl Iterator<Item = u8>) -> u64 {
-    bytes.fold(hash, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+fn fnv1a(hash: u64, bytes: impl IntoIterator<Item = u8>) -> u64 {
+    bytes.into_iter().fold(hash, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 /// Parts end in a byte that no UTF-8 holds, so that moving text from one to the next makes a difference.
@@ -37,18 +37,17 @@ pub fn fingerprints(findings: &[(&ProjectFile, &Diagnostic)]) -> Vec<String> {
 
 /// The content of the findings of one file, as numbers.
 fn contents(path: &str, findings: &[(&ProjectFile, &Diagnostic)]) -> Vec<u64> {
-    // Most statements have several findings, and a long one may have thousands of one rule.
-    let mut last: Option<(TextRange, String)> = None;
+    // A long statement may have thousands of findings of one rule.
+    let mut last = None;
     let mut before_message = FxHashMap::default();
     let content = |(file, diagnostic): &(&ProjectFile, &Diagnostic)| {
         let statement = diagnostic.statement;
-        if last.as_ref().is_none_or(|(range, _)| *range != statement) {
+        if last.replace(statement) != Some(statement) {
             before_message.clear();
-            last = Some((statement, words(&file.shown().text, statement)));
         }
-        let words = last.as_ref().map_or("", |(_, words)| words.as_str());
-        let known = before_message.entry(diagnostic.rule);
-        let before = *known.or_insert_with(|| hash(EMPTY, &[diagnostic.rule, path, words]));
+        let before_words = || hash(EMPTY, &[diagnostic.rule, path]);
+        let of_rule = || hash_words(before_words(), &file.shown().text, statement);
+        let before = *before_message.entry(diagnostic.rule).or_insert_with(of_rule);
         hash(before, &[&without_numbers(&diagnostic.message)])
     };
     findings.iter().map(content).collect()
@@ -61,18 +60,21 @@ fn tell_apart(content: u64, seen: &mut FxHashMap<u64, u32>) -> String {
     format!("{fingerprint:016x}")
 }
 
-/// The tokens of a statement, one blank between them, and in lower case unless quoted.
-fn words(text: &str, statement: TextRange) -> String {
-    let mut words = String::new();
-    for token in tokenize(text, statement) {
+/// The tokens of a statement as one part, a blank after each, and in lower case unless quoted. What is not split into
+/// statements can be long, so the part is nowhere as a whole.
+fn hash_words(before: u64, text: &str, statement: TextRange) -> u64 {
+    let hash_token = |hash: u64, token: Token| {
         let word = token.text(text);
-        match token.kind {
-            TokenKind::Word => words.extend(word.chars().flat_map(char::to_lowercase)),
-            _ => words.push_str(word),
-        }
-        words.push(' ');
-    }
-    words
+        let hash = match token.kind {
+            TokenKind::Word => {
+                let lower = word.chars().flat_map(char::to_lowercase);
+                lower.fold(hash, |hash, character| fnv1a(hash, character.encode_utf8(&mut [0; 4]).bytes()))
+            }
+            _ => fnv1a(hash, word.bytes()),
+        };
+        fnv1a(hash, *b" ")
+    };
+    fnv1a(Lexer::new(text, statement).fold(before, hash_token), [0xff])
 }
 
 /// Numbers that are words of their own become `#`: byte offsets, row counts and versions come and go.
@@ -103,7 +105,8 @@ mod tests {
 
     #[test]
     fn layout_does_not_matter_but_repetition_does() {
-        let words = |text: &str| words(text, TextRange::new(0, text.len() as u32));
+        let words = |text: &str| hash_words(EMPTY, text, TextRange::new(0, text.len() as u32));
+        assert_eq!(words("DROP \"A\""), hash(EMPTY, &["drop \"A\" "]));
         assert_eq!(words("DROP  TABLE\n-- why\n\"A\""), words("drop table \"A\""));
         assert_ne!(words("drop table \"A\""), words("drop table \"a\""));
         let mut seen = FxHashMap::default();

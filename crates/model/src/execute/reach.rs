@@ -3,8 +3,8 @@
 use super::Executor;
 use crate::effect::{Reach, UnknownReason};
 use pgvet_syntax::ast::{
-    Ast, ChangeOwner, Comment, Copy, CopyBeyond, CreateOther, DefValue, Drop, Expr, ExprKind, FunctionCall, Grant,
-    IndirectionStep, ObjectKind, ObjectName, Part, ReindexTarget, Rename,
+    Ast, Copy, CopyBeyond, CreateOther, DefValue, Expr, ExprKind, FunctionCall, IndirectionStep, ObjectKind,
+    ObjectName, Part, ReindexTarget,
 };
 use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
@@ -89,9 +89,11 @@ impl Executor<'_> {
             self.skip_code(UnknownReason::Program, TextRange::default(), true);
         }
         match ast {
-            Ast::CreateOther(CreateOther { tag: "IMPORT FOREIGN SCHEMA", name: Some(name), .. }) => {
-                let schema = name.name.text.clone();
-                self.skip_code(UnknownReason::ForeignSchema { schema }, TextRange::default(), true);
+            Ast::CreateOther(other) => {
+                if let CreateOther { tag: "IMPORT FOREIGN SCHEMA", name: Some(name), .. } = &**other {
+                    let schema = name.name.text.clone();
+                    self.skip_code(UnknownReason::ForeignSchema { schema }, TextRange::default(), true);
+                }
             }
             Ast::Other(node) if node == "LoadStmt" => {
                 self.skip_code(UnknownReason::Library, TextRange::default(), true);
@@ -228,11 +230,11 @@ fn reach(ast: &Ast) -> Option<Reach> {
         Ast::Vacuum(vacuum) if vacuum.full && vacuum.tables.is_empty() => Some(Reach::Database),
         Ast::Reindex(reindex) if reindex.target == ReindexTarget::System => Some(Reach::Database),
         Ast::ReassignOwned(_) | Ast::DropOwned(_) | Ast::GrantRole(_) | Ast::CreateRole(_) => Some(Reach::Role),
-        Ast::Drop(Drop { kind, .. })
-        | Ast::Rename(Rename { kind, .. })
-        | Ast::ChangeOwner(ChangeOwner { kind, .. })
-        | Ast::Comment(Comment { kind, .. })
-        | Ast::Grant(Grant { kind, .. }) => of_kind(*kind),
+        Ast::Drop(drop) => of_kind(drop.kind),
+        Ast::Rename(rename) => of_kind(rename.kind),
+        Ast::ChangeOwner(change) => of_kind(change.kind),
+        Ast::Comment(comment) => of_kind(comment.kind),
+        Ast::Grant(grant) => of_kind(grant.kind),
         _ => None,
     }
 }

@@ -86,10 +86,11 @@ impl Analyzer<'_> {
 
 /// The value of `SELECT value` without anything else.
 fn only_value(query: &Query) -> Option<&Expr> {
-    let Query { with: None, body: QueryBody::Select(select), order_by, limit, offset, locking, .. } = query else {
+    let Query { with, body: QueryBody::Select(select), order_by, limit, offset, locking, .. } = query else {
         return None;
     };
-    let plain = order_by.is_empty()
+    let plain = with.is_none()
+        && order_by.is_empty()
         && limit.is_none()
         && offset.is_none()
         && locking.is_empty()

@@ -32,6 +32,8 @@ pub use table::*;
 pub use visit::Part;
 
 /// One SQL statement. Those that bodies of functions consist of can be serialized.
+///
+/// What is larger than `ALTER TABLE` is in a box: a file may have hundreds of thousands of statements.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Ast {
     // The parts of function bodies come first: numbers of variants count from here in what is written down.
@@ -48,14 +50,14 @@ pub enum Ast {
     #[serde(skip)]
     CreateTable(Box<CreateTable>),
     #[serde(skip)]
-    CreateTableAs(CreateTableAs),
+    CreateTableAs(Box<CreateTableAs>),
     #[serde(skip)]
     CreateIndex(Box<CreateIndex>),
     #[serde(skip)]
-    CreateStatistics(CreateStatistics),
+    CreateStatistics(Box<CreateStatistics>),
     // Other objects
     #[serde(skip)]
-    CreateView(CreateView),
+    CreateView(Box<CreateView>),
     #[serde(skip)]
     RefreshMaterializedView(RefreshMaterializedView),
     #[serde(skip)]
@@ -69,11 +71,11 @@ pub enum Ast {
     #[serde(skip)]
     AlterDomain(Box<AlterDomain>),
     #[serde(skip)]
-    AlterEnum(AlterEnum),
+    AlterEnum(Box<AlterEnum>),
     #[serde(skip)]
     CreateFunction(Box<CreateFunction>),
     #[serde(skip)]
-    AlterFunction(AlterFunction),
+    AlterFunction(Box<AlterFunction>),
     #[serde(skip)]
     CreateTrigger(Box<CreateTrigger>),
     #[serde(skip)]
@@ -92,25 +94,25 @@ pub enum Ast {
     CreateExtension(CreateExtension),
     /// CREATE SUBSCRIPTION, CREATE DATABASE and so on: known by keyword only.
     #[serde(skip)]
-    CreateOther(CreateOther),
+    CreateOther(Box<CreateOther>),
     #[serde(skip)]
     Drop(Drop),
     #[serde(skip)]
-    Rename(Rename),
+    Rename(Box<Rename>),
     #[serde(skip)]
-    SetSchema(SetSchema),
+    SetSchema(Box<SetSchema>),
     #[serde(skip)]
     ChangeOwner(ChangeOwner),
     #[serde(skip)]
-    Comment(Comment),
+    Comment(Box<Comment>),
     #[serde(skip)]
-    Grant(Grant),
+    Grant(Box<Grant>),
     #[serde(skip)]
     GrantRole(GrantRole),
     #[serde(skip)]
     CreateRole(CreateRole),
     #[serde(skip)]
-    AlterDefaultPrivileges(AlterDefaultPrivileges),
+    AlterDefaultPrivileges(Box<AlterDefaultPrivileges>),
     #[serde(skip)]
     DropOwned(RoleList),
     #[serde(skip)]
@@ -121,11 +123,11 @@ pub enum Ast {
     #[serde(skip)]
     LockTable(LockTable),
     #[serde(skip)]
-    Vacuum(Vacuum),
+    Vacuum(Box<Vacuum>),
     #[serde(skip)]
-    Cluster(Cluster),
+    Cluster(Box<Cluster>),
     #[serde(skip)]
-    Reindex(Reindex),
+    Reindex(Box<Reindex>),
     // Queries
     #[serde(skip)]
     Copy(Box<Copy>),

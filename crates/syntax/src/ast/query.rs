@@ -8,11 +8,11 @@ use smol_str::SmolStr;
 /// SELECT, VALUES, TABLE, or a combination of them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Query {
-    pub with: Option<With>,
+    pub with: Rare<With>,
     pub body: QueryBody,
     pub order_by: Vec<Expr>,
-    /// One for each of `order_by`; empty if none of them has words after it.
-    pub sorting: Vec<Sorting>,
+    /// One for each of `order_by`; absent if none of them has words after it.
+    pub sorting: Rare<Vec<Sorting>>,
     pub limit: Rare<Expr>,
     pub offset: Rare<Expr>,
     pub locking: Vec<RowLocking>,
@@ -53,8 +53,18 @@ impl Query {
     /// A query that is nothing but its body.
     pub(crate) fn of_body(body: QueryBody, range: TextRange) -> Self {
         let (order_by, locking) = (Vec::new(), Vec::new());
-        let (sorting, omitted) = (Vec::new(), None);
-        Self { with: None, body, order_by, sorting, limit: Rare::NONE, offset: Rare::NONE, locking, omitted, range }
+        let (sorting, omitted) = (Rare::NONE, None);
+        Self {
+            with: Rare::NONE,
+            body,
+            order_by,
+            sorting,
+            limit: Rare::NONE,
+            offset: Rare::NONE,
+            locking,
+            omitted,
+            range,
+        }
     }
 }
 
@@ -78,11 +88,11 @@ pub enum SetOperator {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Select {
     /// DISTINCT, and the expressions of DISTINCT ON.
-    pub distinct: Option<Vec<Expr>>,
+    pub distinct: Rare<Vec<Expr>>,
     pub targets: Vec<Target>,
     pub into: Rare<IntoClause>,
     pub from: Vec<FromItem>,
-    pub filter: Option<Expr>,
+    pub filter: Rare<Expr>,
     pub group_by: Vec<Expr>,
     pub having: Rare<Expr>,
     /// Partition and order expressions of the WINDOW clause.

@@ -40,11 +40,14 @@ pub(super) fn write(query: &Query) -> Text {
             format!("({}) {word}{all} ({})", write(left)?, write(right)?)
         }
     };
-    if let Some(with) = &query.with {
+    if let Some(with) = query.with.as_ref() {
         text = format!("{} {text}", write_with(with)?);
     }
     if !query.order_by.is_empty() {
-        text = format!("{text} ORDER BY {}", write_order(&query.order_by, &query.sorting)?);
+        text = format!(
+            "{text} ORDER BY {}",
+            write_order(&query.order_by, query.sorting.as_ref().map_or(&[], Vec::as_slice))?
+        );
     }
     if let Some(limit) = query.limit.as_ref() {
         text = format!("{text} LIMIT {}", expression::write(limit)?);
@@ -148,7 +151,7 @@ fn write_select(select: &Select) -> Text {
     if select.into.as_ref().is_some() {
         return Err(NotKept("INTO"));
     }
-    let distinct = match &select.distinct {
+    let distinct = match select.distinct.as_ref() {
         None => String::new(),
         Some(on) if on.is_empty() => " DISTINCT".to_owned(),
         Some(on) => format!(" DISTINCT ON ({})", list(on, expression::write)?),
@@ -157,7 +160,7 @@ fn write_select(select: &Select) -> Text {
     if !select.from.is_empty() {
         text = format!("{text} FROM {}", list(&select.from, write_from)?);
     }
-    if let Some(filter) = &select.filter {
+    if let Some(filter) = select.filter.as_ref() {
         text = format!("{text} WHERE {}", expression::write(filter)?);
     }
     if !select.group_by.is_empty() {

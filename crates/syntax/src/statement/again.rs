@@ -1,7 +1,7 @@
 //! Parsing a text again after an edit: statements whose text is where it was keep their trees.
 
 use super::parse::Parser;
-use super::{Piece, PieceKind, Statement, split};
+use super::{Piece, PieceKind, Statement, each_statement};
 use crate::source::TextRange;
 
 /// The bytes that two versions of a text have in common: those before one place, and, where both are equally long, those
@@ -45,16 +45,13 @@ pub fn parse_again(text: &str, previous: Vec<Statement>, unchanged: Unchanged) -
     let mut parser = Parser::new(text);
     let mut previous = previous.into_iter().peekable();
     let mut statements = Vec::new();
-    for piece in split(text).pieces {
-        if !piece.kind.is_statement() {
-            continue;
-        }
+    each_statement(text, &mut |piece| {
         while previous.next_if(|known| known.range.start < piece.range.start).is_some() {}
         match previous.next_if(|known| unchanged.holds(piece.range) && is_same(known, &piece)) {
             Some(known) => statements.push(known),
-            None => statements.extend(parser.parse(piece)),
+            None => parser.parse(piece, &mut statements),
         }
-    }
+    });
     statements
 }
 

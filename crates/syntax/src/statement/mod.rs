@@ -1,6 +1,6 @@
 //! Statements: pieces of a file that PostgreSQL would run one after the other.
 //!
-//! [`split`] cuts a text into [`Piece`]s without parsing; [`SplitResult::parse`] parses them. Neither ever fails: what
+//! [`split`] cuts a text into [`Piece`]s without parsing; [`parse`] parses them. Neither ever fails: what
 //! PostgreSQL would refuse is a [`SyntaxError`] of its statement, and the next statement is still found.
 
 mod again;
@@ -130,12 +130,14 @@ impl PieceKind {
 /// Splits `text` into statements; never fails, loses nothing. Offsets are `u32`: of a text of 4 GiB or more nothing is
 /// read, and that is its one problem.
 pub fn split(text: &str) -> SplitResult {
-    if u32::try_from(text.len()).is_err() {
+    if is_too_large(text) {
         let message = "file is larger than 4 GiB".to_owned();
         let problems = vec![SyntaxError { message, range: TextRange::default() }];
         return SplitResult { problems, ..SplitResult::default() };
     }
-    split::Splitter::new(text).run()
+    let mut pieces = Vec::new();
+    let result = split::Splitter::new(text, &mut |piece| pieces.push(piece)).run();
+    SplitResult { pieces, ..result }
 }
 
 /// Returns the places of a text that can be read otherwise, or that run what is not in it.
@@ -149,19 +151,30 @@ pub fn doubts(text: &str) -> Vec<Doubt> {
 
 /// Splits `text` and parses each statement. The thread must have a stack of [`PARSE_STACK_BYTES`].
 pub fn parse(text: &str) -> Vec<Statement> {
-    split(text).parse(text)
+    let (mut parser, mut statements) = (parse::Parser::new(text), Vec::new());
+    each_statement(text, &mut |piece| parser.parse(piece, &mut statements));
+    statements
+}
+
+/// Splits `text` and hands over the pieces that are statements, one after the other: a file may have very many.
+fn each_statement(text: &str, take: &mut dyn FnMut(Piece)) {
+    if is_too_large(text) {
+        return;
+    }
+    let mut take = |piece: Piece| {
+        if piece.kind.is_statement() {
+            take(piece)
+        }
+    };
+    split::Splitter::new(text, &mut take).run();
+}
+
+/// Whether offsets would be no `u32`.
+fn is_too_large(text: &str) -> bool {
+    u32::try_from(text.len()).is_err()
 }
 
 impl SplitResult {
-    /// Parses the statements of the `text` that this was split from.
-    pub fn parse(self, text: &str) -> Vec<Statement> {
-        let mut parser = parse::Parser::new(text);
-        let is_statement = |piece: &Piece| piece.kind.is_statement();
-        let mut statements = Vec::with_capacity(self.pieces.iter().filter(|piece| is_statement(piece)).count());
-        statements.extend(self.pieces.into_iter().filter(is_statement).flat_map(|piece| parser.parse(piece)));
-        statements
-    }
-
     /// The backslash commands of psql in order; later layers read `\i` and `\set`.
     pub fn meta_commands(&self) -> impl Iterator<Item = TextRange> {
         self.pieces.iter().filter(|piece| piece.kind == PieceKind::MetaCommand).map(|piece| piece.range)

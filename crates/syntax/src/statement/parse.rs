@@ -30,14 +30,15 @@ impl<'a> Parser<'a> {
         Self { text, filled: None }
     }
 
-    pub(super) fn parse(&mut self, piece: Piece) -> Vec<Statement> {
+    /// Adds the statements of a piece.
+    pub(super) fn parse(&mut self, piece: Piece, statements: &mut Vec<Statement>) {
         match piece.kind {
-            PieceKind::PlpgsqlBlock => return vec![self.block(piece)],
+            PieceKind::PlpgsqlBlock => return statements.push(self.block(piece)),
             PieceKind::Rest => {
                 let message = format!("more than {MAX_PIECES} statements in one file; the rest is not read");
                 // The rest may be long, and all of it is one place.
                 let range = TextRange::new(piece.range.start, piece.range.start + 1);
-                return vec![piece.statement(Err(SyntaxError { message, range }))];
+                return statements.push(piece.statement(Err(SyntaxError { message, range })));
             }
             _ => {}
         }
@@ -45,9 +46,9 @@ impl<'a> Parser<'a> {
         match &attempt.parsed {
             Err(error) if !piece.tokens.iter().any(|token| token.kind == TokenKind::Unterminated) => {
                 let error = error.clone();
-                self.recover(piece, attempt, error)
+                statements.extend(self.recover(piece, attempt, error));
             }
-            _ => vec![attempt.statement(piece)],
+            _ => statements.push(attempt.statement(piece)),
         }
     }
 

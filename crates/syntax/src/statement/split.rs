@@ -29,8 +29,15 @@ pub(super) struct Splitter<'a> {
     ahead: usize,
     /// COPYs on the present line whose data begin with the next.
     copies: usize,
-    /// The pieces from here on are not sent yet: `\;` separates them.
+    /// The pieces that are not handed over yet: the last one may still get a comment.
+    pieces: Vec<Piece>,
+    /// Those from here on are not sent yet: `\;` separates them.
     unsent: usize,
+    /// Pieces that were handed over.
+    taken: usize,
+    /// Whether one of them is a statement.
+    has_taken_statement: bool,
+    take: &'a mut dyn FnMut(Piece),
     settings: Settings,
     /// Where the text begins that was not sent yet.
     sent_to: usize,
@@ -45,7 +52,7 @@ pub(super) struct Splitter<'a> {
 }
 
 impl<'a> Splitter<'a> {
-    pub(super) fn new(text: &'a str) -> Self {
+    pub(super) fn new(text: &'a str, take: &'a mut dyn FnMut(Piece)) -> Self {
         let mut lexer = Lexer::new(text, TextRange::new(0, text.len() as u32));
         lexer.templates = true;
         lexer.line_by_line = true;
@@ -61,7 +68,11 @@ impl<'a> Splitter<'a> {
             delimiter: None,
             ahead: text.len(),
             copies: 0,
+            pieces: Vec::new(),
             unsent: 0,
+            taken: 0,
+            has_taken_statement: false,
+            take,
             settings: Settings::default(),
             sent_to: 0,
             follows_settings: Settings::concern(text),
@@ -73,17 +84,27 @@ impl<'a> Splitter<'a> {
         }
     }
 
+    /// Hands over the pieces in order, and returns all else.
     pub(super) fn run(mut self) -> SplitResult {
         self.read_to(self.text.len());
         self.doubt_encoding(self.text.len());
+        self.hand_over(self.pieces.len());
         self.result
+    }
+
+    fn hand_over(&mut self, count: usize) {
+        for piece in self.pieces.drain(..count) {
+            self.has_taken_statement |= piece.kind.is_statement();
+            (self.take)(piece);
+        }
+        (self.taken, self.unsent) = (self.taken + count, self.unsent.saturating_sub(count));
     }
 
     /// Reads up to the end of the lexer.
     fn read_to(&mut self, end: usize) {
         while let Some(token) = self.lexer.next() {
             self.read_comments(token.range.start as usize);
-            if self.result.pieces.len() >= MAX_PIECES && self.tokens.is_empty() {
+            if self.taken + self.pieces.len() >= MAX_PIECES && self.tokens.is_empty() {
                 let rest = TextRange::new(token.range.start, end as u32);
                 self.lexer.seek(end);
                 self.push(PieceKind::Rest, rest);
@@ -246,7 +267,7 @@ impl<'a> Splitter<'a> {
                 self.finish(false);
                 self.send();
             } else if self.trails(comment, next) {
-                if let Some(piece) = self.result.pieces.last_mut() {
+                if let Some(piece) = self.pieces.last_mut() {
                     piece.comments.push(comment);
                 }
                 continue;
@@ -257,7 +278,7 @@ impl<'a> Splitter<'a> {
 
     /// Whether the comment is alone after the statement that ended on the same line.
     fn trails(&self, comment: TextRange, next: usize) -> bool {
-        let follows = self.result.pieces.last().is_some_and(|piece| piece.kind.is_statement());
+        let follows = self.pieces.last().is_some_and(|piece| piece.kind.is_statement());
         follows
             && self.tokens.is_empty()
             && self.comments.is_empty()
@@ -286,7 +307,7 @@ impl<'a> Splitter<'a> {
         self.tokens.clear();
         let comments = std::mem::replace(&mut self.comments, later);
         let quoting = self.quoting(&tokens);
-        self.result.pieces.push(Piece {
+        self.pieces.push(Piece {
             kind,
             range,
             tokens,
@@ -318,14 +339,11 @@ impl<'a> Splitter<'a> {
     /// Ends the statements that psql sends together: from here on their settings are in effect, and the data of their
     /// COPYs follow.
     fn send(&mut self) {
-        let unsent = std::mem::replace(&mut self.unsent, self.result.pieces.len());
-        let mut copies = 0;
-        for at in unsent..self.result.pieces.len() {
-            let piece = &self.result.pieces[at];
-            if piece.kind == PieceKind::Sql {
-                copies += usize::from(piece.terminated && super::psql::copies_from_stdin(self.text, &piece.tokens));
-            }
-        }
+        let unsent = std::mem::replace(&mut self.unsent, self.pieces.len());
+        let copies_data = |piece: &&Piece| {
+            piece.kind == PieceKind::Sql && piece.terminated && super::psql::copies_from_stdin(self.text, &piece.tokens)
+        };
+        let copies = self.pieces[unsent..].iter().filter(copies_data).count();
         self.doubt_readings(unsent);
         if self.follows_settings {
             self.run_settings(unsent);
@@ -333,11 +351,12 @@ impl<'a> Splitter<'a> {
         if copies > 0 {
             self.read_copy_data(self.last_end, copies);
         }
+        self.hand_over(self.unsent.min(self.pieces.len().saturating_sub(1)));
     }
 
     fn run_settings(&mut self, unsent: usize) {
         let runs = self.branches.active();
-        for piece in self.result.pieces[unsent..].iter().filter(|piece| piece.kind.is_statement()) {
+        for piece in self.pieces[unsent..].iter().filter(|piece| piece.kind.is_statement()) {
             match runs {
                 Certainty::Yes => self.settings.run(self.text, &piece.tokens),
                 _ => self.settings.may_run(self.text, &piece.tokens),
@@ -358,7 +377,7 @@ impl<'a> Splitter<'a> {
 
     fn push(&mut self, kind: PieceKind, range: TextRange) {
         let comments = std::mem::take(&mut self.comments);
-        self.result.pieces.push(Piece { comments, ..Piece::bare(kind, range) });
+        self.pieces.push(Piece { comments, ..Piece::bare(kind, range) });
     }
 }
 

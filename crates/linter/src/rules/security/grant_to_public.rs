@@ -5,7 +5,7 @@ use crate::rule::{RuleContext, declare_rule};
 use crate::rules::deployment::other_statements::rest;
 use crate::rules::text::{enumerate, join};
 use pgvet_model::effect::{ChangeAction, ChangedObject};
-use pgvet_syntax::ast::{AlterDefaultPrivileges, Ast, FutureObjects, Grant, NamedPrivilege, ObjectKind, ObjectName};
+use pgvet_syntax::ast::{Ast, FutureObjects, Grant, NamedPrivilege, ObjectKind, ObjectName};
 use smol_str::SmolStr;
 
 declare_rule! {
@@ -132,7 +132,7 @@ enum Scope<'a> {
 fn granted(ast: &Ast) -> Option<(&Grant, Scope<'_>)> {
     match ast {
         Ast::Grant(grant) => Some((grant, Scope::Existing)),
-        Ast::AlterDefaultPrivileges(AlterDefaultPrivileges { future, grant }) => Some((grant, Scope::Future(future))),
+        Ast::AlterDefaultPrivileges(alter) => Some((&alter.grant, Scope::Future(&alter.future))),
         _ => None,
     }
 }

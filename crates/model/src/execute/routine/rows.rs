@@ -76,12 +76,12 @@ impl Executor<'_> {
         if select.distinct.is_some() || !select.group_by.is_empty() || select.having.is_some() {
             return None;
         }
-        match (select.from.as_slice(), &select.filter) {
+        match (select.from.as_slice(), select.filter.as_ref()) {
             ([], filter) => {
-                if filter.as_ref().is_some_and(|filter| self.decide(filter) == Some(false)) {
+                if filter.is_some_and(|filter| self.decide(filter) == Some(false)) {
                     return Some(Vec::new());
                 }
-                if filter.as_ref().is_some_and(|filter| self.decide(filter).is_none()) {
+                if filter.is_some_and(|filter| self.decide(filter).is_none()) {
                     return None;
                 }
                 if let [target] = select.targets.as_slice()

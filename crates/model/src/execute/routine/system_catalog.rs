@@ -109,7 +109,7 @@ impl Executor<'_> {
         for item in &select.from {
             self.system_tables(item, &mut question)?;
         }
-        if let Some(filter) = &select.filter {
+        if let Some(filter) = select.filter.as_ref() {
             self.conditions(filter, &mut question)?;
         }
         let schema = question.schema().map(SmolStr::new);

@@ -1,6 +1,6 @@
 //! Function calls, and the XML and JSON expressions that look like them.
 
-use super::context::{Context, Span, strings};
+use super::context::{Context, Span, exact, strings};
 use super::expression::{cover, expr};
 use crate::ast::{Argument, Expr, ExprKind, FunctionCall};
 use crate::source::TextRange;
@@ -32,7 +32,7 @@ impl Context<'_> {
         FunctionCall {
             schema: names.pop(),
             name,
-            arguments: node.args.iter().map(|argument| self.argument(argument)).collect(),
+            arguments: exact(node.args.iter().map(|argument| self.argument(argument))),
             star: node.agg_star,
             distinct: node.agg_distinct,
             variadic: node.func_variadic,

@@ -1,6 +1,6 @@
 //! Constraints of columns, tables and domains.
 
-use super::context::{Context, Span, written};
+use super::context::{Context, Span, exact, written};
 use crate::ast::{
     Constraint, ConstraintKind, ExcludeConstraint, ForeignKey, IndexConstraint, IndexElement, Name, ReferentialAction,
 };
@@ -151,7 +151,7 @@ impl Context<'_> {
         });
         ExcludeConstraint {
             method: written(&node.access_method).unwrap_or_else(|| "gist".into()),
-            elements: elements.collect(),
+            elements: exact(elements),
             including: self.including(span, node.including),
             predicate: self.optional(node.where_clause),
         }

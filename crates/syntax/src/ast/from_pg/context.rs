@@ -277,7 +277,7 @@ pub(super) fn string(node: pg::NodeRef<'_>) -> Option<&str> {
     }
 }
 
-/// Collects without room for more: what is read here lives as long as the run.
+/// Collects without room for more: `collect` makes room for four at least, and a file may have very many lists of one.
 pub(super) fn exact<T>(items: impl Iterator<Item = T>) -> Vec<T> {
     let mut list = Vec::with_capacity(items.size_hint().1.unwrap_or_default());
     list.extend(items);

@@ -1,6 +1,6 @@
 //! Transactions, settings, and statements that run other statements.
 
-use super::context::{Context, Span, written};
+use super::context::{Context, Span, exact, written};
 use super::index::is_set;
 use super::name::{def_elem, literal};
 use crate::ast::{
@@ -31,7 +31,7 @@ impl Context<'_> {
         use pg::VariableSetKind as Kind;
         let name = set.name.to_ascii_lowercase().into();
         let setting = match set.kind {
-            Kind::VAR_SET_VALUE => Setting::Value { name, values: set.args.iter().map(setting_value).collect() },
+            Kind::VAR_SET_VALUE => Setting::Value { name, values: exact(set.args.iter().map(setting_value)) },
             Kind::VAR_SET_CURRENT => Setting::Value { name, values: Vec::new() },
             Kind::VAR_SET_DEFAULT | Kind::VAR_RESET => Setting::Default { name },
             Kind::VAR_SET_MULTI => Setting::Transaction,

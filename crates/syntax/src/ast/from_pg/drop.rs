@@ -1,6 +1,6 @@
 //! DROP, RENAME, SET SCHEMA, OWNER TO, COMMENT ON and GRANT: what names any kind of object.
 
-use super::context::{Context, Span, string, strings, written};
+use super::context::{Context, Span, exact, string, strings, written};
 use super::name::{behavior, roles};
 use crate::ast::{
     AlterDefaultPrivileges, ChangeOwner, Comment, Drop, DropObject, FutureObjects, Grant, Name, NamedPrivilege,
@@ -32,7 +32,7 @@ impl Context<'_> {
         });
         Drop {
             kind,
-            objects: objects.collect(),
+            objects: exact(objects),
             if_exists: drop.missing_ok,
             behavior: behavior(drop.behavior),
             concurrently: drop.concurrent,
@@ -124,7 +124,7 @@ impl Context<'_> {
             Node::TypeName(name) => Some(self.type_name(name)),
             _ => None,
         });
-        (!object.args_unspecified).then(|| types.collect())
+        (!object.args_unspecified).then(|| exact(types))
     }
 
     pub(super) fn rename(&self, rename: &pg::RenameStmt, span: Span) -> Rename {
@@ -267,7 +267,7 @@ impl Context<'_> {
             objects,
             routines,
             all_in_schema,
-            privileges: privileges.collect(),
+            privileges: exact(privileges),
             grantees: roles(grant.grantees),
             keyword: self.token_range(span.start),
         }

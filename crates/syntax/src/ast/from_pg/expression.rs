@@ -17,7 +17,7 @@ impl Context<'_> {
     }
 
     pub(super) fn expressions(&self, nodes: pg::List<'_>) -> Vec<Expr> {
-        nodes.iter().map(|node| self.expression(node)).collect()
+        exact(nodes.iter().map(|node| self.expression(node)))
     }
 
     pub(super) fn optional(&self, node: Option<pg::NodeRef<'_>>) -> Option<Expr> {
@@ -344,7 +344,7 @@ impl Context<'_> {
 
     fn indirection(&self, node: &pg::AIndirection) -> Expr {
         let operand = self.operand(node.arg);
-        let steps: Vec<IndirectionStep> = node.indirection.iter().filter_map(|step| self.step(step)).collect();
+        let steps: Vec<IndirectionStep> = exact(node.indirection.iter().filter_map(|step| self.step(step)));
         // Behind the operand stand its closing brackets, then one `.name` or `[...]` for each step.
         let mut at = self.index_after(operand.range);
         while self.is_mark(at, b')') {

@@ -64,7 +64,7 @@ impl Context<'_> {
 
     /// Tables, and whether ONLY was written.
     fn tables(&self, nodes: pg::List<'_>) -> Vec<(ObjectName, bool)> {
-        nodes.iter().filter_map(range_var).map(|relation| (self.relation(relation), !relation.inh)).collect()
+        exact(nodes.iter().filter_map(range_var).map(|relation| (self.relation(relation), !relation.inh)))
     }
 
     /// The keyword and TABLE, which may be omitted.
@@ -110,7 +110,7 @@ impl Context<'_> {
             analyze: !vacuum.is_vacuumcmd || is_set(&options, "analyze"),
             full: is_set(&options, "full"),
             only: tables.clone().filter(|table| !table.inh).map(|table| self.relation(table)).collect(),
-            tables: tables.map(|table| self.relation(table)).collect(),
+            tables: exact(tables.map(|table| self.relation(table))),
             columns: (relations.iter().enumerate())
                 .flat_map(|(at, relation)| strings(relation.va_cols).into_iter().map(move |column| (at, column)))
                 .collect(),

@@ -30,7 +30,7 @@ use super::{Ast, CreateTypeKind, DropBehavior, Expr, ExprKind, Query, QueryBody,
 use crate::ast::SyntaxError;
 use crate::lexer::{Token, tokenize};
 use crate::source::TextRange;
-use context::{Context, Span};
+use context::{Context, Span, exact};
 use pg::Node;
 use pgvet_parser::{ParseError, tree as pg};
 use smol_str::SmolStr;
@@ -103,7 +103,7 @@ impl Context<'_> {
             return Err(SyntaxError { message: "stack depth limit exceeded".to_owned(), range: self.token_range(0) });
         }
         let convert = |statement: &&pg::RawStmt<'_>| self.raw_statement(statement, span(self, statement));
-        pgvet_parser::parse(text, |statements| statements.iter().map(convert).collect())
+        pgvet_parser::parse(text, |statements| exact(statements.iter().map(convert)))
             .map_err(|ParseError { message, offset }| SyntaxError { message, range: self.error_range(offset, range) })
     }
 
@@ -138,23 +138,25 @@ impl Context<'_> {
             Node::AlterTableMoveAllStmt(node) => Ast::AlterTableMoveAll(alter_table::alter_table_move_all(node)),
             Node::CreateStmt(node) => Ast::CreateTable(Box::new(self.create_table(node, false))),
             Node::CreateForeignTableStmt(node) => Ast::CreateTable(Box::new(self.create_table(&node.base, true))),
-            Node::CreateTableAsStmt(node) => Ast::CreateTableAs(self.create_table_as(node, span)?),
+            Node::CreateTableAsStmt(node) => Ast::CreateTableAs(Box::new(self.create_table_as(node, span)?)),
             Node::IndexStmt(node) => Ast::CreateIndex(Box::new(self.create_index(node, span))),
-            Node::CreateStatsStmt(node) => Ast::CreateStatistics(self.create_statistics(node, span)),
+            Node::CreateStatsStmt(node) => Ast::CreateStatistics(Box::new(self.create_statistics(node, span))),
             Node::TruncateStmt(node) => Ast::Truncate(self.truncate(node, span)),
             Node::LockStmt(node) => Ast::LockTable(self.lock_table(node, span)),
-            Node::VacuumStmt(node) => Ast::Vacuum(self.vacuum(node, span)),
-            Node::ClusterStmt(node) => Ast::Cluster(self.cluster(node, span)),
-            Node::ReindexStmt(node) => Ast::Reindex(self.reindex(node, span)),
+            Node::VacuumStmt(node) => Ast::Vacuum(Box::new(self.vacuum(node, span))),
+            Node::ClusterStmt(node) => Ast::Cluster(Box::new(self.cluster(node, span))),
+            Node::ReindexStmt(node) => Ast::Reindex(Box::new(self.reindex(node, span))),
             Node::DropStmt(node) => Ast::Drop(self.drop(node, span)),
-            Node::RenameStmt(node) => Ast::Rename(self.rename(node, span)),
-            Node::AlterObjectSchemaStmt(node) => Ast::SetSchema(self.set_schema(node, span)),
+            Node::RenameStmt(node) => Ast::Rename(Box::new(self.rename(node, span))),
+            Node::AlterObjectSchemaStmt(node) => Ast::SetSchema(Box::new(self.set_schema(node, span))),
             Node::AlterOwnerStmt(node) => Ast::ChangeOwner(self.change_owner(node, span)),
-            Node::CommentStmt(node) => Ast::Comment(self.comment(node, span)),
-            Node::GrantStmt(node) => Ast::Grant(self.grant(node, span)),
+            Node::CommentStmt(node) => Ast::Comment(Box::new(self.comment(node, span))),
+            Node::GrantStmt(node) => Ast::Grant(Box::new(self.grant(node, span))),
             Node::GrantRoleStmt(node) => Ast::GrantRole(role::grant(node)),
             Node::CreateRoleStmt(node) => Ast::CreateRole(role::create(node)),
-            Node::AlterDefaultPrivilegesStmt(node) => Ast::AlterDefaultPrivileges(self.default_privileges(node, span)?),
+            Node::AlterDefaultPrivilegesStmt(node) => {
+                Ast::AlterDefaultPrivileges(Box::new(self.default_privileges(node, span)?))
+            }
             Node::DropOwnedStmt(node) => {
                 Ast::DropOwned(RoleList { roles: name::roles(node.roles), behavior: name::behavior(node.behavior) })
             }
@@ -189,7 +191,7 @@ impl Context<'_> {
 
     fn object_statement(&self, node: Node<'_>, span: Span) -> Option<Ast> {
         Some(match node {
-            Node::ViewStmt(node) => Ast::CreateView(self.create_view(node, span)?),
+            Node::ViewStmt(node) => Ast::CreateView(Box::new(self.create_view(node, span)?)),
             Node::RefreshMatViewStmt(node) => Ast::RefreshMaterializedView(self.refresh(node, span)),
             Node::CreateSeqStmt(node) => Ast::CreateSequence(self.create_sequence(node)),
             Node::AlterSeqStmt(node) => Ast::AlterSequence(self.alter_sequence(node)),
@@ -201,9 +203,9 @@ impl Context<'_> {
             }
             Node::CreateDomainStmt(node) => Ast::CreateDomain(Box::new(self.create_domain(node, span))),
             Node::AlterDomainStmt(node) => Ast::AlterDomain(Box::new(self.alter_domain(node, span)?)),
-            Node::AlterEnumStmt(node) => Ast::AlterEnum(self.alter_enum(node, span)),
+            Node::AlterEnumStmt(node) => Ast::AlterEnum(Box::new(self.alter_enum(node, span))),
             Node::CreateFunctionStmt(node) => Ast::CreateFunction(Box::new(self.create_function(node, span))),
-            Node::AlterFunctionStmt(node) => Ast::AlterFunction(self.alter_function(node, span)?),
+            Node::AlterFunctionStmt(node) => Ast::AlterFunction(Box::new(self.alter_function(node, span)?)),
             Node::CreateTrigStmt(node) => Ast::CreateTrigger(Box::new(self.create_trigger(node, span))),
             Node::RuleStmt(node) => Ast::CreateRule(Box::new(self.create_rule(node, span))),
             Node::CreatePolicyStmt(node) => Ast::CreatePolicy(Box::new(self.create_policy(node, span))),

@@ -80,7 +80,7 @@ impl Context<'_> {
             Node::IndexElem(element) => Some(self.key(&element.name, element.expr, span)),
             _ => None,
         });
-        ConflictTarget::Inference { elements: elements.collect(), predicate: self.optional(infer.where_clause) }
+        ConflictTarget::Inference { elements: exact(elements), predicate: self.optional(infer.where_clause) }
     }
 
     /// SET: every column with its value.
@@ -160,7 +160,7 @@ impl Context<'_> {
             source: source.unwrap_or_else(|| FromItem::Relation(table.clone())),
             table,
             on: self.operand(merge.join_condition),
-            branches: merge.merge_when_clauses.iter().filter_map(|node| self.merge_branch(node)).collect(),
+            branches: exact(merge.merge_when_clauses.iter().filter_map(|node| self.merge_branch(node))),
             returning: self.returning(merge.returning_clause),
             range: self.range(span),
             keyword,
@@ -176,7 +176,7 @@ impl Context<'_> {
         };
         let action = match clause.command_type {
             pg::CmdType::CMD_INSERT => MergeAction::Insert {
-                columns: clause.target_list.iter().filter_map(|node| self.target_name(node)).collect(),
+                columns: exact(clause.target_list.iter().filter_map(|node| self.target_name(node))),
                 values: self.expressions(clause.values),
             },
             pg::CmdType::CMD_UPDATE => MergeAction::Update(self.assignments(clause.target_list)),

@@ -1,7 +1,7 @@
 //! Views, sequences, types, domains, policies, publications, schemas and extensions.
 
 use super::constraint::constraint_node;
-use super::context::{Context, Span, string, strings, written};
+use super::context::{Context, Span, exact, string, strings, written};
 use super::name::{behavior, def_elem, persistence, role, roles};
 use crate::ast::{
     AlterDomain, AlterDomainAction, AlterEnum, AlterPolicy, AlterPublication, AlterSequence, Constraint,
@@ -70,7 +70,7 @@ impl Context<'_> {
             Node::ColumnDef(column) => Some(self.column_def(column)),
             _ => None,
         });
-        CreateType { name: self.required_relation(create.typevar), kind: CreateTypeKind::Composite(columns.collect()) }
+        CreateType { name: self.required_relation(create.typevar), kind: CreateTypeKind::Composite(exact(columns)) }
     }
 
     /// CREATE TYPE of the other kinds; the name is after two words.
@@ -191,7 +191,7 @@ impl Context<'_> {
                 _ => self.publication_table(object.pubtable?)?,
             })
         };
-        nodes.iter().filter_map(object).collect()
+        exact(nodes.iter().filter_map(object))
     }
 
     fn publication_table(&self, table: &pg::PublicationTable) -> Option<PublicationObject> {

@@ -1,5 +1,6 @@
 //! The parts of a query that only its text shows.
 
+use super::context::exact;
 use crate::ast::{Omitted, SortDirection, Sorting};
 use pg::Node;
 use pgvet_parser::tree as pg;
@@ -32,7 +33,7 @@ fn of_source(source: pg::NodeRef<'_>) -> Option<Omitted> {
 }
 
 /// The words after the expressions of ORDER BY; nothing if no expression has any.
-pub(super) fn sorting(clause: pg::List<'_>) -> Vec<Sorting> {
+pub(super) fn sorting(clause: pg::List<'_>) -> Option<Vec<Sorting>> {
     let of_node = |node: pg::NodeRef<'_>| match node.node() {
         Node::SortBy(sort) => Sorting {
             direction: match sort.sortby_dir {
@@ -48,6 +49,6 @@ pub(super) fn sorting(clause: pg::List<'_>) -> Vec<Sorting> {
         },
         _ => Sorting::default(),
     };
-    let sorting: Vec<Sorting> = clause.iter().map(of_node).collect();
-    if sorting.iter().all(|sorting| *sorting == Sorting::default()) { Vec::new() } else { sorting }
+    let has_words = |node| of_node(node) != Sorting::default();
+    clause.iter().any(has_words).then(|| exact(clause.iter().map(of_node)))
 }

@@ -19,13 +19,13 @@ impl Context<'_> {
 
     fn tagged(&self, tag: &'static str, name: &str, options: pg::List<'_>, span: Span) -> Ast {
         let name = written(name).map(|name| unqualified(self.name(span, &name)));
-        Ast::CreateOther(CreateOther { tag, name, options: self.options(options) })
+        Ast::CreateOther(Box::new(CreateOther { tag, name, options: self.options(options) }))
     }
 
     fn tagged_path(&self, tag: &'static str, path: pg::List<'_>, options: pg::List<'_>, span: Span) -> Ast {
         let first = path.iter().find_map(super::context::string).and_then(|first| self.find_name(span, first));
         let name = Some(self.object_name_of(path, first.unwrap_or(span.start)));
-        Ast::CreateOther(CreateOther { tag, name, options: self.options(options) })
+        Ast::CreateOther(Box::new(CreateOther { tag, name, options: self.options(options) }))
     }
 
     fn cluster_wide(&self, node: Node<'_>, span: Span) -> Option<Ast> {
@@ -76,7 +76,7 @@ impl Context<'_> {
             options.push(DefElem { namespace: None, name: action.into(), value: DefValue::None, range });
         }
         let name = written(&node.subname).map(|name| unqualified(self.name(span, &name)));
-        Ast::CreateOther(CreateOther { tag: "ALTER SUBSCRIPTION", name, options })
+        Ast::CreateOther(Box::new(CreateOther { tag: "ALTER SUBSCRIPTION", name, options }))
     }
 
     fn known_by_tag(&self, node: Node<'_>, span: Span) -> Option<Ast> {

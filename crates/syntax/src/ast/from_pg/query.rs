@@ -61,13 +61,13 @@ impl Context<'_> {
         let body_span = span.from(self.after_with(span.start, with.as_ref()));
         let body = self.query_body(select, body_span);
         Query {
-            with,
+            with: with.into(),
             body,
             order_by: self.expressions(select.sort_clause),
-            sorting: sorting(select.sort_clause),
+            sorting: sorting(select.sort_clause).into(),
             limit: self.optional(select.limit_count).into(),
             offset: self.optional(select.limit_offset).into(),
-            locking: select.locking_clause.iter().filter_map(|node| self.row_locking(node)).collect(),
+            locking: exact(select.locking_clause.iter().filter_map(|node| self.row_locking(node))),
             omitted: omitted(select),
             range: self.range(span),
         }
@@ -118,7 +118,7 @@ impl Context<'_> {
             Node::CommonTableExpr(cte) => self.cte(cte),
             _ => None,
         });
-        With { recursive: with.recursive, ctes: ctes.collect() }
+        With { recursive: with.recursive, ctes: exact(ctes) }
     }
 
     fn cte(&self, cte: &pg::CommonTableExpr) -> Option<Cte> {
@@ -203,18 +203,18 @@ impl Context<'_> {
                 Node::List(list) => self.expressions(list.items()),
                 _ => Vec::new(),
             };
-            return QueryBody::Values(select.values_lists.iter().map(row).collect());
+            return QueryBody::Values(exact(select.values_lists.iter().map(row)));
         }
         let targets = self.targets(select.target_list);
         let mut cursor = targets.last().map_or(span.start, |last| self.index_after(last.value.range));
         let into = select.into_clause.map(|into| self.new_table(into));
         let from = self.items_of_from(select.from_clause, &mut cursor);
         QueryBody::Select(Box::new(Select {
-            distinct: distinct(select).then(|| self.expressions(select.distinct_clause)),
+            distinct: distinct(select).then(|| self.expressions(select.distinct_clause)).into(),
             targets,
             into: into.into(),
             from,
-            filter: self.optional(select.where_clause),
+            filter: self.optional(select.where_clause).into(),
             group_by: self.expressions(select.group_clause),
             having: self.optional(select.having_clause).into(),
             windows: select
@@ -234,7 +234,7 @@ impl Context<'_> {
             Node::ResTarget(target) => Target { value: self.operand(target.val), alias: written(&target.name) },
             _ => Target { value: self.expression(node), alias: None },
         };
-        nodes.iter().map(target).collect()
+        exact(nodes.iter().map(target))
     }
 
     pub(super) fn new_table(&self, into: &pg::IntoClause) -> IntoClause {
@@ -264,7 +264,7 @@ impl Context<'_> {
             }
             Node::RangeSubselect(subselect) => self.subquery_of_from(subselect, cursor),
             Node::RangeFunction(function) => {
-                let calls = function.functions.iter().filter_map(|node| self.function_of_from(node)).collect();
+                let calls = exact(function.functions.iter().filter_map(|node| self.function_of_from(node)));
                 self.calls_of_from(calls, function.alias, function.lateral, cursor)
             }
             Node::RangeTableSample(sample) => self.item_of_from(sample.relation?, cursor)?,
@@ -381,7 +381,7 @@ impl Context<'_> {
         });
         Some(RowLocking {
             strength,
-            of: of.collect(),
+            of: exact(of),
             nowait: clause.wait_policy == pg::LockWaitPolicy::LOCK_WAIT_ERROR,
             skip_locked: clause.wait_policy == pg::LockWaitPolicy::LOCK_WAIT_SKIP,
         })

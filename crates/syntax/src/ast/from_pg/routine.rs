@@ -1,6 +1,6 @@
 //! Functions, triggers and rules.
 
-use super::context::{Context, Span, string, strings};
+use super::context::{Context, Span, exact, string, strings};
 use super::name::def_elem;
 use crate::ast::{
     AlterFunction, Ast, CreateFunction, CreateRule, CreateTrigger, FunctionBody, FunctionParameter, ParameterMode,
@@ -37,7 +37,7 @@ impl Context<'_> {
             name: self.object_name_of(create.funcname, word + 1),
             or_replace: create.replace,
             procedure: create.is_procedure,
-            parameters: create.parameters.iter().filter_map(|node| self.parameter_def(node)).collect(),
+            parameters: exact(create.parameters.iter().filter_map(|node| self.parameter_def(node))),
             returns: create.return_type.map(|name| self.type_name(name)),
             language,
             body,
@@ -105,11 +105,11 @@ impl Context<'_> {
     pub(super) fn return_statement(&self, statement: &pg::ReturnStmt, span: Span) -> Ast {
         let target = Target { value: self.operand(statement.returnval), alias: None };
         let select = Select {
-            distinct: None,
+            distinct: Rare::NONE,
             targets: vec![target],
             into: Rare::NONE,
             from: Vec::new(),
-            filter: None,
+            filter: Rare::NONE,
             group_by: Vec::new(),
             having: Rare::NONE,
             windows: Vec::new(),

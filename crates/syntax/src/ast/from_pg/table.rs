@@ -23,7 +23,7 @@ impl Context<'_> {
             foreign,
             if_not_exists: create.if_not_exists,
             elements: exact(create.table_elts.iter().filter_map(|node| self.table_element(node))),
-            inherits: inherits.iter().filter_map(range_var).map(|parent| self.relation(parent)).collect(),
+            inherits: exact(inherits.iter().filter_map(range_var).map(|parent| self.relation(parent))),
             partition_of: partition_of.map(|(bound, parent)| (self.relation(parent), self.partition_bound(bound))),
             partition_by: create.partspec.map(|spec| self.partition_by(spec)),
             of_type: create.of_typename.map(|name| self.type_name(name)),
@@ -87,7 +87,7 @@ impl Context<'_> {
             }
             _ => None,
         });
-        PartitionBy { strategy, keys: keys.collect() }
+        PartitionBy { strategy, keys: exact(keys) }
     }
 
     pub(super) fn partition_bound(&self, bound: &pg::PartitionBoundSpec) -> PartitionBound {

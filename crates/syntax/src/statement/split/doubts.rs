@@ -52,7 +52,7 @@ impl Splitter<'_> {
             return;
         }
         if let Some(cause) = self.settings.present().standard_conforming_strings.doubt
-            && let Some(quoting) = self.result.pieces[unsent..].iter().find_map(|piece| piece.quoting)
+            && let Some(quoting) = self.pieces[unsent..].iter().find_map(|piece| piece.quoting)
         {
             self.doubt(DoubtKind::Quoting, quoting.string, Some(cause));
         }

@@ -103,13 +103,13 @@ impl Splitter<'_> {
 
     /// Sends the statement, as `\g`, `\gx` and `\gset` do.
     fn send_by(&mut self, command: &Command<'_>) {
-        let waiting = &self.result.pieces[self.unsent..];
+        let waiting = &self.pieces[self.unsent..];
         let has_statement = !self.tokens.is_empty() || waiting.iter().any(|piece| piece.kind.is_statement());
         self.last_end = command.range.end as usize;
         if has_statement {
             self.finish(true);
             self.send();
-        } else if self.result.pieces.iter().any(|piece| piece.kind.is_statement()) {
+        } else if self.has_taken_statement || self.pieces.iter().any(|piece| piece.kind.is_statement()) {
             self.doubt(DoubtKind::RunsAgain, command.range, None);
         }
         if command.action == Action::SendAndRun {
@@ -201,7 +201,7 @@ impl Splitter<'_> {
             self.push(kind, range);
         } else {
             self.holes.push(range);
-            self.result.pieces.push(Piece::bare(kind, range));
+            self.pieces.push(Piece::bare(kind, range));
         }
     }
 

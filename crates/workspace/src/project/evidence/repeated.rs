@@ -5,6 +5,7 @@ use super::replaced::text;
 use crate::project::ProjectFile;
 use rustc_hash::{FxHashMap, FxHasher};
 use smol_str::SmolStr;
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::hash::{Hash, Hasher};
 
@@ -36,7 +37,7 @@ pub(super) fn mark(files: &mut [ProjectFile]) {
 /// Numbers of the statements that PostgreSQL would refuse the second time, one for each text without comments.
 fn statements(file: &ProjectFile) -> BTreeSet<u64> {
     let is_run = file.role.is_migration() && file.is_run();
-    let text = if is_run { text(file) } else { String::new() };
+    let text = if is_run { text(file) } else { Cow::Borrowed("") };
     let mut numbers = BTreeSet::new();
     let (mut start, mut end) = (0, 0);
     for line in text.split_inclusive('\n') {

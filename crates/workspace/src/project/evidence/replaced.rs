@@ -11,6 +11,7 @@ use pgvet_model::migration::Direction;
 use pgvet_syntax::lexer::{self, Token, TokenKind, tokenize};
 use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 /// The tables, with the tools that keep them. Source: `crates/capture/src/tools.rs`; Play 3.0 documentation, "Evolutions";
@@ -93,10 +94,12 @@ fn drops(files: &[ProjectFile]) -> Vec<Drop> {
 }
 
 /// The text of the sections that run forward.
-pub(super) fn text(file: &ProjectFile) -> String {
+pub(super) fn text(file: &ProjectFile) -> Cow<'_, str> {
     let text = file.parsed.source.text.as_str();
     let forward = file.layout.sections.iter().filter(|section| section.direction == Direction::Up);
-    forward.map(|section| section.range.map_or(text, |range| &text[range.as_usize()])).collect()
+    let mut parts = forward.map(|section| section.range.map_or(text, |range| &text[range.as_usize()]));
+    let first = parts.next().unwrap_or_default();
+    parts.fold(Cow::Borrowed(first), |all, part| all + part)
 }
 
 /// The tables that the migrations of a database create or change.
