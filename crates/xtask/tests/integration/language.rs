@@ -80,7 +80,6 @@ const GLOSSARY: &[(&str, &str)] = &[
     ("also those of", "including those of"),
     ("in another order than", "in a different order from"),
     ("locked access exclusive", "locked in ACCESS EXCLUSIVE mode"),
-    ("half detached", "the detach is pending"),
     ("from this one on by hand", "run this statement and all later ones by hand"),
     ("some day", "name the condition"),
     ("hard to change", "name what the change does"),
