@@ -101,14 +101,14 @@ fn report(
 ) {
     let (table, other) = (&change.relation.name, &referencing.name);
     let is_refused = key.on_delete != ReferentialAction::Cascade;
-    let message = if !is_refused {
-        format!("this also deletes the rows of `{other}` that refer to the deleted values of `{table}`")
-    } else {
+    let message = if is_refused {
         format!(
             "this fails with a foreign key violation on `{}` if a row of `{other}` refers to one of the deleted values \
              of `{table}`",
             constraint.name
         )
+    } else {
+        format!("this also deletes the rows of `{other}` that refer to the deleted values of `{table}`")
     };
     let columns = enumerate(key.columns.iter().map(SmolStr::as_str));
     let help = format!(

@@ -1,6 +1,6 @@
-//! Functions of PostGIS that add and drop columns of geometries.
+//! Functions of `PostGIS` that add and drop columns of geometries.
 //!
-//! Source: PostGIS 3.5, `postgis/postgis.sql.in`, `AddGeometryColumn`, `DropGeometryColumn` and `DropGeometryTable`.
+//! Source: `PostGIS` 3.5, `postgis/postgis.sql.in`, `AddGeometryColumn`, `DropGeometryColumn` and `DropGeometryTable`.
 
 use crate::effect::UnknownReason;
 use crate::execute::executed::InFile;
