@@ -75,6 +75,8 @@ pub enum Assumption {
     HoldsLargeObjects { column: SmolStr },
     /// Only an earlier use shows that the relation exists.
     ExistsAsUsed { table: SmolStr },
+    /// The session has a setting that no statement makes, and without which code does not run the statement.
+    SettingMade { setting: SmolStr },
     /// A setting of another migration is in effect, because both run in one session.
     SameRun { setting: SmolStr },
     /// This migration and an earlier one are pending together.
@@ -133,6 +135,18 @@ pub enum Assumption {
     CalledByName { function: SmolStr, parameter: SmolStr },
     /// Deployed code passes an argument that has a default.
     PassesArgument { function: SmolStr, parameter: SmolStr },
+    /// Rows of a table refer to the rows of another one that a statement deletes.
+    ReferTo { table: SmolStr, referenced: SmolStr },
+    /// Rows of a table have values that follow each other, and PostgreSQL reads them in that order.
+    NeighboursInOrder { table: SmolStr },
+    /// It reads them in another order, or their values differ by the amount of an UPDATE.
+    ReadInOtherOrder { table: SmolStr },
+    /// Deployed code locks the rows that the migration changes, which are a part of the table.
+    SameRows { table: SmolStr },
+    /// Deployed code writes rows of a table that migrations list.
+    WritesListedTable { table: SmolStr },
+    /// Deployed code takes a lock between two locks of one statement.
+    LocksBetween,
     /// Deployed code deletes rows of a table.
     DeletesRows { table: SmolStr },
     /// Sessions have prepared a query of deployed code, and keep the statement.
@@ -302,6 +316,8 @@ impl Assumption {
             | Self::ManyRows { .. }
             | Self::KeyTaken { .. }
             | Self::RowsRefuse { .. }
+            | Self::NeighboursInOrder { .. }
+            | Self::ReferTo { .. }
             | Self::HasPartitions { .. }
             | Self::LockTimeoutUnset
             | Self::TimeZoneNotUtc
@@ -331,6 +347,7 @@ impl Assumption {
             | Self::AbsentThoughCodeMayCreate { .. }
             | Self::SearchPathUnchanged
             | Self::BranchRunsFor { .. }
+            | Self::SettingMade { .. }
             | Self::LeftOut { .. }
             | Self::WiderTypeMatters { .. }
             | Self::UsedOutside { .. }
@@ -363,6 +380,10 @@ impl Assumption {
             | Self::CalledByName { .. }
             | Self::PassesArgument { .. }
             | Self::DeletesRows { .. }
+            | Self::SameRows { .. }
+            | Self::ReadInOtherOrder { .. }
+            | Self::WritesListedTable { .. }
+            | Self::LocksBetween
             | Self::KeepsPreparedStatements { .. }
             | Self::WritesView { .. }
             | Self::NamesConstraint { .. }

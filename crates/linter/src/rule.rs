@@ -48,6 +48,8 @@ pub struct RuleContext<'a> {
     pub effects: &'a Effects,
     /// Its effects together with those of all of its code.
     pub whole: &'a Effects,
+    /// How many statements all of its code runs, as far as they are recorded.
+    pub inner_statements: usize,
     /// Where they come from.
     pub evidence: Evidence,
     /// The catalog before the statement, and after it.

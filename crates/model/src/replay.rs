@@ -356,6 +356,7 @@ impl Replay {
             at_most: None,
             filled_in: None,
             empty_in: None,
+            emptied: None,
             changed_in: None,
             made_if_missing_in: None,
         };
@@ -462,6 +463,8 @@ impl Replay {
             queries: std::cell::Cell::new(0),
             row: std::cell::RefCell::default(),
             variables: crate::execute::routine::Variables::default(),
+            unset_settings: crate::execute::routine::UnsetSettings::default(),
+            left_by: None,
         };
         if let Some(ast) = statement.ast() {
             executor.run(ast);

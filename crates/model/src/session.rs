@@ -135,6 +135,20 @@ impl SettingsInEffect {
         }
     }
 
+    /// After code that may not have run: whether what it has set is in effect is not known.
+    pub(crate) fn doubt_changes_since(&mut self, before: &Self) {
+        let value = |settings: &Self, name: &str| settings.get(name).map(|setting| setting.value.clone());
+        let names = self.session.keys().chain(self.local.keys());
+        let changed: Vec<SmolStr> = names.filter(|name| value(self, name) != value(before, name)).cloned().collect();
+        for name in changed {
+            // Of a doubtful setting there is one value, whoever has set it.
+            let set = self.local.remove(&name).or_else(|| self.session.get(&name).cloned());
+            let Some(set) = set else { continue };
+            self.doubtful.insert(name.clone());
+            self.change(&name.clone(), |settings| drop(settings.session.insert(name, set)));
+        }
+    }
+
     /// RESET ALL, DISCARD ALL.
     pub fn reset_all(&mut self) {
         *self = Self::new(self.initial_path.clone());

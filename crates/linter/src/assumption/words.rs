@@ -9,6 +9,9 @@ impl fmt::Display for Assumption {
         match self {
             Self::Large { table } => write!(f, "assumes that `{table}` is large: nothing limits how many rows it has"),
             Self::InUse { table } => write!(f, "assumes that other sessions use `{table}` while this runs"),
+            Self::LargeThough { table, because: FewRows::Truncated } => {
+                write!(f, "assumes that `{table}` is large, although this transaction has truncated it")
+            }
             Self::LargeThough { table, because: FewRows::NoneForNewColumn { column } } => write!(
                 f,
                 "assumes that `{table}` is large, although the migration adds `{column}` as NOT NULL without a value \
@@ -69,6 +72,9 @@ impl fmt::Display for Assumption {
                     "assumes that this statement runs for the trigger of `{table}`, although conditions come \
                            before it"
                 )
+            }
+            Self::SettingMade { setting } => {
+                write!(f, "assumes that the session sets `{setting}`: the code does not run this without that setting")
             }
             Self::SearchPathNotSet { schema } => {
                 write!(f, "assumes that names without a schema mean `{schema}`: no statement sets search_path")
@@ -271,6 +277,27 @@ impl fmt::Display for Assumption {
             Self::CalledByName { function, parameter } => {
                 write!(f, "assumes that deployed code calls `{function}` with `{parameter}` by name")
             }
+            Self::ReferTo { table, referenced } => {
+                write!(f, "assumes that rows of `{table}` refer to the deleted rows of `{referenced}`")
+            }
+            Self::NeighboursInOrder { table } => write!(
+                f,
+                "assumes that values in `{table}` follow each other, and that PostgreSQL reads the rows in that order"
+            ),
+            Self::ReadInOtherOrder { table } => write!(
+                f,
+                "assumes that PostgreSQL reads the rows of `{table}` in an order in which their values collide"
+            ),
+            Self::SameRows { table } => {
+                write!(f, "assumes that deployed code locks rows of `{table}` that the migration changes, which are not all")
+            }
+            Self::WritesListedTable { table } => {
+                write!(f, "assumes that deployed code writes to `{table}`, although migrations insert its rows")
+            }
+            Self::LocksBetween => f.write_str(
+                "assumes that deployed code takes a lock between two locks that the statement takes one right after \
+                 the other",
+            ),
             Self::DeletesRows { table } => {
                 write!(f, "assumes that deployed code deletes rows of `{table}`")
             }

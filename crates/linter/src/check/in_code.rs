@@ -1,6 +1,7 @@
 //! Statements of the file and of the code that they run, as rules see them.
 
 use super::Checker;
+use crate::assumption::Assumption;
 use crate::diagnostic::{Diagnostic, Label};
 use crate::guard::run_rule;
 use crate::report::{self, Reporter};
@@ -25,6 +26,7 @@ impl Checker<'_> {
             ast: visit.ast,
             effects: visit.code.own.as_ref().filter(|_| visit.evidence == Evidence::Predicted).unwrap_or(visit.effects),
             whole: visit.effects,
+            inner_statements: executed.len(),
             evidence: visit.evidence,
             before: visit.before,
             after: visit.after,
@@ -74,6 +76,9 @@ impl Checker<'_> {
             for diagnostic in &mut found {
                 report::place_in_file(diagnostic, visit.file, &run.code);
                 label_calls(diagnostic, visit, |call| run.code.running.contains(&call.oid));
+                if let Some(setting) = run.needs_setting.clone() {
+                    diagnostic.assume(Assumption::SettingMade { setting });
+                }
             }
             found
         });

@@ -113,6 +113,7 @@ static RULES: &[&Rule] = &[
     &data::insert_may_violate_unique::RULE,
     &data::looks_like_rename::RULE,
     &data::missing_analyze::RULE,
+    &data::referenced_value_deleted::RULE,
     &data::rows_may_violate_constraint::RULE,
     &data::select_then_insert::RULE,
     &data::statement_per_row::RULE,
@@ -121,6 +122,7 @@ static RULES: &[&Rule] = &[
     &data::trigger_left_disabled::RULE,
     &data::unbounded_row_lock::RULE,
     &data::unbounded_update_or_delete::RULE,
+    &data::update_collides_with_itself::RULE,
     &data::writes_lost_after_copy::RULE,
     // bloat
     &bloat::autovacuum_disabled::RULE,
@@ -134,6 +136,7 @@ static RULES: &[&Rule] = &[
     &bloat::table_created_on_demand::RULE,
     &bloat::temporary_table_in_hot_path::RULE,
     // plpgsql
+    &plpgsql::ambiguous_column_name::RULE,
     &plpgsql::ddl_in_function::RULE,
     &plpgsql::dynamic_ddl_on_unknown_object::RULE,
     &plpgsql::dynamic_sql_injection::RULE,

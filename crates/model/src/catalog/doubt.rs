@@ -1,9 +1,11 @@
 //! Uncertain parts of the catalog: relations that code may have changed whose text is known only at run time,
 //! and functions, operators and casts that it does not keep.
 
-use super::{Catalog, Oid};
+use super::{Catalog, ConstraintKind, Oid, Relation};
 use imbl::OrdSet;
 use serde::{Deserialize, Serialize};
+use smol_str::SmolStr;
+use std::sync::Arc;
 
 /// The doubted relations: these, and all that are older than an oid.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -58,5 +60,61 @@ impl Catalog {
 
     pub fn is_doubtful(&self, relation: Oid) -> bool {
         relation < self.doubts.before || self.doubts.relations.contains(&relation)
+    }
+
+    /// After code that may not have run: what it made or changed is uncertain, and proves nothing about rows.
+    pub fn doubt_changes_since(&mut self, before: &Self) {
+        let differs =
+            |relation: &&Arc<Relation>| before.get_relation(relation.oid).is_none_or(|old| !Arc::ptr_eq(old, relation));
+        let changed: Vec<Oid> = self.relations().filter(differs).map(|relation| relation.oid).collect();
+        for oid in changed {
+            self.doubt(oid);
+            if let Some(old) = before.get_relation(oid) {
+                self.forget_proofs(old);
+            }
+        }
+        let is_gone = |relation: &&Arc<Relation>| self.get_relation(relation.oid).is_none();
+        let gone: Vec<&Arc<Relation>> = before.relations().filter(is_gone).collect();
+        gone.iter().for_each(|relation| self.gone.remove(&relation.schema, &relation.name));
+        let loses_code = before.functions().any(|function| self.get_function(function.oid).is_none());
+        let loses_types = before.types().any(|definition| self.get_type(definition.oid).is_none());
+        if loses_code {
+            self.note_more_code();
+        }
+        if loses_code || loses_types || !gone.is_empty() {
+            self.doubt_everything();
+        }
+    }
+
+    /// Forgets what a relation says about its rows and `old`, its state before, does not say.
+    fn forget_proofs(&mut self, old: &Relation) {
+        let key: Vec<SmolStr> =
+            self.relation(old.oid).primary_key().map(|key| key.columns().to_vec()).unwrap_or_default();
+        let is_unproved = |column: &str| old.column(column).is_some_and(|column| !column.not_null);
+        let relation = self.relation_mut(old.oid);
+        let (now, then) = (&mut relation.birth, old.birth);
+        (now.filled, now.many) = (now.filled || then.filled, now.many || then.many);
+        now.at_most = now.at_most.filter(|_| now.at_most == then.at_most);
+        (now.empty_in, now.emptied, now.changed_in) = (then.empty_in, None, then.changed_in);
+        for column in &mut relation.columns {
+            let earlier = old.column(&column.name);
+            column.not_null &= !is_unproved(&column.name) || key.contains(&column.name);
+            let is_same = earlier.is_none_or(|earlier| match (&earlier.held, &column.held) {
+                (Some(earlier), Some(held)) => earlier.since == held.since,
+                _ => false,
+            });
+            column.held = column.held.take().filter(|_| is_same);
+        }
+        let was_valid = |name: &SmolStr| old.constraint(name).is_some_and(|constraint| constraint.valid);
+        let not_null = relation.constraints.iter().filter(|constraint| match &constraint.kind {
+            ConstraintKind::NotNull { column } => is_unproved(column) && !key.contains(column),
+            _ => false,
+        });
+        let not_null: Vec<SmolStr> = not_null.map(|constraint| constraint.name.clone()).collect();
+        relation.constraints.update_where(
+            |constraint| matches!(constraint.kind, ConstraintKind::Check { .. }) && !was_valid(&constraint.name),
+            |constraint| constraint.valid = false,
+        );
+        not_null.iter().for_each(|name| drop(self.remove_constraint(old.oid, name)));
     }
 }

@@ -128,10 +128,21 @@ pub struct Birth {
     pub filled_in: Option<Deployment>,
     /// The deployment in which a statement has succeeded that fails if there are rows.
     pub empty_in: Option<Deployment>,
+    /// Whether a statement has removed all rows, and nothing has inserted any since.
+    pub emptied: Option<Emptied>,
     /// The last deployment that changed rows.
     pub changed_in: Option<Deployment>,
     /// The deployment that creates it unless it exists, where an earlier use is all that shows that it does.
     pub made_if_missing_in: Option<Deployment>,
+}
+
+/// The removal of all rows of a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Emptied {
+    /// Number of the transaction, after whose end others may insert rows.
+    pub transaction: u32,
+    /// By TRUNCATE, which keeps others from inserting until then and leaves no dead rows. DELETE does neither.
+    pub truncated: bool,
 }
 
 impl Birth {

@@ -7,6 +7,8 @@ use smol_str::SmolStr;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FewRows {
+    /// None: this transaction has truncated the table.
+    Truncated,
     /// This deployment added the column with NOT NULL and no value for old rows, which fails if there are any.
     NoneForNewColumn { column: SmolStr },
     /// The schema lists all values of its key.

@@ -170,6 +170,8 @@ pub struct Reference {
 pub enum Met {
     /// An earlier statement of the deployment changes rows of the table.
     Changed,
+    /// An earlier statement of the transaction deletes all rows.
+    Emptied,
     /// The deployment added the columns and gave them values.
     NewColumns,
     /// The deployment drops a constraint of this name first, which no migration shows.
@@ -259,6 +261,7 @@ impl fmt::Display for Met {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Changed => "an earlier statement of this deployment changes its rows",
+            Self::Emptied => "an earlier statement of this transaction deletes all rows",
             Self::NewColumns => "this deployment adds the columns and fills them",
             Self::Replaced => "an earlier statement of this deployment drops a constraint of the same name",
             Self::Retriable => "the statement blocks nobody and can be repeated",

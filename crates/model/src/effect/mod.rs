@@ -112,6 +112,11 @@ pub struct RelationName {
 }
 
 impl RelationName {
+    /// Whether it may hold rows.
+    pub fn may_have_rows(&self) -> bool {
+        self.visibility.may_have_rows() && self.few != Some(FewRows::Truncated)
+    }
+
     /// A relation that others see and use.
     pub fn existing(relation: &Relation) -> Self {
         Self {

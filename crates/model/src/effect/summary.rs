@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 impl Effects {
     /// Returns whether the time that it takes grows with tables: it is more than a change of the catalog or of a few rows.
     pub fn takes_long(&self) -> bool {
-        let has_rows = |relation: &RelationName| relation.visibility.may_have_rows();
+        let has_rows = RelationName::may_have_rows;
         let scans = self.scans.iter().any(|scan| has_rows(&scan.relation));
         let rewrites = self.rewrites.iter().any(|rewrite| has_rows(&rewrite.relation));
         let builds = self.index_builds.iter().any(|build| has_rows(&build.table));

@@ -140,6 +140,11 @@ impl Executor<'_> {
     }
 
     fn note_demand(&mut self, table: Oid, demand: Demand, met: Option<Met>, range: TextRange, is_pure: bool) {
+        let met = match self.emptied(self.catalog.relation(table)) {
+            Some(emptied) if emptied.truncated => return,
+            Some(_) => Some(Met::Emptied),
+            None => met,
+        };
         let only = has_inheriting_tables(self.catalog.relation(table));
         let relation = self.relation_name(table);
         self.effects.demands.push(RowDemand {

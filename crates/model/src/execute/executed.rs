@@ -10,6 +10,7 @@ use pgvet_syntax::lexer::{Token, tokenize};
 use pgvet_syntax::plpgsql::SqlText;
 use pgvet_syntax::source::TextRange;
 use pgvet_syntax::statement::Statement;
+use smol_str::SmolStr;
 use std::sync::Arc;
 
 /// Maximum number of statements that are recorded for one statement of the file. The effects of others stay with the
@@ -88,6 +89,8 @@ pub struct Executed {
     pub session: Session,
     /// Whether a condition or an exception handler decides if it runs, or fails.
     pub guarded: bool,
+    /// A setting that no statement makes, and without which it does not run.
+    pub needs_setting: Option<SmolStr>,
 }
 
 /// The record of the code that a statement runs.
@@ -107,6 +110,7 @@ pub struct Recorder {
     /// Triggers belong to the statement that fires them.
     paused: bool,
     guarded: bool,
+    needs_setting: Option<SmolStr>,
     /// Some statement was one too many.
     is_full: bool,
     /// Nobody looks at what it would record.
@@ -198,7 +202,9 @@ impl Executor<'_> {
                 let effects = Effects { fails: result.clone().err(), ..done.without(&inner) };
                 let after = if result.is_ok() { &self.catalog } else { &before }.clone();
                 let (statement, guarded) = (statement(ast, sql), self.recorder.guarded);
-                self.recorder.executed.push(Executed { code, statement, effects, before, after, session, guarded });
+                let needs_setting = self.recorder.needs_setting.clone();
+                let run = Executed { code, statement, effects, before, after, session, guarded, needs_setting };
+                self.recorder.executed.push(run);
             }
             self.recorder.inside.absorb(done.clone());
         } else if !self.recorder.is_full && !self.recorder.is_known(&code, ast) {
@@ -246,6 +252,20 @@ impl Executor<'_> {
         let guarded = std::mem::replace(&mut self.recorder.guarded, true);
         let result = run(self);
         self.recorder.guarded = guarded;
+        result
+    }
+
+    /// Whether a condition or an exception handler decides about what runs now.
+    pub(super) fn is_guarded(&self) -> bool {
+        self.recorder.guarded
+    }
+
+    /// Runs what is not run without a setting, if one is given.
+    pub(super) fn with_setting<T>(&mut self, setting: Option<SmolStr>, run: impl FnOnce(&mut Self) -> T) -> T {
+        let Some(setting) = setting else { return run(self) };
+        let outer = self.recorder.needs_setting.replace(setting);
+        let result = run(self);
+        self.recorder.needs_setting = outer;
         result
     }
 

@@ -11,6 +11,9 @@ const LOOKUP_ROWS: u64 = 3;
 impl Executor<'_> {
     /// What the migrations so far say against many rows.
     pub(super) fn few_rows(&self, relation: &Relation) -> Option<FewRows> {
+        if self.emptied(relation).is_some_and(|emptied| emptied.truncated) {
+            return Some(FewRows::Truncated);
+        }
         if let Some(keys) = self.catalog.listed_keys(relation) {
             return Some(FewRows::ListedKeys { keys });
         }

@@ -141,6 +141,10 @@ pub(crate) struct Executor<'a> {
     pub(crate) row: RefCell<routine::Variables>,
     /// Variables of the code that is being run.
     pub(crate) variables: routine::Variables,
+    /// Settings that no statement makes, while an expression is evaluated.
+    pub(crate) unset_settings: routine::UnsetSettings,
+    /// What decides whether code has left the body before the rest of it.
+    pub(crate) left_by: Option<routine::Environment>,
 }
 
 /// The result of trying a statement outside of any migration.
@@ -222,6 +226,8 @@ impl<'a> Executor<'a> {
             queries: Cell::new(0),
             row: RefCell::default(),
             variables: routine::Variables::default(),
+            unset_settings: routine::UnsetSettings::default(),
+            left_by: None,
         }
     }
 }
@@ -341,6 +347,7 @@ impl Executor<'_> {
             at_most: None,
             filled_in,
             empty_in: None,
+            emptied: None,
             changed_in: None,
             made_if_missing_in: None,
         }

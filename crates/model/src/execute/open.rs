@@ -168,6 +168,7 @@ impl Executor<'_> {
             at_most: None,
             filled_in: None,
             empty_in: None,
+            emptied: None,
             changed_in: None,
             made_if_missing_in: None,
         };

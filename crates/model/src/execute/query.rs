@@ -9,6 +9,7 @@ mod constant_names;
 mod copy;
 pub(super) mod describe;
 mod functions;
+mod geometry;
 mod index_row;
 mod references;
 pub(super) mod rows;

@@ -1,7 +1,7 @@
 //! Records effects, and keeps what follows from them: locks held by the transaction, tables that hold rows.
 
 use super::Executor;
-use crate::catalog::{Birth, Copied, Dropped, DroppedRule, Oid, RelationKind};
+use crate::catalog::{Birth, Copied, Dropped, DroppedRule, Emptied, Oid, Relation, RelationKind};
 use crate::effect::{
     ChangeAction, ChangedObject, DataChange, DataChangeKind, IndexBuild, IndexBuildCause, Lock, LockCause,
     ObjectChange, PartitionWork, PartitionWorkKind, RelationName, Rewrite, RewriteCause, Rows, Scan, ScanCause,
@@ -194,6 +194,19 @@ impl Executor<'_> {
         }
     }
 
+    /// Notes that a statement removes all rows of a table, unless a condition decides whether it runs.
+    pub(crate) fn note_emptied(&mut self, oid: Oid, truncated: bool) {
+        let emptied = Emptied { transaction: self.transaction, truncated };
+        if !self.is_guarded() {
+            self.catalog.relation_mut(oid).birth.emptied = Some(emptied);
+        }
+    }
+
+    /// How this transaction has emptied a table, if nothing has inserted rows since.
+    pub(crate) fn emptied(&self, relation: &Relation) -> Option<Emptied> {
+        relation.birth.emptied.filter(|emptied| emptied.transaction == self.transaction)
+    }
+
     /// Notes that a table has got rows. Those of a script that production does not run are no evidence for others.
     pub(crate) fn fill(&mut self, oid: Oid, rows: &Rows) {
         let birth = self.catalog.relation(oid).birth;
@@ -206,10 +219,15 @@ impl Executor<'_> {
         let before = if birth.filled { birth.at_most } else { Some(0) };
         let more = rows.bound().map(|each| each.saturating_mul(self.times_sent));
         let at_most = before.zip(more).filter(|_| is_once).map(|(before, more)| before.saturating_add(more));
-        if !birth.filled || birth.many != many || birth.at_most != at_most || birth.empty_in.is_some() {
+        if !birth.filled
+            || birth.many != many
+            || birth.at_most != at_most
+            || birth.empty_in.is_some()
+            || birth.emptied.is_some()
+        {
             let filled_in = if birth.filled { birth.filled_in } else { self.deployment };
             self.catalog.relation_mut(oid).birth =
-                Birth { filled: true, many, at_most, filled_in, empty_in: None, ..birth };
+                Birth { filled: true, many, at_most, filled_in, empty_in: None, emptied: None, ..birth };
         }
     }
 }

@@ -4,10 +4,12 @@
 //! the code. A condition that the catalog decides (`IF NOT EXISTS (SELECT ... FROM pg_type ...)`) is decided; of others
 //! every branch is assumed to run, and a refusal in such a branch is treated as a sign that it would not.
 
+mod alternative;
 mod branch;
 mod code;
 mod condition;
 mod dynamic;
+mod environment;
 mod listed;
 mod loops;
 mod repeat;
@@ -24,14 +26,16 @@ use super::{Executor, Run, fail};
 use crate::builtin::Volatility;
 use crate::catalog::{Function, Oid};
 use crate::effect::{Failure, Limit, UnknownReason};
+use alternative::Alternative;
 pub(crate) use code::Bodies;
 use code::Code;
 pub(super) use dynamic::may_change;
+pub(crate) use environment::{Environment, UnsetSettings};
 use pgvet_syntax::ast::{Ast, Do, FunctionBody, QueryBody};
 use pgvet_syntax::plpgsql::texts::{self, SqlRole};
 use pgvet_syntax::plpgsql::{
-    self, Block, ConditionKind, Conditional, Context, CursorDeclaration, DeclarationKind, Handler, OpenSource,
-    QuerySource, SqlText, Statement, StatementKind, Target, Visitor, walk,
+    self, Block, ConditionKind, Context, CursorDeclaration, DeclarationKind, Handler, OpenSource, QuerySource, SqlText,
+    Statement, StatementKind, Target, Visitor, walk,
 };
 use pgvet_syntax::source::TextRange;
 pub(crate) use repeat::Repeat;
@@ -267,7 +271,7 @@ impl Executor<'_> {
             match flow {
                 Flow::Next => {}
                 Flow::Perhaps => {
-                    self.perhaps(&statements[at + 1..], code);
+                    self.rest(&statements[at + 1..], code);
                     return Ok(Flow::Perhaps);
                 }
                 left => return Ok(left),
@@ -289,8 +293,8 @@ impl Executor<'_> {
                 return self.guarded(|executor| executor.conditional(conditional, code));
             }
             StatementKind::Case(case) => {
-                let branches = case.branches.iter().map(|branch| branch.statements.as_slice());
-                let otherwise = case.otherwise.iter().map(|otherwise| otherwise.statements.as_slice());
+                let branches = case.branches.iter().map(|branch| Alternative::new(&branch.statements));
+                let otherwise = case.otherwise.iter().map(|otherwise| Alternative::new(&otherwise.statements));
                 return Ok(self.guarded(|executor| executor.one_of(branches.chain(otherwise), code)));
             }
             StatementKind::Loop(a_loop) => return self.run_loop(a_loop, code),
@@ -390,35 +394,10 @@ impl Executor<'_> {
         match &query.body {
             QueryBody::Select(select) if select.from.is_empty() && select.filter.is_none() => match &select.targets[..]
             {
-                [target] => self.value(&target.value),
+                [target] => self.kept_value(&target.value),
                 _ => None,
             },
             _ => self.scalar(&query),
-        }
-    }
-
-    fn conditional(&mut self, conditional: &Conditional, code: &Code) -> Run<Flow> {
-        let mut possible = Vec::new();
-        for branch in &conditional.branches {
-            match self.decide_branch(branch, code) {
-                Some(true) if possible.is_empty() => return self.statements(&branch.statements, code),
-                Some(true) => {
-                    possible.push(branch.statements.as_slice());
-                    return Ok(self.one_of(possible, code));
-                }
-                Some(false) => {}
-                None => {
-                    self.body_expression(&branch.condition, code)?;
-                    possible.push(branch.statements.as_slice());
-                }
-            }
-        }
-        match &conditional.otherwise {
-            Some(otherwise) if possible.is_empty() => self.statements(&otherwise.statements, code),
-            otherwise => {
-                possible.extend(otherwise.iter().map(|otherwise| otherwise.statements.as_slice()));
-                Ok(self.one_of(possible, code))
-            }
         }
     }
 
@@ -428,22 +407,6 @@ impl Executor<'_> {
             Some(condition) => self.holds(&condition),
             None => self.text_value(&branch.condition, code).and_then(|value| value.truth()),
         }
-    }
-
-    /// Branches of which one runs, or none.
-    fn one_of<'s>(&mut self, branches: impl IntoIterator<Item = &'s [Statement]>, code: &Code) -> Flow {
-        let before = self.variables.clone();
-        let mut after = before.clone();
-        let mut flow = Flow::Next;
-        for statements in branches {
-            self.variables = before.clone();
-            if self.perhaps(statements, code) != Flow::Next {
-                flow = Flow::Perhaps;
-            }
-            after.merge(&self.variables);
-        }
-        self.variables = after;
-        flow
     }
 
     /// Statements that may or may not run: what they do counts, a refusal does not.

@@ -3,13 +3,14 @@
 use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
+use crate::rules::deployment::dropped_column::whole_copies;
 use crate::rules::deployment::dropped_relation::{Loss, Written, lost};
 use crate::rules::deployment::dropped_together::{cascaded, described, listed, publications};
 use crate::rules::deployment::other_statements::{is_relation_named_here, lacking};
 use crate::rules::deployment::phases::released;
 use crate::rules::deployment::users;
 use crate::rules::text::enumerate;
-use pgvet_model::catalog::RelationKind;
+use pgvet_model::catalog::{Relation, RelationKind};
 use pgvet_model::effect::RelationName;
 use pgvet_syntax::source::TextRange;
 use rustc_hash::FxHashMap;
@@ -109,6 +110,13 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     }
 }
 
+/// Whether the deployment has copied all rows and columns of a table to one that stays.
+fn is_archived(context: &RuleContext<'_>, table: &RelationName) -> bool {
+    let Some(old) = context.before.get_relation(table.oid) else { return false };
+    let has_all = |copy: &Relation| old.columns.iter().all(|column| copy.column(&column.name).is_some());
+    old.known && whole_copies(context, table).any(|copy| !copy.is_temporary() && has_all(copy))
+}
+
 fn report(
     context: &RuleContext<'_>,
     reporter: &mut Reporter<'_>,
@@ -132,7 +140,7 @@ fn report(
             )
         }
         Loss::Gone => {
-            let data = if has_rows { "deletes its data and " } else { "" };
+            let data = if has_rows && !is_archived(context, relation) { "deletes its data and " } else { "" };
             format!("dropping {kind} `{name}` {data}breaks deployed code that still uses it")
         }
         Loss::Lacks { columns, emptied } => {

@@ -56,7 +56,8 @@ declare_rule! {
     /// for a column of the primary key. For `SET NOT NULL` and `DROP DEFAULT` on other columns that existed before the
     /// deployment, which deployed code may well set, the confidence is `possible`, and the finding is shown only with
     /// `--confidence possible`. The confidence is also `possible` if the migration replaces a function that names the
-    /// table and the column, because that function, and not deployed code, may insert the rows.
+    /// table and the column, because that function, and not deployed code, may insert the rows. This does not apply to
+    /// `ADD COLUMN`: existing rows make it fail, whatever inserts new ones.
     ///
     /// ## Other linters
     ///
@@ -202,10 +203,11 @@ fn report(
 ) {
     let (name, place) = (&table.name, place(context, column).unwrap_or(range));
     let message = match change {
-        Change::Added => format!(
-            "INSERTs into `{name}` by deployed code fail, because they do not set `{column}`; this statement fails at \
-             once if the table has rows"
-        ),
+        Change::Added => {
+            let refused =
+                if is_emptied(context, table) { "" } else { "; this statement fails at once if the table has rows" };
+            format!("INSERTs into `{name}` by deployed code fail, because they do not set `{column}`{refused}")
+        }
         Change::RequiredNow => format!(
             "INSERTs into `{name}` by deployed code fail from here on: they do not set `{column}`, a column that this \
              deployment adds"
@@ -215,13 +217,21 @@ fn report(
         }
     };
     let help = help(context, table, column, change);
-    let mut finding = reporter.report(place, message).relation(table).help(help);
-    if change == Change::OlderRequiredNow || is_filled_by_code(context, &table.name, column) {
-        finding = finding.assuming(Assumption::LeftOut { table: name.clone(), column: column.into() });
-    }
+    let finding = reporter.report(place, message).relation(table).help(help);
     // Rows that exist refuse it, whatever code runs.
-    let is_about_code = change != Change::Added;
-    finding.assuming(is_about_code.then(|| released(context.migration, context.settings)).flatten()).emit();
+    if change == Change::Added {
+        return finding.emit();
+    }
+    let may_be_set = change == Change::OlderRequiredNow || is_filled_by_code(context, &table.name, column);
+    let left_out = may_be_set.then(|| Assumption::LeftOut { table: name.clone(), column: column.into() });
+    finding.assuming(left_out).assuming(released(context.migration, context.settings)).emit();
+}
+
+/// Whether this transaction has removed all rows of the table.
+fn is_emptied(context: &RuleContext<'_>, table: &RelationName) -> bool {
+    let emptied = context.before.get_relation(table.oid).and_then(|relation| relation.birth.emptied);
+    let block = context.session.block.as_ref();
+    emptied.is_some_and(|emptied| block.is_some_and(|block| block.number == emptied.transaction))
 }
 
 fn help(context: &RuleContext<'_>, table: &RelationName, column: &str, change: Change) -> String {

@@ -4,9 +4,9 @@ use crate::rule::RuleContext;
 use crate::rules::deployment::other_statements::{
     Until, adds, ahead_of_maker, earlier, is_column_made_here, means, rest,
 };
-use pgvet_model::catalog::{Catalog, Column, RelationKind};
+use pgvet_model::catalog::{Catalog, Column, Copied, Relation, RelationKind};
 use pgvet_model::effect::{RelationName, Removal, RemovalReason, RemovedObject, Visibility};
-use pgvet_syntax::ast::{AlterTableAction, Assignment, Ast, Expr, ExprKind};
+use pgvet_syntax::ast::{AlterTableAction, Assignment, Ast, Expr, ExprKind, Part};
 use pgvet_syntax::source::TextRange;
 
 /// What has the name of a column when the transaction has ended.
@@ -72,7 +72,9 @@ pub(crate) fn replacement<'e>(
 
 /// Whether the statement, or a later one, adds a column of this name, which has none of the values.
 pub(crate) fn is_emptied(context: &RuleContext<'_>, table: &RelationName, column: &str) -> bool {
-    is_added_again(context, table, column) && !is_kept(context, table, column)
+    is_added_again(context, table, column)
+        && !is_kept(context, table, column)
+        && !is_kept_in_copy(context, table, column)
 }
 
 /// Whether an UPDATE of all rows has copied the values to another column, from which a later one takes them back.
@@ -85,6 +87,28 @@ fn is_kept(context: &RuleContext<'_>, table: &RelationName, column: &str) -> boo
         assignment.column.text == column && copies.iter().any(|copy| names(&assignment.value, &copy.column.text))
     };
     !copies.is_empty() && rest(context).iter().any(|ast| assigned_in_all_rows(context, ast, table).any(is_back))
+}
+
+/// Whether the deployment has copied all rows with this column to another table, from which a later UPDATE takes the
+/// values back.
+fn is_kept_in_copy(context: &RuleContext<'_>, table: &RelationName, column: &str) -> bool {
+    let takes_back = |ast: &Ast, copy: &Relation| {
+        let Ast::Update(update) = ast else { return false };
+        let mut read = false;
+        ast.visit(&mut |part| read |= matches!(part, Part::Read(read) if read.name.name.text == copy.name));
+        let mut assigned = update.assignments.iter().map(|assignment| &assignment.column.text);
+        read && means(context, &update.table.name, table) && assigned.any(|name| name == column)
+    };
+    let mut copies = whole_copies(context, table).filter(|copy| copy.column(column).is_some());
+    copies.any(|copy| rest(context).iter().any(|ast| takes_back(ast, copy)))
+}
+
+/// The tables to which the deployment has copied all rows of a table.
+pub(crate) fn whole_copies<'a>(context: &RuleContext<'a>, table: &RelationName) -> impl Iterator<Item = &'a Relation> {
+    let (before, deployment) = (context.before, context.deployment());
+    let copies = before.copies_of(table.oid);
+    let is_own = move |copied: &Copied| copied.is_whole && deployment.is_some() && copied.deployment == deployment;
+    copies.filter(move |(_, copied)| is_own(copied)).map(|(copy, _)| copy)
 }
 
 /// What an UPDATE of the table assigns, unless it skips rows that have a value.

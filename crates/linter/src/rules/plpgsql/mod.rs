@@ -1,5 +1,6 @@
 //! Code in the database.
 
+pub mod ambiguous_column_name;
 pub mod ddl_in_function;
 pub mod dynamic_ddl_on_unknown_object;
 pub mod dynamic_sql_injection;

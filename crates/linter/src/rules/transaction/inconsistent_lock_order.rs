@@ -18,6 +18,7 @@ use pgvet_model::session::Session;
 use pgvet_syntax::ast::{Ast, Transaction};
 use pgvet_syntax::lexer::quote_identifier;
 use rustc_hash::{FxHashMap, FxHashSet};
+use smol_str::SmolStr;
 
 declare_rule! {
     /// A migration that locks tables in an order that can deadlock with the application, or that changes rows of a
@@ -82,9 +83,17 @@ declare_rule! {
     ///
     /// ## Confidence
     ///
-    /// The confidence is `possible` if only a DELETE locks in the opposite order, or if `lock_timeout` is shorter than
-    /// the default of `deadlock_timeout` (1 s), because the migration usually gives up first. The statements of a
-    /// function are compared in the order of its text. For each transaction of a migration, pgvet follows at most 500
+    /// The confidence is `possible`
+    ///
+    /// - if only a DELETE locks in the opposite order
+    /// - if the deadlock is about rows of a table, and the migration changes only a part of them
+    /// - if only INSERTs or UPDATEs of a table do whose rows migrations insert, such as a lookup table
+    /// - if the migration takes the locks in one statement without a transaction, one right after the other, and
+    ///   only foreign keys, and no code, show the opposite order
+    /// - if `lock_timeout` is shorter than the default of `deadlock_timeout` (1 s), because the migration usually gives
+    ///   up first
+    ///
+    /// The statements of a function are compared in the order of its text. For each transaction of a migration, pgvet follows at most 500
     /// calls of functions and triggers in the statements of the application. Two migrations are not compared with each
     /// other, because migration tools run one migration at a time.
     ///
@@ -109,6 +118,10 @@ declare_rule! {
 /// A transaction that ends, and what is known at its beginning.
 struct Ending<'a> {
     locks: Vec<Taken>,
+    /// Tables of which it changes a part of the rows.
+    partly_changed: FxHashSet<Oid>,
+    /// Whether it is one statement outside of a transaction block, which takes its locks right after each other.
+    is_alone: bool,
     setting: Setting<'a>,
     /// The catalog after the migration.
     after: &'a Catalog,
@@ -120,14 +133,20 @@ struct Ending<'a> {
 fn at_commit(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     report_upgrades(context, reporter);
     let is_end = matches!(context.ast, Ast::Transaction(Transaction::Commit { .. } | Transaction::Prepare));
-    let (catalog, locks) = match &context.session.block {
-        Some(block) if is_end => (block.catalog_before(), migration::of_block(block, context.deployment())),
+    let (catalog, locks, partly_changed) = match &context.session.block {
+        Some(block) if is_end => {
+            let locks = migration::of_block(block, context.deployment());
+            (block.catalog_before(), locks, migration::partly_changed(block))
+        }
         Some(_) => return,
         None => {
             let place = Place { file: context.file, range: context.statement.range };
-            (context.before, migration::of_statement(context.whole, place, context.before, context.deployment()))
+            let locks = migration::of_statement(context.whole, place, context.before, context.deployment());
+            (context.before, locks, migration::partly_changed_by(context.whole))
         }
     };
+    // A change of many rows takes locks on rows until it ends.
+    let is_alone = !is_end && context.inner_statements < 2 && context.whole.data_changes.is_empty();
     if context.code.is_some() {
         return;
     }
@@ -136,7 +155,7 @@ fn at_commit(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let setting = Setting::new(&routines, context.session, context.settings, context.target.version(), next);
     let transaction = TransactionId::of(context.session, context.outer());
     let assumed = assumed(context.session, context.migration);
-    Ending { locks, setting, after: context.after, transaction, assumed }.report(reporter);
+    Ending { locks, partly_changed, is_alone, setting, after: context.after, transaction, assumed }.report(reporter);
 }
 
 /// The transaction that the program around the migration commits.
@@ -148,7 +167,9 @@ fn at_end(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
     let setting = Setting::new(&routines, context.session, context.settings, context.settings.versions.to, next);
     let locks = migration::of_block(block, context.deployment());
     let (transaction, assumed) = (TransactionId::Block(block.number), assumed(context.session, context.migration));
-    Ending { locks, setting, after: context.after, transaction, assumed }.report(reporter);
+    let partly_changed = migration::partly_changed(block);
+    let is_alone = false;
+    Ending { locks, partly_changed, is_alone, setting, after: context.after, transaction, assumed }.report(reporter);
 }
 
 /// The default of `deadlock_timeout`, in milliseconds: a session waits for this time before it looks for a deadlock.
@@ -243,14 +264,36 @@ impl Ending<'_> {
                 None => finding.label_in(wants.place.file, wants.range(), label),
             };
         }
-        if let Source::Write(table, DataChangeKind::Delete) = sequence.source {
-            finding = finding.assuming(Assumption::DeletesRows { table: self.name(table).into() });
+        for doubt in self.doubts([&wants.placed.step, &held.placed.step], sequence, &cycle) {
+            finding = finding.assuming(doubt);
         }
         finding
             .assuming(gives_up(wants.placed.patience))
             .assuming(self.assumed.clone())
             .help(self.help(wanted, held, all))
             .emit();
+    }
+
+    /// The evidence against a deadlock with the application.
+    fn doubts(&self, ours: [&Step; 2], sequence: &Sequence, cycle: &Cycle) -> Vec<Assumption> {
+        let mut doubts = Vec::new();
+        let is_part =
+            |step: &&&Step| matches!(step.lock, Requested::Rows(_)) && self.partly_changed.contains(&step.relation);
+        if let Some(step) = ours.iter().find(is_part) {
+            doubts.push(Assumption::SameRows { table: self.name(step.relation).into() });
+        }
+        let Source::Write(table, kind) = sequence.source else { return doubts };
+        let name = SmolStr::new(self.name(table));
+        if kind == DataChangeKind::Delete {
+            doubts.push(Assumption::DeletesRows { table: name });
+        } else if self.setting.catalog.relation(table).birth.listed_rows().is_some() {
+            doubts.push(Assumption::WritesListedTable { table: name });
+        }
+        let by_code = [cycle.other_held, cycle.other_wanted].map(|at| sequence.origins[at].cause);
+        if self.is_alone && !by_code.contains(&LockCause::Function) {
+            doubts.push(Assumption::LocksBetween);
+        }
+        doubts
     }
 
     /// The way out: the lock first, unless that deadlocks with other statements of the application.

@@ -159,7 +159,7 @@ fn works<'a>(context: &'a RuleContext<'_>) -> Vec<Work<'a>> {
     works.extend(partition_scans(context));
     works.extend(part.into_iter().map(work_of));
     // An INSERT takes as long as its source is large, however empty its target is.
-    works.retain(|work| work.relation.visibility.may_have_rows() || work.copies);
+    works.retain(|work| work.relation.may_have_rows() || work.copies);
     works.retain(|work| !has_one_row(context, work.relation) && !has_few_rows(context, work.relation));
     works
 }

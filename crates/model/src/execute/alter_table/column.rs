@@ -67,6 +67,8 @@ impl Executor<'_> {
             return fail("42701", reason, definition.name.range);
         }
         check_column_count(relation.columns.len(), &definition.name)?;
+        // A column that no statement shows makes the command do nothing.
+        let is_certain = !if_not_exists || relation.known && !self.catalog.is_doubtful(table);
         let serial = definition.type_name.as_ref().is_some_and(|written| serial_type(&written.name).is_some());
         self.check_column_definition(definition, serial)?;
         self.check_new_column_reaches_children(altering, definition)?;
@@ -74,7 +76,8 @@ impl Executor<'_> {
         let fill = self.fill_of(table, definition, &column);
         column.has_missing_value = matches!(fill, Fill::Missing);
         column.added_in = self.deployment;
-        column.held = held_value(&fill, &column).map(|value| HeldByAll { value, since: self.deployment });
+        let held = held_value(&fill, &column).filter(|_| is_certain);
+        column.held = held.map(|value| HeldByAll { value, since: self.deployment });
         for target in self.altered_tables(altering) {
             self.check_mergeable(target, &column, definition)?;
             if !self.merge_column(target, table, &column) {
@@ -86,7 +89,9 @@ impl Executor<'_> {
                 Fill::Null if column.not_null => {
                     let cause = ScanCause::NotNull { column: column.name.clone() };
                     altering.work.check(target, cause, command.keyword);
-                    self.catalog.relation_mut(target).birth.empty_in = self.deployment;
+                    if is_certain {
+                        self.catalog.relation_mut(target).birth.empty_in = self.deployment;
+                    }
                 }
                 Fill::Null => {}
             }

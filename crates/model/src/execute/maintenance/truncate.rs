@@ -47,6 +47,7 @@ impl Executor<'_> {
             self.effects.truncates.push(name);
             let birth = &mut self.catalog.relation_mut(*table).birth;
             (birth.filled, birth.many, birth.at_most) = (false, false, None);
+            self.note_emptied(*table, true);
             self.fire_truncate_triggers(*table, *range);
         }
         Ok(())

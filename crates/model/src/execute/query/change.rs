@@ -119,9 +119,25 @@ impl Executor<'_> {
             if rows.is_whole() || delete.filter.as_ref().is_some_and(is_open_at_the_top) {
                 self.catalog.relation_mut(table).tail_emptied = true;
             }
+            if rows.extent == Extent::All {
+                self.note_deleted(table, delete.table.only);
+            }
         }
         self.note_change(table, DataChangeKind::Delete, rows, env.depth, delete.keyword);
         Ok(())
+    }
+
+    /// Notes a DELETE of all rows, unless a policy, a rule or a trigger may keep some of them.
+    fn note_deleted(&mut self, table: Oid, only: bool) {
+        let children = if only { Vec::new() } else { self.descendants(table) };
+        for oid in std::iter::once(table).chain(children) {
+            let relation = self.catalog.relation(oid);
+            let keeps = |trigger: &Arc<Trigger>| trigger.timing == TriggerTiming::Before && trigger.events.delete;
+            let is_plain = relation.kind.is_table() && relation.rules.is_empty() && !relation.row_security;
+            if is_plain && !relation.triggers.iter().any(keeps) {
+                self.note_emptied(oid, false);
+            }
+        }
     }
 
     pub(super) fn merge_rows(&mut self, merge: &Merge, outer: &Env<'_>) -> Run {

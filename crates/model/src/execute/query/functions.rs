@@ -2,6 +2,7 @@
 
 use super::Depth;
 use super::constant_names::relation_in_text;
+use super::geometry::is_geometry_function;
 use super::text_functions::{called_name, text_function};
 use crate::builtin;
 use crate::catalog::{Oid, RelationKind};
@@ -43,6 +44,9 @@ impl Executor<'_> {
         let argument = |argument: &pgvet_syntax::ast::Argument| (argument.name.clone(), self.value(&argument.value));
         let arguments = call.arguments.iter().map(argument).collect();
         let called = self.called_functions(call);
+        if called.is_empty() && is_geometry_function(call) {
+            return self.run_geometry_function(call);
+        }
         if called.is_empty() {
             return self.run_text_function(call);
         }
@@ -92,6 +96,7 @@ impl Executor<'_> {
         let is_defined = self.catalog.functions().any(|function| function.name == *name);
         if is_defined
             || text_function(call).is_some()
+            || is_geometry_function(call)
             || is_of_system(call.schema.as_ref(), name)
             || builtin::is_extension_function(name)
         {

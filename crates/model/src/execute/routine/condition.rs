@@ -47,6 +47,21 @@ impl Executor<'_> {
         }
     }
 
+    /// Whether a condition that nothing decides is NULL.
+    pub(super) fn is_null_condition(&self, condition: &Expr) -> bool {
+        let is_null = |part: &Expr| self.value(part) == Some(Value::Null);
+        match &condition.kind {
+            ExprKind::Not(inner) => is_null(inner),
+            ExprKind::And(parts) | ExprKind::Or(parts) => {
+                parts.iter().all(|part| self.decide(part).is_some() || is_null(part)) && parts.iter().any(is_null)
+            }
+            ExprKind::Operator { operator, form: OperatorForm::Plain, operands, .. } => {
+                matches!(operator.as_str(), "=" | "<>" | "!=" | "<" | "<=" | ">" | ">=") && operands.iter().any(is_null)
+            }
+            _ => false,
+        }
+    }
+
     /// AND and OR: one part that is `decisive` decides, or all together.
     fn decide_all(&self, parts: &[Expr], decisive: bool) -> Option<bool> {
         let truths: Vec<_> = parts.iter().map(|part| self.decide(part)).collect();
@@ -63,6 +78,14 @@ impl Executor<'_> {
                     return self.decide_version(operator, self.value(right)?.as_integer()?);
                 }
                 compare(operator, &self.value(left)?, &self.value(right)?)
+            }
+            (OperatorForm::Distinct | OperatorForm::NotDistinct, [left, right]) => {
+                let (left, right) = (self.value(left)?, self.value(right)?);
+                let are_distinct = match (left.is_null()?, right.is_null()?) {
+                    (false, false) => compare("<>", &left, &right)?,
+                    (left, right) => left != right,
+                };
+                Some(are_distinct == (form == OperatorForm::Distinct))
             }
             (OperatorForm::In, [tested, list @ ..]) => {
                 let tested = self.value(tested)?;

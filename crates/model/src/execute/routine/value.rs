@@ -4,6 +4,7 @@ use super::text;
 use crate::execute::Executor;
 use pgvet_syntax::ast::{Expr, ExprKind, FunctionCall, Literal, OperatorForm, SubqueryKind, TypeName};
 use pgvet_syntax::plpgsql::HOLE;
+use smol_str::SmolStr;
 
 /// Texts that code makes are followed up to this length, in bytes: `x := x || x` doubles with every round.
 pub(super) const MAX_TEXT: usize = 64 * 1024;
@@ -19,6 +20,13 @@ pub(crate) enum Value {
     /// Not null; nothing more is known.
     Something,
     List(Vec<Option<Value>>),
+    /// Not known: the database, the role or a setting decides it.
+    Environment,
+    /// Not known: a setting decides it that no statement makes. `unset`: what it is without the setting.
+    Setting {
+        name: SmolStr,
+        unset: Box<Value>,
+    },
 }
 
 impl Value {
@@ -27,7 +35,7 @@ impl Value {
     }
 
     /// The text, if all of it is known.
-    pub(super) fn as_text(&self) -> Option<&str> {
+    pub(in crate::execute) fn as_text(&self) -> Option<&str> {
         match self {
             Self::Text(text) if !text.contains(HOLE) => Some(text),
             _ => None,
@@ -72,6 +80,7 @@ impl Value {
         match self {
             Self::Null => Some(true),
             Self::Text(text) if text.contains(HOLE) => None,
+            Self::Setting { .. } | Self::Environment => None,
             Self::Text(_) | Self::Positive | Self::Something | Self::List(_) => Some(false),
         }
     }
@@ -83,7 +92,9 @@ pub(super) fn part(value: Option<Value>) -> Option<String> {
         Some(Value::Null) => None,
         Some(Value::Text(text)) => Some(text),
         Some(Value::List(list)) => Some(array_text(list)),
-        Some(Value::Positive | Value::Something) | None => Some(HOLE.to_owned()),
+        Some(Value::Positive | Value::Something | Value::Environment | Value::Setting { .. }) | None => {
+            Some(HOLE.to_owned())
+        }
     }
 }
 
@@ -110,7 +121,11 @@ fn array_text(list: Vec<Option<Value>>) -> String {
 impl Executor<'_> {
     /// The value of a variable, or of a column that has it in every row.
     fn variable(&self, name: &str) -> Option<Value> {
-        self.variables.get(name).cloned().or_else(|| self.row.borrow().get(name).cloned())
+        match self.variables.get(name).cloned().or_else(|| self.row.borrow().get(name).cloned())? {
+            Value::Setting { name, unset } => self.unset_settings.value(&name, *unset),
+            Value::Environment => None,
+            value => Some(value),
+        }
     }
 
     /// The value of an expression.
@@ -128,7 +143,7 @@ impl Executor<'_> {
                 [name] => self.variable(name),
                 path => self.variable(&path.join(".")),
             },
-            ExprKind::Parameter(number) => self.variables.get(&format!("${number}")).cloned(),
+            ExprKind::Parameter(number) => self.variable(&format!("${number}")),
             ExprKind::Collate { operand, .. } => self.value(operand),
             ExprKind::Cast { operand, target } => cast(self.value(operand)?, target),
             ExprKind::Coalesce(list) => {
@@ -175,7 +190,9 @@ impl Executor<'_> {
             | ExprKind::IsNull { .. }
             | ExprKind::BooleanTest { .. }
             | ExprKind::Operator { .. }
-            | ExprKind::Subquery { kind: SubqueryKind::Exists, .. } => self.decide(expr).map(Value::boolean),
+            | ExprKind::Subquery { kind: SubqueryKind::Exists, .. } => {
+                self.decide(expr).map(Value::boolean).or_else(|| self.is_null_condition(expr).then_some(Value::Null))
+            }
             _ => None,
         }
     }
@@ -205,6 +222,7 @@ impl Executor<'_> {
                 self.lookup(&call.name, arguments.first()?.as_ref()?.as_text()?)
             }
             "current_schema" => Some(Value::Text(self.creation_schema().to_string())),
+            "current_setting" => self.setting_value(call, &arguments),
             "now" | "clock_timestamp" | "statement_timestamp" | "gen_random_uuid" | "random" => Some(Value::Something),
             name => text::call(name, arguments),
         }

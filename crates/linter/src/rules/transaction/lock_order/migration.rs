@@ -4,11 +4,12 @@ use super::cycle::{Branches, Requested};
 use super::request::{Placed, Request, Written, ordered, written_in_bulk};
 use pgvet_model::catalog::{Catalog, Oid};
 use pgvet_model::deployment::Deployment;
-use pgvet_model::effect::{Effects, LockCause};
+use pgvet_model::effect::{Effects, LockCause, Rows};
 use pgvet_model::place::Place;
 use pgvet_model::session::TransactionBlock;
 use pgvet_syntax::ast::LockMode;
 use pgvet_syntax::source::TextRange;
+use rustc_hash::FxHashSet;
 
 /// A lock that the migration takes.
 #[derive(Debug, Clone)]
@@ -72,6 +73,22 @@ pub(in super::super) fn of_statement(
     let written = changes.map(super::request::written).collect();
     let group = Group { place, requests: exposed.filter_map(Request::of).collect(), written };
     existing(vec![group], before, deployment)
+}
+
+/// The tables of which a transaction block changes only a part of the rows.
+pub(in super::super) fn partly_changed(block: &TransactionBlock) -> FxHashSet<Oid> {
+    partial(block.changes.iter().map(|change| (change.relation, &change.rows)))
+}
+
+/// The tables of which a statement does.
+pub(in super::super) fn partly_changed_by(effects: &Effects) -> FxHashSet<Oid> {
+    partial(effects.data_changes.iter().map(|change| (change.relation.oid, &change.rows)))
+}
+
+fn partial<'a>(changes: impl Iterator<Item = (Oid, &'a Rows)>) -> FxHashSet<Oid> {
+    let (whole, part): (Vec<_>, Vec<_>) = changes.partition(|(_, rows)| rows.is_whole());
+    let whole: FxHashSet<Oid> = whole.into_iter().map(|(relation, _)| relation).collect();
+    part.into_iter().map(|(relation, _)| relation).filter(|relation| !whole.contains(relation)).collect()
 }
 
 /// The locks on relations that an earlier deployment has made.
