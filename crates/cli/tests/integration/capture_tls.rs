@@ -18,11 +18,8 @@ fn self_signed(host: &str) -> (String, String) {
 }
 
 /// What psql has as a command that requires encryption.
-const REQUIRING: [&str; 3] = [
-    "sslmode=require",
-    "sslmode=verify-full sslrootcert=own.crt",
-    "sslmode=require sslnegotiation=direct",
-];
+const REQUIRING: [&str; 3] =
+    ["sslmode=require", "sslmode=verify-full sslrootcert=own.crt", "sslmode=require sslnegotiation=direct"];
 
 #[test]
 fn a_client_that_requires_encryption_is_told_what_to_change() {
@@ -39,7 +36,10 @@ fn a_client_that_requires_encryption_is_told_what_to_change() {
         let args = ["capture", "--", "psql", "--no-psqlrc", &address, "--command", "SELECT 1"];
         let said = transcript(&folder.output(&args, b"", &[("PGPASSWORD", "unused")]));
         assert!(!said.starts_with("exit 0"), "{protection}: {said}");
-        assert_has(&said, &["requires an encrypted connection, so nothing was captured", "set sslmode to disable or prefer"]);
+        assert_has(
+            &said,
+            &["requires an encrypted connection, so nothing was captured", "set sslmode to disable or prefer"],
+        );
     }
 }
 

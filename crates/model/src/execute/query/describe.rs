@@ -288,7 +288,7 @@ impl Executor<'_> {
             ExprKind::Coalesce(_) => strong("coalesce"),
             ExprKind::MinMax { least: false, .. } => strong("greatest"),
             ExprKind::MinMax { least: true, .. } => strong("least"),
-            ExprKind::SqlValue(name) => Some((name.clone(), true)),
+            ExprKind::SqlValue(name, _) => Some((name.clone(), true)),
             // Before 15 the grammar made TRUE and FALSE of casts.
             ExprKind::Literal(Literal::Boolean(_)) if !self.target.at_least(15) => {
                 Some((SmolStr::new_static("bool"), false))

@@ -116,7 +116,9 @@ fn assert_refused(
     let (captured, _) = capture(sample, server, project, installed, variables)?;
     let is_known = captured.refused_by_command > 0 && captured.recording.sessions.is_empty();
     if captured.status.success() || !is_known {
-        return Err(format!("with {variables:?} the command does not require encryption, or the capture does not see it"));
+        return Err(format!(
+            "with {variables:?} the command does not require encryption, or the capture does not see it"
+        ));
     }
     Ok(())
 }
