@@ -1,5 +1,8 @@
 //! The line of a source that sends a statement.
 
+mod blocks;
+
+use blocks::{Blocks, outer_lines};
 use pgvet_model::builtin;
 use pgvet_syntax::lexer::{TokenKind, identifier, quote_identifier, tokenize};
 use pgvet_syntax::source::TextRange;
@@ -73,6 +76,9 @@ const VERBS_OF_ROWS: [&str; 4] = ["delete", "insert", "select", "update"];
 /// Those that say nothing about what else a line does.
 const VERBS_OF_BOTH: [&str; 4] = ["default", "null", "set", "table"];
 
+/// Words of calls that send SQL, or that build what changes a schema.
+const SENDERS: [&str; 6] = ["exec", "execute", "op", "query", "raw", "schema"];
+
 /// First words of statements that change a schema.
 const SCHEMA_STATEMENTS: [&str; 4] = ["alter", "comment", "create", "drop"];
 
@@ -105,13 +111,15 @@ impl SourceText {
             if is_about_rows(line) {
                 about_rows.insert(at + 1);
             }
-            for word in words_of(line).map(str::to_ascii_lowercase).chain(words_of(line).flat_map(parts_of)) {
+            let words = words_of(line).map(str::to_ascii_lowercase).chain(words_of(line).flat_map(parts_of));
+            for word in words.chain(quoted_words(line)) {
                 let lines = found.entry(word).or_default();
                 if lines.last() != Some(&(at + 1)) {
                     lines.push(at + 1);
                 }
             }
         }
+        about_rows.extend(blocks.of_functions_without_schema());
         Self { text: text.to_owned(), words: found, open, around: blocks.around, about_rows }
     }
 
@@ -127,7 +135,12 @@ impl SourceText {
 
     /// The lines around a line, from the inside out.
     fn around(&self, line: usize) -> impl Iterator<Item = usize> {
-        std::iter::successors(self.around.get(&line), |line| self.around.get(line)).copied()
+        outer_lines(&self.around, line)
+    }
+
+    /// Whether a word stands on a line that may change a schema.
+    fn is_named(&self, word: &str) -> bool {
+        self.words.get(word).is_some_and(|lines| lines.iter().any(|line| !self.about_rows.contains(line)))
     }
 
     /// The line with the call that creates a table or an index, for a line with one of its arguments.
@@ -146,32 +159,6 @@ impl SourceText {
     }
 }
 
-/// Blocks and argument lists, by the indentation of their lines.
-#[derive(Default)]
-struct Blocks {
-    /// Indentation and number of the lines that opened those around the next line.
-    open: Vec<(usize, usize)>,
-    around: HashMap<usize, usize>,
-}
-
-impl Blocks {
-    fn line(&mut self, number: usize, line: &str, opens: bool) {
-        let indentation = line.len() - line.trim_start().len();
-        if indentation == line.len() {
-            return;
-        }
-        while self.open.last().is_some_and(|(outer, _)| *outer >= indentation) {
-            self.open.pop();
-        }
-        if let Some((_, outer)) = self.open.last() {
-            self.around.insert(number, *outer);
-        }
-        if opens {
-            self.open.push((indentation, number));
-        }
-    }
-}
-
 /// The number of lines at the start that describe a module of Python, as generators of migrations write them.
 fn introduction(text: &str) -> usize {
     const QUOTES: [&str; 2] = ["\"\"\"", "'''"];
@@ -186,6 +173,12 @@ fn is_comment(line: &str) -> bool {
     line.starts_with('#') || line.starts_with("//")
 }
 
+/// Whether a word says that a schema is changed, or that SQL is sent as it is.
+fn is_about_schema(word: &str) -> bool {
+    let says = |word: &str| is_one_of(word, &SENDERS) || is_schema_verb(word);
+    word.split('_').any(says) || parts_of(word).iter().any(|part| says(part))
+}
+
 /// Whether a line only names what the file uses.
 fn is_import(line: &str) -> bool {
     let mut words = line.split_whitespace();
@@ -197,11 +190,16 @@ fn is_import(line: &str) -> bool {
 }
 
 fn is_about_rows(line: &str) -> bool {
-    let is_one_of = |word: &str, verbs: &[&str]| verbs.iter().any(|verb| word.eq_ignore_ascii_case(verb));
-    let is_of_schema = |word: &str| is_one_of(word, VERBS) && !is_one_of(word, &VERBS_OF_ROWS);
-    let is_of_schema = |word: &str| is_of_schema(word) && !is_one_of(word, &VERBS_OF_BOTH);
     words_of(line).any(|word| is_one_of(word, &VERBS_OF_ROWS))
-        && !words_of(line).any(|word| is_of_schema(word) || parts_of(word).iter().any(|part| is_of_schema(part)))
+        && !words_of(line).any(|word| is_schema_verb(word) || parts_of(word).iter().any(|part| is_schema_verb(part)))
+}
+
+fn is_one_of(word: &str, words: &[&str]) -> bool {
+    words.iter().any(|one| word.eq_ignore_ascii_case(one))
+}
+
+fn is_schema_verb(word: &str) -> bool {
+    is_one_of(word, VERBS) && !is_one_of(word, &VERBS_OF_ROWS) && !is_one_of(word, &VERBS_OF_BOTH)
 }
 
 impl Lines<'_> {
@@ -222,7 +220,7 @@ impl Lines<'_> {
         let is_about_schema = first.first().is_some_and(|first| SCHEMA_STATEMENTS.contains(&first.as_str()));
         if is_about_schema {
             // The column of a foreign key, which the source does not name, is named after the field.
-            let unknown = names.iter().filter(|name| !self.source.words.contains_key(*name));
+            let unknown = names.iter().filter(|name| !self.source.is_named(name));
             let fields: Vec<_> = unknown.filter_map(|name| Some(name.strip_suffix("_id")?.to_owned())).collect();
             names.extend(fields);
         }
@@ -327,6 +325,9 @@ impl Names {
                 TokenKind::QuotedIdentifier => {
                     let name = identifier(text).to_ascii_lowercase();
                     names.extend(name.split_once('_').map(|(_, end)| end.to_owned()));
+                    if COMMON.contains(&name.as_str()) {
+                        names.insert(quoted(&name));
+                    }
                     names.insert(name);
                 }
                 TokenKind::Word => {
@@ -347,6 +348,23 @@ impl Names {
         names.retain(|name| name.len() > 1 && !COMMON.contains(&name.as_str()));
         Self { names, verbs }
     }
+}
+
+/// How the source names something whose name stands everywhere: as a string or as a symbol.
+fn quoted(name: &str) -> String {
+    format!("'{name}'")
+}
+
+/// The strings and symbols of a line that are a common word: `'name'` and `:name`, and not `name=`.
+fn quoted_words(line: &str) -> impl Iterator<Item = String> {
+    let is_mark = |at: Option<char>| at.is_some_and(|mark| matches!(mark, '\'' | '"' | '`'));
+    words_of(line).filter_map(move |word| {
+        let start = word.as_ptr() as usize - line.as_ptr() as usize;
+        let before = line[..start].chars().next_back();
+        let is_string = is_mark(before) && is_mark(line[start + word.len()..].chars().next());
+        let name = word.to_ascii_lowercase();
+        (COMMON.contains(&name.as_str()) && (is_string || before == Some(':'))).then(|| quoted(&name))
+    })
 }
 
 /// The words of names that a framework has made up, such as `api_check_user_id_06aa` of an index of `Check.user`.
@@ -404,151 +422,4 @@ fn parts_of(word: &str) -> Vec<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn statements_are_found_where_their_names_come_together() {
-        let source = SourceText::new(
-            "class Migration(migrations.Migration):\n    operations = [\n        \
-             migrations.AddField('order', 'note', models.TextField(null=True)),\n        \
-             migrations.AddField('order', 'rank', models.IntegerField(default=0)),\n        \
-             migrations.AddIndex('order', models.Index(fields=['rank'], name='order_rank_idx')),\n    ]\n",
-        );
-        let mut lines = source.lines();
-        assert_eq!(lines.of("ALTER TABLE \"shop_order\" ADD COLUMN \"note\" text NULL"), Some(3));
-        assert_eq!(lines.of("ALTER TABLE \"shop_order\" ADD COLUMN \"rank\" integer DEFAULT 0 NOT NULL"), Some(4));
-        assert_eq!(lines.of("CREATE INDEX \"order_rank_idx\" ON \"shop_order\" (\"rank\")"), Some(5));
-        assert_eq!(lines.of("VACUUM"), None);
-    }
-
-    #[test]
-    fn arguments_may_stand_on_lines_of_their_own() {
-        let source = SourceText::new(
-            "exports.up = (knex) =>\n  knex.schema.alterTable('users', (table) => {\n    \
-             table.text('state').notNullable().alter();\n    table.integer('logins');\n  });\n\n\
-             exports.down = (knex) =>\n  knex.schema.alterTable('users', (table) => {\n    table.dropColumn('logins');\n  });\n",
-        );
-        let mut lines = source.lines();
-        assert_eq!(lines.of("alter table \"users\" alter column \"state\" set not null"), Some(3));
-        assert_eq!(lines.of("alter table \"users\" add column \"logins\" integer"), Some(4));
-    }
-
-    #[test]
-    fn a_block_says_which_table_its_lines_are_about() {
-        let source = SourceText::new(
-            "def upgrade():\n    with op.batch_alter_table('cookbooks') as batch:\n        \
-             batch.add_column(sa.Column('household_id', GUID()))\n        \
-             batch.create_index('ix_cookbooks_household_id', ['household_id'])\n\n    \
-             with op.batch_alter_table('tokens') as batch:\n        \
-             batch.add_column(sa.Column('household_id', GUID()))\n        batch.drop_column('kind')\n",
-        );
-        let mut lines = source.lines();
-        assert_eq!(lines.of("ALTER TABLE cookbooks ADD COLUMN household_id UUID"), Some(3));
-        assert_eq!(lines.of("CREATE INDEX ix_cookbooks_household_id ON cookbooks (household_id)"), Some(4));
-        assert_eq!(lines.of("ALTER TABLE tokens ADD COLUMN household_id UUID"), Some(7));
-        assert_eq!(lines.of("ALTER TABLE tokens DROP COLUMN kind"), Some(8));
-    }
-
-    #[test]
-    fn a_table_is_created_where_the_call_begins() {
-        let source = SourceText::new(
-            "def upgrade():\n    op.create_table(\n        'tags',\n        sa.Column('updated_at', sa.DateTime()),\n        \
-             sa.ForeignKeyConstraint(\n            ['group_id'],\n            ['groups.id'],\n        ),\n    )\n    \
-             op.create_index(\n        'ix_tags_updated_at',\n        'tags',\n    )\n    op.create_index('ix_tags', 'tags')\n",
-        );
-        let mut lines = source.lines();
-        let table =
-            "CREATE TABLE tags (updated_at TIMESTAMP, group_id INT, FOREIGN KEY(group_id) REFERENCES groups (id))";
-        assert_eq!(lines.of(table), Some(2));
-        assert_eq!(lines.of("CREATE INDEX ix_tags_updated_at ON tags (updated_at)"), Some(10));
-        let django = SourceText::new(
-            "    operations = [\n        migrations.CreateModel(\n            name='Tag',\n            fields=[\n                \
-             ('updated_at', models.DateTimeField()),\n            ],\n        ),\n    ]\n",
-        );
-        assert_eq!(django.lines().of("CREATE TABLE \"shop_tag\" (\"updated_at\" timestamptz)"), Some(2));
-    }
-
-    #[test]
-    fn statements_are_found_word_for_word() {
-        let source = SourceText::new(
-            "run(\"ALTER TABLE room ADD COLUMN a integer\")\nrun(\"ALTER TABLE room ADD COLUMN a int\")\n\
-             DO $$\nBEGIN\n  DROP TABLE room;\nEND $$;\nrun(\"ALTER TABLE room ADD COLUMN a int\")\n",
-        );
-        let mut lines = source.lines();
-        assert_eq!(lines.of("ALTER TABLE room ADD COLUMN a int"), Some(2));
-        assert_eq!(lines.of("DO $$\nBEGIN\n  DROP TABLE room;\nEND $$"), Some(3));
-        assert_eq!(lines.of("ALTER TABLE room ADD COLUMN a int"), Some(7));
-    }
-
-    #[test]
-    fn a_statement_with_computed_parts_is_found_by_its_beginning() {
-        let source = SourceText::new(
-            "def remove(table):\n    execute(f\"DELETE FROM {room} WHERE id = :id\")\n    pk = 'ctid'\n    execute(f\"\"\"\n        DELETE FROM {table.name}\n        \
-             WHERE {pk} > 1\n    \"\"\")\n\ndef fill(value):\n    execute(f\"UPDATE room SET open = {value} WHERE pk = 1\")\n    \
-             execute(f\"UPDATE room SET open = {not value}\")\n\nremove(Table('rooms_of_guests'))\nroom.delete()\n",
-        );
-        let mut lines = source.lines();
-        assert_eq!(lines.of("DELETE FROM rooms_of_guests\n WHERE ctid > 1"), Some(5));
-        assert_eq!(lines.of("UPDATE room SET open = true WHERE pk = 1"), Some(10));
-        assert_eq!(lines.of("UPDATE room SET open = false"), Some(11));
-    }
-
-    #[test]
-    fn the_column_of_a_foreign_key_is_named_after_its_field() {
-        let source = SourceText::new(
-            "operations = [\n    migrations.RemoveField('profile', 'current_team'),\n    \
-             migrations.RemoveField('profile', 'team_name'),\n]\n",
-        );
-        let mut lines = source.lines();
-        let dropped = "ALTER TABLE \"accounts_profile\" DROP COLUMN \"current_team_id\" CASCADE";
-        assert_eq!(lines.of(dropped), Some(2));
-    }
-
-    #[test]
-    fn names_of_a_statement_before_do_not_matter() {
-        let source = SourceText::new(
-            "def up\n  add_foreign_key :plants, :beds\n  change_column_null :plants, :bed_id, false\nend\n",
-        );
-        let mut lines = source.lines();
-        let foreign_key =
-            "ALTER TABLE \"plants\" ADD CONSTRAINT \"fk\" FOREIGN KEY (\"bed_id\") REFERENCES \"beds\" (\"id\")";
-        assert_eq!(lines.of(foreign_key), Some(2));
-        assert_eq!(lines.of("ALTER TABLE \"plants\" ALTER COLUMN \"bed_id\" SET NOT NULL"), Some(3));
-    }
-
-    #[test]
-    fn descriptions_and_comments_send_nothing() {
-        let source = SourceText::new(
-            "\"\"\"convert quantity of items to float\n\nRevision ID: 26\n\"\"\"\n\n# quantity of items\ndef upgrade():\n    \
-             op.alter_column(\n        'items',\n        'quantity',\n        type_=sa.Float(),\n    )\n",
-        );
-        let mut lines = source.lines();
-        assert_eq!(lines.of("DROP INDEX \"shop_items_quantity_06aa\"").map(|line| line > 7), Some(true));
-        assert!(lines.of("ALTER TABLE items ALTER COLUMN quantity TYPE FLOAT").unwrap() > 7);
-    }
-
-    #[test]
-    fn verbs_tell_equal_names_apart() {
-        let source = SourceText::new(
-            "query('SELECT id FROM project WHERE owner IS NULL')\nfor project in projects:\n    \
-             query('UPDATE project SET owner = ?')\n",
-        );
-        let mut lines = source.lines();
-        assert_eq!(lines.of("SELECT id FROM project WHERE owner IS NULL"), Some(1));
-        assert_eq!(lines.of("UPDATE project SET owner = $1 WHERE id = $2"), Some(3));
-    }
-
-    #[test]
-    fn a_schema_is_not_changed_where_rows_are_nor_where_names_are_imported() {
-        let source = SourceText::new(
-            "from uuid import UUID\n\ndef fill(only: UUID):\n    Order.objects.update(parcel_id=1)\n    \
-             execute('UPDATE orders SET weight = 0')\n\ndef upgrade():\n    with op.batch_alter_table('orders') as op:\n        \
-             op.add_column(sa.Column('parcel', Uuid()))\n        op.alter_column('weight', nullable=False)\n",
-        );
-        let mut lines = source.lines();
-        assert_eq!(lines.of("ALTER TABLE shop_order ADD COLUMN parcel_id UUID"), Some(9));
-        assert_eq!(lines.of("ALTER TABLE orders ALTER COLUMN weight SET NOT NULL"), Some(10));
-        assert_eq!(lines.of("UPDATE orders SET weight = 0"), Some(5));
-    }
-}
+mod tests;

@@ -15,6 +15,10 @@ use tokio::net::{TcpListener, TcpStream};
 /// Requests before the start of a session. Source: PostgreSQL 18, `src/include/libpq/pqcomm.h`.
 const CANCEL: u32 = 80_877_102;
 const GSS: u32 = 80_877_104;
+/// The first byte of a TLS handshake, with which a client begins that does not ask: `sslnegotiation=direct`.
+///
+/// Source: RFC 8446, section 5.1, `ContentType`.
+const HANDSHAKE: u32 = 0x16;
 /// The only major version of the protocol.
 const PROTOCOL: u32 = 3;
 
@@ -126,6 +130,10 @@ async fn start(client: &mut TcpStream, shared: &Shared) -> io::Result<Start> {
         let length = client.read_u32().await.inspect_err(|_| {
             shared.refused_by_client.update(|count| count + usize::from(wants_encryption));
         })?;
+        if length >> 24 == HANDSHAKE {
+            shared.refused_by_client.update(|count| count + 1);
+            return Err(io::ErrorKind::Unsupported.into());
+        }
         let length = length as usize;
         if !(8..=LONGEST_START).contains(&length) {
             return Err(io::ErrorKind::InvalidData.into());

@@ -140,6 +140,7 @@ pub(crate) fn replacements(tree: &Tree, slot: &Slot, parts: &Parts) -> Vec<Value
             let mut found = of_role(value, Role::Expression, parts);
             if !found.is_empty() {
                 found.extend(compared_with_query(value, parts));
+                found.extend(without_test(value));
                 found.extend(typed_nulls(tree, parts));
                 found.extend(parts.constants.iter().filter(|constant| *constant != value).cloned());
             }
@@ -222,6 +223,21 @@ fn compared_with_query(value: &Value, parts: &Parts) -> Option<Value> {
     let test = link.get("testexpr").filter(|test| !test.is_empty())?;
     let target = link.get("subselect")?.message()?.list("target_list").first()?.message()?.get("val")?;
     Some(parts.equality_of(test.clone(), target.clone()))
+}
+
+/// `EXPR_SUBLINK` in the numbers of Protocol Buffers.
+const SCALAR: i64 = 5;
+
+/// `a IN (SELECT b FROM t)` as `(SELECT b FROM t)`.
+fn without_test(value: &Value) -> Option<Value> {
+    let link = value.message().filter(|node| node.name == "SubLink")?;
+    link.get("testexpr").filter(|test| !test.is_empty())?;
+    let mut scalar = value.clone();
+    let node = scalar.message_mut()?;
+    node.set("sub_link_type", Value::Number(SCALAR));
+    node.set("testexpr", Value::Absent);
+    node.set("oper_name", Value::List(Vec::new()));
+    Some(scalar)
 }
 
 /// How many types of a statement are tried.
@@ -378,6 +394,7 @@ mod tests {
     fn a_list_and_a_conflict_become_simpler() {
         for (sql, expected) in [
             ("SELECT a IN (SELECT b FROM t)", "SELECT a = b"),
+            ("SELECT a < ALL (SELECT b FROM t)", "SELECT (SELECT b FROM t)"),
             (
                 "INSERT INTO t SELECT ON CONFLICT (a) DO UPDATE SET b = 1 WHERE c",
                 "INSERT INTO t SELECT ON CONFLICT (a) DO NOTHING",

@@ -6,6 +6,7 @@
 
 mod columns;
 mod detour;
+mod merge;
 mod statement;
 
 use crate::document::Document;
@@ -147,6 +148,7 @@ impl Search<'_> {
                 self.statement(id)?;
             }
             self.columns()?;
+            self.merges()?;
             self.others()?;
             if self.progress.accepted == accepted && !self.detours()? {
                 return Ok(());
@@ -263,6 +265,13 @@ mod tests {
         let both = |text: &str| Ok(text.contains("CREATE   TABLE") && text.contains("needle"));
         let reduction = reduced(&[("1.sql", "CREATE   TABLE t ();\nSELECT 'needle', 1;")], both, None).unwrap();
         assert_eq!(text(&reduction), "CREATE   TABLE t ();\nSELECT 'needle';");
+    }
+
+    #[test]
+    fn what_alter_table_adds_moves_into_the_table() {
+        let sql = "CREATE TABLE t (); CREATE TABLE u (); ALTER TABLE t ADD CHECK (a), ADD COLUMN a bool;";
+        let both = |text: &str| Ok(text.contains("CHECK (a)") && text.contains("a bool") && text.contains("TABLE t"));
+        assert_eq!(text(&reduced(&[("1.sql", sql)], both, None).unwrap()), "CREATE TABLE t (CHECK (a), a bool); ");
     }
 
     #[test]

@@ -10,7 +10,7 @@ mod quote;
 mod template;
 
 pub use newer_words::refused_from;
-pub use quote::quote_identifier;
+pub use quote::{quote_function_name, quote_identifier};
 pub(crate) use template::{AsSql, as_sql};
 
 use crate::source::TextRange;

@@ -1,8 +1,8 @@
 //! `pgvet capture` on a server that is reached through encrypted connections.
 
-use crate::support::Folder;
 use crate::support::capturing::{TABLE, assert_has, capture, row};
-use pgvet_trace::server::testing::tls_server;
+use crate::support::{Folder, transcript};
+use pgvet_trace::server::testing::{binaries, tls_server};
 
 /// A certificate that its server has signed itself, and its key. It names its host as `openssl req -x509` does: in the
 /// common name, and as an authority.
@@ -15,6 +15,39 @@ fn self_signed(host: &str) -> (String, String) {
     certificate.distinguished_name.push(rcgen::DnType::CommonName, host);
     let key = rcgen::KeyPair::generate().unwrap();
     (certificate.self_signed(&key).unwrap().pem(), key.serialize_pem())
+}
+
+/// What psql has as a command that requires encryption.
+const REQUIRING: [&str; 3] =
+    ["sslmode=require", "sslmode=verify-full sslrootcert=own.crt", "sslmode=require sslnegotiation=direct"];
+
+#[test]
+fn a_client_that_requires_encryption_is_told_what_to_change() {
+    let Some(version) = version_of_psql() else { return };
+    if binaries(18).is_none() {
+        return;
+    }
+    let (certificate, _) = self_signed("localhost");
+    let folder = Folder::new(&[("own.crt", certificate.as_bytes())]);
+    // Direct negotiation is new in libpq 17.
+    let known = if version < 17 { &REQUIRING[..2] } else { &REQUIRING };
+    for protection in known {
+        let address = format!("host={{host}} port={{port}} user={{user}} dbname={{database}} {protection}");
+        let args = ["capture", "--", "psql", "--no-psqlrc", &address, "--command", "SELECT 1"];
+        let said = transcript(&folder.output(&args, b"", &[("PGPASSWORD", "unused")]));
+        assert!(!said.starts_with("exit 0"), "{protection}: {said}");
+        assert_has(
+            &said,
+            &["requires an encrypted connection, so nothing was captured", "set sslmode to disable or prefer"],
+        );
+    }
+}
+
+/// The major version of the psql that is installed.
+fn version_of_psql() -> Option<u32> {
+    let output = std::process::Command::new("psql").arg("--version").output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    text.split_whitespace().nth(2)?.split('.').next()?.parse().ok()
 }
 
 #[test]

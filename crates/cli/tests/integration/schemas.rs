@@ -231,6 +231,19 @@ CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
 CREATE FUNCTION app.f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
 CREATE CONSTRAINT TRIGGER late AFTER INSERT ON t DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION app.f();
 CREATE TRIGGER soon BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION f();
+CREATE TABLE retyped (
+    a numeric(4, 2) DEFAULT '0.5',
+    b date DEFAULT '2020-01-31',
+    c text[] DEFAULT '{x}',
+    d varchar(5) DEFAULT 'x',
+    e timestamptz DEFAULT CURRENT_TIMESTAMP(0)
+);
+ALTER TABLE retyped
+    ALTER a TYPE integer,
+    ALTER b TYPE timestamp,
+    ALTER c TYPE varchar(3)[],
+    ALTER d TYPE text,
+    ALTER e TYPE timestamptz(0);
 ";
 
 /// What only PostgreSQL 18 has.

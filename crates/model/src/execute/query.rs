@@ -8,6 +8,7 @@ mod change;
 mod constant_names;
 mod copy;
 pub(super) mod describe;
+mod function_columns;
 mod functions;
 mod geometry;
 mod index_row;

@@ -192,7 +192,7 @@ impl<'a> Inference<'a> {
                 }
             }
             ExprKind::Collate { operand, .. } => self.visit(operand, scope),
-            ExprKind::SqlValue(keyword) => {
+            ExprKind::SqlValue(keyword, _) => {
                 self.raise(Volatility::Stable, keyword);
                 constant::sql_value_type(keyword)
             }

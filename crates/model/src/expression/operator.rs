@@ -114,18 +114,25 @@ impl Analyzer<'_> {
                 continue;
             }
             let (pair, place) = if at == 0 { ([types[at], other], 0) } else { ([other, types[at]], 1) };
-            if let Resolution::One(candidate) = self.resolve_operator(schema, operator, &pair)
-                && let Some(taken_for) = self.name_of_type(candidate.arguments[place])
-            {
-                let literal = std::mem::replace(&mut operand.kind, ExprKind::Default);
-                let literal = Box::new(Expr { kind: literal, range: operand.range });
-                operand.kind = ExprKind::Cast { operand: literal, target: Box::new(taken_for) };
+            if let Resolution::One(candidate) = self.resolve_operator(schema, operator, &pair) {
+                self.settle_literal(operand, candidate.arguments[place]);
             }
         }
     }
 
+    /// Gives a literal a type, if SQL has a name for it.
+    pub fn settle_literal(&self, literal: &mut Expr, taken_for: Oid) {
+        let Some(target) = self.name_of_type(taken_for) else { return };
+        let kind = std::mem::replace(&mut literal.kind, ExprKind::Default);
+        let operand = Box::new(Expr { kind, range: literal.range });
+        literal.kind = ExprKind::Cast { operand, target: Box::new(target) };
+    }
+
     /// The type as SQL would name it; `None` for a pseudo-type.
     fn name_of_type(&self, oid: Oid) -> Option<TypeName> {
+        if let Some(element) = self.element_type(oid).filter(|element| self.array_type(*element) == Some(oid)) {
+            return Some(TypeName { is_array: true, ..self.name_of_type(element)? });
+        }
         let (schema, name) = match builtin::type_by_oid(oid.0) {
             Some(row) if builtin::is_polymorphic(oid.0) || row.kind == BuiltinTypeKind::Pseudo => return None,
             Some(row) => (SmolStr::new_static("pg_catalog"), SmolStr::new_static(row.name)),

@@ -44,7 +44,7 @@ impl Search<'_> {
     }
 }
 
-fn create(tree: &Tree) -> Option<&Message> {
+pub(super) fn create(tree: &Tree) -> Option<&Message> {
     tree.statement.message().filter(|node| node.name == "CreateStmt")
 }
 
@@ -54,8 +54,8 @@ fn columns(create: &Message) -> impl Iterator<Item = usize> {
     create.list("table_elts").iter().enumerate().filter(move |(_, element)| is_column(element)).map(|(at, _)| at)
 }
 
-/// The name of the table that a statement creates or fills.
-fn name(statement: &Message) -> Option<&str> {
+/// The name of the table that a statement creates, changes or fills.
+pub(super) fn name(statement: &Message) -> Option<&str> {
     match statement.get("relation")?.message()?.get("relname")? {
         Value::Text(name) => Some(name),
         _ => None,

@@ -6,6 +6,7 @@
 mod again;
 mod encode;
 mod parts;
+mod quote;
 mod read;
 
 pub use again::{WrittenAgain, is_same_statement, written_again};
@@ -143,7 +144,9 @@ impl Tree {
         if has_unknown_format(&self.statement) {
             return None;
         }
-        let message = protobuf::ParseResult::decode(encode::parse_result(&self.statement).as_slice()).ok()?;
+        let quoted = quote::quoted(&self.statement);
+        let statement = quoted.as_ref().unwrap_or(&self.statement);
+        let message = protobuf::ParseResult::decode(encode::parse_result(statement).as_slice()).ok()?;
         let sql = pg_query::deparse(&message, pg_query::DeparseOptions::default()).ok()?;
         Some(without_default_method(sql))
     }

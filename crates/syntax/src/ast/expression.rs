@@ -67,10 +67,11 @@ pub enum ExprKind {
     },
     Collate {
         operand: Box<Expr>,
+        schema: Option<SmolStr>,
         collation: SmolStr,
     },
-    /// `CURRENT_DATE`, `CURRENT_TIMESTAMP`, `CURRENT_USER` and so on, in lower case.
-    SqlValue(SmolStr),
+    /// `CURRENT_DATE`, `CURRENT_TIMESTAMP(3)`, `CURRENT_USER` and so on, in lower case, and the precision.
+    SqlValue(SmolStr, Option<i32>),
     /// `expr.field`, `expr[1]`, `expr[1:2]`.
     Indirection {
         operand: Box<Expr>,
@@ -169,7 +170,7 @@ impl Expr {
             | ExprKind::Star(_)
             | ExprKind::Literal(_)
             | ExprKind::Parameter(_)
-            | ExprKind::SqlValue(_)
+            | ExprKind::SqlValue(..)
             | ExprKind::Default => {}
             ExprKind::Call(call) => {
                 call.arguments.iter().for_each(|argument| visit(&argument.value));
@@ -273,7 +274,7 @@ impl Expr {
             (K::Star(ours), K::Star(theirs)) => ours == theirs,
             (K::Literal(ours), K::Literal(theirs)) => ours == theirs,
             (K::Parameter(ours), K::Parameter(theirs)) => ours == theirs,
-            (K::SqlValue(ours), K::SqlValue(theirs)) => ours == theirs,
+            (K::SqlValue(ours, precision), K::SqlValue(theirs, other)) => (ours, precision) == (theirs, other),
             (K::Other(ours, _), K::Other(theirs, _)) => ours == theirs,
             (K::MinMax { least: ours, .. }, K::MinMax { least: theirs, .. }) => ours == theirs,
             (K::Call(ours), K::Call(theirs)) => {

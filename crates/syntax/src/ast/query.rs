@@ -1,6 +1,6 @@
 //! Queries and data changes.
 
-use super::{Expr, Name, ObjectName, Rare};
+use super::{Expr, Name, ObjectName, Rare, TypeName};
 use crate::source::TextRange;
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
@@ -137,6 +137,7 @@ pub enum FromItem {
     /// A function (or ROWS FROM, XMLTABLE, `JSON_TABLE`: their expressions).
     Function {
         calls: Vec<Expr>,
+        form: Rare<FunctionForm>,
         alias: Option<Alias>,
         lateral: bool,
         range: TextRange,
@@ -148,6 +149,27 @@ pub enum FromItem {
         on: Option<Expr>,
         using: Vec<SmolStr>,
     },
+}
+
+/// What an item of FROM has besides plain calls of functions.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct FunctionForm {
+    /// ROWS FROM (...).
+    pub rows_from: bool,
+    /// WITH ORDINALITY: a last column with the number of the row.
+    pub ordinality: bool,
+    /// The columns that are defined after each function of ROWS FROM; empty if there are none at all.
+    pub of_calls: Vec<Vec<FunctionColumn>>,
+    /// The columns that are defined after the alias.
+    pub columns: Vec<FunctionColumn>,
+}
+
+/// A column that a query defines for a function which returns records.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FunctionColumn {
+    pub name: SmolStr,
+    pub type_name: TypeName,
+    pub collation: Option<ObjectName>,
 }
 
 /// A relation by name in a query, with its alias.

@@ -2,7 +2,7 @@
 
 use super::{NotKept, Text, list, query, types};
 use crate::ast::{BooleanTest, Expr, ExprKind, FunctionCall, IndirectionStep, OperatorForm, SubqueryKind};
-use crate::lexer::quote_identifier;
+use crate::lexer::{quote_function_name, quote_identifier};
 use smol_str::SmolStr;
 
 pub(super) fn write(expr: &Expr) -> Text {
@@ -42,10 +42,12 @@ pub(super) fn write(expr: &Expr) -> Text {
                 _ => return Err(NotKept("the operator of ANY or ALL with a subquery")),
             }
         }
-        ExprKind::Collate { operand, collation } => {
-            format!("{} COLLATE {}", tight(operand)?, quote_identifier(collation))
+        ExprKind::Collate { operand, schema, collation } => {
+            let schema = schema.as_ref().map_or_else(String::new, |schema| format!("{}.", quote_identifier(schema)));
+            format!("{} COLLATE {schema}{}", tight(operand)?, quote_identifier(collation))
         }
-        ExprKind::SqlValue(word) => word.to_uppercase(),
+        ExprKind::SqlValue(word, None) => word.to_uppercase(),
+        ExprKind::SqlValue(word, Some(precision)) => format!("{}({precision})", word.to_uppercase()),
         ExprKind::Indirection { operand, steps } => write_indirection(operand, steps)?,
         ExprKind::Default => "DEFAULT".to_owned(),
         ExprKind::Other(..) => return Err(NotKept("an XML or JSON constructor, or a rare form of expression")),
@@ -64,7 +66,7 @@ fn tight(expr: &Expr) -> Text {
         | ExprKind::MinMax { .. }
         | ExprKind::Array(_)
         | ExprKind::Row(_)
-        | ExprKind::SqlValue(_)
+        | ExprKind::SqlValue(..)
         | ExprKind::Default => true,
         ExprKind::Literal(_) => !text.starts_with('-'),
         ExprKind::Subquery { kind, .. } => {
@@ -92,7 +94,7 @@ fn write_call(call: &FunctionCall) -> Text {
     }
     let name = match &call.schema {
         Some(schema) => format!("{}.{}", quote_identifier(schema), quote_identifier(&call.name)),
-        None => quote_identifier(&call.name),
+        None => quote_function_name(&call.name),
     };
     let last = call.arguments.len().saturating_sub(1);
     let mut arguments = Vec::new();

@@ -4,6 +4,7 @@
 //! its name. Every operand that is not a single word is put in brackets, so that precedence never matters.
 
 mod expression;
+mod function;
 mod query;
 mod types;
 

@@ -1,6 +1,6 @@
 //! Queries, as they stand in expressions.
 
-use super::{NotKept, Text, expression, list};
+use super::{NotKept, Text, expression, function, list};
 use crate::ast::{
     Alias, Cte, Expr, FromItem, JoinKind, ObjectName, Omitted, Query, QueryBody, QueryStatement, RowLockStrength,
     RowLocking, Select, SetOperator, SortDirection, Sorting, Target, With,
@@ -115,7 +115,7 @@ fn write_locking(locking: &RowLocking) -> String {
     format!("{strength}{of}{wait}")
 }
 
-fn relation(name: &ObjectName) -> String {
+pub(super) fn relation(name: &ObjectName) -> String {
     let schema = name.schema.as_ref().map_or_else(String::new, |schema| format!("{}.", quoted(&schema.text)));
     format!("{schema}{}", quoted(&name.name.text))
 }
@@ -190,7 +190,10 @@ fn write_from(item: &FromItem) -> Text {
             let lateral = if *lateral { "LATERAL " } else { "" };
             Ok(format!("{lateral}({}){}", write(query)?, alias(called.as_ref())))
         }
-        FromItem::Function { .. } => Err(NotKept("a function in FROM")),
+        FromItem::Function { calls, form, alias: called, lateral, .. } => {
+            let lateral = if *lateral { "LATERAL " } else { "" };
+            Ok(format!("{lateral}{}", function::write(calls, form.as_ref(), called.as_ref())?))
+        }
         FromItem::Join { kind, left, right, on, using } => {
             let (left, right) = (write_from(left)?, write_from(right)?);
             let word = match kind {
@@ -219,7 +222,7 @@ fn names(names: &[SmolStr]) -> String {
     names.iter().map(quoted).collect::<Vec<String>>().join(", ")
 }
 
-fn alias(alias: Option<&Alias>) -> String {
+pub(super) fn alias(alias: Option<&Alias>) -> String {
     match alias {
         None => String::new(),
         Some(alias) if alias.columns.is_empty() => format!(" AS {}", quoted(&alias.name)),

@@ -53,6 +53,9 @@ fn what_is_written_reads_as_the_same() {
         "-1 - -2",
         "- a",
         "CURRENT_TIMESTAMP",
+        "CURRENT_TIMESTAMP(3) + LOCALTIME(0)",
+        "a COLLATE pg_catalog.\"C\"",
+        "\"normalize\"(a, b)",
         "\"Mixed\".\"select\"",
         "ROW(1, 2) = (1, 2)",
         "a OPERATOR(pg_catalog.+) b",
@@ -93,7 +96,7 @@ fn what_the_tree_does_not_keep_is_refused() {
         "ARRAY(SELECT a FROM t GROUP BY DISTINCT a)",
         "ARRAY(WITH u AS (DELETE FROM t RETURNING a) SELECT a FROM u)",
         "ARRAY(WITH RECURSIVE u AS (SELECT 1 AS a UNION ALL SELECT a FROM u) CYCLE a SET b USING c SELECT a FROM u)",
-        "(SELECT a FROM generate_series(1, 2) AS a)",
+        "(SELECT a FROM xmltable('/r' PASSING x COLUMNS a int) AS a)",
         "a < ANY (SELECT b FROM t)",
         "xmlelement(name a)",
     ] {
@@ -110,6 +113,11 @@ fn what_surrounds_a_query_is_written() {
         "SELECT a FROM t ORDER BY a, b DESC, c ASC NULLS LAST, d NULLS FIRST LIMIT 1 OFFSET 2 FOR UPDATE OF t SKIP LOCKED",
         "(SELECT a FROM t ORDER BY a) UNION (SELECT b FROM u) ORDER BY 1 DESC",
         "SELECT a FROM t FOR NO KEY UPDATE NOWAIT FOR KEY SHARE",
+        "SELECT a FROM generate_series(1, 2) AS a, LATERAL unnest(b) WITH ORDINALITY AS c(d, e)",
+        "SELECT a FROM f() AS g(a integer, b text COLLATE pg_catalog.\"C\"), f(1) AS (c numeric(3, 2)[])",
+        "SELECT a FROM ROWS FROM (f() AS (a integer), s.g(1)) WITH ORDINALITY AS h",
+        "SELECT a FROM ROWS FROM (f())",
+        "SELECT a FROM CURRENT_DATE, CAST('now' AS date) AS d, COALESCE(1, 2) AS e",
         "WITH RECURSIVE u(a, b) AS MATERIALIZED (VALUES (1, 2)), v AS NOT MATERIALIZED (SELECT a FROM u) SELECT a FROM v",
     ] {
         let written = |text: &str| {

@@ -2,32 +2,12 @@
 
 use super::{NotKept, Text, string};
 use crate::ast::{Literal, TypeName};
-use crate::lexer::quote_identifier;
+use crate::lexer::{quote_function_name, quote_identifier};
 
 /// The mask of `interval` without fields.
 ///
 /// Source: PostgreSQL 18, `src/include/utils/timestamp.h`, `INTERVAL_FULL_RANGE`.
 const ALL_FIELDS: i64 = 0x7FFF;
-
-/// Keywords that stand for types, and have quotes where they are names: `"char"` is not `char`.
-///
-/// Source: PostgreSQL 18, `src/backend/parser/gram.y`, `SimpleTypename`.
-const KEYWORDS: [&str; 14] = [
-    "bigint",
-    "boolean",
-    "char",
-    "character",
-    "dec",
-    "decimal",
-    "float",
-    "int",
-    "integer",
-    "national",
-    "nchar",
-    "real",
-    "smallint",
-    "varchar",
-];
 
 pub(super) fn write(name: &TypeName) -> Text {
     if name.percent_type.is_some() {
@@ -65,8 +45,8 @@ pub(super) fn modifiers(modifiers: &[Literal]) -> String {
 fn qualified(name: &TypeName) -> String {
     match &name.schema {
         Some(schema) => format!("{}.{}", quote_identifier(schema), quote_identifier(&name.name)),
-        None if KEYWORDS.contains(&name.name.as_str()) => format!("\"{}\"", name.name),
-        None => quote_identifier(&name.name),
+        // `"char"` is not `char`.
+        None => quote_function_name(&name.name),
     }
 }
 

@@ -108,6 +108,80 @@ const RESERVED: [&str; 101] = [
     "with",
 ];
 
+/// The other words that need quotes as the name of a function, of a parameter or of a type; sorted.
+///
+/// Source: PostgreSQL 18, `src/include/parser/kwlist.h`, `COL_NAME_KEYWORD`.
+const OF_COLUMNS: [&str; 63] = [
+    "between",
+    "bigint",
+    "bit",
+    "boolean",
+    "char",
+    "character",
+    "coalesce",
+    "dec",
+    "decimal",
+    "exists",
+    "extract",
+    "float",
+    "greatest",
+    "grouping",
+    "inout",
+    "int",
+    "integer",
+    "interval",
+    "json",
+    "json_array",
+    "json_arrayagg",
+    "json_exists",
+    "json_object",
+    "json_objectagg",
+    "json_query",
+    "json_scalar",
+    "json_serialize",
+    "json_table",
+    "json_value",
+    "least",
+    "merge_action",
+    "national",
+    "nchar",
+    "none",
+    "normalize",
+    "nullif",
+    "numeric",
+    "out",
+    "overlay",
+    "position",
+    "precision",
+    "real",
+    "row",
+    "setof",
+    "smallint",
+    "substring",
+    "time",
+    "timestamp",
+    "treat",
+    "trim",
+    "values",
+    "varchar",
+    "xmlattributes",
+    "xmlconcat",
+    "xmlelement",
+    "xmlexists",
+    "xmlforest",
+    "xmlnamespaces",
+    "xmlparse",
+    "xmlpi",
+    "xmlroot",
+    "xmlserialize",
+    "xmltable",
+];
+
+/// A name of a function, of a parameter or of a type as SQL, without a schema before it.
+pub fn quote_function_name(name: &str) -> String {
+    if OF_COLUMNS.binary_search(&name).is_ok() { format!("\"{name}\"") } else { quote_identifier(name) }
+}
+
 /// An identifier as SQL: quoted where PostgreSQL would read it differently otherwise. The other way round is [`super::identifier`].
 pub fn quote_identifier(name: &str) -> String {
     let mut characters = name.chars();
@@ -126,11 +200,13 @@ mod tests {
 
     #[test]
     fn reserved_words_are_sorted_for_their_search() {
-        assert!(RESERVED.is_sorted());
+        assert!(RESERVED.is_sorted() && OF_COLUMNS.is_sorted());
         for (name, expected) in
             [("a", "a"), ("all", "\"all\""), ("with", "\"with\""), ("A", "\"A\""), ("a\"b", "\"a\"\"b\"")]
         {
             assert_eq!(quote_identifier(name), expected);
         }
+        let names = ["normalize", "left", "a", "B"].map(quote_function_name);
+        assert_eq!(names, ["\"normalize\"", "\"left\"", "a", "\"B\""]);
     }
 }

@@ -146,10 +146,10 @@ impl<'a> Inserted<'a> {
             ExprKind::Default => self.default_source(column),
             ExprKind::Literal(Literal::Null) => ValueSource::Null,
             ExprKind::Literal(_) => ValueSource::Constant,
-            ExprKind::SqlValue(word) if word.starts_with("current_") && !word.ends_with("timestamp") => {
+            ExprKind::SqlValue(word, _) if word.starts_with("current_") && !word.ends_with("timestamp") => {
                 ValueSource::Given
             }
-            ExprKind::SqlValue(_) => ValueSource::Generated,
+            ExprKind::SqlValue(..) => ValueSource::Generated,
             ExprKind::Column(path) => (self.variable)(path).unwrap_or(ValueSource::Given),
             ExprKind::Star(_) | ExprKind::Parameter(_) | ExprKind::Subquery { .. } => ValueSource::Given,
             _ => {

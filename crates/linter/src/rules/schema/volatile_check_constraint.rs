@@ -69,7 +69,7 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
 
 fn changing(context: &DeclarationContext<'_>, part: &Expr) -> Option<(String, &'static str)> {
     match &part.kind {
-        ExprKind::SqlValue(name) => Some((name.to_ascii_uppercase(), CHANGES)),
+        ExprKind::SqlValue(name, _) => Some((name.to_ascii_uppercase(), CHANGES)),
         ExprKind::Call(call) => called(context, call),
         _ => None,
     }

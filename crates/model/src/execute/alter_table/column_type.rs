@@ -10,7 +10,7 @@ use crate::effect::{IndexBuildCause, LockCause, RewriteCause, ScanCause, Using};
 use crate::execute::expressions::{TypeChange, collation_asked, mentions};
 use crate::execute::{Executor, Run, fail};
 use crate::expression::Coercion;
-use pgvet_syntax::ast::{AlterTableCommand, Expr, ExprKind, LockMode, Name, ObjectName, TypeName};
+use pgvet_syntax::ast::{AlterTableCommand, Expr, ExprKind, Literal, LockMode, Name, ObjectName, TypeName};
 use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
 use std::sync::Arc;
@@ -161,6 +161,7 @@ impl Executor<'_> {
         }
         let collation_changed = new_collation != found.collation && self.is_collatable(new);
         self.settle_literals(table, &found.name);
+        self.settle_default(table, found);
         if let Some(column) = self.catalog.relation_mut(table).column_mut(&found.name) {
             column.sql_type = new;
             column.collation = new_collation;
@@ -315,6 +316,28 @@ impl Executor<'_> {
             let kept = settled(self, predicate);
             if let RelationDetail::Index(index) = &mut self.catalog.relation_mut(oid).detail {
                 Arc::make_mut(index).predicate = Some(kept);
+            }
+        }
+    }
+
+    /// Keeps the old type of a literal that is the default or the expression of the column: PostgreSQL casts the value
+    /// to the new type, and reads no literal again.
+    fn settle_default(&mut self, table: Oid, found: &Column) {
+        let settled = |executor: &Self, expression: &Arc<Expr>| {
+            let mut settled = Expr::clone(expression);
+            executor.with_analyzer(|analyzer| {
+                if matches!(settled.kind, ExprKind::Literal(Literal::String(_))) {
+                    analyzer.settle_literal(&mut settled, analyzer.base_type(found.sql_type).oid);
+                }
+            });
+            Arc::new(settled)
+        };
+        let default = found.default.as_ref().map(|default| settled(self, default));
+        let generated = found.generated.as_ref().map(|generated| settled(self, &generated.expression));
+        if let Some(column) = self.catalog.relation_mut(table).column_mut(&found.name) {
+            column.default = default;
+            if let (Some(column), Some(expression)) = (&mut column.generated, generated) {
+                column.expression = expression;
             }
         }
     }

@@ -78,7 +78,7 @@ fn figure_name(expr: &Expr) -> Option<(SmolStr, Strength)> {
         ExprKind::Coalesce(_) => strong("coalesce"),
         ExprKind::Array(_) => strong("array"),
         ExprKind::Row(_) => strong("row"),
-        ExprKind::SqlValue(name) => strong(name),
+        ExprKind::SqlValue(name, _) => strong(name),
         ExprKind::Indirection { operand, steps } => {
             let field = steps.iter().rev().find_map(|step| match step {
                 IndirectionStep::Field(name) => Some(name),

@@ -10,12 +10,12 @@ use pgvet_syntax::ast::{
 };
 use smol_str::{SmolStr, format_smolstr};
 
-const TEXT: SqlType = SqlType::new(Oid(25));
+pub(super) const TEXT: SqlType = SqlType::new(Oid(25));
 /// PostgreSQL's pseudo-type `unknown`.
 const UNKNOWN_LITERAL: Oid = Oid(705);
 
 /// The columns of the WITH queries in sight, innermost last; `None` where they are not known.
-type Ctes = imbl::HashMap<SmolStr, Option<Vec<QueryColumn>>>;
+pub(super) type Ctes = imbl::HashMap<SmolStr, Option<Vec<QueryColumn>>>;
 
 /// The columns of every sequence.
 pub(in crate::execute) fn sequence_columns() -> [QueryColumn; 3] {
@@ -186,8 +186,8 @@ impl Executor<'_> {
                 let columns = renamed(self.query_columns(query, outer, ctes), alias.as_ref());
                 (alias.as_ref().map(|alias| alias.name.clone()).unwrap_or_default(), None, columns)
             }
-            FromItem::Function { calls, alias, .. } => {
-                let columns = renamed(self.function_columns(calls, alias.as_ref(), scope, ctes), alias.as_ref());
+            FromItem::Function { calls, form, alias, .. } => {
+                let columns = self.columns_of_functions(calls, form.as_ref(), alias.as_ref(), scope, ctes);
                 let name = alias.as_ref().map(|alias| alias.name.clone());
                 let name = name.or_else(|| calls.first().map(|call| self.output_name(call)));
                 (name.unwrap_or_default(), None, columns)
@@ -198,72 +198,13 @@ impl Executor<'_> {
     }
 
     /// The columns of a relation, where all of them are known.
-    fn relation_columns(&self, oid: Oid) -> Option<Vec<QueryColumn>> {
+    pub(super) fn relation_columns(&self, oid: Oid) -> Option<Vec<QueryColumn>> {
         let relation = self.catalog.relation(oid);
         if relation.kind == RelationKind::Sequence {
             return Some(sequence_columns().to_vec());
         }
         let columns = relation.columns.iter().map(|column| (column.name.clone(), column.sql_type));
         relation.known.then(|| columns.collect())
-    }
-
-    /// The columns of a function in FROM, as far as they follow from its name.
-    fn function_columns(
-        &mut self,
-        calls: &[Expr],
-        alias: Option<&Alias>,
-        scope: &Scope<'_>,
-        ctes: &Ctes,
-    ) -> Option<Vec<QueryColumn>> {
-        let [Expr { kind: ExprKind::Call(call), .. }] = calls else { return None };
-        if let Some(alias) = alias.filter(|alias| !alias.columns.is_empty()) {
-            return Some(alias.columns.iter().map(|name| (name.clone(), SqlType::UNKNOWN)).collect());
-        }
-        let name = alias.map_or(&call.name, |alias| &alias.name).clone();
-        match call.name.as_str() {
-            "generate_series" => {
-                let first = call.arguments.first().map(|argument| self.expression_type(&argument.value, scope, ctes));
-                Some(vec![(name, first.unwrap_or(SqlType::UNKNOWN))])
-            }
-            "unnest" if call.arguments.len() == 1 => Some(vec![(name, SqlType::UNKNOWN)]),
-            "regexp_split_to_table" | "string_to_table" => Some(vec![(name, TEXT)]),
-            "jsonb_array_elements" => Some(vec![(SmolStr::new_static("value"), SqlType::new(Oid(3802)))]),
-            "json_array_elements" => Some(vec![(SmolStr::new_static("value"), SqlType::new(Oid(114)))]),
-            "jsonb_array_elements_text" | "json_array_elements_text" => {
-                Some(vec![(SmolStr::new_static("value"), TEXT)])
-            }
-            _ => self.user_function_columns(call, &name),
-        }
-    }
-
-    fn user_function_columns(
-        &self,
-        call: &pgvet_syntax::ast::FunctionCall,
-        name: &SmolStr,
-    ) -> Option<Vec<QueryColumn>> {
-        let function = self.catalog.get_function(*self.called_functions(call).first()?)?;
-        let output: Vec<QueryColumn> = (function.parameters.iter())
-            .filter(|parameter| {
-                !matches!(
-                    parameter.mode,
-                    pgvet_syntax::ast::ParameterMode::In | pgvet_syntax::ast::ParameterMode::Variadic
-                )
-            })
-            .map(|parameter| (parameter.name.clone().unwrap_or_default(), parameter.sql_type))
-            .collect();
-        if !output.is_empty() {
-            return Some(output);
-        }
-        let returned = self.catalog.get_type(function.returns.oid).map(|definition| &definition.kind);
-        match returned {
-            Some(crate::catalog::TypeKind::Composite { relation }) => {
-                self.catalog.get_relation(*relation).and_then(|relation| self.relation_columns(relation.oid))
-            }
-            // It may have any columns.
-            Some(crate::catalog::TypeKind::Assumed) => None,
-            _ if function.returns.is_known() => Some(vec![(name.clone(), function.returns)]),
-            _ => None,
-        }
     }
 
     /// The type of a whole row: `t` in `SELECT t FROM t`.
@@ -274,7 +215,7 @@ impl Executor<'_> {
     }
 
     /// The type of an expression in a query; unknown where the model cannot tell.
-    fn expression_type(&mut self, expr: &Expr, scope: &Scope<'_>, ctes: &Ctes) -> SqlType {
+    pub(super) fn expression_type(&mut self, expr: &Expr, scope: &Scope<'_>, ctes: &Ctes) -> SqlType {
         let sql_type = match &expr.kind {
             ExprKind::Column(path) => {
                 scope.column_type(path).or_else(|| self.whole_row(path, scope)).unwrap_or(SqlType::UNKNOWN)
@@ -347,7 +288,7 @@ impl Executor<'_> {
             ExprKind::Coalesce(_) => strong("coalesce"),
             ExprKind::MinMax { least: false, .. } => strong("greatest"),
             ExprKind::MinMax { least: true, .. } => strong("least"),
-            ExprKind::SqlValue(name) => Some((name.clone(), true)),
+            ExprKind::SqlValue(name, _) => Some((name.clone(), true)),
             // Before 15 the grammar made TRUE and FALSE of casts.
             ExprKind::Literal(Literal::Boolean(_)) if !self.target.at_least(15) => {
                 Some((SmolStr::new_static("bool"), false))

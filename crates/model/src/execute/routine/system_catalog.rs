@@ -391,7 +391,7 @@ impl Executor<'_> {
                 select.filter.as_ref().map_or(Some(()), |filter| self.conditions(filter, question))
             }
             ExprKind::Call(call) if matches!(call.name.as_str(), "current_schema" | "current_database") => Some(()),
-            ExprKind::SqlValue(name) if matches!(name.as_str(), "current_schema" | "current_catalog") => Some(()),
+            ExprKind::SqlValue(name, _) if matches!(name.as_str(), "current_schema" | "current_catalog") => Some(()),
             // The schema that a template engine fills in is the one that the migration is about.
             _ if is_template(value) && SCHEMA_COLUMNS.contains(&column.as_str()) => Some(()),
             ExprKind::Literal(Literal::Boolean(false))

@@ -165,7 +165,7 @@ impl Executor<'_> {
                 otherwise.as_ref().map_or(Some(Value::Null), |otherwise| self.value(otherwise))
             }
             ExprKind::Array(list) => self.values(list.iter()).map(Value::List),
-            ExprKind::SqlValue(name) => match name.as_str() {
+            ExprKind::SqlValue(name, _) => match name.as_str() {
                 "current_schema" => Some(Value::Text(self.creation_schema().to_string())),
                 _ => Some(Value::Something),
             },

@@ -332,14 +332,15 @@ impl Context<'_> {
             .index(collate.location)
             .map_or(TextRange::default(), |start| self.range(Span::new(start, self.dotted_end(start + 1))));
         let range = self.balanced(operand.range.cover(clause), [&operand]);
-        let collation = schema_and_name(collate.collname).1;
-        expr(ExprKind::Collate { operand: Box::new(operand), collation }, range)
+        let (schema, collation) = schema_and_name(collate.collname);
+        expr(ExprKind::Collate { operand: Box::new(operand), schema, collation }, range)
     }
 
     /// The keyword as written tells them apart, and PostgreSQL's `op` is only that.
     fn sql_value(&self, value: &pg::SqlValueFunction) -> Expr {
         let word = self.index(value.location).map_or("", |index| self.text(index));
-        expr(ExprKind::SqlValue(word.to_ascii_lowercase().into()), self.call_range(value.location))
+        let precision = (value.typmod >= 0).then_some(value.typmod);
+        expr(ExprKind::SqlValue(word.to_ascii_lowercase().into(), precision), self.call_range(value.location))
     }
 
     fn indirection(&self, node: &pg::AIndirection) -> Expr {

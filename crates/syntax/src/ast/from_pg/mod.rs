@@ -13,6 +13,7 @@ mod control;
 mod depth;
 mod drop;
 mod expression;
+mod function_source;
 mod index;
 mod modify;
 mod name;

@@ -265,23 +265,24 @@ impl Context<'_> {
             Node::RangeSubselect(subselect) => self.subquery_of_from(subselect, cursor),
             Node::RangeFunction(function) => {
                 let calls = exact(function.functions.iter().filter_map(|node| self.function_of_from(node)));
-                self.calls_of_from(calls, function.alias, function.lateral, cursor)
+                let form = self.function_form(function);
+                self.calls_of_from(calls, form, function.alias, function.lateral, cursor)
             }
             Node::RangeTableSample(sample) => self.item_of_from(sample.relation?, cursor)?,
             Node::RangeTableFunc(table) => {
                 let call = self.xml_table(table);
-                self.calls_of_from(vec![call], table.alias, table.lateral, cursor)
+                self.calls_of_from(vec![call], None, table.alias, table.lateral, cursor)
             }
             Node::JsonTable(table) => {
                 let call = self.json_table(table);
-                self.calls_of_from(vec![call], table.alias, table.lateral, cursor)
+                self.calls_of_from(vec![call], None, table.alias, table.lateral, cursor)
             }
             Node::JoinExpr(join) => self.join(join, cursor)?,
             _ => return None,
         })
     }
 
-    fn advance(&self, cursor: &mut usize, range: TextRange) {
+    pub(super) fn advance(&self, cursor: &mut usize, range: TextRange) {
         if !range.is_empty() {
             *cursor = (*cursor).max(self.index_after(range));
         }
@@ -316,20 +317,6 @@ impl Context<'_> {
             open -= 1;
         }
         self.inside(open)
-    }
-
-    fn calls_of_from(&self, calls: Vec<Expr>, name: Option<&pg::Alias>, lateral: bool, cursor: &mut usize) -> FromItem {
-        let range = super::expression::cover(&calls);
-        self.advance(cursor, range);
-        FromItem::Function { calls, alias: name.map(alias), lateral, range }
-    }
-
-    /// A list of the call and its column definitions.
-    fn function_of_from(&self, node: pg::NodeRef<'_>) -> Option<Expr> {
-        match node.node() {
-            Node::List(list) => list.items().first().map(|call| self.expression(call)),
-            _ => None,
-        }
     }
 
     fn join(&self, join: &pg::JoinExpr, cursor: &mut usize) -> Option<FromItem> {

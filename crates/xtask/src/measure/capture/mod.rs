@@ -13,6 +13,7 @@ use sample::Sample;
 use server::Logged;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::path::Path;
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
@@ -40,7 +41,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<String, String> {
     }
     let mut server = Logged::start(arguments.pg_version)?;
     let mut report =
-        "sample | sent | in the log | only recorded | only in the log | alone | through the proxy | more\n".to_owned();
+        "sample | sent | in the log | only recorded | only in the log | alone | through the proxy | more | ended without encryption\n".to_owned();
     for sample in samples.iter().filter(|one| arguments.samples.is_empty() || arguments.samples.contains(&one.name)) {
         match measure(sample, &mut server, arguments) {
             Ok(line) => report += &line,
@@ -56,13 +57,20 @@ fn measure(sample: &Sample, server: &mut Logged, arguments: &Arguments) -> Resul
     let installed = sample.install()?;
     let (mut alone, mut proxied) = (Vec::new(), Vec::new());
     let mut last = None;
+    let mut required = 0;
     for _ in 0..arguments.rounds.max(1) {
         let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
         let project = sample.project(folder.path(), &installed)?;
         let place = server.fresh()?;
         alone.push(sample.run_alone(&project, &installed, &place)?.as_secs_f64());
         server.drop()?;
-        let (captured, log) = capture(sample, server, &project, &installed)?;
+        if last.is_none() {
+            for variables in &sample.encrypted {
+                assert_refused(sample, server, &project, &installed, variables)?;
+                required += 1;
+            }
+        }
+        let (captured, log) = capture(sample, server, &project, &installed, &BTreeMap::new())?;
         proxied.push(captured.took.as_secs_f64());
         last = Some((captured, log));
     }
@@ -78,8 +86,9 @@ fn measure(sample: &Sample, server: &mut Logged, arguments: &Arguments) -> Resul
     let (only_recorded, only_logged) = (difference(&recorded, &log), difference(&log, &recorded));
     let (alone, proxied) = (median(alone), median(proxied));
     let more = 100.0 * (proxied / alone - 1.0);
+    let required = if required == 0 { String::new() } else { format!(" | {required}") };
     let mut line = format!(
-        "{} | {} | {} | {} | {} | {:.2} s | {:.2} s | {more:+.1} %\n",
+        "{} | {} | {} | {} | {} | {:.2} s | {:.2} s | {more:+.1} %{required}\n",
         sample.name,
         captured.recording.statements.len(),
         log.len(),
@@ -96,17 +105,37 @@ fn measure(sample: &Sample, server: &mut Logged, arguments: &Arguments) -> Resul
     Ok(line)
 }
 
+/// A client that requires encryption ends its connections, and the capture knows why.
+fn assert_refused(
+    sample: &Sample,
+    server: &mut Logged,
+    project: &Path,
+    installed: &Path,
+    variables: &BTreeMap<String, String>,
+) -> Result<(), String> {
+    let (captured, _) = capture(sample, server, project, installed, variables)?;
+    let is_known = captured.refused_by_command > 0 && captured.recording.sessions.is_empty();
+    if captured.status.success() || !is_known {
+        return Err(format!(
+            "with {variables:?} the command does not require encryption, or the capture does not see it"
+        ));
+    }
+    Ok(())
+}
+
 fn capture(
     sample: &Sample,
     server: &mut Logged,
-    project: &std::path::Path,
-    installed: &std::path::Path,
+    project: &Path,
+    installed: &Path,
+    more: &BTreeMap<String, String>,
 ) -> Result<(Captured, Vec<String>), String> {
     let tables = Tables::with(None);
-    let (command, variables) = sample.command(project, installed);
+    let (command, mut variables) = sample.command(project, installed);
+    variables.extend(more.clone());
     let request = Request {
         command: &command,
-        folder: std::path::Path::new("."),
+        folder: Path::new("."),
         variables: &variables,
         keep_values: Box::new(move |sql| tables.needs_values(sql)),
         state: State::default(),

@@ -28,6 +28,9 @@ pub(super) struct Sample {
     /// Variables of its environment, as `--env` takes them.
     #[serde(default)]
     environment: BTreeMap<String, String>,
+    /// Variables with which the client accepts encrypted connections only, each set of which is tried in a run of its own.
+    #[serde(default)]
+    pub(super) encrypted: Vec<BTreeMap<String, String>>,
     /// Whether the last migration fails, as it should.
     pub(super) fails: bool,
 }
