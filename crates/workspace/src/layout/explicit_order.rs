@@ -4,6 +4,7 @@ use super::Tool;
 use super::captured::Manifest;
 use super::folder::is_of_supabase;
 use super::liquibase::{Changelogs, Included};
+use super::stages::{self, Stages};
 use crate::config::absolute;
 use crate::read;
 use rustc_hash::FxHashMap;
@@ -19,7 +20,7 @@ fn sqitch_folder(parent: &Path) -> Option<&Path> {
 }
 
 /// The migrations of a tool that keeps their order in a file of its own: Drizzle's journal, Sqitch's plan, a master
-/// changelog of Liquibase.
+/// changelog of Liquibase. Or in folders of certain names.
 #[derive(Debug)]
 pub(crate) struct ExplicitOrder {
     pub(super) tool: Tool,
@@ -34,6 +35,8 @@ pub(crate) struct ExplicitOrder {
     secondary_from: usize,
     /// Paths of files that run outside a transaction.
     autocommit: BTreeSet<PathBuf>,
+    /// Paths of files that run again: always, or whenever they change.
+    again: BTreeSet<PathBuf>,
     /// The number of the release of each path, where the list has releases.
     releases: BTreeMap<PathBuf, u32>,
 }
@@ -74,13 +77,28 @@ impl ExplicitOrder {
             let order = Self::new(Tool::Sqitch, root, sqitch_order(&plan, is_deployed));
             return Some(Self { root: deploy, releases: sqitch_releases(&plan), ..order });
         }
-        Self::of_liquibase(parent, changelogs)
+        stages::around(parent).map(Self::of_stages).or_else(|| Self::of_liquibase(parent, changelogs))
+    }
+
+    fn of_stages(stages: Stages) -> Self {
+        let Stages { tool, root, beside, files, again } = stages;
+        let places = files.into_iter().enumerate().map(|(place, file)| (file, place)).collect();
+        let order = Self::new(tool, &root, Vec::new());
+        Self { base: beside.unwrap_or(root), places, again: again.into_iter().collect(), ..order }
     }
 
     fn new(tool: Tool, root: &Path, names: Vec<String>) -> Self {
         let places = names.into_iter().enumerate().map(|(place, name)| (PathBuf::from(name), place)).collect();
-        let (root, autocommit, releases) = (root.to_owned(), BTreeSet::new(), BTreeMap::new());
-        Self { tool, base: root.clone(), root, places, secondary_from: usize::MAX, autocommit, releases }
+        Self {
+            tool,
+            root: root.to_owned(),
+            base: root.to_owned(),
+            places,
+            secondary_from: usize::MAX,
+            autocommit: BTreeSet::new(),
+            again: BTreeSet::new(),
+            releases: BTreeMap::new(),
+        }
     }
 
     /// The outermost folder around this one with master changelogs that include a file of it. What one includes may be a
@@ -144,6 +162,10 @@ impl ExplicitOrder {
 
     pub(super) fn is_autocommit(&self, path: &Path) -> bool {
         self.relative(path).is_some_and(|path| self.autocommit.contains(&path))
+    }
+
+    pub(super) fn runs_again(&self, path: &Path) -> bool {
+        self.relative(path).is_some_and(|path| self.again.contains(&path))
     }
 
     pub(super) fn release(&self, path: &Path) -> Option<u32> {

@@ -2,7 +2,7 @@
 
 use super::explicit_order::{ExplicitOrder, Orders};
 use super::unknown::UnknownRunner;
-use super::{Tool, project};
+use super::{Tool, dotnet, project};
 use crate::config::absolute;
 use crate::dialect::Dialect;
 use crate::init_scripts::InitScripts;
@@ -40,6 +40,8 @@ pub(crate) struct Facts {
     pub(super) tool: Option<Tool>,
     /// sqlx or refinery, if the Rust project around them uses it.
     pub(super) rust_runner: Option<Tool>,
+    /// Evolve or `DbUp`, if the project of .NET around them uses it.
+    pub(super) dotnet: Option<Tool>,
     /// Pop, if the Go module around them uses it.
     pub(super) go_runner: Option<Tool>,
     /// Whether code beside them runs migrations of these names with another program than golang-migrate.
@@ -98,6 +100,11 @@ impl Facts {
     /// Whether the tool's own list omits a file that would be run if it were listed.
     pub(super) fn is_unlisted(&self, path: &Path) -> bool {
         self.order.as_ref().is_some_and(|order| !order.is_outside_sequence() && order.place(path).is_none())
+    }
+
+    /// Whether the file runs again: always, or whenever it changes.
+    pub(super) fn runs_again(&self, path: &Path) -> bool {
+        self.order.as_ref().is_some_and(|order| order.runs_again(path))
     }
 
     /// Whether the tool's own list says that the file runs outside a transaction.
@@ -175,9 +182,11 @@ impl Folders {
         // What is above it counts too, wherever pgvet is run.
         let folder = absolute(parent);
         let names = names_in(&folder);
+        let dotnet = dotnet::tool(&folder);
         let facts = Facts {
-            tool: tool(&folder, order.as_deref()),
+            tool: tool(&folder, order.as_deref()).or(dotnet.filter(|tool| *tool == Tool::Dbup)),
             rust_runner: rust_runner(&folder),
+            dotnet,
             go_runner: go_runner(&folder, &mut known.go_modules)
                 .or_else(|| names.iter().any(|name| fizz::is_up(name)).then_some(Tool::Pop)),
             has_other_go_runner: has_other_go_runner(&folder, &names),
@@ -188,7 +197,7 @@ impl Folders {
             other_database: manifest::other_database(&folder),
             in_other_languages: in_other_languages(&folder, &names),
             has_numbers: names.iter().any(|name| name.starts_with(|first: char| first.is_ascii_digit())),
-            tool_by_names: tool_by_names(&names, rust_runner(&folder)),
+            tool_by_names: tool_by_names(&names, rust_runner(&folder).or(dotnet)),
             flyway: Arc::new(flyway_names(names)),
         };
         known.facts.insert(parent.to_owned(), facts.clone());
@@ -197,8 +206,8 @@ impl Folders {
 }
 
 /// The tool whose names most SQL files of a folder have, where names alone tell it.
-fn tool_by_names(names: &[String], rust_runner: Option<Tool>) -> Option<Tool> {
-    let flyway = if rust_runner == Some(Tool::Refinery) { Tool::Refinery } else { Tool::Flyway };
+fn tool_by_names(names: &[String], runner: Option<Tool>) -> Option<Tool> {
+    let flyway = runner.filter(|tool| matches!(tool, Tool::Refinery | Tool::Evolve)).unwrap_or(Tool::Flyway);
     let files: Vec<&Path> = names
         .iter()
         .map(Path::new)
@@ -268,6 +277,8 @@ fn tool(parent: &Path, order: Option<&ExplicitOrder>) -> Option<Tool> {
         Some(Tool::GraphileMigrate)
     } else if holds_migrations_of_prisma(parent) {
         Some(Tool::Prisma)
+    } else if holds_migrations_of_diesel(parent) {
+        Some(Tool::Diesel)
     } else {
         order.map(|order| order.tool).or_else(|| project::tool(parent))
     }
@@ -319,6 +330,19 @@ fn holds_migrations_of_prisma(folder: &Path) -> bool {
         entries.map(|entry| entry.path()).any(|migration| migration.join("migration.sql").is_file())
     };
     folder.join("migration_lock.toml").is_file() || (folder.ends_with("prisma/migrations") && has_migration())
+}
+
+/// Whether Diesel keeps its migrations in folders below this one: one of them is there, and the project uses Diesel.
+fn holds_migrations_of_diesel(folder: &Path) -> bool {
+    let has_migration = || {
+        let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
+        entries.map(|entry| entry.path()).any(|migration| migration.join("up.sql").is_file())
+    };
+    let is_used = |above: &Path| {
+        let requires = |text: String| text.lines().any(|line| is_dependency(line, "diesel"));
+        above.join("diesel.toml").is_file() || read::text(&above.join("Cargo.toml")).is_ok_and(requires)
+    };
+    folder.ancestors().skip(1).take(3).any(is_used) && has_migration()
 }
 
 /// Pop, if the go.mod of the project requires it. `known` says of folders whether their go.mod does, if they have one.

@@ -3,6 +3,7 @@
 //! Seen in November 2026: Knex 3.3.0, `TypeORM` 1.1.1 and Alembic 1.20.1 run all pending migrations in one transaction,
 //! Django 5.2.19 each in its own; all of them in one session.
 
+use super::model::of_framework;
 use super::{Layout, Sign};
 use crate::{nearby, read};
 use pgvet_model::migration::TransactionMode::{self, Autocommit, SingleString, Transaction};
@@ -22,7 +23,7 @@ impl Sent {
     pub(super) fn apply(self, layout: &mut Layout) {
         layout.sign = Sign::RunnerCode;
         layout.known_transaction = KnownTransaction::Recognized;
-        layout.sent_by_framework = Some(self.one_transaction);
+        layout.runner_of_code = Some(of_framework(self.one_transaction));
         layout.sections.iter_mut().for_each(|section| section.transaction = self.transaction);
     }
 }

@@ -1,7 +1,7 @@
 //! The files of a plan in the form of a migration tool: names, next versions, sections, opt-outs from transactions.
 
 use super::version::Numbered;
-use super::{Folders, Layout, Order, Section, Tool, flyway};
+use super::{Folders, Layout, Order, Section, Tool, flyway, migratus};
 use crate::discovery::files_at;
 use crate::identity::Identities;
 use crate::problem::Problem;
@@ -58,7 +58,7 @@ fn refusal(file: &ProjectFile, in_transaction: bool, planned: &[PlannedFile]) ->
     let name = tool.as_str();
     let outside = planned.iter().filter(|file| !file.transaction);
     let refused = match tool {
-        Tool::Refinery | Tool::NodePgMigrate | Tool::Drizzle | Tool::Mybatis => outside.clone().next(),
+        Tool::Refinery | Tool::NodePgMigrate | Tool::Drizzle | Tool::Mybatis | Tool::Yuniql => outside.clone().next(),
         Tool::Supabase => outside.clone().find(|file| file.commits()),
         // soda skips a file whose name opts out.
         Tool::Pop if has_soda(&file.path) => outside.clone().next(),
@@ -92,7 +92,7 @@ fn refusal(file: &ProjectFile, in_transaction: bool, planned: &[PlannedFile]) ->
         return Some((message, help.to_owned()));
     }
     // What the plan keeps apart would come together again.
-    let is_one = planned.len() > 1 && tool.model().runner.one_transaction;
+    let is_one = planned.len() > 1 && file.layout.runner().one_transaction;
     is_one.then(|| {
         let message = format!("cannot be divided: {name} runs all pending migrations in one transaction");
         let help = match tool {
@@ -208,6 +208,7 @@ impl Form<'_> {
         let body = match self.tool {
             Tool::Goose => marked(file, "-- +goose StatementBegin", "-- +goose StatementEnd"),
             Tool::SqlMigrate => marked(file, "-- +migrate StatementBegin", "-- +migrate StatementEnd"),
+            Tool::Migratus => divided(file),
             _ => file.text(),
         };
         let opt_out = |text: &'static str| if file.transaction { "" } else { text };
@@ -240,6 +241,8 @@ impl Form<'_> {
             Tool::Yoyo => format!("{}{body}", opt_out("-- transactional: false\n")),
             Tool::PostgresMigrations => format!("{}{body}", opt_out("-- postgres-migrations disable-transaction\n")),
             Tool::Mybatis => format!("{body}\n-- //@UNDO\n{down}\n"),
+            Tool::Evolve => format!("{}{body}", opt_out("-- evolve-tx-off\n")),
+            Tool::Migratus => format!("{}{body}", opt_out("-- :disable-transaction\n")),
             // psql runs each statement on its own.
             Tool::Plain if file.transaction && !self.in_transaction && !self.sends_strings => {
                 format!("BEGIN;\n{body}COMMIT;\n")
@@ -367,6 +370,14 @@ fn rollback_lines(changeset: &str) -> String {
 }
 
 /// Statements with a semicolon inside are marked as one.
+/// The statements between lines that divide a file for Migratus.
+fn divided(file: &PlannedFile) -> String {
+    let alone =
+        |statement: &PlannedStatement| PlannedFile { statements: vec![statement.clone()], ..file.clone() }.text();
+    let texts: Vec<String> = file.statements.iter().map(alone).collect();
+    texts.join(&format!("{}\n", migratus::SEPARATOR))
+}
+
 fn marked(file: &PlannedFile, begin: &str, end: &str) -> String {
     let mut text = String::new();
     for statement in &file.statements {

@@ -5,7 +5,7 @@ use super::header::{
     POSTGRES_MIGRATIONS_OUTSIDE, SQLX_NO_TRANSACTION, TERN_OUTSIDE, atlas_directives, graphile_first_line,
     is_outside_for_tern, is_outside_for_yoyo,
 };
-use super::{captured, drizzle, flyway, sqlx, supabase};
+use super::{captured, dotnet, drizzle, flyway, migratus, sqlx, supabase};
 use crate::{order, read};
 use pgvet_linter::fix::Edit;
 use pgvet_model::migration::TransactionMode::{self, Autocommit, SingleString, Transaction};
@@ -26,6 +26,12 @@ pub(super) fn mode(tool: Tool, path: &Path, text: &str) -> TransactionMode {
         Tool::Plain if order::is_versioned(path) && locks_tables(text) => Transaction,
         // psql -f.
         Tool::Plain | Tool::Sqitch => Autocommit,
+        // grate, `GrateConfiguration.cs`: `--transaction` asks for one. `DbUp` documentation, "Transactions"; see `dotnet.rs`.
+        Tool::Grate | Tool::Dbup => Autocommit,
+        // yuniql, `Configuration.cs`: one for the session.
+        Tool::Yuniql => Transaction,
+        Tool::Evolve => unless(dotnet::is_outside_for_evolve(text), SingleString),
+        Tool::Migratus => migratus::transaction(text),
         // Prisma, `schema-engine`: `raw_cmd`; golang-migrate, `database/postgres`: one Exec without arguments.
         // Postgrator, `lib/PostgreSQLClient.js`: one query without arguments.
         Tool::Prisma | Tool::GolangMigrate | Tool::Postgrator => SingleString,
@@ -39,7 +45,7 @@ pub(super) fn mode(tool: Tool, path: &Path, text: &str) -> TransactionMode {
         Tool::PostgresMigrations => unless(text.contains(POSTGRES_MIGRATIONS_OUTSIDE), SingleString),
         // Flyway, `PostgreSQLParser.detectCanExecuteInTransaction`.
         Tool::Flyway => unless(flyway::has_alone(text) || flyway_opt_out(path), Autocommit),
-        Tool::Supabase => supabase::sent(text).0,
+        Tool::Supabase => supabase::sent_by_version(path, text).0,
         // ory/x `popx`, `.autocommit.`.
         Tool::Pop => unless(name_has_part(path, "autocommit"), SingleString),
         // sqlx-postgres, `migrate.rs`: the text is executed as one string.
@@ -98,6 +104,8 @@ pub(crate) fn opt_out(tool: Tool, text: &str, section: Option<TextRange>) -> Opt
         Tool::Tern => at_start(&format!("{TERN_OUTSIDE}\n")),
         Tool::Yoyo => at_start("-- transactional: false\n"),
         Tool::PostgresMigrations => at_start(&format!("{POSTGRES_MIGRATIONS_OUTSIDE}\n")),
+        Tool::Evolve => at_start("-- evolve-tx-off\n"),
+        Tool::Migratus => at_start(&format!("{}\n", migratus::OUTSIDE)),
         Tool::SqlMigrate => at_marker("notransaction", ""),
         Tool::Dbmate => at_marker("transaction:", "false"),
         Tool::Liquibase => at_marker("runInTransaction:", "false"),
