@@ -112,12 +112,13 @@ const FORMS: &[Form] = &[
     },
     Form {
         other: ("project.clj", "(defproject app \"1\" :dependencies [[migratus \"1.6.5\"]])\n"),
+        refuses: Some("Migratus fails here"),
         ..form("migratus", ["migrations/20240101120000-a.up.sql", "migrations/20240102120000-b.up.sql"])
     },
     Form {
         other: ("db/_post/readme.md", ""),
         refuses: Some("yuniql"),
-        ..form("yuniql", ["db/_init/a.sql", "db/v1.00/b.sql"])
+        ..form("yuniql", ["db/v0.00/a.sql", "db/v1.00/b.sql"])
     },
     Form { other: ("sprocs/readme.md", ""), ..form("grate", ["up/0001_a.sql", "up/0002_b.sql"]) },
     Form {

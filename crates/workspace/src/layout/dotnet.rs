@@ -4,50 +4,88 @@
 //! and `SimpleSqlStatementBuilder.cs`; `DbUp` 6, `UpgradeEngineBuilder`, `DefaultScriptSorter.cs`, `StandardExtensions.cs`
 //! and `PostgresqlConnectionManager.cs`.
 
+use super::folder::Facts;
 use super::model::of_dbup;
 use super::project::LEVELS;
 use super::{Layout, Tool};
 use crate::boundary::Boundary;
 use crate::config::absolute;
-use crate::{nearby, read};
+use crate::nearby::{self, Nearby};
 use pgvet_model::migration::TransactionMode::{self, Autocommit, Transaction};
+use rustc_hash::FxHashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-/// A project of .NET: its folder, and the text of its project file.
+/// A project of .NET.
+#[derive(Debug)]
 struct Project {
     folder: PathBuf,
-    text: String,
+    /// Of the project file.
+    text: Arc<str>,
+    transaction: TransactionMode,
+    /// Whether the transaction is one for all scripts.
+    is_one: bool,
 }
 
-/// The nearest project of .NET around a folder.
-fn project(folder: &Path) -> Option<Project> {
-    let folder = absolute(folder);
-    let boundary = Boundary::around(&folder);
-    let around = folder.ancestors().take(LEVELS).take_while(|above| boundary.refusal(above).is_none());
-    around.into_iter().find_map(|above| {
-        let entries = fs::read_dir(above).ok()?.filter_map(Result::ok).map(|entry| entry.path());
+/// The projects of folders that have one, each looked up once.
+#[derive(Debug, Default)]
+pub(super) struct Projects(FxHashMap<PathBuf, Option<Arc<Project>>>);
+
+/// The library that runs the SQL files of a folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Library {
+    Evolve,
+    /// `is_one`: whether the transaction is one for all scripts.
+    Dbup {
+        transaction: TransactionMode,
+        is_one: bool,
+    },
+}
+
+impl Library {
+    pub(super) fn tool(self) -> Tool {
+        match self {
+            Self::Evolve => Tool::Evolve,
+            Self::Dbup { .. } => Tool::Dbup,
+        }
+    }
+}
+
+impl Projects {
+    /// Returns the library of the nearest project around a folder.
+    pub(super) fn library(&mut self, folder: &Path, nearby: &Nearby) -> Option<Library> {
+        let boundary = Boundary::around(folder);
+        let mut around = folder.ancestors().take(LEVELS).take_while(|above| boundary.refusal(above).is_none());
+        let project = around.find_map(|above| {
+            let known =
+                self.0.entry(above.to_owned()).or_insert_with_key(|above| Project::of(above, nearby).map(Arc::new));
+            known.clone()
+        })?;
+        if project.requires("Evolve") {
+            return Some(Library::Evolve);
+        }
+        let Project { transaction, is_one, .. } = *project;
+        let is_dbup = project.requires("dbup-postgresql") && project.takes_sql_of(folder);
+        is_dbup.then_some(Library::Dbup { transaction, is_one })
+    }
+}
+
+impl Project {
+    /// The project whose file lies directly in a folder.
+    fn of(folder: &Path, nearby: &Nearby) -> Option<Self> {
+        let entries = fs::read_dir(folder).ok()?.filter_map(Result::ok).map(|entry| entry.path());
         let is_project = |path: &PathBuf| {
             let extension = path.extension().and_then(|extension| extension.to_str());
             matches!(extension, Some("csproj" | "fsproj"))
         };
         let mut files: Vec<PathBuf> = entries.filter(is_project).collect();
         files.sort();
-        let text = files.iter().find_map(|file| read::text(file).ok())?;
-        Some(Project { folder: above.to_owned(), text })
-    })
-}
-
-/// The library that runs the SQL files of a folder.
-pub(super) fn tool(folder: &Path) -> Option<Tool> {
-    let project = project(folder)?;
-    if project.requires("Evolve") {
-        return Some(Tool::Evolve);
+        let text = files.iter().find_map(|file| nearby.text(file))?;
+        let (transaction, is_one) = transaction(folder, nearby);
+        Some(Self { folder: folder.to_owned(), text, transaction, is_one })
     }
-    (project.requires("dbup-postgresql") && project.takes_sql_of(folder)).then_some(Tool::Dbup)
-}
 
-impl Project {
     fn requires(&self, package: &str) -> bool {
         self.items("PackageReference").any(|name| name.eq_ignore_ascii_case(package))
     }
@@ -85,16 +123,15 @@ pub(super) fn is_outside_for_evolve(text: &str) -> bool {
 }
 
 /// How the code of the project asks `DbUp` to run scripts, if it is found beside the project file.
-pub(super) fn ask_for_transaction(layout: &mut Layout, path: &Path) {
-    let (transaction, is_one) = transaction(path.parent().unwrap_or(Path::new("")));
+pub(super) fn ask_for_transaction(layout: &mut Layout, around: &Facts) {
+    let Some(Library::Dbup { transaction, is_one }) = around.dotnet else { return };
     layout.runner_of_code = Some(of_dbup(is_one));
     layout.sections.iter_mut().for_each(|section| section.transaction = transaction);
 }
 
 /// The transaction of a script, and whether it is one for all of them. None is the default.
-fn transaction(folder: &Path) -> (TransactionMode, bool) {
-    let Some(project) = project(folder) else { return (Autocommit, false) };
-    let code: Vec<String> = nearby::code(&project.folder).iter().filter_map(|file| read::text(file).ok()).collect();
+fn transaction(project: &Path, nearby: &Nearby) -> (TransactionMode, bool) {
+    let code: Vec<Arc<str>> = nearby::code(project).iter().filter_map(|file| nearby.text(file)).collect();
     let calls = |name: &str| code.iter().any(|text| text.contains(name));
     match (calls(".WithTransactionPerScript("), calls(".WithTransaction(")) {
         (true, _) => (Transaction, false),
@@ -106,14 +143,14 @@ fn transaction(folder: &Path) -> (TransactionMode, bool) {
 mod tests {
     use super::*;
 
-    fn found(csproj: &str, code: &str, folder: &str) -> (Option<Tool>, (TransactionMode, bool)) {
+    fn found(csproj: &str, code: &str, folder: &str) -> Option<Library> {
         let root = tempfile::tempdir().unwrap();
         fs::create_dir_all(root.path().join(".git")).unwrap();
         let folder = root.path().join("src/App").join(folder);
         fs::create_dir_all(&folder).unwrap();
         fs::write(root.path().join("src/App/App.csproj"), csproj).unwrap();
         fs::write(root.path().join("src/App/Program.cs"), code).unwrap();
-        (tool(&folder), transaction(&folder))
+        Projects::default().library(&folder, &Nearby::default())
     }
 
     #[test]
@@ -130,7 +167,7 @@ mod tests {
             (embedded("db\\Scripts\\*.txt"), None),
             (dbup.to_owned(), None),
         ] {
-            assert_eq!(found(&csproj, "", "db/Scripts").0, expected, "{csproj}");
+            assert_eq!(found(&csproj, "", "db/Scripts").map(Library::tool), expected, "{csproj}");
         }
     }
 
@@ -141,7 +178,9 @@ mod tests {
             ("DeployChanges.To.PostgresqlDatabase(c).WithTransactionPerScript().Build();", (Transaction, false)),
             (".WithTransaction()\n", (Transaction, true)),
         ] {
-            assert_eq!(found("<Project/>", code, "Scripts").1, expected, "{code}");
+            let csproj = "<PackageReference Include=\"dbup-postgresql\" />\n<EmbeddedResource Include=\"**/*.sql\" />";
+            let (transaction, is_one) = expected;
+            assert_eq!(found(csproj, code, "Scripts"), Some(Library::Dbup { transaction, is_one }), "{code}");
         }
     }
 

@@ -45,6 +45,8 @@ pub(crate) struct ExplicitOrder {
 #[derive(Debug, Default)]
 pub(crate) struct Orders {
     known: FxHashMap<PathBuf, Option<Arc<ExplicitOrder>>>,
+    /// By the folder to which their names are relative.
+    stages: FxHashMap<PathBuf, Arc<ExplicitOrder>>,
     changelogs: Changelogs,
 }
 
@@ -53,13 +55,26 @@ impl Orders {
         if let Some(known) = self.known.get(parent) {
             return known.clone();
         }
-        let order = ExplicitOrder::of(parent, &mut self.changelogs).map(Arc::new);
+        let order = self.find(parent);
         self.known.entry(parent.to_owned()).or_insert(order).clone()
     }
 }
 
+impl Orders {
+    fn find(&mut self, parent: &Path) -> Option<Arc<ExplicitOrder>> {
+        if let Some(order) = ExplicitOrder::of_list(parent) {
+            return Some(Arc::new(order));
+        }
+        if let Some(place) = stages::around(parent) {
+            let known = self.stages.entry(place.base());
+            return Some(Arc::clone(known.or_insert_with(|| Arc::new(ExplicitOrder::of_stages(place.read())))));
+        }
+        ExplicitOrder::of_liquibase(parent, &mut self.changelogs).map(Arc::new)
+    }
+}
+
 impl ExplicitOrder {
-    fn of(parent: &Path, changelogs: &mut Changelogs) -> Option<Self> {
+    fn of_list(parent: &Path) -> Option<Self> {
         if let Some(manifest) = Manifest::of(parent) {
             return Some(Self::new(Tool::Captured, parent, manifest.names()));
         }
@@ -77,7 +92,7 @@ impl ExplicitOrder {
             let order = Self::new(Tool::Sqitch, root, sqitch_order(&plan, is_deployed));
             return Some(Self { root: deploy, releases: sqitch_releases(&plan), ..order });
         }
-        stages::around(parent).map(Self::of_stages).or_else(|| Self::of_liquibase(parent, changelogs))
+        None
     }
 
     fn of_stages(stages: Stages) -> Self {
@@ -284,6 +299,20 @@ mod tests {
         assert_eq!(files, ["v9/z.sql", "v9/a.sql", "v10/a.sql", "demo/a.sql"].map(at));
         let paths: Vec<&Path> = files.iter().map(PathBuf::as_path).collect();
         assert_eq!(crate::order::newest(&paths).map(|place| paths[place]), Some(at("v10/a.sql").as_path()));
+    }
+
+    #[test]
+    fn folders_of_one_project_share_its_stages() {
+        let root = tempfile::tempdir().unwrap();
+        for file in ["_erase/a.sql", "_init/a.sql", "_pre/b/c.sql", "v0.00/a.sql"] {
+            fs::create_dir_all(root.path().join(file).parent().unwrap()).unwrap();
+            fs::write(root.path().join(file), "").unwrap();
+        }
+        let mut orders = Orders::default();
+        let mut order = |stage: &str| orders.around(&root.path().join(stage)).unwrap();
+        let (one, other, erase) = (order("_init"), order("_pre/b"), order("_erase"));
+        assert!(Arc::ptr_eq(&one, &other), "all of it is read once");
+        assert_eq!((one.is_outside_sequence(), erase.is_outside_sequence()), (false, true));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use super::model::of_framework;
 use super::{Layout, Sign};
-use crate::{nearby, read};
+use crate::nearby::{self, Nearby};
 use pgvet_model::migration::TransactionMode::{self, Autocommit, SingleString, Transaction};
 use pgvet_model::runner::KnownTransaction;
 use rustc_hash::FxHashMap;
@@ -84,12 +84,12 @@ const FOLDERS: [&str; 7] =
 const FILES: usize = 500;
 
 /// Finds the SQL files that migrations around a folder name, by file name.
-pub(super) fn find(folder: &Path, top: &Path) -> FxHashMap<String, Sent> {
+pub(super) fn find(folder: &Path, top: &Path, nearby: &Nearby) -> FxHashMap<String, Sent> {
     let around = folder.ancestors().take(LEVELS).take_while(|above| above.starts_with(top));
     let code = around.flat_map(|above| FOLDERS.iter().flat_map(move |below| nearby::code(&above.join(below))));
     let mut sent = FxHashMap::default();
     for path in code.take(FILES) {
-        let Some(text) = read::text(&path).ok().filter(|text| text.contains(".sql")) else { continue };
+        let Some(text) = nearby.text(&path).filter(|text| text.contains(".sql")) else { continue };
         let Some(form) = FORMS.iter().find(|form| form.is_of(&path, &text)) else { continue };
         let transaction = if text.contains(form.opt_out) { form.outside } else { Transaction };
         let one = Sent { transaction, one_transaction: form.one_transaction };
@@ -148,7 +148,7 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::create_dir_all(root.path().join("sql")).unwrap();
             fs::write(path, text).unwrap();
-            let sent = find(&root.path().join("sql"), root.path()).get("1_a.sql").copied();
+            let sent = find(&root.path().join("sql"), root.path(), &Nearby::default()).get("1_a.sql").copied();
             assert_eq!(sent.map(|sent| (sent.transaction, sent.one_transaction)), expected, "{file}: {text}");
         }
     }

@@ -282,7 +282,7 @@ pub(crate) fn detect(path: &Path, text: &str, folders: &Folders, config: &Config
         layout = divided;
     }
     layout.has_doubted_marks = marks == Marks::Doubted;
-    if annotations::kind(text) == Some("play") && play::is_in_transaction(path) {
+    if annotations::kind(text) == Some("play") && play::is_in_transaction(path, &around.nearby) {
         layout.sections.iter_mut().for_each(|section| section.transaction = TransactionMode::Transaction);
     }
     let is_doubtful = layout.sign == Sign::Comment && configured.is_none() && !layout.refusals.is_empty();
@@ -293,9 +293,9 @@ pub(crate) fn detect(path: &Path, text: &str, folders: &Folders, config: &Config
         layout.unlisted = true;
         layout.sections.iter_mut().for_each(|section| section.direction = Direction::Down);
     }
-    layout.accepts_commit = diesel::accepts_commit(&layout, path, text);
+    layout.accepts_commit = diesel::accepts_commit(&layout, path, text, &around.nearby);
     if layout.tool == Tool::Dbup && layout.sign == Sign::Folder {
-        dotnet::ask_for_transaction(&mut layout, path);
+        dotnet::ask_for_transaction(&mut layout, &around);
     }
     layout.in_other_languages = around.in_other_languages;
     layout.release = around.release(path).or_else(|| folders.fills_new_database(path).then_some(RELEASE_OF_INIT));
@@ -338,7 +338,7 @@ fn whole(
     };
     // Its names are those of golang-migrate.
     let bun = if tool == Tool::GolangMigrate { bun::sent(path, text) } else { None };
-    let transaction = match transaction::mode(tool, path, text) {
+    let transaction = match transaction::mode(tool, path, text, &around.nearby) {
         _ if around.is_autocommit(path) => TransactionMode::Autocommit,
         transaction => bun.as_ref().map_or(transaction, |(transaction, _)| *transaction),
     };
@@ -351,13 +351,13 @@ fn whole(
         sign,
         sections: vec![Section { range: None, direction, transaction }],
         strings: match tool {
-            Tool::Supabase => supabase::sent_by_version(path, text).1,
+            Tool::Supabase => supabase::sent_by_version(path, text, &around.nearby).1,
             Tool::Migratus => migratus::parts(text),
             Tool::Drizzle => drizzle::sent(text),
             _ => bun.map(|(_, parts)| parts).unwrap_or_default(),
         },
         refusals: match tool {
-            Tool::Flyway => flyway::refusals(path, text, transaction::flyway_opt_out(path)),
+            Tool::Flyway => flyway::refusals(path, text, transaction::flyway_opt_out(path), &around.nearby),
             Tool::Migratus => migratus::refusals(text),
             _ => Vec::new(),
         },

@@ -3,17 +3,17 @@
 use super::project::LEVELS;
 use crate::boundary::Boundary;
 use crate::config::absolute;
-use crate::read;
+use crate::nearby::Nearby;
 use std::path::Path;
 
 /// The major and minor number of the version of a package that the nearest lock file, or an exact version in the nearest
 /// manifest, names.
-pub(super) fn of(path: &Path, name: &str) -> Option<(u32, u32)> {
+pub(super) fn of(path: &Path, name: &str, nearby: &Nearby) -> Option<(u32, u32)> {
     let path = absolute(path);
     let boundary = Boundary::around(&path);
     let around = path.ancestors().skip(1).take(LEVELS).take_while(|folder| boundary.refusal(folder).is_none());
     around.into_iter().find_map(|folder| {
-        let text = |file: &str| read::text(&folder.join(file)).ok();
+        let text = |file: &str| nearby.text(&folder.join(file));
         let json = |file: &str| serde_json::from_str::<serde_json::Value>(&text(file)?).ok();
         let of_npm =
             || number(json("package-lock.json")?["packages"][format!("node_modules/{name}")]["version"].as_str()?);
@@ -72,7 +72,11 @@ mod tests {
             fs::create_dir_all(root.path().join(".git")).unwrap();
             fs::create_dir_all(root.path().join("supabase/migrations")).unwrap();
             fs::write(root.path().join(file), text).unwrap();
-            assert_eq!(of(&root.path().join("supabase/migrations/1_a.sql"), "supabase"), expected, "{text}");
+            assert_eq!(
+                of(&root.path().join("supabase/migrations/1_a.sql"), "supabase", &Nearby::default()),
+                expected,
+                "{text}"
+            );
         }
     }
 }

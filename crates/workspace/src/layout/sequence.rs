@@ -116,12 +116,16 @@ fn has_soda(path: &Path) -> bool {
     Folders::default().around(path).go_runner == Some(Tool::Pop)
 }
 
+/// Whether the tool opens a transaction around all files or around none, as far as files tell.
+fn has_no_opt_out(tool: Tool) -> bool {
+    matches!(tool, Tool::Plain | Tool::Grate | Tool::Dbup)
+}
+
 /// Writes the plan of the migration that is the `section` of a file.
 pub fn sequence(file: &ProjectFile, section: Option<Section>, planned: &[PlannedFile]) -> Result<Sequence, Problem> {
     let Layout { tool, sections, .. } = &file.layout;
-    // A tool that has no name has no comment either that takes a file out of its transaction.
     let in_transaction =
-        *tool == Tool::Plain && section.is_some_and(|section| section.transaction == TransactionMode::Transaction);
+        has_no_opt_out(*tool) && section.is_some_and(|section| section.transaction == TransactionMode::Transaction);
     if let Some((message, help)) = refusal(file, in_transaction, planned) {
         return Err(Problem::new(&file.path, message, Some(&help)));
     }
@@ -156,9 +160,9 @@ pub fn sequence(file: &ProjectFile, section: Option<Section>, planned: &[Planned
 
 struct Form<'a> {
     tool: Tool,
-    /// A tool without a name opens a transaction around each file.
+    /// A tool without a comment against it opens a transaction around each file.
     in_transaction: bool,
-    /// A tool without a name sends each file as one string.
+    /// Such a tool sends each file as one string.
     sends_strings: bool,
     path: &'a Path,
     text: &'a str,
@@ -243,8 +247,8 @@ impl Form<'_> {
             Tool::Mybatis => format!("{body}\n-- //@UNDO\n{down}\n"),
             Tool::Evolve => format!("{}{body}", opt_out("-- evolve-tx-off\n")),
             Tool::Migratus => format!("{}{body}", opt_out("-- :disable-transaction\n")),
-            // psql runs each statement on its own.
-            Tool::Plain if file.transaction && !self.in_transaction && !self.sends_strings => {
+            // Each statement runs on its own.
+            tool if has_no_opt_out(tool) && file.transaction && !self.in_transaction && !self.sends_strings => {
                 format!("BEGIN;\n{body}COMMIT;\n")
             }
             _ => body,

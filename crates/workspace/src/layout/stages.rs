@@ -29,13 +29,25 @@ const LEVELS: usize = 6;
 /// Maximum depth of folders below a stage.
 const DEPTH: usize = 8;
 
+/// Where the stages are to which the files of a folder belong.
+pub(super) struct Place {
+    tool: Tool,
+    root: PathBuf,
+    /// Whether the files are those of [`ERASE`].
+    is_erase: bool,
+}
+
 /// Finds the stages to which the files of a folder belong.
-pub(super) fn around(parent: &Path) -> Option<Stages> {
+pub(super) fn around(parent: &Path) -> Option<Place> {
     let find = |parent: &Path| {
         parent.ancestors().take(LEVELS).find_map(|stage| {
             let root = stage.parent().filter(|root| !root.as_os_str().is_empty())?;
             let name = stage.file_name()?.to_str()?;
-            of_yuniql(root, name).or_else(|| of_grate(root, name))
+            let is_erase = name == ERASE;
+            let place = |tool: Tool| Place { tool, root: root.to_owned(), is_erase };
+            is_of_yuniql(root, name)
+                .then(|| place(Tool::Yuniql))
+                .or_else(|| is_of_grate(root, name).then(|| place(Tool::Grate)))
         })
     };
     find(parent).or_else(|| find(&absolute(parent)))
@@ -47,29 +59,48 @@ const AFTER_VERSIONS: [&str; 2] = ["_draft", "_post"];
 /// What `yuniql erase` runs, which empties a database.
 const ERASE: &str = "_erase";
 
-/// yuniql refuses to run without any of these folders; git does not keep those that are empty.
-fn of_yuniql(root: &Path, stage: &str) -> Option<Stages> {
-    let reserved = || BEFORE_VERSIONS.into_iter().chain(AFTER_VERSIONS).chain([ERASE]);
-    if !reserved().any(|name| name == stage) && version_of_yuniql(stage).is_none() {
-        return None;
+impl Place {
+    /// The folder to which the names of the files are relative.
+    pub(super) fn base(&self) -> PathBuf {
+        if self.is_erase { self.root.join(ERASE) } else { self.root.clone() }
     }
+
+    pub(super) fn read(&self) -> Stages {
+        match self.tool {
+            Tool::Yuniql if self.is_erase => {
+                let erase = self.base();
+                Stages { files: files(&erase), beside: Some(erase), ..Stages::new(Tool::Yuniql, &self.root) }
+            }
+            Tool::Yuniql => of_yuniql(&self.root),
+            _ => of_grate(&self.root),
+        }
+    }
+}
+
+/// yuniql refuses to run without any of these folders; git does not keep those that are empty.
+fn is_of_yuniql(root: &Path, stage: &str) -> bool {
+    let reserved = || BEFORE_VERSIONS.into_iter().chain(AFTER_VERSIONS).chain([ERASE]);
+    let is_there = |name: &str| root.join(name).is_dir();
+    let least = if is_there("v0.00") { 1 } else { 3 };
+    (reserved().any(|name| name == stage) || version_of_yuniql(stage).is_some())
+        && reserved().filter(|name| is_there(name)).count() >= least
+}
+
+fn versions_of_yuniql(root: &Path) -> Vec<(Version, String)> {
     let mut versions: Vec<(Version, String)> =
         folders(root).into_iter().filter_map(|name| Some((version_of_yuniql(&name)?, name))).collect();
     versions.sort();
-    if versions.is_empty() || reserved().filter(|name| root.join(name).is_dir()).count() < 2 {
-        return None;
-    }
+    versions
+}
+
+fn of_yuniql(root: &Path) -> Stages {
+    let versions = versions_of_yuniql(root);
     let mut stages = Stages::new(Tool::Yuniql, root);
-    if stage == ERASE {
-        stages.beside = Some(root.join(ERASE));
-        stages.files = files(&root.join(ERASE));
-        return Some(stages);
-    }
     let is_again = |name: &str| name != "_init";
     BEFORE_VERSIONS.iter().for_each(|name| stages.add(name, files(&root.join(name)), is_again(name)));
     versions.iter().for_each(|(_, name)| stages.add(name, files_of_version(&root.join(name)), false));
     AFTER_VERSIONS.iter().for_each(|name| stages.add(name, files(&root.join(name)), true));
-    Some(stages)
+    stages
 }
 
 /// Major, minor and revision, and the rest of the name.
@@ -125,17 +156,18 @@ fn is_grates_own(name: &str) -> bool {
 }
 
 /// The folder `up`, and one of the others that nobody else has.
-fn of_grate(root: &Path, stage: &str) -> Option<Stages> {
+fn is_of_grate(root: &Path, stage: &str) -> bool {
     let is_there = |name: &str| root.join(name).is_dir();
     let is_stage = GRATE.iter().any(|(name, _)| *name == stage);
-    if !is_stage || !is_there("up") || !GRATE.iter().any(|(name, _)| is_grates_own(name) && is_there(name)) {
-        return None;
-    }
+    is_stage && is_there("up") && GRATE.iter().any(|(name, _)| is_grates_own(name) && is_there(name))
+}
+
+fn of_grate(root: &Path) -> Stages {
     let mut stages = Stages::new(Tool::Grate, root);
     for (name, again) in GRATE {
         stages.add(name, files(&root.join(name)), again);
     }
-    Some(stages)
+    stages
 }
 
 impl Stages {
@@ -214,7 +246,7 @@ mod tests {
 
     fn order(files: &[&str], stage: &str) -> Option<(Tool, Vec<String>)> {
         let root = project(files);
-        let stages = around(&root.path().join(stage))?;
+        let stages = around(&root.path().join(stage))?.read();
         Some((stages.tool, stages.files.iter().map(|file| file.display().to_string()).collect()))
     }
 
@@ -241,7 +273,7 @@ mod tests {
         assert_eq!(order(&files, "other"), None);
         assert_eq!(order(&files[7..], "v1.9"), None, "nothing but versions");
         let root = project(&files);
-        assert_eq!(around(&root.path().join("_erase")).unwrap().beside, Some(root.path().join("_erase")));
+        assert_eq!(around(&root.path().join("_erase")).unwrap().read().beside, Some(root.path().join("_erase")));
     }
 
     #[test]
@@ -249,7 +281,7 @@ mod tests {
         let files = ["_init/a.sql", "_pre/a.sql", "_post/a.sql", "v1.0/a.sql", "v1.0/b.sql", "v1.0/c.sql"];
         let root = project(&files);
         fs::write(root.path().join("v1.0/_sequence.ini"), "c.sql\n\na.sql\n").unwrap();
-        let stages = around(&root.path().join("v1.0")).unwrap();
+        let stages = around(&root.path().join("v1.0")).unwrap().read();
         let versions: Vec<&Path> =
             stages.files.iter().map(PathBuf::as_path).filter(|file| file.starts_with("v1.0")).collect();
         assert_eq!(versions, [Path::new("v1.0/c"), Path::new("v1.0/a")]);
@@ -270,7 +302,7 @@ mod tests {
         assert_eq!((tool, found), (Tool::Grate, expected.map(str::to_owned).to_vec()));
         assert_eq!(order(&["up/1.sql", "views/v.sql"], "up"), None, "others have such folders, too");
         let root = project(&files);
-        let again = around(&root.path().join("up")).unwrap().again;
+        let again = around(&root.path().join("up")).unwrap().read().again;
         assert!(again.contains(&PathBuf::from("up/2.everytime")) && !again.contains(&PathBuf::from("up/0001_a")));
     }
 

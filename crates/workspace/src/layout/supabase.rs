@@ -5,6 +5,7 @@
 
 use super::package_version;
 use super::statements::{Words, statements};
+use crate::nearby::Nearby;
 use pgvet_model::migration::TransactionMode;
 use pgvet_syntax::source::TextRange;
 use std::path::Path;
@@ -14,16 +15,16 @@ const DIVIDES: (u32, u32) = (2, 110);
 
 /// The transaction of a file, and what of it is one pipeline where it is not a whole, in the version of the project, or
 /// in the newest one.
-pub(super) fn sent_by_version(path: &Path, text: &str) -> (TransactionMode, Vec<TextRange>) {
+pub(super) fn sent_by_version(path: &Path, text: &str, nearby: &Nearby) -> (TransactionMode, Vec<TextRange>) {
     // Few files depend on it.
     match sent(text, true) {
-        (TransactionMode::Autocommit, _) if !divides(path) => sent(text, false),
+        (TransactionMode::Autocommit, _) if !divides(path, nearby) => sent(text, false),
         sent => sent,
     }
 }
 
-fn divides(path: &Path) -> bool {
-    package_version::of(path, "supabase").is_none_or(|version| version >= DIVIDES)
+fn divides(path: &Path, nearby: &Nearby) -> bool {
+    package_version::of(path, "supabase", nearby).is_none_or(|version| version >= DIVIDES)
 }
 
 fn sent(text: &str, divides: bool) -> (TransactionMode, Vec<TextRange>) {
@@ -63,7 +64,7 @@ mod tests {
             std::fs::write(root.path().join("package.json"), manifest).unwrap();
             let path = root.path().join("supabase/migrations/1_a.sql");
             let both = ["SELECT 1; CREATE INDEX CONCURRENTLY i ON t (a);", "BEGIN; SELECT 1; COMMIT; SELECT 2;"];
-            let [one, other] = both.map(|text| sent_by_version(&path, text).0);
+            let [one, other] = both.map(|text| sent_by_version(&path, text, &Nearby::default()).0);
             assert_eq!(one, other);
             one
         };

@@ -6,6 +6,7 @@ use super::header::{
     is_outside_for_tern, is_outside_for_yoyo,
 };
 use super::{captured, dotnet, drizzle, flyway, migratus, sqlx, supabase};
+use crate::nearby::Nearby;
 use crate::{order, read};
 use pgvet_linter::fix::Edit;
 use pgvet_model::migration::TransactionMode::{self, Autocommit, SingleString, Transaction};
@@ -14,10 +15,10 @@ use std::path::Path;
 
 /// The transaction of a file that says nothing about it.
 pub(super) fn usual(tool: Tool) -> TransactionMode {
-    mode(tool, Path::new(""), "")
+    mode(tool, Path::new(""), "", &Nearby::default())
 }
 
-pub(super) fn mode(tool: Tool, path: &Path, text: &str) -> TransactionMode {
+pub(super) fn mode(tool: Tool, path: &Path, text: &str, nearby: &Nearby) -> TransactionMode {
     let unless = |without: bool, otherwise| if without { otherwise } else { Transaction };
     match tool {
         // CREATE EXTENSION and ALTER EXTENSION UPDATE: `src/backend/commands/extension.c`, `execute_extension_script`.
@@ -45,11 +46,13 @@ pub(super) fn mode(tool: Tool, path: &Path, text: &str) -> TransactionMode {
         Tool::PostgresMigrations => unless(text.contains(POSTGRES_MIGRATIONS_OUTSIDE), SingleString),
         // Flyway, `PostgreSQLParser.detectCanExecuteInTransaction`.
         Tool::Flyway => unless(flyway::has_alone(text) || flyway_opt_out(path), Autocommit),
-        Tool::Supabase => supabase::sent_by_version(path, text).0,
+        Tool::Supabase => supabase::sent_by_version(path, text, nearby).0,
         // ory/x `popx`, `.autocommit.`.
         Tool::Pop => unless(name_has_part(path, "autocommit"), SingleString),
         // sqlx-postgres, `migrate.rs`: the text is executed as one string.
-        Tool::Sqlx => unless(text.starts_with(SQLX_NO_TRANSACTION) && !sqlx::ignores_comment(path), SingleString),
+        Tool::Sqlx => {
+            unless(text.starts_with(SQLX_NO_TRANSACTION) && !sqlx::ignores_comment(path, nearby), SingleString)
+        }
         // diesel_migrations, `file_based_migrations.rs`: `batch_execute`.
         Tool::Diesel => {
             unless(setting_is_false(&path.with_file_name("metadata.toml"), "run_in_transaction"), SingleString)
@@ -143,6 +146,10 @@ fn is_no(value: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn mode(tool: Tool, path: &Path, text: &str) -> TransactionMode {
+        super::mode(tool, path, text, &Nearby::default())
+    }
 
     #[test]
     fn statements_that_refuse_a_transaction_are_recognized() {

@@ -5,6 +5,7 @@ use super::model::of_code;
 use super::runner_code::{self, RunnerCode};
 use super::statements::{Words, statements};
 use super::{Folders, Layout, Section, Sign};
+use crate::nearby::Nearby;
 use crate::order;
 use crate::read;
 use crate::rollback_name;
@@ -46,7 +47,7 @@ impl Unfit {
 
 impl UnknownRunner {
     /// Looks at the files of a folder, and at the code around it up to `top`.
-    pub(super) fn of(folder: &Path, top: Option<&Path>) -> Self {
+    pub(super) fn of(folder: &Path, top: Option<&Path>, nearby: &Nearby) -> Self {
         let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok).map(|entry| entry.path());
         let is_migration = |path: &Path| {
             path.file_name().is_some_and(|name| is_sql(&name.to_string_lossy()))
@@ -56,8 +57,8 @@ impl UnknownRunner {
         let unfit = files.filter_map(|path| Some((path.file_name()?.to_owned(), unfit(&read::text(&path).ok()?)?)));
         Self {
             unfit: unfit.collect(),
-            code: top.and_then(|top| runner_code::find(folder, top)),
-            sent: top.map(|top| framework_code::find(folder, top)).unwrap_or_default(),
+            code: top.and_then(|top| runner_code::find(folder, top, nearby)),
+            sent: top.map(|top| framework_code::find(folder, top, nearby)).unwrap_or_default(),
         }
     }
 
@@ -224,7 +225,10 @@ mod tests {
     #[test]
     fn other_files_speak_against_a_transaction() {
         let root = tempfile::tempdir().unwrap();
-        let own = |text| UnknownRunner::of(root.path(), None).runs_outside_elsewhere(Path::new("2.sql"), unfit(text));
+        let own = |text| {
+            UnknownRunner::of(root.path(), None, &Nearby::default())
+                .runs_outside_elsewhere(Path::new("2.sql"), unfit(text))
+        };
         let (plain, mixed) = ("SELECT 1;", "SELECT 1; VACUUM t;");
         fs::write(root.path().join("2.sql"), mixed).unwrap();
         assert!(!own(plain) && !own(mixed), "its own statements are not those of another file");
