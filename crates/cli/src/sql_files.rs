@@ -3,7 +3,7 @@
 use crate::detected;
 use crate::inert;
 use crate::report::relative_path;
-use pgvet_workspace::{Project, ProjectFile, Role, Skipped, Tool, UnknownOrder};
+use pgvet_workspace::{Project, ProjectFile, Role, Skipped, UnknownOrder};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -66,7 +66,6 @@ fn loaded(file: &ProjectFile) -> SqlFile {
 
 fn role(file: &ProjectFile) -> (FileRole, String) {
     let layout = &file.layout;
-    let name = file.path.file_name().unwrap_or_default().to_string_lossy();
     let said = |role, reason: &str| (role, reason.to_owned());
     if file.role == Role::Baseline {
         return said(FileRole::Baseline, "a dump of the schema from before the migrations");
@@ -83,8 +82,8 @@ fn role(file: &ProjectFile) -> (FileRole, String) {
     if !file.is_run() {
         return said(FileRole::Down, "a down migration, checked only with --down");
     }
-    if layout.tool == Tool::Flyway && name.starts_with("R__") {
-        return said(FileRole::Repeatable, "run again whenever it changes");
+    if layout.runs_again {
+        return said(FileRole::Repeatable, "run again, always or whenever it changes");
     }
     match file.unknown_order {
         Some(UnknownOrder::NoVersion) if is_seed(&file.path) => {

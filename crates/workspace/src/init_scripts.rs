@@ -4,7 +4,8 @@
 //! `docker_process_init_files` and `docker_process_sql`.
 
 use crate::config::absolute;
-use crate::{nearby, read, roots};
+use crate::nearby::{self, Nearby};
+use crate::roots;
 use std::path::{Path, PathBuf};
 
 /// The folder of the image that holds them.
@@ -31,7 +32,7 @@ pub(crate) struct InitScripts {
 impl InitScripts {
     /// Looks at the folder, and at what is around it up to `top`. A folder of migrations is mounted there for a server on
     /// the computer of a developer, and a tool runs it elsewhere.
-    pub(crate) fn of(folder: &Path, top: Option<&Path>) -> Self {
+    pub(crate) fn of(folder: &Path, top: Option<&Path>, nearby: &Nearby) -> Self {
         let is_named = folder.file_name().is_some_and(|name| name == FOLDER);
         let mut sources = Vec::new();
         let is_of_tool = |top: &Path| folder.strip_prefix(top).is_ok_and(roots::is_below_migrations);
@@ -39,7 +40,7 @@ impl InitScripts {
             let around = folder.ancestors().take_while(|above| above.starts_with(top)).take(LEVELS);
             let folders = around.flat_map(|above| BELOW.iter().map(move |below| above.join(below)));
             for file in folders.flat_map(|folder| nearby::of_containers(&folder)) {
-                let Ok(text) = read::text(&file) else { continue };
+                let Some(text) = nearby.text(&file) else { continue };
                 // The context of a build may be any folder above.
                 let bases = || file.ancestors().skip(1).take_while(|base| base.starts_with(top));
                 let paths = sources_in(&text).into_iter().flat_map(|source| bases().map(move |base| base.join(source)));
@@ -109,7 +110,7 @@ mod tests {
             fs::write(top.join(path), text).unwrap();
         }
         let script = top.join(script);
-        InitScripts::of(script.parent().unwrap(), Some(&top)).hold(&script)
+        InitScripts::of(script.parent().unwrap(), Some(&top), &Nearby::default()).hold(&script)
     }
 
     #[test]

@@ -32,7 +32,9 @@ pub(crate) fn of_file(by_name: Option<UnknownOrder>, path: &Path, layout: &Layou
 fn is_placed_by_tool(path: &Path, layout: &Layout) -> bool {
     let is_current = |path: &Path| path.file_stem().is_some_and(|stem| stem == "current");
     let has_list = match layout.tool {
-        Tool::Sqitch | Tool::Liquibase | Tool::Drizzle | Tool::Captured => true,
+        Tool::Sqitch | Tool::Liquibase | Tool::Drizzle | Tool::Yuniql | Tool::Grate | Tool::Dbup | Tool::Captured => {
+            true
+        }
         // The migration that is still being written runs after all that are committed.
         Tool::GraphileMigrate => is_current(path) || path.parent().is_some_and(is_current),
         _ => false,

@@ -62,7 +62,7 @@ pub use plan::{Database, skipped_by_reason};
 pub use prechecked::PrecheckedMigration;
 pub use problem::Problem;
 pub use project::{Project, ProjectFile, Request, Role};
-pub use read::{EncodingError, sql_to_run};
+pub use read::{EncodingError, named_text, sql_to_run};
 pub use reversal::{Reversal, migrations_folder};
 pub use skipped::{SkipReason, Skipped};
 pub use suppression::suppression;

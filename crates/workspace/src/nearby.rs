@@ -2,8 +2,10 @@
 
 use crate::boundary::Boundary;
 use crate::read;
+use rustc_hash::FxHashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Extensions of code that may run migrations.
 const CODE: [&str; 19] = [
@@ -17,6 +19,59 @@ const CONFIGURATION: [&str; 14] =
 
 /// Most bytes of a file that is read.
 const BYTES: u64 = 256 << 10;
+
+/// The texts of such files for all folders of a run: each is read once, and their size is limited, because many folders
+/// may have the same code around them.
+#[derive(Debug, Default)]
+pub(crate) struct Nearby(Mutex<Texts>);
+
+#[derive(Debug, Default)]
+struct Texts {
+    known: FxHashMap<PathBuf, Option<Arc<str>>>,
+    kept: u64,
+    spent: u64,
+}
+
+/// Maximum number of bytes that are kept for other folders.
+const KEPT: u64 = 64 << 20;
+
+/// Maximum number of bytes that a run reads in search of evidence.
+const SPENT: u64 = 1 << 30;
+
+/// A text that is at hand costs this part of one that has to be read.
+const PART_OF_KNOWN: u64 = 8;
+
+impl Nearby {
+    /// Returns the text of a file, if it can be read and the limit is not reached.
+    pub(crate) fn text(&self, path: &Path) -> Option<Arc<str>> {
+        let texts = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        {
+            let mut texts = texts();
+            if texts.spent > SPENT {
+                return None;
+            }
+            if let Some(known) = texts.known.get(path).cloned() {
+                texts.spent += known.as_ref().map_or(0, |text| text.len() as u64 / PART_OF_KNOWN);
+                return known;
+            }
+        }
+        // Files are read without the lock.
+        let text: Option<Arc<str>> = read::text(path).ok().map(Arc::from);
+        let length = text.as_ref().map_or(0, |text| text.len() as u64);
+        let mut texts = texts();
+        texts.spent += length;
+        if texts.kept + length <= KEPT {
+            texts.kept += length;
+            texts.known.insert(path.to_owned(), text.clone());
+        }
+        text
+    }
+
+    /// Whether something was not read because of the limit.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).spent > SPENT
+    }
+}
 
 /// Returns the code that lies directly in a folder, without tests, by name.
 pub(crate) fn code(folder: &Path) -> Vec<PathBuf> {
@@ -73,8 +128,8 @@ fn stem(path: &Path) -> &str {
 }
 
 /// Whether a file of code or configuration directly in `above` names a path below it, as a whole.
-pub(crate) fn names_path(above: &Path, relative: &str) -> bool {
-    let names = |path: &PathBuf| read::text(path).is_ok_and(|text| has_path(&text, relative));
+pub(crate) fn names_path(above: &Path, relative: &str, nearby: &Nearby) -> bool {
+    let names = |path: &PathBuf| nearby.text(path).is_some_and(|text| has_path(&text, relative));
     code_and_configuration(above).iter().any(names)
 }
 
@@ -115,6 +170,20 @@ mod tests {
         std::os::unix::fs::symlink(outside.path(), root.path().join("lib")).unwrap();
         assert_eq!(code(&root.path().join("src")).len(), 1);
         assert_eq!(code(&root.path().join("lib")), [] as [PathBuf; 0]);
+    }
+
+    #[test]
+    fn texts_are_read_once_and_up_to_a_size() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("a.go");
+        fs::write(&path, "x".repeat(1 << 20)).unwrap();
+        let nearby = Nearby::default();
+        assert!(nearby.text(&path).is_some());
+        fs::write(&path, "").unwrap();
+        let texts = std::iter::from_fn(|| nearby.text(&path)).take(1 << 15).collect::<Vec<_>>();
+        assert!(texts.iter().all(|text| text.len() == 1 << 20), "it is kept");
+        assert_eq!(texts.len(), ((1 << 10) - 1) * PART_OF_KNOWN as usize + 1);
+        assert!(nearby.is_exhausted());
     }
 
     #[test]

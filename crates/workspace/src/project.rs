@@ -206,6 +206,7 @@ impl Project {
         notes.extend(foreign.note.filter(|_| named.is_none()));
         notes.extend(layout::stray::note(&files));
         notes.extend(evidence::notes(&files));
+        notes.extend(evidence::limit_note(&files, folders));
         notes.extend(foreign_note(&files));
         let is_checked = |file: &ProjectFile| file.role != Role::Baseline;
         let is_empty = !foreign.skipped.is_empty() && !files.iter().any(is_checked);

@@ -48,6 +48,11 @@ pub fn sql_to_run(path: &Path) -> io::Result<String> {
     utf8(bytes(path, MAX_SQL)?)
 }
 
+/// The text of another file that the user has named. Links are followed, because the user may name any file.
+pub fn named_text(path: &Path) -> io::Result<String> {
+    utf8(bytes(path, MAX_OTHER)?)
+}
+
 fn utf8(bytes: Vec<u8>) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.utf8_error()))
 }

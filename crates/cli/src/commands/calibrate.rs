@@ -5,7 +5,7 @@ use crate::error::Failure;
 use crate::trace_args::StatisticsFile;
 use pgvet_model::statistics::Statistics;
 use pgvet_model::throughput::{Size, Throughput, Work};
-use pgvet_workspace::{Change, Project, write_changes};
+use pgvet_workspace::{Change, Project, named_text, write_changes};
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -32,7 +32,7 @@ impl Calibration {
             Failure::new(format!("cannot calibrate `{}`: {error}", path.display()))
                 .help("name a file that `pgvet snapshot` has written")
         };
-        let before = std::fs::read_to_string(&path).map_err(|error| failure(&error))?;
+        let before = named_text(&path).map_err(|error| failure(&error))?;
         let statistics = Statistics::parse(&before).map_err(|error| failure(&error))?;
         Ok(Self { path, before, statistics })
     }

@@ -7,7 +7,7 @@ use crate::inert::{self, Kind};
 use crate::report::drift::DriftReport;
 use pgvet_model::version::PgVersion;
 use pgvet_schema::{Drift, compare, judge};
-use pgvet_workspace::{Observed, create_report};
+use pgvet_workspace::{Observed, create_report, named_text};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -73,7 +73,7 @@ fn read_baseline(path: &Path) -> Result<BTreeSet<String>, Failure> {
         Failure::new(format!("cannot read the known drift in `{}`: {message}", path.display()))
             .help("write it again with --write-baseline")
     };
-    let text = std::fs::read_to_string(path).map_err(|error| failure(error.to_string()))?;
+    let text = named_text(path).map_err(|error| failure(error.to_string()))?;
     let baseline: Baseline = serde_json::from_str(&text).map_err(|error| failure(error.to_string()))?;
     if baseline.schema_version != BASELINE_VERSION {
         return Err(failure(format!("its version is {}, not {BASELINE_VERSION}", baseline.schema_version)));

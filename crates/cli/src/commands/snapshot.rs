@@ -6,7 +6,7 @@ use crate::report::plural;
 use pgvet_model::statistics::Statistics;
 use pgvet_model::throughput::Throughput;
 use pgvet_trace::provider::{parse_address, with_password};
-use pgvet_workspace::create_report;
+use pgvet_workspace::{create_report, named_text};
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::path::Path;
@@ -40,7 +40,7 @@ fn measured(path: &Path) -> Result<Option<Throughput>, Failure> {
         let message = format!("cannot read `{}`, so its measured throughput would be lost: {error}", path.display());
         Failure::new(message).help("correct or delete the file, or write to another file with --out")
     };
-    match std::fs::read_to_string(path) {
+    match named_text(path) {
         Ok(text) => Ok(Statistics::parse(&text).map_err(|error| lost(&error))?.throughput),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(lost(&error)),
@@ -72,5 +72,6 @@ mod tests {
         std::fs::write(&path, text.replacen('{', "{\"notes\": 1, ", 1)).expect("a file");
         let failure = measured(&path).err().map(|failure| format!("{failure:?}")).unwrap_or_default();
         assert!(failure.contains("would be lost"), "{failure}");
+        assert!(!cfg!(unix) || measured(Path::new("/dev/zero")).is_err(), "a device has no end");
     }
 }

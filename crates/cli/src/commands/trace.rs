@@ -25,7 +25,7 @@ use pgvet_syntax::statement;
 use pgvet_trace::provider::Template;
 use pgvet_trace::{Event, Limits, Observations, Trace, Workload, server};
 use pgvet_workspace::config::Config;
-use pgvet_workspace::{Project, Role, create_report};
+use pgvet_workspace::{Project, Role, create_report, sql_to_run};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::sync::Arc;
@@ -245,8 +245,7 @@ fn doing(event: Event<'_>) -> String {
 fn workload(args: &TraceArgs) -> Result<Option<Workload>, Failure> {
     let Some(path) = &args.workload else { return Ok(None) };
     let shown = path.display().to_string();
-    let text =
-        std::fs::read_to_string(path).map_err(|error| Failure::new(format!("cannot read `{shown}`: {error}")))?;
+    let text = sql_to_run(path).map_err(|error| Failure::new(format!("cannot read `{shown}`: {error}")))?;
     let clients = args.clients.unwrap_or(1).into();
     let variables = args.variables.iter().cloned().collect();
     Ok(Some(Workload::read(SourceFile::new(shown, text), clients, &variables)?))

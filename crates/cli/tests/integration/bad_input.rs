@@ -434,3 +434,16 @@ fn a_file_of_too_many_statements_is_an_error_at_the_rest() {
     let error = "1.sql:250001:1: error[syntax-error] more than 250000 statements in one file; the rest is not read";
     assert!(said.starts_with("exit 1\n") && said.contains(error), "{said}");
 }
+
+#[cfg(unix)]
+#[test]
+fn devices_in_place_of_named_files_are_refused() {
+    let folder = Folder::new(&[("1_a.sql", b"SELECT 1;\n")]);
+    for arguments in [
+        &["drift", "1_a.sql", "--database", "postgresql://localhost/nothing", "--baseline", "/dev/zero"][..],
+        &["trace", "1_a.sql", "--workload", "/dev/zero"],
+    ] {
+        let output = folder.run(arguments);
+        assert!(output.starts_with("exit 2\n") && output.contains("it is not a regular file"), "{output}");
+    }
+}

@@ -110,6 +110,28 @@ const FORMS: &[Form] = &[
         refuses: Some("mybatis"),
         ..form("mybatis", ["scripts/20240101120000_a.sql", "scripts/20240102120000_b.sql"])
     },
+    Form {
+        other: ("project.clj", "(defproject app \"1\" :dependencies [[migratus \"1.6.5\"]])\n"),
+        refuses: Some("Migratus fails here"),
+        ..form("migratus", ["migrations/20240101120000-a.up.sql", "migrations/20240102120000-b.up.sql"])
+    },
+    Form {
+        other: ("db/_post/readme.md", ""),
+        refuses: Some("yuniql"),
+        ..form("yuniql", ["db/v0.00/a.sql", "db/v1.00/b.sql"])
+    },
+    Form { other: ("sprocs/readme.md", ""), ..form("grate", ["up/0001_a.sql", "up/0002_b.sql"]) },
+    Form {
+        other: ("App.csproj", "<PackageReference Include=\"Evolve\" />\n"),
+        ..form("evolve", ["migrations/V1__a.sql", "migrations/V2__b.sql"])
+    },
+    Form {
+        other: (
+            "App.csproj",
+            "<PackageReference Include=\"dbup-postgresql\" />\n<EmbeddedResource Include=\"Scripts\\*.sql\" />\n",
+        ),
+        ..form("dbup", ["Scripts/0001_a.sql", "Scripts/0002_b.sql"])
+    },
     form("postgrator", ["migrations/1.do.a.sql", "migrations/2.do.b.sql"]),
     Form {
         before: ["-- Deploy shop:a to pg\n", "-- Deploy shop:b to pg\n"],

@@ -97,8 +97,9 @@ pub(crate) fn incidents(
     }
     // With another name it may be a new migration for the tool, and then it has no old text.
     let is_same = !past.is_renamed || reactions.retitled == Consequence::Ignores;
-    let is_listed = matches!(tool, Tool::Sqitch | Tool::Drizzle);
+    let is_listed = matches!(tool, Tool::Sqitch | Tool::Drizzle | Tool::Yuniql | Tool::Grate);
     if let Some(before) = past.before.as_deref().filter(|_| is_same && (runs_once(path) || is_listed))
+        && !layout.runs_again
         && let Some(changes_sql) = edited::changes_sql((path, text), before, layout, folders, config)
     {
         incidents.push(incident(IncidentKind::Edited { changes_sql }, reactions.edited));

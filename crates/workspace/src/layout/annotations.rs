@@ -97,7 +97,8 @@ fn divided(text: &str, form: &Form) -> Layout {
         release: None,
         has_doubted_marks: false,
         known_transaction: KnownTransaction::Known,
-        sent_by_framework: None,
+        runner_of_code: None,
+        runs_again: false,
         accepts_commit: false,
     }
 }

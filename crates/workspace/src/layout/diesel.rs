@@ -1,6 +1,7 @@
 //! Diesel: whether it notices that a migration has ended its transaction.
 
 use super::{Layout, Tool, crate_version};
+use crate::nearby::Nearby;
 use std::path::Path;
 
 /// The first version that asks the server for the state of the transaction. PostgreSQL only warns of a COMMIT without a
@@ -9,12 +10,14 @@ use std::path::Path;
 const ASKS: (u32, u32) = (2, 0);
 
 /// Whether the project of a migration uses a version of Diesel for which a COMMIT in the migration is no error.
-pub(super) fn accepts_commit(layout: &Layout, path: &Path, text: &str) -> bool {
+pub(super) fn accepts_commit(layout: &Layout, path: &Path, text: &str, nearby: &Nearby) -> bool {
     let has_end = || {
         let text = text.to_ascii_uppercase();
         text.contains("COMMIT") || text.contains("ROLLBACK")
     };
-    layout.tool == Tool::Diesel && has_end() && crate_version::of(path, "diesel").is_some_and(|version| version < ASKS)
+    layout.tool == Tool::Diesel
+        && has_end()
+        && crate_version::of(path, "diesel", nearby).is_some_and(|version| version < ASKS)
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use super::Tool;
 use super::captured::Manifest;
 use super::folder::is_of_supabase;
 use super::liquibase::{Changelogs, Included};
+use super::stages::{self, Stages};
 use crate::config::absolute;
 use crate::read;
 use rustc_hash::FxHashMap;
@@ -19,7 +20,7 @@ fn sqitch_folder(parent: &Path) -> Option<&Path> {
 }
 
 /// The migrations of a tool that keeps their order in a file of its own: Drizzle's journal, Sqitch's plan, a master
-/// changelog of Liquibase.
+/// changelog of Liquibase. Or in folders of certain names.
 #[derive(Debug)]
 pub(crate) struct ExplicitOrder {
     pub(super) tool: Tool,
@@ -34,6 +35,8 @@ pub(crate) struct ExplicitOrder {
     secondary_from: usize,
     /// Paths of files that run outside a transaction.
     autocommit: BTreeSet<PathBuf>,
+    /// Paths of files that run again: always, or whenever they change.
+    again: BTreeSet<PathBuf>,
     /// The number of the release of each path, where the list has releases.
     releases: BTreeMap<PathBuf, u32>,
 }
@@ -42,6 +45,8 @@ pub(crate) struct ExplicitOrder {
 #[derive(Debug, Default)]
 pub(crate) struct Orders {
     known: FxHashMap<PathBuf, Option<Arc<ExplicitOrder>>>,
+    /// By the folder to which their names are relative.
+    stages: FxHashMap<PathBuf, Arc<ExplicitOrder>>,
     changelogs: Changelogs,
 }
 
@@ -50,13 +55,26 @@ impl Orders {
         if let Some(known) = self.known.get(parent) {
             return known.clone();
         }
-        let order = ExplicitOrder::of(parent, &mut self.changelogs).map(Arc::new);
+        let order = self.find(parent);
         self.known.entry(parent.to_owned()).or_insert(order).clone()
     }
 }
 
+impl Orders {
+    fn find(&mut self, parent: &Path) -> Option<Arc<ExplicitOrder>> {
+        if let Some(order) = ExplicitOrder::of_list(parent) {
+            return Some(Arc::new(order));
+        }
+        if let Some(place) = stages::around(parent) {
+            let known = self.stages.entry(place.base());
+            return Some(Arc::clone(known.or_insert_with(|| Arc::new(ExplicitOrder::of_stages(place.read())))));
+        }
+        ExplicitOrder::of_liquibase(parent, &mut self.changelogs).map(Arc::new)
+    }
+}
+
 impl ExplicitOrder {
-    fn of(parent: &Path, changelogs: &mut Changelogs) -> Option<Self> {
+    fn of_list(parent: &Path) -> Option<Self> {
         if let Some(manifest) = Manifest::of(parent) {
             return Some(Self::new(Tool::Captured, parent, manifest.names()));
         }
@@ -74,13 +92,28 @@ impl ExplicitOrder {
             let order = Self::new(Tool::Sqitch, root, sqitch_order(&plan, is_deployed));
             return Some(Self { root: deploy, releases: sqitch_releases(&plan), ..order });
         }
-        Self::of_liquibase(parent, changelogs)
+        None
+    }
+
+    fn of_stages(stages: Stages) -> Self {
+        let Stages { tool, root, beside, files, again } = stages;
+        let places = files.into_iter().enumerate().map(|(place, file)| (file, place)).collect();
+        let order = Self::new(tool, &root, Vec::new());
+        Self { base: beside.unwrap_or(root), places, again: again.into_iter().collect(), ..order }
     }
 
     fn new(tool: Tool, root: &Path, names: Vec<String>) -> Self {
         let places = names.into_iter().enumerate().map(|(place, name)| (PathBuf::from(name), place)).collect();
-        let (root, autocommit, releases) = (root.to_owned(), BTreeSet::new(), BTreeMap::new());
-        Self { tool, base: root.clone(), root, places, secondary_from: usize::MAX, autocommit, releases }
+        Self {
+            tool,
+            root: root.to_owned(),
+            base: root.to_owned(),
+            places,
+            secondary_from: usize::MAX,
+            autocommit: BTreeSet::new(),
+            again: BTreeSet::new(),
+            releases: BTreeMap::new(),
+        }
     }
 
     /// The outermost folder around this one with master changelogs that include a file of it. What one includes may be a
@@ -144,6 +177,10 @@ impl ExplicitOrder {
 
     pub(super) fn is_autocommit(&self, path: &Path) -> bool {
         self.relative(path).is_some_and(|path| self.autocommit.contains(&path))
+    }
+
+    pub(super) fn runs_again(&self, path: &Path) -> bool {
+        self.relative(path).is_some_and(|path| self.again.contains(&path))
     }
 
     pub(super) fn release(&self, path: &Path) -> Option<u32> {
@@ -262,6 +299,20 @@ mod tests {
         assert_eq!(files, ["v9/z.sql", "v9/a.sql", "v10/a.sql", "demo/a.sql"].map(at));
         let paths: Vec<&Path> = files.iter().map(PathBuf::as_path).collect();
         assert_eq!(crate::order::newest(&paths).map(|place| paths[place]), Some(at("v10/a.sql").as_path()));
+    }
+
+    #[test]
+    fn folders_of_one_project_share_its_stages() {
+        let root = tempfile::tempdir().unwrap();
+        for file in ["_erase/a.sql", "_init/a.sql", "_pre/b/c.sql", "v0.00/a.sql"] {
+            fs::create_dir_all(root.path().join(file).parent().unwrap()).unwrap();
+            fs::write(root.path().join(file), "").unwrap();
+        }
+        let mut orders = Orders::default();
+        let mut order = |stage: &str| orders.around(&root.path().join(stage)).unwrap();
+        let (one, other, erase) = (order("_init"), order("_pre/b"), order("_erase"));
+        assert!(Arc::ptr_eq(&one, &other), "all of it is read once");
+        assert_eq!((one.is_outside_sequence(), erase.is_outside_sequence()), (false, true));
     }
 
     #[test]

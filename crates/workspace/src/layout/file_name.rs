@@ -1,5 +1,6 @@
 //! The tool that the name of a file tells.
 
+use super::dotnet::Library;
 use super::folder::{self, Facts};
 use super::{Tool, model};
 use crate::fizz;
@@ -10,7 +11,8 @@ use std::path::Path;
 /// Returns the tool that runs files of this name. A special name comes before a general one.
 pub(super) fn tool_by_name(path: &Path, name: &str, around: &Facts) -> Option<Tool> {
     if FlywayName::parse(name).is_some() {
-        return Some(around.rust_runner.filter(|tool| *tool == Tool::Refinery).unwrap_or(Tool::Flyway));
+        let other = around.rust_runner.or(around.dotnet.map(Library::tool));
+        return Some(other.filter(|tool| matches!(tool, Tool::Refinery | Tool::Evolve)).unwrap_or(Tool::Flyway));
     }
     if PostgratorName::parse(name).is_some() {
         return Some(Tool::Postgrator);
@@ -26,6 +28,9 @@ pub(super) fn tool_by_name(path: &Path, name: &str, around: &Facts) -> Option<To
         _ => {}
     }
     let stem = name.strip_suffix(".up.sql").or_else(|| name.strip_suffix(".down.sql"))?;
+    if around.tool == Some(Tool::Migratus) {
+        return Some(Tool::Migratus);
+    }
     if around.has_dialects || folder::has_dialect(name) {
         return Some(Tool::Pop);
     }

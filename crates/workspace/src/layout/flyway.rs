@@ -2,6 +2,7 @@
 
 use super::flyway_project::{LOCKS_IN_TRANSACTION, is_set, version_around};
 use super::statements::{Words, statements};
+use crate::nearby::Nearby;
 use crate::order::FlywayName;
 use pgvet_model::runner::{Refusal, RefusalKind};
 use pgvet_syntax::lexer::tokenize;
@@ -28,12 +29,12 @@ pub(super) fn has_alone(text: &str) -> bool {
 }
 
 /// Statements of a file that Flyway refuses, with the settings that are found around it.
-pub(super) fn refusals(path: &Path, text: &str, opted_out: bool) -> Vec<Refusal> {
+pub(super) fn refusals(path: &Path, text: &str, opted_out: bool, nearby: &Nearby) -> Vec<Refusal> {
     let statements = statements(text);
     let Some((alone, words)) = statements.iter().find(|(_, words)| runs_alone(words)) else { return Vec::new() };
     let mut refusals = Vec::new();
     let has_other = statements.iter().any(|(_, words)| !runs_alone(words));
-    if has_other && !opted_out && !is_set(path, "mixed", "true") {
+    if has_other && !opted_out && !is_set(path, "mixed", "true", nearby) {
         refusals.push(Refusal {
             kind: RefusalKind::Fails,
             range: *alone,
@@ -46,7 +47,7 @@ pub(super) fn refusals(path: &Path, text: &str, opted_out: bool) -> Vec<Refusal>
                 unproven: None,
         });
     }
-    if builds_without_end(path, words) {
+    if builds_without_end(path, words, nearby) {
         refusals.push(Refusal {
             kind: RefusalKind::NeverEnds,
             range: *alone,
@@ -88,14 +89,14 @@ pub(super) const LOCK_WITHOUT_TRANSACTION: &str =
 
 /// Whether Flyway waits for itself in a file, as far as the settings around it tell.
 pub(super) fn waits_for_itself(path: &Path, text: &str) -> bool {
-    statements(text).iter().any(|(_, words)| builds_without_end(path, words))
+    statements(text).iter().any(|(_, words)| builds_without_end(path, words, &Nearby::default()))
 }
 
-fn builds_without_end(path: &Path, words: &Words<'_>) -> bool {
+fn builds_without_end(path: &Path, words: &Words<'_>, nearby: &Nearby) -> bool {
     words.first_two().0 == "CREATE"
         && words.is_concurrent_index()
-        && version_around(path).is_none_or(|version| version >= LOCKS_IN_TRANSACTION)
-        && !is_set(path, "transactionallock", "false")
+        && version_around(path, nearby).is_none_or(|version| version >= LOCKS_IN_TRANSACTION)
+        && !is_set(path, "transactionallock", "false", nearby)
 }
 
 #[cfg(test)]
@@ -113,13 +114,13 @@ mod tests {
 
     #[test]
     fn files_of_both_sorts_are_refused() {
-        let messages = |text: &str| refusals(Path::new("nowhere/V1__a.sql"), text, false).len();
+        let messages = |text: &str| refusals(Path::new("nowhere/V1__a.sql"), text, false, &Nearby::default()).len();
         let build = "CREATE INDEX CONCURRENTLY i ON t (a);";
         assert_eq!(messages("CREATE INDEX i ON t (a); SELECT 1"), 0);
         assert_eq!(messages("VACUUM t;"), 0);
         assert_eq!(messages("SET lock_timeout = 0; VACUUM t;"), 1);
         assert_eq!(messages(build), 1);
         assert_eq!(messages(&format!("SET lock_timeout = 0;\n{build}")), 2);
-        assert_eq!(refusals(Path::new("nowhere/V1__a.sql"), "SELECT 1; VACUUM t", true).len(), 0);
+        assert_eq!(refusals(Path::new("nowhere/V1__a.sql"), "SELECT 1; VACUUM t", true, &Nearby::default()).len(), 0);
     }
 }

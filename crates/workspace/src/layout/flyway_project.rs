@@ -1,8 +1,9 @@
 //! The version and the settings of Flyway, from files of the project around the migrations.
 
 use crate::boundary::Boundary;
-use crate::{nearby, read};
+use crate::nearby::{self, Nearby};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// A version of Flyway.
 pub(super) type Version = [u32; 3];
@@ -18,19 +19,19 @@ const FOLDERS: [&str; 8] =
 const LEVELS: usize = 8;
 
 /// The texts of code and configuration around the migrations.
-fn texts(path: &Path) -> impl Iterator<Item = String> {
+fn texts<'a>(path: &Path, nearby: &'a Nearby) -> impl Iterator<Item = Arc<str>> + use<'a> {
     let folder = crate::config::absolute(path);
     let boundary = Boundary::around(&folder);
     let around = folder.ancestors().skip(1).take(LEVELS).take_while(|folder| boundary.refusal(folder).is_none());
     let folders: Vec<PathBuf> = around.flat_map(|folder| FOLDERS.iter().map(move |below| folder.join(below))).collect();
     let files = folders.into_iter().flat_map(|folder| nearby::code_and_configuration(&folder));
-    files.filter_map(|file| read::text(&file).ok())
+    files.filter_map(|file| nearby.text(&file))
 }
 
 /// Whether a file around the migrations gives the setting this value. `name` is without the marks that differ between
 /// the forms: `transactional.lock=false`, `transactional-lock: false`, `TRANSACTIONAL_LOCK=false`.
-pub(super) fn is_set(path: &Path, name: &str, value: &str) -> bool {
-    texts(path).any(|text| sets(&text, name, value))
+pub(super) fn is_set(path: &Path, name: &str, value: &str, nearby: &Nearby) -> bool {
+    texts(path, nearby).any(|text| sets(&text, name, value))
 }
 
 fn sets(text: &str, name: &str, value: &str) -> bool {
@@ -46,8 +47,8 @@ fn sets(text: &str, name: &str, value: &str) -> bool {
 }
 
 /// The newest version of Flyway that files around the migrations name.
-pub(super) fn version_around(path: &Path) -> Option<Version> {
-    texts(path).filter_map(|text| newest_version(&text)).max()
+pub(super) fn version_around(path: &Path, nearby: &Nearby) -> Option<Version> {
+    texts(path, nearby).filter_map(|text| newest_version(&text)).max()
 }
 
 /// So many lines after the name of the artifact its version may stand: `pom.xml` has one element on each line.

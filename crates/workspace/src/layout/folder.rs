@@ -1,14 +1,16 @@
 //! Facts about the tool that runs a migration, from the files around it.
 
+use super::dotnet::{Library, Projects};
 use super::explicit_order::{ExplicitOrder, Orders};
 use super::unknown::UnknownRunner;
 use super::{Tool, project};
 use crate::config::absolute;
 use crate::dialect::Dialect;
 use crate::init_scripts::InitScripts;
+use crate::nearby::{self, Nearby};
 use crate::order::{self, FlywayName};
 use crate::roots::{self, Repositories};
-use crate::{fizz, manifest, nearby, read};
+use crate::{fizz, manifest, read};
 use rustc_hash::FxHashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +18,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Facts about folders, each looked up once.
 #[derive(Debug, Default)]
-pub(crate) struct Folders(Mutex<Known>);
+pub(crate) struct Folders {
+    known: Mutex<Known>,
+    nearby: Arc<Nearby>,
+}
 
 #[derive(Debug, Default)]
 struct Known {
@@ -29,6 +34,7 @@ struct Known {
     /// Whether migrations of a folder that a tool runs lack marks of a kind.
     lacking_marks: FxHashMap<(PathBuf, (&'static str, Option<&'static str>)), bool>,
     init_scripts: FxHashMap<PathBuf, Arc<InitScripts>>,
+    projects: Projects,
     /// How the files of folders are run that no tool claims.
     unknown_runners: FxHashMap<PathBuf, Arc<UnknownRunner>>,
 }
@@ -40,6 +46,10 @@ pub(crate) struct Facts {
     pub(super) tool: Option<Tool>,
     /// sqlx or refinery, if the Rust project around them uses it.
     pub(super) rust_runner: Option<Tool>,
+    /// Evolve or `DbUp`, if the project of .NET around them uses it.
+    pub(super) dotnet: Option<Library>,
+    /// Code and configuration around folders.
+    pub(super) nearby: Arc<Nearby>,
     /// Pop, if the Go module around them uses it.
     pub(super) go_runner: Option<Tool>,
     /// Whether code beside them runs migrations of these names with another program than golang-migrate.
@@ -100,6 +110,11 @@ impl Facts {
         self.order.as_ref().is_some_and(|order| !order.is_outside_sequence() && order.place(path).is_none())
     }
 
+    /// Whether the file runs again: always, or whenever it changes.
+    pub(super) fn runs_again(&self, path: &Path) -> bool {
+        self.order.as_ref().is_some_and(|order| order.runs_again(path))
+    }
+
     /// Whether the tool's own list says that the file runs outside a transaction.
     pub(super) fn is_autocommit(&self, path: &Path) -> bool {
         self.order.as_ref().is_some_and(|order| order.is_autocommit(path))
@@ -119,6 +134,10 @@ impl Facts {
 }
 
 impl Folders {
+    pub(crate) fn nearby(&self) -> &Nearby {
+        &self.nearby
+    }
+
     /// Remembers for the folder of a file whether migrations there lack marks of a kind.
     pub(super) fn lacks_marks(
         &self,
@@ -127,26 +146,27 @@ impl Folders {
         look: impl FnOnce() -> bool,
     ) -> bool {
         let key = (path.parent().unwrap_or(Path::new("")).to_owned(), kind);
-        let known =
-            |folders: &Self| folders.0.lock().unwrap_or_else(PoisonError::into_inner).lacking_marks.get(&key).copied();
+        let known = |folders: &Self| {
+            folders.known.lock().unwrap_or_else(PoisonError::into_inner).lacking_marks.get(&key).copied()
+        };
         if let Some(lacks) = known(self) {
             return lacks;
         }
         // Files are read without the lock.
         let lacks = look();
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).lacking_marks.insert(key, lacks);
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).lacking_marks.insert(key, lacks);
         lacks
     }
 
     /// What is known about the program that runs a file that no tool claims.
     pub(super) fn unknown_runner(&self, path: &Path) -> Arc<UnknownRunner> {
         let parent = path.parent().unwrap_or(Path::new(""));
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(runner) = known.unknown_runners.get(parent) {
             return Arc::clone(runner);
         }
         let folder = absolute(parent);
-        let runner = Arc::new(UnknownRunner::of(&folder, known.repositories.top(&folder).as_deref()));
+        let runner = Arc::new(UnknownRunner::of(&folder, known.repositories.top(&folder).as_deref(), &self.nearby));
         known.unknown_runners.insert(parent.to_owned(), Arc::clone(&runner));
         runner
     }
@@ -154,12 +174,12 @@ impl Folders {
     /// Whether the image of PostgreSQL runs a file to fill a new database, as far as the repository shows.
     pub(crate) fn fills_new_database(&self, path: &Path) -> bool {
         let parent = path.parent().unwrap_or(Path::new(""));
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(scripts) = known.init_scripts.get(parent) {
             return scripts.hold(path);
         }
         let folder = absolute(parent);
-        let scripts = Arc::new(InitScripts::of(&folder, known.repositories.top(&folder).as_deref()));
+        let scripts = Arc::new(InitScripts::of(&folder, known.repositories.top(&folder).as_deref(), &self.nearby));
         known.init_scripts.insert(parent.to_owned(), Arc::clone(&scripts));
         scripts.hold(path)
     }
@@ -167,7 +187,7 @@ impl Folders {
     pub(crate) fn around(&self, path: &Path) -> Facts {
         let parent = path.parent().unwrap_or(Path::new(""));
         // A thread that panicked while holding the lock left a map of complete entries.
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(facts) = known.facts.get(parent) {
             return facts.clone();
         }
@@ -175,9 +195,12 @@ impl Folders {
         // What is above it counts too, wherever pgvet is run.
         let folder = absolute(parent);
         let names = names_in(&folder);
+        let dotnet = known.projects.library(&folder, &self.nearby);
         let facts = Facts {
-            tool: tool(&folder, order.as_deref()),
+            tool: tool(&folder, order.as_deref()).or(dotnet.map(Library::tool).filter(|tool| *tool == Tool::Dbup)),
             rust_runner: rust_runner(&folder),
+            dotnet,
+            nearby: Arc::clone(&self.nearby),
             go_runner: go_runner(&folder, &mut known.go_modules)
                 .or_else(|| names.iter().any(|name| fizz::is_up(name)).then_some(Tool::Pop)),
             has_other_go_runner: has_other_go_runner(&folder, &names),
@@ -188,7 +211,7 @@ impl Folders {
             other_database: manifest::other_database(&folder),
             in_other_languages: in_other_languages(&folder, &names),
             has_numbers: names.iter().any(|name| name.starts_with(|first: char| first.is_ascii_digit())),
-            tool_by_names: tool_by_names(&names, rust_runner(&folder)),
+            tool_by_names: tool_by_names(&names, rust_runner(&folder).or(dotnet.map(Library::tool))),
             flyway: Arc::new(flyway_names(names)),
         };
         known.facts.insert(parent.to_owned(), facts.clone());
@@ -197,8 +220,8 @@ impl Folders {
 }
 
 /// The tool whose names most SQL files of a folder have, where names alone tell it.
-fn tool_by_names(names: &[String], rust_runner: Option<Tool>) -> Option<Tool> {
-    let flyway = if rust_runner == Some(Tool::Refinery) { Tool::Refinery } else { Tool::Flyway };
+fn tool_by_names(names: &[String], runner: Option<Tool>) -> Option<Tool> {
+    let flyway = runner.filter(|tool| matches!(tool, Tool::Refinery | Tool::Evolve)).unwrap_or(Tool::Flyway);
     let files: Vec<&Path> = names
         .iter()
         .map(Path::new)
@@ -268,6 +291,8 @@ fn tool(parent: &Path, order: Option<&ExplicitOrder>) -> Option<Tool> {
         Some(Tool::GraphileMigrate)
     } else if holds_migrations_of_prisma(parent) {
         Some(Tool::Prisma)
+    } else if holds_migrations_of_diesel(parent) {
+        Some(Tool::Diesel)
     } else {
         order.map(|order| order.tool).or_else(|| project::tool(parent))
     }
@@ -319,6 +344,19 @@ fn holds_migrations_of_prisma(folder: &Path) -> bool {
         entries.map(|entry| entry.path()).any(|migration| migration.join("migration.sql").is_file())
     };
     folder.join("migration_lock.toml").is_file() || (folder.ends_with("prisma/migrations") && has_migration())
+}
+
+/// Whether Diesel keeps its migrations in folders below this one: one of them is there, and the project uses Diesel.
+fn holds_migrations_of_diesel(folder: &Path) -> bool {
+    let has_migration = || {
+        let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
+        entries.map(|entry| entry.path()).any(|migration| migration.join("up.sql").is_file())
+    };
+    let is_used = |above: &Path| {
+        let requires = |text: String| text.lines().any(|line| is_dependency(line, "diesel"));
+        above.join("diesel.toml").is_file() || read::text(&above.join("Cargo.toml")).is_ok_and(requires)
+    };
+    folder.ancestors().skip(1).take(3).any(is_used) && has_migration()
 }
 
 /// Pop, if the go.mod of the project requires it. `known` says of folders whether their go.mod does, if they have one.

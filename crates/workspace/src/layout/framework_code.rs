@@ -3,8 +3,9 @@
 //! Seen in November 2026: Knex 3.3.0, `TypeORM` 1.1.1 and Alembic 1.20.1 run all pending migrations in one transaction,
 //! Django 5.2.19 each in its own; all of them in one session.
 
+use super::model::of_framework;
 use super::{Layout, Sign};
-use crate::{nearby, read};
+use crate::nearby::{self, Nearby};
 use pgvet_model::migration::TransactionMode::{self, Autocommit, SingleString, Transaction};
 use pgvet_model::runner::KnownTransaction;
 use rustc_hash::FxHashMap;
@@ -22,7 +23,7 @@ impl Sent {
     pub(super) fn apply(self, layout: &mut Layout) {
         layout.sign = Sign::RunnerCode;
         layout.known_transaction = KnownTransaction::Recognized;
-        layout.sent_by_framework = Some(self.one_transaction);
+        layout.runner_of_code = Some(of_framework(self.one_transaction));
         layout.sections.iter_mut().for_each(|section| section.transaction = self.transaction);
     }
 }
@@ -83,12 +84,12 @@ const FOLDERS: [&str; 7] =
 const FILES: usize = 500;
 
 /// Finds the SQL files that migrations around a folder name, by file name.
-pub(super) fn find(folder: &Path, top: &Path) -> FxHashMap<String, Sent> {
+pub(super) fn find(folder: &Path, top: &Path, nearby: &Nearby) -> FxHashMap<String, Sent> {
     let around = folder.ancestors().take(LEVELS).take_while(|above| above.starts_with(top));
     let code = around.flat_map(|above| FOLDERS.iter().flat_map(move |below| nearby::code(&above.join(below))));
     let mut sent = FxHashMap::default();
     for path in code.take(FILES) {
-        let Some(text) = read::text(&path).ok().filter(|text| text.contains(".sql")) else { continue };
+        let Some(text) = nearby.text(&path).filter(|text| text.contains(".sql")) else { continue };
         let Some(form) = FORMS.iter().find(|form| form.is_of(&path, &text)) else { continue };
         let transaction = if text.contains(form.opt_out) { form.outside } else { Transaction };
         let one = Sent { transaction, one_transaction: form.one_transaction };
@@ -147,7 +148,7 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::create_dir_all(root.path().join("sql")).unwrap();
             fs::write(path, text).unwrap();
-            let sent = find(&root.path().join("sql"), root.path()).get("1_a.sql").copied();
+            let sent = find(&root.path().join("sql"), root.path(), &Nearby::default()).get("1_a.sql").copied();
             assert_eq!(sent.map(|sent| (sent.transaction, sent.one_transaction)), expected, "{file}: {text}");
         }
     }

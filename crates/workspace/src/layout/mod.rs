@@ -22,6 +22,11 @@
 //! | node-pg-migrate | one for all files | |
 //! | captured | as it was seen | |
 //! | graphile-migrate | one per file | `--! no-transaction`, then one string |
+//! | Migratus | one per file | `-- :disable-transaction`, then a connection for each part |
+//! | yuniql | one for all files | |
+//! | grate | none | |
+//! | Evolve | one per file | `-- evolve-tx-off` in the first line, then one string |
+//! | `DbUp` | none, or as the code says | |
 //! | Knex, `TypeORM`, Alembic | one for all files that their migrations send | said in the migration, then one string |
 //! | Django | one per migration | `atomic = False` |
 //!
@@ -35,6 +40,7 @@ mod changed_text;
 mod crate_version;
 mod delimiter;
 mod diesel;
+mod dotnet;
 mod drizzle;
 pub(crate) mod explicit_order;
 mod file_name;
@@ -44,9 +50,11 @@ mod folder;
 mod framework_code;
 mod header;
 mod liquibase;
+mod migratus;
 mod model;
 pub(crate) mod numbering;
 mod owner;
+mod package_version;
 mod play;
 mod project;
 mod reaction;
@@ -55,6 +63,7 @@ mod runner_code;
 mod sequence;
 mod splitter;
 mod sqlx;
+mod stages;
 mod statements;
 pub(crate) mod stray;
 mod supabase;
@@ -114,13 +123,18 @@ pub enum Tool {
     Yoyo,
     PostgresMigrations,
     Mybatis,
+    Migratus,
+    Yuniql,
+    Grate,
+    Evolve,
+    Dbup,
     /// A program, whose SQL `pgvet capture` has written down.
     Captured,
 }
 
 impl Tool {
     /// Every tool with its name in configuration.
-    const NAMES: [(Self, &str); 25] = [
+    const NAMES: [(Self, &str); 30] = [
         (Self::Plain, "plain"),
         (Self::Flyway, "flyway"),
         (Self::Liquibase, "liquibase"),
@@ -145,6 +159,11 @@ impl Tool {
         (Self::Yoyo, "yoyo"),
         (Self::PostgresMigrations, "postgres-migrations"),
         (Self::Mybatis, "mybatis"),
+        (Self::Migratus, "migratus"),
+        (Self::Yuniql, "yuniql"),
+        (Self::Grate, "grate"),
+        (Self::Evolve, "evolve"),
+        (Self::Dbup, "dbup"),
         (Self::Captured, "captured"),
     ];
 
@@ -207,8 +226,10 @@ pub struct Layout {
     pub has_doubted_marks: bool,
     /// Whether it is known how the file is run.
     pub known_transaction: KnownTransaction,
-    /// Whether one transaction holds all pending migrations, if a migration of a framework sends the file.
-    pub sent_by_framework: Option<bool>,
+    /// How code of the project runs the file, where it tells more than the tool.
+    pub runner_of_code: Option<Runner>,
+    /// Whether the tool runs the file again: always, or whenever it changes.
+    pub runs_again: bool,
     /// Whether the tool does not notice that the migration has ended its transaction.
     pub accepts_commit: bool,
 }
@@ -230,7 +251,7 @@ impl Layout {
 
     /// How the tool continues after a COMMIT, and with the next file.
     pub(crate) fn runner(&self) -> Runner {
-        let runner = self.sent_by_framework.map_or(self.tool.model().runner, model::of_framework);
+        let runner = self.runner_of_code.unwrap_or(self.tool.model().runner);
         let misses_its_transaction = runner.misses_its_transaction && !self.accepts_commit;
         Runner { known_transaction: self.known_transaction, misses_its_transaction, ..runner }
     }
@@ -261,7 +282,7 @@ pub(crate) fn detect(path: &Path, text: &str, folders: &Folders, config: &Config
         layout = divided;
     }
     layout.has_doubted_marks = marks == Marks::Doubted;
-    if annotations::kind(text) == Some("play") && play::is_in_transaction(path) {
+    if annotations::kind(text) == Some("play") && play::is_in_transaction(path, &around.nearby) {
         layout.sections.iter_mut().for_each(|section| section.transaction = TransactionMode::Transaction);
     }
     let is_doubtful = layout.sign == Sign::Comment && configured.is_none() && !layout.refusals.is_empty();
@@ -272,7 +293,10 @@ pub(crate) fn detect(path: &Path, text: &str, folders: &Folders, config: &Config
         layout.unlisted = true;
         layout.sections.iter_mut().for_each(|section| section.direction = Direction::Down);
     }
-    layout.accepts_commit = diesel::accepts_commit(&layout, path, text);
+    layout.accepts_commit = diesel::accepts_commit(&layout, path, text, &around.nearby);
+    if layout.tool == Tool::Dbup && layout.sign == Sign::Folder {
+        dotnet::ask_for_transaction(&mut layout, &around);
+    }
     layout.in_other_languages = around.in_other_languages;
     layout.release = around.release(path).or_else(|| folders.fills_new_database(path).then_some(RELEASE_OF_INIT));
     if layout.tool == Tool::Plain && layout.sign == Sign::None && config.migrations.transaction.is_none() {
@@ -314,22 +338,27 @@ fn whole(
     };
     // Its names are those of golang-migrate.
     let bun = if tool == Tool::GolangMigrate { bun::sent(path, text) } else { None };
-    let transaction = match transaction::mode(tool, path, text) {
+    let transaction = match transaction::mode(tool, path, text, &around.nearby) {
         _ if around.is_autocommit(path) => TransactionMode::Autocommit,
         transaction => bun.as_ref().map_or(transaction, |(transaction, _)| *transaction),
     };
     let direction = if unlisted { Direction::Down } else { direction(tool, path, &name, around) };
+    let is_repeatable =
+        matches!(tool, Tool::Flyway | Tool::Evolve) && FlywayName::parse(&name).is_some_and(|name| name.kind == 'R');
+    let runs_again = is_repeatable || around.runs_again(path);
     Layout {
         tool,
         sign,
         sections: vec![Section { range: None, direction, transaction }],
         strings: match tool {
-            Tool::Supabase => supabase::sent(text).1,
+            Tool::Supabase => supabase::sent_by_version(path, text, &around.nearby).1,
+            Tool::Migratus => migratus::parts(text),
             Tool::Drizzle => drizzle::sent(text),
             _ => bun.map(|(_, parts)| parts).unwrap_or_default(),
         },
         refusals: match tool {
-            Tool::Flyway => flyway::refusals(path, text, transaction::flyway_opt_out(path)),
+            Tool::Flyway => flyway::refusals(path, text, transaction::flyway_opt_out(path), &around.nearby),
+            Tool::Migratus => migratus::refusals(text),
             _ => Vec::new(),
         },
         unlisted,
@@ -337,7 +366,8 @@ fn whole(
         release: None,
         has_doubted_marks: false,
         known_transaction: KnownTransaction::Known,
-        sent_by_framework: None,
+        runner_of_code: None,
+        runs_again,
         accepts_commit: false,
     }
 }

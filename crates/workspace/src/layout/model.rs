@@ -6,8 +6,8 @@
 //! 0.9.0, refinery 0.10.0, diesel 2.3.14, drizzle-orm 0.45.4, node-pg-migrate 9.0.0, postgrator 8.0.0,
 //! graphile-migrate 1.4.1, Supabase CLI 2.109.0 to 3.1.0, tern 2.3.4, yoyo 9.0.0, postgres-migrations 5.3.0, `MyBatis`
 //! Migrations 3.4.0, Flyway 7.15.0 to 13.12.0, Liquibase 4.29.2, Sqitch 1.3.1. Of Prisma 6.19.3 and the library of
-//! Atlas 0.32.1 the order was seen: no package registry has the native engine and the command line, and none has
-//! Migratus or Rambler.
+//! Atlas 0.32.1 the order was seen: no package registry has the native engine and the command line, and none at hand has
+//! Migratus, Rambler, yuniql, grate, Evolve or `DbUp`.
 
 use super::Tool;
 use super::restart::{FORCE, RESOLVE, UNKNOWN};
@@ -64,6 +64,16 @@ pub(super) const fn of_framework(one_transaction: bool) -> Runner {
     Runner { one_transaction, ..STRING }
 }
 
+/// Code of the project that sends files as strings: see `unknown.rs`. Of its connections nothing is known.
+pub(super) const fn of_code() -> Runner {
+    Runner { session: SessionScope::Migration, is_known: false, ..STRING }
+}
+
+/// `DbUp`, which splits a file itself: see `dotnet.rs`.
+pub(super) const fn of_dbup(one_transaction: bool) -> Runner {
+    Runner { one_transaction, ..SPLIT }
+}
+
 /// A failed migration without a transaction is recorded. Source: Flyway documentation, "Repair".
 const REPAIR: Retry = Retry::After("run `flyway repair`");
 
@@ -88,7 +98,8 @@ impl Tool {
             Self::Pop => (VersionText, number_and_name, STRING),
             Self::Sqlx => (NUMBER, number_and_name, STRING),
             Self::Refinery => (NUMBER, refinery, STRING),
-            Self::Diesel => (VersionText, any, Runner { misses_its_transaction: true, ..STRING }),
+            // Each of its migrations is a folder.
+            Self::Diesel => (VersionText, none, Runner { misses_its_transaction: true, ..STRING }),
             // The server sends the file as one string in a transaction, through a pool. Source: hasura/graphql-engine,
             // `server/src-lib/Hasura/Backends/Postgres/DDL/RunSQL.hs`, `cli/migrate/source/parse.go`.
             Self::Hasura => (NUMBER, any, Runner { session: SessionScope::Migration, ..STRING }),
@@ -108,6 +119,13 @@ impl Tool {
             Self::Yoyo => (Name, any, APART),
             Self::PostgresMigrations => (NUMBER, number, STRING),
             Self::Mybatis => (NUMBER, number_and_name, STRING),
+            // JDBC begins another transaction after a COMMIT. Seen from source, see `migratus.rs`.
+            Self::Migratus => (NUMBER, migratus, STRING),
+            // Read in their sources, see `stages.rs` and `dotnet.rs`.
+            Self::Yuniql => (List, any, Runner { one_transaction: true, ..STRING }),
+            Self::Grate => (List, any, SPLIT),
+            Self::Evolve => (NUMBER, evolve, STRING),
+            Self::Dbup => (Name, any, SPLIT),
             // Settings of the session are in each file.
             Self::Captured => (List, any, APART),
         };
@@ -150,7 +168,8 @@ fn any(_: &str) -> bool {
     true
 }
 
-/// Prisma reads folders alone. Source: Prisma, `schema-engine`, `migrations_directory.rs`, `list_migrations`.
+/// Prisma and Diesel read folders alone. Source: Prisma, `schema-engine`, `migrations_directory.rs`, `list_migrations`;
+/// Diesel, `diesel_migrations`, `file_based_migrations.rs`, `migrations_directories`.
 fn none(_: &str) -> bool {
     false
 }
@@ -188,6 +207,21 @@ fn refinery(name: &str) -> bool {
     FlywayName::parse(name).is_some_and(|name| matches!(name.kind, 'V' | 'U'))
 }
 
+/// As Flyway, but without undo and baselines, and the prefixes may be lower case. Source: Evolve,
+/// `FileMigrationLoader.cs`.
+fn evolve(name: &str) -> bool {
+    let mut name = name.to_owned();
+    name.get_mut(..1).into_iter().for_each(str::make_ascii_uppercase);
+    FlywayName::parse(&name).is_some_and(|name| matches!(name.kind, 'V' | 'R'))
+}
+
+/// `1-a.up.sql`. Source: Migratus, `migratus/migrations.clj`, `migration-file-pattern`.
+fn migratus(name: &str) -> bool {
+    let stem = name.strip_suffix(".up.sql").or_else(|| name.strip_suffix(".down.sql"));
+    let rest = stem.and_then(behind_number).and_then(|rest| rest.strip_prefix('-'));
+    rest.is_some_and(|rest| !rest.is_empty() && !rest.contains('.'))
+}
+
 fn postgrator(name: &str) -> bool {
     PostgratorName::parse(name).is_some()
 }
@@ -212,6 +246,10 @@ mod tests {
             (Tool::Refinery, "U4__u.sql", "R__x.sql"),
             (Tool::Postgrator, "5.do.up.sql", "5.DO.up.sql"),
             (Tool::Prisma, "1_a/migration.sql", "1_a.sql"),
+            (Tool::Diesel, "1_a/up.sql", "1_a.sql"),
+            (Tool::Evolve, "v1__a.sql", "U1__a.sql"),
+            (Tool::Migratus, "1-a.up.sql", "1_a.up.sql"),
+            (Tool::Migratus, "1-a.down.sql", "1-a.sql"),
         ] {
             let is_skipped = |name: &str| tool.skips(&Path::new("m").join(name));
             assert_eq!((is_skipped(runs), is_skipped(skips)), (false, true), "{}", tool.as_str());

@@ -2,7 +2,7 @@
 
 use crate::boundary::Boundary;
 use crate::config::absolute;
-use crate::{nearby, read};
+use crate::nearby::{self, Nearby};
 use std::path::Path;
 
 /// So far above the evolutions the configuration is: `conf/evolutions/default/1.sql`.
@@ -10,14 +10,14 @@ const LEVELS: usize = 5;
 
 /// Whether configuration around the evolutions switches `autocommit` off. Source: Play 3.0 documentation, "Evolutions
 /// configuration"; `DefaultEvolutionsApi`, `evolve`, which commits at the end.
-pub(super) fn is_in_transaction(path: &Path) -> bool {
+pub(super) fn is_in_transaction(path: &Path, nearby: &Nearby) -> bool {
     let path = absolute(path);
     let boundary = Boundary::around(&path);
     let around = path.ancestors().skip(1).take(LEVELS).take_while(|folder| boundary.refusal(folder).is_none());
     let mut files = around.flat_map(nearby::code_and_configuration);
     files.any(|file| {
         file.extension().is_some_and(|extension| extension == "conf")
-            && read::text(&file).is_ok_and(|text| switches_off(&text))
+            && nearby.text(&file).is_some_and(|text| switches_off(&text))
     })
 }
 

@@ -20,6 +20,10 @@ pub(super) fn tool(migrations: &Path) -> Option<Tool> {
     if is_of_hasura(migrations) {
         return Some(Tool::Hasura);
     }
+    let has_migratus = |text: &str| text.contains("migratus/migratus") || text.contains("[migratus ");
+    if ["project.clj", "deps.edn"].into_iter().any(|name| is_in(migrations, LEVELS, name, has_migratus)) {
+        return Some(Tool::Migratus);
+    }
     if is_in(migrations, LEVELS, "yoyo.ini", |text| text.contains(folder)) {
         return Some(Tool::Yoyo);
     }
@@ -73,6 +77,14 @@ mod tests {
             ("migrations/default/1_a", "config.yaml", "version: 3\nmetadata_directory: metadata\n", Some(Tool::Hasura)),
             ("migrations/1_a", "metadata/version.yaml", "version: 3\n", Some(Tool::Hasura)),
             ("migrations/1_a", "config.yaml", "version: 3\n", None),
+            ("resources/migrations", "project.clj", ":dependencies [[migratus \"1.6.5\"]]", Some(Tool::Migratus)),
+            (
+                "resources/migrations",
+                "deps.edn",
+                "{:deps {migratus/migratus {:mvn/version \"1\"}}}",
+                Some(Tool::Migratus),
+            ),
+            ("resources/migrations", "deps.edn", "{:deps {ragtime/ragtime {:mvn/version \"1\"}}}", None),
             ("db/changes", "yoyo.ini", "[DEFAULT]\nsources = ./db/changes\n", Some(Tool::Yoyo)),
             ("db/other", "yoyo.ini", "[DEFAULT]\nsources = ./db/changes\n", None),
             (

@@ -102,7 +102,7 @@ impl Tool {
     /// Returns what the tool does after changes.
     pub const fn reactions(self) -> Reactions {
         match self {
-            Self::Plain | Self::Liquibase | Self::Mybatis | Self::Hasura => UNKNOWN,
+            Self::Plain | Self::Liquibase | Self::Mybatis | Self::Hasura | Self::Dbup => UNKNOWN,
             // What happens to sources is not seen in what they sent.
             Self::Captured => BY_NAME_IGNORED,
             Self::Goose => unique(
@@ -172,6 +172,25 @@ impl Tool {
                 let rest = Reactions { edited, retitled, late, ..UNKNOWN };
                 unique(refuses("Found more than one migration with version …"), &missing(gone, &rest))
             }
+            // What is new in a version that has run is skipped.
+            Self::Yuniql => Reactions { edited: Ignores, ..UNKNOWN },
+            Self::Grate => {
+                Reactions { edited: refuses("Script has changed since the last time it was run"), ..UNKNOWN }
+            }
+            Self::Evolve => {
+                let edited = refuses_unless(
+                    "Validate failed: invalid checksum for migration: …",
+                    "accept the edited file on each database with `evolve repair`",
+                );
+                let late = refuses_unless(
+                    "Validation failed: Out of order pending migration found: …",
+                    "run it once with the option `OutOfOrder`",
+                );
+                let same_version = refuses("Found multiple sql migration files with the same version: …");
+                unique(same_version, &Reactions { edited, late, removed: Ignores, newest_removed: Ignores, ..UNKNOWN })
+            }
+            // Only versions are recorded, and no hash.
+            Self::Migratus => unique(refuses("Multiple migrations with id …"), &BY_VERSION),
             Self::Prisma => Reactions { retitled: Runs, ..BY_NAME },
             // Late is what its journal gives no later time.
             // A migration is its whole name.
@@ -214,7 +233,16 @@ impl Tool {
 
     /// Returns whether the order of files shows which of them run, and not a list of the tool.
     pub(crate) const fn runs_by_order(self) -> bool {
-        !matches!(self, Self::Liquibase | Self::Sqitch | Self::Drizzle | Self::GraphileMigrate | Self::Captured)
+        !matches!(
+            self,
+            Self::Liquibase
+                | Self::Sqitch
+                | Self::Drizzle
+                | Self::GraphileMigrate
+                | Self::Yuniql
+                | Self::Grate
+                | Self::Captured
+        )
     }
 
     /// Returns its name in a sentence; `None` if no tool is known.
@@ -244,6 +272,11 @@ impl Tool {
             Self::Yoyo => "yoyo",
             Self::PostgresMigrations => "postgres-migrations",
             Self::Mybatis => "MyBatis Migrations",
+            Self::Migratus => "Migratus",
+            Self::Yuniql => "yuniql",
+            Self::Grate => "grate",
+            Self::Evolve => "Evolve",
+            Self::Dbup => "DbUp",
         })
     }
 }

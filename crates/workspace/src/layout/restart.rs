@@ -8,7 +8,7 @@
 //! (`applyMigrations`); refinery `refinery_core/src/traits/sync.rs`; Diesel `diesel_migrations/src/migration_harness.rs`;
 //! Drizzle `drizzle-orm/src/pg-core/dialect.ts`; Postgrator `postgrator.js`; pop `migrator.go` (`UpTo`); Sqitch
 //! `lib/App/Sqitch/Engine/pg.pm` (`wait_lock`); yoyo `yoyo/backends/base.py` (`apply_one`, `lock`); `MyBatis` Migrations
-//! `UpOperation.java`; Supabase CLI `pkg/migration/file.go`; Prisma `schema-engine`, PostgreSQL flavour (`acquire_lock`).
+//! `UpOperation.java`; Migratus `migratus/database.clj` (`mark-reserved`); Supabase CLI `pkg/migration/file.go`; Prisma `schema-engine`, PostgreSQL flavour (`acquire_lock`).
 //! As documented: Prisma "Resolving migration issues in production", Liquibase `release-locks` and `DATABASECHANGELOGLOCK`.
 
 use super::Tool;
@@ -34,7 +34,9 @@ const WAITS: RunLock = RunLock::Waits { by_its_session: true };
 impl Tool {
     pub(crate) const fn restart(self) -> Restart {
         match self {
-            Self::Plain | Self::Captured | Self::Hasura => UNKNOWN,
+            Self::Plain | Self::Captured | Self::Hasura | Self::Yuniql | Self::Grate | Self::Evolve | Self::Dbup => {
+                UNKNOWN
+            }
             Self::Flyway => Restart { lock: RunLock::Polls, ..IN_TRANSACTION },
             // The changeset is committed, then recorded. The lock is a row, which stays after a killed run.
             Self::Liquibase => Restart {
@@ -111,6 +113,8 @@ impl Tool {
             },
             Self::GraphileMigrate => Restart { lock: RunLock::Unknown, ..IN_TRANSACTION },
             Self::Postgrator | Self::Mybatis => AFTERWARDS,
+            // A reserved row, which the second run waits for.
+            Self::Migratus => Restart { lock: RunLock::UniqueRecord, ..IN_TRANSACTION },
             Self::Tern => Restart { lock: WAITS, ..IN_TRANSACTION },
             // The lock is a row, which stays after a killed run.
             Self::Yoyo => Restart {

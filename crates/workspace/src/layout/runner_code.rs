@@ -1,6 +1,6 @@
 //! The code of a project that runs its SQL files, recognized by its words.
 
-use crate::{nearby, read};
+use crate::nearby::{self, Nearby};
 use pgvet_model::migration::TransactionMode;
 use std::path::Path;
 
@@ -25,7 +25,7 @@ const FOLDERS: [&str; 12] =
 const FILES: usize = 200;
 
 /// Finds the code that reads the SQL files of a folder.
-pub(super) fn find(folder: &Path, top: &Path) -> Option<RunnerCode> {
+pub(super) fn find(folder: &Path, top: &Path, nearby: &Nearby) -> Option<RunnerCode> {
     let name = folder.file_name()?.to_str()?.to_owned();
     let mut looked_at = 0;
     let around = || folder.ancestors().take(LEVELS).take_while(|above| above.starts_with(top));
@@ -35,7 +35,7 @@ pub(super) fn find(folder: &Path, top: &Path) -> Option<RunnerCode> {
             if looked_at > FILES {
                 return None;
             }
-            let Ok(text) = read::text(&code) else { continue };
+            let Some(text) = nearby.text(&code) else { continue };
             if let Some(found) = judge(&code, &text, &name) {
                 return Some(found);
             }
@@ -158,7 +158,7 @@ mod tests {
                 fs::create_dir_all(folder).unwrap();
             }
             fs::write(&code, text).unwrap();
-            let found = find(&root.path().join("db/migrations"), root.path());
+            let found = find(&root.path().join("db/migrations"), root.path(), &Nearby::default());
             assert_eq!(found.map(|found| (found.transaction, found.is_named)), expected, "{file}");
         }
     }

@@ -1,7 +1,7 @@
 //! The files of a plan in the form of a migration tool: names, next versions, sections, opt-outs from transactions.
 
 use super::version::Numbered;
-use super::{Folders, Layout, Order, Section, Tool, flyway};
+use super::{Folders, Layout, Order, Section, Tool, flyway, migratus};
 use crate::discovery::files_at;
 use crate::identity::Identities;
 use crate::problem::Problem;
@@ -58,7 +58,7 @@ fn refusal(file: &ProjectFile, in_transaction: bool, planned: &[PlannedFile]) ->
     let name = tool.as_str();
     let outside = planned.iter().filter(|file| !file.transaction);
     let refused = match tool {
-        Tool::Refinery | Tool::NodePgMigrate | Tool::Drizzle | Tool::Mybatis => outside.clone().next(),
+        Tool::Refinery | Tool::NodePgMigrate | Tool::Drizzle | Tool::Mybatis | Tool::Yuniql => outside.clone().next(),
         Tool::Supabase => outside.clone().find(|file| file.commits()),
         // soda skips a file whose name opts out.
         Tool::Pop if has_soda(&file.path) => outside.clone().next(),
@@ -92,7 +92,7 @@ fn refusal(file: &ProjectFile, in_transaction: bool, planned: &[PlannedFile]) ->
         return Some((message, help.to_owned()));
     }
     // What the plan keeps apart would come together again.
-    let is_one = planned.len() > 1 && tool.model().runner.one_transaction;
+    let is_one = planned.len() > 1 && file.layout.runner().one_transaction;
     is_one.then(|| {
         let message = format!("cannot be divided: {name} runs all pending migrations in one transaction");
         let help = match tool {
@@ -116,12 +116,16 @@ fn has_soda(path: &Path) -> bool {
     Folders::default().around(path).go_runner == Some(Tool::Pop)
 }
 
+/// Whether the tool opens a transaction around all files or around none, as far as files tell.
+fn has_no_opt_out(tool: Tool) -> bool {
+    matches!(tool, Tool::Plain | Tool::Grate | Tool::Dbup)
+}
+
 /// Writes the plan of the migration that is the `section` of a file.
 pub fn sequence(file: &ProjectFile, section: Option<Section>, planned: &[PlannedFile]) -> Result<Sequence, Problem> {
     let Layout { tool, sections, .. } = &file.layout;
-    // A tool that has no name has no comment either that takes a file out of its transaction.
     let in_transaction =
-        *tool == Tool::Plain && section.is_some_and(|section| section.transaction == TransactionMode::Transaction);
+        has_no_opt_out(*tool) && section.is_some_and(|section| section.transaction == TransactionMode::Transaction);
     if let Some((message, help)) = refusal(file, in_transaction, planned) {
         return Err(Problem::new(&file.path, message, Some(&help)));
     }
@@ -156,9 +160,9 @@ pub fn sequence(file: &ProjectFile, section: Option<Section>, planned: &[Planned
 
 struct Form<'a> {
     tool: Tool,
-    /// A tool without a name opens a transaction around each file.
+    /// A tool without a comment against it opens a transaction around each file.
     in_transaction: bool,
-    /// A tool without a name sends each file as one string.
+    /// Such a tool sends each file as one string.
     sends_strings: bool,
     path: &'a Path,
     text: &'a str,
@@ -208,6 +212,7 @@ impl Form<'_> {
         let body = match self.tool {
             Tool::Goose => marked(file, "-- +goose StatementBegin", "-- +goose StatementEnd"),
             Tool::SqlMigrate => marked(file, "-- +migrate StatementBegin", "-- +migrate StatementEnd"),
+            Tool::Migratus => divided(file),
             _ => file.text(),
         };
         let opt_out = |text: &'static str| if file.transaction { "" } else { text };
@@ -240,8 +245,10 @@ impl Form<'_> {
             Tool::Yoyo => format!("{}{body}", opt_out("-- transactional: false\n")),
             Tool::PostgresMigrations => format!("{}{body}", opt_out("-- postgres-migrations disable-transaction\n")),
             Tool::Mybatis => format!("{body}\n-- //@UNDO\n{down}\n"),
-            // psql runs each statement on its own.
-            Tool::Plain if file.transaction && !self.in_transaction && !self.sends_strings => {
+            Tool::Evolve => format!("{}{body}", opt_out("-- evolve-tx-off\n")),
+            Tool::Migratus => format!("{}{body}", opt_out("-- :disable-transaction\n")),
+            // Each statement runs on its own.
+            tool if has_no_opt_out(tool) && file.transaction && !self.in_transaction && !self.sends_strings => {
                 format!("BEGIN;\n{body}COMMIT;\n")
             }
             _ => body,
@@ -367,6 +374,14 @@ fn rollback_lines(changeset: &str) -> String {
 }
 
 /// Statements with a semicolon inside are marked as one.
+/// The statements between lines that divide a file for Migratus.
+fn divided(file: &PlannedFile) -> String {
+    let alone =
+        |statement: &PlannedStatement| PlannedFile { statements: vec![statement.clone()], ..file.clone() }.text();
+    let texts: Vec<String> = file.statements.iter().map(alone).collect();
+    texts.join(&format!("{}\n", migratus::SEPARATOR))
+}
+
 fn marked(file: &PlannedFile, begin: &str, end: &str) -> String {
     let mut text = String::new();
     for statement in &file.statements {

@@ -2,6 +2,7 @@
 
 use super::header::SQLX_NO_TRANSACTION;
 use super::{Layout, Tool, crate_version};
+use crate::nearby::Nearby;
 use pgvet_model::migration::TransactionMode;
 use std::path::Path;
 
@@ -9,8 +10,8 @@ use std::path::Path;
 const READS_COMMENT: (u32, u32) = (0, 8);
 
 /// Whether the project of a migration uses a version of sqlx that does not read the comment.
-pub(super) fn ignores_comment(path: &Path) -> bool {
-    crate_version::of(path, "sqlx").is_some_and(|version| version < READS_COMMENT)
+pub(super) fn ignores_comment(path: &Path, nearby: &Nearby) -> bool {
+    crate_version::of(path, "sqlx", nearby).is_some_and(|version| version < READS_COMMENT)
 }
 
 /// Whether the library of the project opens a transaction although the migration has the comment. sqlx-cli, which may run

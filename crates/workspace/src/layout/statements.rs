@@ -59,7 +59,12 @@ impl<'a> Words<'a> {
 
 /// The statements of a text, without those that are empty.
 pub(super) fn statements(text: &str) -> Vec<(TextRange, Words<'_>)> {
-    let tokens = tokenize(text, TextRange::new(0, text.len() as u32));
+    statements_in(text, TextRange::new(0, text.len() as u32))
+}
+
+/// The statements of a part of a text, without those that are empty.
+pub(super) fn statements_in(text: &str, part: TextRange) -> Vec<(TextRange, Words<'_>)> {
+    let tokens = tokenize(text, part);
     let statements = tokens.split(|token| token.is_punctuation(b';'));
     let statement = |tokens: &[Token]| {
         let (first, last) = (tokens.first()?, tokens.last()?);

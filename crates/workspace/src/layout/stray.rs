@@ -97,7 +97,8 @@ fn has_forward(tool: Tool, path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let is_beside = |name: String| path.with_file_name(name).exists();
     match tool {
-        Tool::Plain => false,
+        // Files of yuniql that erase a database belong to no migration.
+        Tool::Plain | Tool::Yuniql => false,
         Tool::Diesel => is_beside("up.sql".to_owned()),
         Tool::Postgrator => is_beside(name.replacen(".undo.", ".do.", 1)),
         Tool::Flyway => {

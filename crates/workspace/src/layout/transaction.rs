@@ -5,7 +5,8 @@ use super::header::{
     POSTGRES_MIGRATIONS_OUTSIDE, SQLX_NO_TRANSACTION, TERN_OUTSIDE, atlas_directives, graphile_first_line,
     is_outside_for_tern, is_outside_for_yoyo,
 };
-use super::{captured, drizzle, flyway, sqlx, supabase};
+use super::{captured, dotnet, drizzle, flyway, migratus, sqlx, supabase};
+use crate::nearby::Nearby;
 use crate::{order, read};
 use pgvet_linter::fix::Edit;
 use pgvet_model::migration::TransactionMode::{self, Autocommit, SingleString, Transaction};
@@ -14,10 +15,10 @@ use std::path::Path;
 
 /// The transaction of a file that says nothing about it.
 pub(super) fn usual(tool: Tool) -> TransactionMode {
-    mode(tool, Path::new(""), "")
+    mode(tool, Path::new(""), "", &Nearby::default())
 }
 
-pub(super) fn mode(tool: Tool, path: &Path, text: &str) -> TransactionMode {
+pub(super) fn mode(tool: Tool, path: &Path, text: &str, nearby: &Nearby) -> TransactionMode {
     let unless = |without: bool, otherwise| if without { otherwise } else { Transaction };
     match tool {
         // CREATE EXTENSION and ALTER EXTENSION UPDATE: `src/backend/commands/extension.c`, `execute_extension_script`.
@@ -26,6 +27,12 @@ pub(super) fn mode(tool: Tool, path: &Path, text: &str) -> TransactionMode {
         Tool::Plain if order::is_versioned(path) && locks_tables(text) => Transaction,
         // psql -f.
         Tool::Plain | Tool::Sqitch => Autocommit,
+        // grate, `GrateConfiguration.cs`: `--transaction` asks for one. `DbUp` documentation, "Transactions"; see `dotnet.rs`.
+        Tool::Grate | Tool::Dbup => Autocommit,
+        // yuniql, `Configuration.cs`: one for the session.
+        Tool::Yuniql => Transaction,
+        Tool::Evolve => unless(dotnet::is_outside_for_evolve(text), SingleString),
+        Tool::Migratus => migratus::transaction(text),
         // Prisma, `schema-engine`: `raw_cmd`; golang-migrate, `database/postgres`: one Exec without arguments.
         // Postgrator, `lib/PostgreSQLClient.js`: one query without arguments.
         Tool::Prisma | Tool::GolangMigrate | Tool::Postgrator => SingleString,
@@ -39,11 +46,13 @@ pub(super) fn mode(tool: Tool, path: &Path, text: &str) -> TransactionMode {
         Tool::PostgresMigrations => unless(text.contains(POSTGRES_MIGRATIONS_OUTSIDE), SingleString),
         // Flyway, `PostgreSQLParser.detectCanExecuteInTransaction`.
         Tool::Flyway => unless(flyway::has_alone(text) || flyway_opt_out(path), Autocommit),
-        Tool::Supabase => supabase::sent(text).0,
+        Tool::Supabase => supabase::sent_by_version(path, text, nearby).0,
         // ory/x `popx`, `.autocommit.`.
         Tool::Pop => unless(name_has_part(path, "autocommit"), SingleString),
         // sqlx-postgres, `migrate.rs`: the text is executed as one string.
-        Tool::Sqlx => unless(text.starts_with(SQLX_NO_TRANSACTION) && !sqlx::ignores_comment(path), SingleString),
+        Tool::Sqlx => {
+            unless(text.starts_with(SQLX_NO_TRANSACTION) && !sqlx::ignores_comment(path, nearby), SingleString)
+        }
         // diesel_migrations, `file_based_migrations.rs`: `batch_execute`.
         Tool::Diesel => {
             unless(setting_is_false(&path.with_file_name("metadata.toml"), "run_in_transaction"), SingleString)
@@ -98,6 +107,8 @@ pub(crate) fn opt_out(tool: Tool, text: &str, section: Option<TextRange>) -> Opt
         Tool::Tern => at_start(&format!("{TERN_OUTSIDE}\n")),
         Tool::Yoyo => at_start("-- transactional: false\n"),
         Tool::PostgresMigrations => at_start(&format!("{POSTGRES_MIGRATIONS_OUTSIDE}\n")),
+        Tool::Evolve => at_start("-- evolve-tx-off\n"),
+        Tool::Migratus => at_start(&format!("{}\n", migratus::OUTSIDE)),
         Tool::SqlMigrate => at_marker("notransaction", ""),
         Tool::Dbmate => at_marker("transaction:", "false"),
         Tool::Liquibase => at_marker("runInTransaction:", "false"),
@@ -135,6 +146,10 @@ fn is_no(value: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn mode(tool: Tool, path: &Path, text: &str) -> TransactionMode {
+        super::mode(tool, path, text, &Nearby::default())
+    }
 
     #[test]
     fn statements_that_refuse_a_transaction_are_recognized() {

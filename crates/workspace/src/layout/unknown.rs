@@ -1,9 +1,11 @@
 //! How files are run that no tool claims: by a program of the project, or by psql.
 
 use super::framework_code::{self, Sent};
+use super::model::of_code;
 use super::runner_code::{self, RunnerCode};
 use super::statements::{Words, statements};
 use super::{Folders, Layout, Section, Sign};
+use crate::nearby::Nearby;
 use crate::order;
 use crate::read;
 use crate::rollback_name;
@@ -45,7 +47,7 @@ impl Unfit {
 
 impl UnknownRunner {
     /// Looks at the files of a folder, and at the code around it up to `top`.
-    pub(super) fn of(folder: &Path, top: Option<&Path>) -> Self {
+    pub(super) fn of(folder: &Path, top: Option<&Path>, nearby: &Nearby) -> Self {
         let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok).map(|entry| entry.path());
         let is_migration = |path: &Path| {
             path.file_name().is_some_and(|name| is_sql(&name.to_string_lossy()))
@@ -55,8 +57,8 @@ impl UnknownRunner {
         let unfit = files.filter_map(|path| Some((path.file_name()?.to_owned(), unfit(&read::text(&path).ok()?)?)));
         Self {
             unfit: unfit.collect(),
-            code: top.and_then(|top| runner_code::find(folder, top)),
-            sent: top.map(|top| framework_code::find(folder, top)).unwrap_or_default(),
+            code: top.and_then(|top| runner_code::find(folder, top, nearby)),
+            sent: top.map(|top| framework_code::find(folder, top, nearby)).unwrap_or_default(),
         }
     }
 
@@ -99,9 +101,18 @@ pub(super) fn unfit(text: &str) -> Option<Unfit> {
 
 /// Whether a script brings transactions or commands of psql of its own: a program that opens one would not run it well.
 pub(super) fn is_script_of_psql(text: &str) -> bool {
+    has_commands(text) || has_transactions(text)
+}
+
+/// Whether a script has commands that only psql knows.
+fn has_commands(text: &str) -> bool {
+    text.lines().any(|line| line.starts_with('\\'))
+}
+
+/// Whether a script begins or ends transactions.
+fn has_transactions(text: &str) -> bool {
     const CONTROL: [&str; 4] = ["BEGIN", "START", "COMMIT", "END"];
-    let controls = || statements(text).iter().any(|(_, words)| CONTROL.contains(&words.at(0)));
-    text.lines().any(|line| line.starts_with('\\')) || (has_word(text, &CONTROL) && controls())
+    has_word(text, &CONTROL) && statements(text).iter().any(|(_, words)| CONTROL.contains(&words.at(0)))
 }
 
 /// Whether a text has one of the words anywhere. Needs no memory, however long the text is.
@@ -123,7 +134,10 @@ pub(super) fn guess_transaction(layout: &mut Layout, path: &Path, text: &str, fo
         return sent.apply(layout);
     }
     let is_usual = |section: &Section| section.transaction == TransactionMode::Autocommit;
-    if !order::is_versioned(path) || !layout.sections.iter().all(is_usual) || is_script_of_psql(text) {
+    // A program that opens no transaction can send scripts that bring their own.
+    let sends_strings = runner.code.as_ref().is_some_and(|code| code.transaction == TransactionMode::SingleString);
+    let is_for_psql = if sends_strings { has_commands(text) } else { is_script_of_psql(text) };
+    if !order::is_versioned(path) || !layout.sections.iter().all(is_usual) || is_for_psql {
         return;
     }
     let unfit = self::unfit(text);
@@ -133,6 +147,9 @@ pub(super) fn guess_transaction(layout: &mut Layout, path: &Path, text: &str, fo
     layout.known_transaction = match &runner.code {
         Some(code) if !is_apart(code) => {
             transaction = code.transaction;
+            if sends_strings {
+                layout.runner_of_code = Some(of_code());
+            }
             if code.is_named {
                 layout.sign = Sign::RunnerCode;
             }
@@ -154,12 +171,36 @@ pub(super) fn guess_transaction(layout: &mut Layout, path: &Path, text: &str, fo
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Config;
+    use crate::layout::detect;
+    use pgvet_model::runner::AfterCommit;
 
     #[test]
     fn scripts_of_psql_have_transactions_or_commands_of_their_own() {
         assert!(is_script_of_psql("BEGIN;\nSELECT 1;\nCOMMIT;\n"));
         assert!(is_script_of_psql("\\set x 1\nSELECT 1;\n"));
         assert!(!is_script_of_psql("DO $$ BEGIN NULL; END $$;\n"));
+    }
+
+    #[test]
+    fn code_that_sends_strings_sends_scripts_with_their_own_transactions() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("migrations");
+        fs::create_dir_all(root.path().join(".git")).unwrap();
+        fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("1_a.sql");
+        let layout = |code: &str, text: &str| {
+            fs::write(root.path().join("migrate.cjs"), code).unwrap();
+            fs::write(&path, text).unwrap();
+            let layout = detect(&path, text, &Folders::default(), &Config::default());
+            (layout.sections[0].transaction, layout.runner().after_commit)
+        };
+        let sends = "glob: 'migrations/*.sql', up: () => sequelize.query(readFileSync(path))";
+        let begins = format!("{sends}; client.query('BEGIN')");
+        let text = "BEGIN;\nSELECT 1;\nCOMMIT;\nSELECT 2;\n";
+        assert_eq!(layout(sends, text), (TransactionMode::SingleString, AfterCommit::Together));
+        assert_eq!(layout(&begins, text), (TransactionMode::Autocommit, AfterCommit::Alone));
+        assert_eq!(layout(sends, "\\set x 1\nSELECT 1;\n"), (TransactionMode::Autocommit, AfterCommit::Alone));
     }
 
     #[test]
@@ -184,7 +225,10 @@ mod tests {
     #[test]
     fn other_files_speak_against_a_transaction() {
         let root = tempfile::tempdir().unwrap();
-        let own = |text| UnknownRunner::of(root.path(), None).runs_outside_elsewhere(Path::new("2.sql"), unfit(text));
+        let own = |text| {
+            UnknownRunner::of(root.path(), None, &Nearby::default())
+                .runs_outside_elsewhere(Path::new("2.sql"), unfit(text))
+        };
         let (plain, mixed) = ("SELECT 1;", "SELECT 1; VACUUM t;");
         fs::write(root.path().join("2.sql"), mixed).unwrap();
         assert!(!own(plain) && !own(mixed), "its own statements are not those of another file");

@@ -96,7 +96,7 @@ impl Executor<'_> {
         expression.walk(&mut |part| {
             depends |= match &part.kind {
                 ExprKind::Call(call) => OF_ENVIRONMENT.contains(&call.name.as_str()) && !is_version(call),
-                ExprKind::SqlValue(name) => OF_ENVIRONMENT.contains(&name.as_str()),
+                ExprKind::SqlValue(name, _) => OF_ENVIRONMENT.contains(&name.as_str()),
                 ExprKind::Column(path) => self.variables.get(&path.join(".")) == Some(&Value::Environment),
                 _ => false,
             }

@@ -2,7 +2,7 @@
 
 use crate::config::absolute;
 use crate::layout::Folders;
-use crate::nearby;
+use crate::nearby::{self, Nearby};
 use crate::problem::display;
 use crate::project::ProjectFile;
 use crate::roots::Repositories;
@@ -61,11 +61,11 @@ impl Archives {
         let name = SmolStr::new(folder.file_name()?.to_string_lossy());
         let list = folders.around(&file.path).list_with(&file.path).map(|root| absolute(&root));
         let is_listed = list.is_some_and(|root| root != folder && folder.starts_with(&root));
-        (!is_listed && !self.is_named(&folder)).then_some(IdleReason::Folder { name })
+        (!is_listed && !self.is_named(&folder, folders.nearby())).then_some(IdleReason::Folder { name })
     }
 
     /// Whether configuration or code above a folder names it.
-    fn is_named(&mut self, folder: &Path) -> bool {
+    fn is_named(&mut self, folder: &Path, nearby: &Nearby) -> bool {
         if let Some(known) = self.named.get(folder) {
             return *known;
         }
@@ -73,7 +73,7 @@ impl Archives {
         let above = folder.ancestors().skip(1);
         let mut inside = above.take_while(|above| top.as_ref().is_some_and(|top| above.starts_with(top)));
         let names = |above: &Path| {
-            folder.strip_prefix(above).is_ok_and(|relative| nearby::names_path(above, &display(relative)))
+            folder.strip_prefix(above).is_ok_and(|relative| nearby::names_path(above, &display(relative), nearby))
         };
         let is_named = inside.any(names);
         self.named.insert(folder.to_owned(), is_named);

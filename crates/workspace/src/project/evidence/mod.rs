@@ -21,7 +21,7 @@ pub(crate) fn gather(files: &mut [ProjectFile], given: &[PathBuf], folders: &Fol
     let (mut archives, mut timeouts) = (Archives::new(given), Timeouts::default());
     for file in files.iter_mut().filter(|file| is_judged(file)) {
         file.evidence.idle = archives.idle(file, folders);
-        file.evidence.timeout = timeouts.of(file);
+        file.evidence.timeout = timeouts.of(file, folders.nearby());
         file.evidence.script = file.unknown_order == Some(UnknownOrder::NoVersion);
     }
     replaced::mark(files);
@@ -37,6 +37,14 @@ pub(crate) fn gather(files: &mut [ProjectFile], given: &[PathBuf], folders: &Fol
 /// Whether findings about the file are reported for which evidence counts. What the configuration includes is run.
 fn is_judged(file: &ProjectFile) -> bool {
     file.role == Role::Reported && file.is_run() && !file.config.is_included(&file.path)
+}
+
+/// Says that not all code was searched.
+pub(crate) fn limit_note(files: &[ProjectFile], folders: &Folders) -> Option<Problem> {
+    let first = files.iter().find(|file| file.role == Role::Reported)?;
+    let message = "and the files beside it have more code around them than pgvet searches for how migrations run";
+    let help = "set `tool` and `transaction` under [migrations] in pgvet.toml";
+    folders.nearby().is_exhausted().then(|| Problem::new(&first.path, message, Some(help)))
 }
 
 /// Names the files that nothing may run, one note for each reason.

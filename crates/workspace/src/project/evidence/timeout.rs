@@ -2,11 +2,10 @@
 
 use crate::config::absolute;
 use crate::layout::Tool;
-use crate::nearby;
+use crate::nearby::{self, Nearby};
 use crate::order;
 use crate::problem::display;
 use crate::project::ProjectFile;
-use crate::read;
 use crate::roots::Repositories;
 use pgvet_linter::repository::CodeTimeout;
 use rustc_hash::FxHashMap;
@@ -48,7 +47,7 @@ pub(super) struct Timeouts {
 }
 
 impl Timeouts {
-    pub(super) fn of(&mut self, file: &ProjectFile) -> Option<CodeTimeout> {
+    pub(super) fn of(&mut self, file: &ProjectFile, nearby: &Nearby) -> Option<CodeTimeout> {
         if file.layout.tool == Tool::Captured {
             return None;
         }
@@ -56,19 +55,19 @@ impl Timeouts {
         if let Some(known) = self.known.get(&folder) {
             return known.clone();
         }
-        let found = self.repositories.top(&folder).and_then(|top| find(&folder, &top));
+        let found = self.repositories.top(&folder).and_then(|top| find(&folder, &top, nearby));
         self.known.entry(folder).or_insert(found).clone()
     }
 }
 
 /// Finds the timeout in code that names the folder, or in what configures the connection.
-fn find(folder: &Path, top: &Path) -> Option<CodeTimeout> {
+fn find(folder: &Path, top: &Path, nearby: &Nearby) -> Option<CodeTimeout> {
     let name = folder.file_name()?.to_str()?;
     let around = folder.ancestors().take(LEVELS).take_while(|above| above.starts_with(top));
     let files = around
         .flat_map(|above| FOLDERS.iter().flat_map(move |below| nearby::code_and_configuration(&above.join(below))));
     files.take(FILES).find_map(|path| {
-        let text = read::text(&path).ok().filter(|text| SETTINGS.iter().any(|setting| text.contains(setting)))?;
+        let text = nearby.text(&path).filter(|text| SETTINGS.iter().any(|setting| text.contains(setting)))?;
         let (setting, line) = timeout(&text, name)?;
         let shown = display(path.strip_prefix(top).unwrap_or(&path));
         Some(CodeTimeout { setting: SmolStr::new_static(setting), place: format_smolstr!("{shown}:{line}") })
