@@ -42,7 +42,7 @@ pub(super) fn find(folder: &Path, top: &Path, nearby: &Nearby) -> Option<RunnerC
         }
     }
     let pages = around().flat_map(nearby::readme);
-    pages.filter_map(|page| by_hand(&read::text(&page).ok()?, &name)).next()
+    pages.filter_map(|page| by_hand(&nearby.text(&page)?, &name)).next()
 }
 
 /// How a page says to run a file of the folder by hand.
