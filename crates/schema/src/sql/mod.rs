@@ -45,6 +45,11 @@ fn quoted(name: &Name) -> String {
     if name.schema.is_empty() { own } else { format!("{}.{own}", quote_identifier(&name.schema)) }
 }
 
+/// Why an object is omitted that needs a view which is.
+fn reads_missing(view: &Name) -> String {
+    format!("it needs the view {view}, which is omitted")
+}
+
 /// When a constraint or a constraint trigger is checked.
 fn deferral(deferrable: bool, initially_deferred: bool) -> &'static str {
     match (deferrable, initially_deferred) {
@@ -92,9 +97,16 @@ impl Writer<'_> {
         tables.iter().rev().for_each(|table| self.keys(table));
         tables.iter().rev().for_each(|table| self.indexes(table));
         tables.iter().for_each(|table| self.foreign_keys(table));
-        order::views(&schema.relations).into_iter().for_each(|view| self.view(view));
-        late.into_iter().for_each(|function| self.function(function));
-        for relation in &schema.relations {
+        let missing = order::missing_views(&schema.relations);
+        order::views(&schema.relations).into_iter().for_each(|view| match missing.get(&view.name) {
+            Some(Some(read)) => self.omit("view", &view.name.to_string(), &reads_missing(read)),
+            _ => self.view(view),
+        });
+        late.into_iter().for_each(|function| match missing.keys().find(|view| order::has_rows_of(function, view)) {
+            Some(view) => self.omit(&function.kind, &function.name.to_string(), &reads_missing(view)),
+            None => self.function(function),
+        });
+        for relation in schema.relations.iter().filter(|relation| !missing.contains_key(&relation.name)) {
             self.hangs_on(relation);
         }
         schema.publications.iter().for_each(|publication| self.publication(publication));

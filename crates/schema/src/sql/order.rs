@@ -61,15 +61,35 @@ pub(super) fn views(relations: &[Relation]) -> Vec<&Relation> {
     sorted(&texts).into_iter().filter_map(|name| views.iter().copied().find(|view| view.name == *name)).collect()
 }
 
+/// The views that cannot be created: those whose query is not known, and those that read one of them, with its name.
+pub(super) fn missing_views(relations: &[Relation]) -> BTreeMap<&Name, Option<&Name>> {
+    let mut missing: BTreeMap<&Name, Option<&Name>> = BTreeMap::new();
+    for view in views(relations) {
+        match view.query.as_ref().and_then(Code::value) {
+            None => drop(missing.insert(&view.name, None)),
+            Some(query) => {
+                let read = missing.keys().copied().find(|other| mentions(query, other));
+                missing.extend(read.map(|read| (&view.name, Some(read))));
+            }
+        }
+    }
+    missing
+}
+
 /// Whether the types of a function are those of rows of a relation. A view that calls the function cannot be one of
 /// them: the type has the name of the view and is another one.
 pub(super) fn names_relation(function: &Function, relations: &[Relation]) -> bool {
-    let texts = [&function.parameters, &function.returns].map(|text| text.value().map_or("", String::as_str));
     let calls = |relation: &Relation| {
         let query = relation.query.as_ref().and_then(Code::value);
         query.is_some_and(|query| mentions(query, &function.name))
     };
-    relations.iter().any(|relation| texts.iter().any(|text| mentions(text, &relation.name)) && !calls(relation))
+    relations.iter().any(|relation| has_rows_of(function, &relation.name) && !calls(relation))
+}
+
+/// Whether a type of a function has the name of a relation.
+pub(super) fn has_rows_of(function: &Function, relation: &Name) -> bool {
+    let mut texts = [&function.parameters, &function.returns].into_iter().filter_map(|text| text.value());
+    texts.any(|text| mentions(text, relation))
 }
 
 /// The names in an order in which each comes after those that its texts mention.

@@ -30,9 +30,6 @@ impl Writer<'_> {
             self.omit("foreign table", &relation.name.to_string(), "its server is not known");
             return;
         }
-        if relation.kind.is_view() && relation.query.as_ref().is_none_or(|query| query.value().is_none()) {
-            return;
-        }
         if is_table(relation) && matches!(relation.replica_identity.as_str(), "FULL" | "NOTHING") {
             self.statement(&format!("ALTER TABLE {name} REPLICA IDENTITY {}", relation.replica_identity));
         }

@@ -131,6 +131,15 @@ fn what_is_not_known_is_omitted_and_said() {
             ],
         ),
         (
+            "CREATE TABLE t (a int); CREATE VIEW v AS SELECT * FROM t; ALTER TABLE t ADD b int; \
+             CREATE VIEW w AS SELECT a FROM v; CREATE FUNCTION f() RETURNS SETOF w LANGUAGE sql AS ''",
+            &[
+                "function public.f: it needs the view public.w, which is omitted",
+                "view public.v: `*` in a view whose tables have other columns now",
+                "view public.w: it needs the view public.v, which is omitted",
+            ],
+        ),
+        (
             "CREATE TABLE t (a xml DEFAULT xmlelement(name x))",
             &["default of column public.t.a: an XML or JSON constructor, or a rare form of expression"],
         ),
