@@ -289,7 +289,10 @@ impl fmt::Display for Assumption {
                 "assumes that PostgreSQL reads the rows of `{table}` in an order in which their values collide"
             ),
             Self::SameRows { table } => {
-                write!(f, "assumes that deployed code locks rows of `{table}` that the migration changes, which are not all")
+                write!(
+                    f,
+                    "assumes that deployed code locks rows of `{table}` that the migration changes, which are not all"
+                )
             }
             Self::WritesListedTable { table } => {
                 write!(f, "assumes that deployed code writes to `{table}`, although migrations insert its rows")
