@@ -325,7 +325,7 @@ impl Names {
                 TokenKind::QuotedIdentifier => {
                     let name = identifier(text).to_ascii_lowercase();
                     names.extend(name.split_once('_').map(|(_, end)| end.to_owned()));
-                    if COMMON.contains(&name.as_str()) {
+                    if is_common(&name) {
                         names.insert(quoted(&name));
                     }
                     names.insert(name);
@@ -350,6 +350,11 @@ impl Names {
     }
 }
 
+/// Whether a name is one only where it is quoted. A key called `id` is in every table, and often not in the source.
+fn is_common(name: &str) -> bool {
+    COMMON.contains(&name) && name != "id"
+}
+
 /// How the source names something whose name stands everywhere: as a string or as a symbol.
 fn quoted(name: &str) -> String {
     format!("'{name}'")
@@ -363,7 +368,7 @@ fn quoted_words(line: &str) -> impl Iterator<Item = String> {
         let before = line[..start].chars().next_back();
         let is_string = is_mark(before) && is_mark(line[start + word.len()..].chars().next());
         let name = word.to_ascii_lowercase();
-        (COMMON.contains(&name.as_str()) && (is_string || before == Some(':'))).then(|| quoted(&name))
+        (is_common(&name) && (is_string || before == Some(':'))).then(|| quoted(&name))
     })
 }
 
