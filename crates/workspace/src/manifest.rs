@@ -2,9 +2,11 @@
 
 use crate::config::absolute;
 use crate::dialect::Dialect;
+use crate::nearby::Nearby;
 use crate::read;
 use crate::roots::Repositories;
-use std::path::Path;
+use rustc_hash::FxHashMap;
+use std::path::{Path, PathBuf};
 use toml::Value;
 
 /// Crates that reach databases, whose features name them.
@@ -19,9 +21,24 @@ const DATABASES: [(&str, Dialect); 5] = [
     ("sqlserver", Dialect::SqlServer),
 ];
 
-/// Returns the database other than PostgreSQL that the project around a folder of migrations uses, if it says so.
-pub(crate) fn other_database(migrations: &Path) -> Option<Dialect> {
-    of_lists(migrations).or_else(|| of_crate(migrations))
+/// The databases of Rust projects, by the folder of their manifest.
+#[derive(Debug, Default)]
+pub(crate) struct Manifests(FxHashMap<PathBuf, Option<Dialect>>);
+
+impl Manifests {
+    /// Returns the database other than PostgreSQL that the project around a folder of migrations uses, if it says so.
+    pub(crate) fn other_database(&mut self, migrations: &Path, nearby: &Nearby) -> Option<Dialect> {
+        of_lists(migrations).or_else(|| self.of_crate(migrations, nearby))
+    }
+
+    /// The database of the nearest Cargo.toml.
+    fn of_crate(&mut self, migrations: &Path, nearby: &Nearby) -> Option<Dialect> {
+        let migrations = absolute(migrations);
+        let top = Repositories::default().top(&migrations)?;
+        let mut inside = migrations.ancestors().take_while(|folder| folder.starts_with(&top));
+        let (folder, text) = inside.find_map(|folder| Some((folder, nearby.text(&folder.join("Cargo.toml"))?)))?;
+        *self.0.entry(folder.to_owned()).or_insert_with(|| in_manifest(&text))
+    }
 }
 
 /// Drizzle's journal and Prisma's lock file name their database. Source: drizzle-kit 0.31, `meta/_journal.json`, `dialect`;
@@ -39,17 +56,13 @@ fn of_lists(migrations: &Path) -> Option<Dialect> {
     journal().or_else(lock).or_else(lock_above).and_then(|line| named(&line))
 }
 
-/// The database of the nearest Cargo.toml, if a crate has the features of that database, and nothing in the manifest
-/// speaks of PostgreSQL.
-fn of_crate(migrations: &Path) -> Option<Dialect> {
-    let migrations = absolute(migrations);
-    let top = Repositories::default().top(&migrations)?;
-    let inside = migrations.ancestors().take_while(|folder| folder.starts_with(&top));
-    let text = inside.into_iter().find_map(|folder| read::text(&folder.join("Cargo.toml")).ok())?;
+/// The database of a Cargo.toml, if a crate has the features of that database, and nothing in the manifest speaks of
+/// PostgreSQL.
+fn in_manifest(text: &str) -> Option<Dialect> {
     if text.contains("postgres") {
         return None;
     }
-    let manifest: Value = toml::from_str(&text).ok()?;
+    let manifest: Value = toml::from_str(text).ok()?;
     features(&manifest)
         .into_iter()
         .find_map(|feature| DATABASES.iter().find(|(word, _)| feature.starts_with(word)).map(|(_, database)| *database))
@@ -78,7 +91,7 @@ mod tests {
             fs::create_dir_all(root.path().join(folder)).unwrap();
         }
         fs::write(root.path().join(file), text).unwrap();
-        other_database(&root.path().join("app/migrations"))
+        Manifests::default().other_database(&root.path().join("app/migrations"), &Nearby::default())
     }
 
     #[test]

@@ -7,10 +7,11 @@ use super::{Tool, project};
 use crate::config::absolute;
 use crate::dialect::Dialect;
 use crate::init_scripts::InitScripts;
+use crate::manifest::Manifests;
 use crate::nearby::{self, Nearby};
 use crate::order::{self, FlywayName};
 use crate::roots::{self, Repositories};
-use crate::{fizz, manifest, read};
+use crate::{fizz, read};
 use rustc_hash::FxHashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -35,6 +36,7 @@ struct Known {
     lacking_marks: FxHashMap<(PathBuf, (&'static str, Option<&'static str>)), bool>,
     init_scripts: FxHashMap<PathBuf, Arc<InitScripts>>,
     projects: Projects,
+    manifests: Manifests,
     /// How the files of folders are run that no tool claims.
     unknown_runners: FxHashMap<PathBuf, Arc<UnknownRunner>>,
 }
@@ -195,10 +197,12 @@ impl Folders {
         // What is above it counts too, wherever pgvet is run.
         let folder = absolute(parent);
         let names = names_in(&folder);
+        let rust_runner = rust_runner(&folder, &self.nearby);
         let dotnet = known.projects.library(&folder, &self.nearby);
         let facts = Facts {
-            tool: tool(&folder, order.as_deref()).or(dotnet.map(Library::tool).filter(|tool| *tool == Tool::Dbup)),
-            rust_runner: rust_runner(&folder),
+            tool: tool(&folder, order.as_deref(), &self.nearby)
+                .or(dotnet.map(Library::tool).filter(|tool| *tool == Tool::Dbup)),
+            rust_runner,
             dotnet,
             nearby: Arc::clone(&self.nearby),
             go_runner: go_runner(&folder, &mut known.go_modules)
@@ -208,10 +212,10 @@ impl Folders {
             has_down_files: has_down_files(&folder, &mut known.down_files),
             order,
             named: roots::named_folder(parent, &mut known.repositories),
-            other_database: manifest::other_database(&folder),
+            other_database: known.manifests.other_database(&folder, &self.nearby),
             in_other_languages: in_other_languages(&folder, &names),
             has_numbers: names.iter().any(|name| name.starts_with(|first: char| first.is_ascii_digit())),
-            tool_by_names: tool_by_names(&names, rust_runner(&folder).or(dotnet.map(Library::tool))),
+            tool_by_names: tool_by_names(&names, rust_runner.or(dotnet.map(Library::tool))),
             flyway: Arc::new(flyway_names(names)),
         };
         known.facts.insert(parent.to_owned(), facts.clone());
@@ -280,7 +284,7 @@ fn has_down_files(migration: &Path, known: &mut FxHashMap<PathBuf, bool>) -> boo
     })
 }
 
-fn tool(parent: &Path, order: Option<&ExplicitOrder>) -> Option<Tool> {
+fn tool(parent: &Path, order: Option<&ExplicitOrder>, nearby: &Nearby) -> Option<Tool> {
     if is_of_supabase(parent) && !parent.join("atlas.sum").exists() {
         Some(Tool::Supabase)
     } else if parent.join("meta/_journal.json").exists() {
@@ -291,10 +295,10 @@ fn tool(parent: &Path, order: Option<&ExplicitOrder>) -> Option<Tool> {
         Some(Tool::GraphileMigrate)
     } else if holds_migrations_of_prisma(parent) {
         Some(Tool::Prisma)
-    } else if holds_migrations_of_diesel(parent) {
+    } else if holds_migrations_of_diesel(parent, nearby) {
         Some(Tool::Diesel)
     } else {
-        order.map(|order| order.tool).or_else(|| project::tool(parent))
+        order.map(|order| order.tool).or_else(|| project::tool(parent, nearby))
     }
 }
 
@@ -312,13 +316,13 @@ fn is_in_atlas_sum(path: &Path) -> bool {
 }
 
 /// sqlx or refinery, if the Cargo.toml of the project names one, and `migrations` is the folder of that name.
-fn rust_runner(migrations: &Path) -> Option<Tool> {
+fn rust_runner(migrations: &Path, nearby: &Nearby) -> Option<Tool> {
     if !migrations.ends_with("migrations") {
         return None;
     }
     // The manifest of the crate, or of its workspace.
     let manifests = migrations.ancestors().skip(1).take(3).map(|folder| folder.join("Cargo.toml"));
-    for manifest in manifests.filter_map(|manifest| read::text(&manifest).ok()) {
+    for manifest in manifests.filter_map(|manifest| nearby.text(&manifest)) {
         for (name, tool) in [("sqlx", Tool::Sqlx), ("refinery", Tool::Refinery)] {
             if manifest.lines().any(|line| is_dependency(line, name)) {
                 return Some(tool);
@@ -347,14 +351,14 @@ fn holds_migrations_of_prisma(folder: &Path) -> bool {
 }
 
 /// Whether Diesel keeps its migrations in folders below this one: one of them is there, and the project uses Diesel.
-fn holds_migrations_of_diesel(folder: &Path) -> bool {
+fn holds_migrations_of_diesel(folder: &Path, nearby: &Nearby) -> bool {
     let has_migration = || {
         let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
         entries.map(|entry| entry.path()).any(|migration| migration.join("up.sql").is_file())
     };
     let is_used = |above: &Path| {
-        let requires = |text: String| text.lines().any(|line| is_dependency(line, "diesel"));
-        above.join("diesel.toml").is_file() || read::text(&above.join("Cargo.toml")).is_ok_and(requires)
+        let requires = |text: Arc<str>| text.lines().any(|line| is_dependency(line, "diesel"));
+        above.join("diesel.toml").is_file() || nearby.text(&above.join("Cargo.toml")).is_some_and(requires)
     };
     folder.ancestors().skip(1).take(3).any(is_used) && has_migration()
 }

@@ -1,6 +1,7 @@
 //! Tools whose files look like any others: the configuration or the manifest of the project names them.
 
 use super::Tool;
+use crate::nearby::Nearby;
 use crate::read;
 use std::path::Path;
 
@@ -8,9 +9,9 @@ use std::path::Path;
 pub(super) const LEVELS: usize = 8;
 
 /// Returns the tool that a file of the project names as the one that runs the migrations in a folder.
-pub(super) fn tool(migrations: &Path) -> Option<Tool> {
+pub(super) fn tool(migrations: &Path, nearby: &Nearby) -> Option<Tool> {
     let folder = migrations.file_name()?.to_str()?;
-    if is_in(migrations, 2, "tern.conf", |_| true) {
+    if is_in(migrations, nearby, 2, "tern.conf", |_| true) {
         return Some(Tool::Tern);
     }
     let environments = migrations.with_file_name("environments");
@@ -21,15 +22,15 @@ pub(super) fn tool(migrations: &Path) -> Option<Tool> {
         return Some(Tool::Hasura);
     }
     let has_migratus = |text: &str| text.contains("migratus/migratus") || text.contains("[migratus ");
-    if ["project.clj", "deps.edn"].into_iter().any(|name| is_in(migrations, LEVELS, name, has_migratus)) {
+    if ["project.clj", "deps.edn"].into_iter().any(|name| is_in(migrations, nearby, LEVELS, name, has_migratus)) {
         return Some(Tool::Migratus);
     }
-    if is_in(migrations, LEVELS, "yoyo.ini", |text| text.contains(folder)) {
+    if is_in(migrations, nearby, LEVELS, "yoyo.ini", |text| text.contains(folder)) {
         return Some(Tool::Yoyo);
     }
     let is_migrations = folder.to_ascii_lowercase().contains("migrat");
     let depends = |(name, _): &(&str, Tool)| {
-        is_in(migrations, LEVELS, "package.json", |text| text.contains(&format!("\"{name}\"")))
+        is_in(migrations, nearby, LEVELS, "package.json", |text| text.contains(&format!("\"{name}\"")))
     };
     PACKAGES.into_iter().filter(|_| is_migrations).find(depends).map(|(_, tool)| tool)
 }
@@ -50,14 +51,14 @@ const PACKAGES: [(&str, Tool); 2] =
     [("postgres-migrations", Tool::PostgresMigrations), ("node-pg-migrate", Tool::NodePgMigrate)];
 
 /// Whether the nearest file of a name, in the folder or above it, says something.
-fn is_in(folder: &Path, levels: usize, name: &str, says: impl Fn(&str) -> bool) -> bool {
+fn is_in(folder: &Path, nearby: &Nearby, levels: usize, name: &str, says: impl Fn(&str) -> bool) -> bool {
     let mut within = true;
     let around = folder.ancestors().take(levels).take_while(|above| {
         let is_inside = within;
         within = !above.join(".git").exists();
         is_inside
     });
-    let mut texts = around.into_iter().filter_map(|above| read::text(&above.join(name)).ok());
+    let mut texts = around.into_iter().filter_map(|above| nearby.text(&above.join(name)));
     texts.next().is_some_and(|text| says(&text))
 }
 
@@ -108,7 +109,7 @@ mod tests {
             let path = root.path().join(file);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(&path, text).unwrap();
-            assert_eq!(tool(&root.path().join(migrations)), expected, "{migrations} {file}");
+            assert_eq!(tool(&root.path().join(migrations), &Nearby::default()), expected, "{migrations} {file}");
         }
     }
 
@@ -118,8 +119,8 @@ mod tests {
         let migrations = root.path().join("inner/migrations");
         fs::create_dir_all(&migrations).unwrap();
         fs::write(root.path().join("package.json"), r#"{"dependencies": {"postgres-migrations": "5"}}"#).unwrap();
-        assert_eq!(tool(&migrations), Some(Tool::PostgresMigrations));
+        assert_eq!(tool(&migrations, &Nearby::default()), Some(Tool::PostgresMigrations));
         fs::create_dir(root.path().join("inner/.git")).unwrap();
-        assert_eq!(tool(&migrations), None);
+        assert_eq!(tool(&migrations, &Nearby::default()), None);
     }
 }
