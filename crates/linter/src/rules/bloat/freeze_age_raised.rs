@@ -67,10 +67,11 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
         }
         let Some(value) = left.value.parse::<u64>().ok().filter(|value| *value > default) else { continue };
         let postponed = postponed(parameter, left.table.as_ref(), value.min(limit), default);
-        let limited = match parameter.contains("multixact") {
-            _ if value <= limit => "",
-            true => " (the setting is higher, but autovacuum_multixact_freeze_max_age limits it)",
-            false => " (the setting is higher, but autovacuum_freeze_max_age limits it)",
+        let of = if parameter.contains("multixact") { "multixact_" } else { "" };
+        let limited = if value > limit {
+            format!(" (the setting is higher, but autovacuum_{of}freeze_max_age limits it)")
+        } else {
+            String::new()
         };
         let message =
             format!("{postponed}: the vacuum that has to freeze the rows comes later and takes longer{limited}");

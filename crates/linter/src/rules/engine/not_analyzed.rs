@@ -148,6 +148,9 @@ fn unknown_extensions<'c>(catalog: &'c Catalog, function: &str) -> Vec<&'c str> 
     if of_schema.is_empty() { unknown().map(|(name, _)| name.as_str()).collect() } else { of_schema }
 }
 
+/// The end of the message about code that a trigger runs.
+const OF_TRIGGER: &str = "; a trigger runs this code, and the same applies to later statements that fire the trigger";
+
 /// Reports the gaps of one reason as one finding.
 fn report<'u>(
     context: &RuleContext<'_>,
@@ -158,10 +161,7 @@ fn report<'u>(
     let gaps: Vec<&Unknown> = gaps.collect();
     let Some(first) = gaps.iter().find(|gap| gap.may_change).or(gaps.first()) else { return };
     let severity = if first.may_change && !is_usually_harmless(reason) { Severity::Warning } else { Severity::Info };
-    let trigger = match first.by_trigger {
-        true => "; a trigger runs this code, and the same applies to later statements that fire the trigger",
-        false => "",
-    };
+    let trigger = if first.by_trigger { OF_TRIGGER } else { "" };
     let message = format!("{}{trigger}", message(context, reason));
     let mut finding =
         reporter.report(first.range, message).severity(severity).help(help(reason)).caused_by(Cause::Message);

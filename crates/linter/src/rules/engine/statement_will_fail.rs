@@ -93,11 +93,9 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let range = if failure.range.is_empty() { context.statement.range } else { failure.range };
     let is_raised = failure.sqlstate == sqlstate::RAISE_EXCEPTION;
     let what = if is_raised { "this always fails" } else { "PostgreSQL refuses this" };
-    let message = match is_caught {
-        true if is_raised => format!("{what}, and the EXCEPTION block hides the error: {}", failure.reason),
-        true => format!("{what} in every run, and the EXCEPTION block hides the error: {}", failure.reason),
-        false => format!("{what}: {}", failure.reason),
-    };
+    let always = if is_caught && !is_raised { " in every run" } else { "" };
+    let hidden = if is_caught { ", and the EXCEPTION block hides the error" } else { "" };
+    let message = format!("{what}{always}{hidden}: {}", failure.reason);
     let mut finding = reporter.report(range, message);
     if is_caught {
         finding = finding.assuming(Assumption::HandlerExpectsOther);
