@@ -104,15 +104,12 @@ impl Executor<'_> {
             }
             for (dependent, dependency) in self.dependents(&object) {
                 let silent = dependency == Dependency::Auto;
-                match deletion.found.iter_mut().find(|found| found.object == dependent) {
-                    Some(found) => {
-                        found.silent |= silent;
-                        found.target = found.target.min(target);
-                    }
-                    None => {
-                        let because_of = Some(object.clone());
-                        deletion.found.push(Found { object: dependent, silent, because_of, target });
-                    }
+                if let Some(found) = deletion.found.iter_mut().find(|found| found.object == dependent) {
+                    found.silent |= silent;
+                    found.target = found.target.min(target);
+                } else {
+                    let because_of = Some(object.clone());
+                    deletion.found.push(Found { object: dependent, silent, because_of, target });
                 }
             }
             at += 1;

@@ -118,6 +118,7 @@ impl Executor<'_> {
     /// The default as a column keeps it.
     pub(crate) fn stored_default(&self, default: &Expr, sql_type: SqlType) -> Run<Option<Arc<Expr>>> {
         self.check_named_relations(default)?;
+        self.check_enum_literal(sql_type, default)?;
         Ok(self.keeps_default(default, sql_type).then(|| Arc::new(default.clone())))
     }
 

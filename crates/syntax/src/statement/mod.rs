@@ -163,7 +163,7 @@ fn each_statement(text: &str, take: &mut dyn FnMut(Piece)) {
     }
     let mut take = |piece: Piece| {
         if piece.kind.is_statement() {
-            take(piece)
+            take(piece);
         }
     };
     split::Splitter::new(text, &mut take).run();

@@ -1,4 +1,4 @@
-//! Evolve and DbUp, libraries of .NET that the project file around the migrations names.
+//! Evolve and `DbUp`, libraries of .NET that the project file around the migrations names.
 //!
 //! Read in the source, because no package registry at hand has them: Evolve 3.4, `MigrationUtil.cs`, `MigrationScript.cs`
 //! and `SimpleSqlStatementBuilder.cs`; `DbUp` 6, `UpgradeEngineBuilder`, `DefaultScriptSorter.cs`, `StandardExtensions.cs`
@@ -11,6 +11,7 @@ use super::{Layout, Tool};
 use crate::boundary::Boundary;
 use crate::config::absolute;
 use crate::nearby::{self, Nearby};
+use crate::skipped;
 use pgvet_model::migration::TransactionMode::{self, Autocommit, Transaction};
 use rustc_hash::FxHashMap;
 use std::fs;
@@ -111,7 +112,7 @@ impl Project {
                 Some((above, _)) => (above.trim_end_matches('/'), true),
                 None => (above, false),
             };
-            name.ends_with(".sql") && (relative == Path::new(above) || (is_deep && relative.starts_with(above)))
+            skipped::is_sql(name) && (relative == Path::new(above) || (is_deep && relative.starts_with(above)))
         };
         ["EmbeddedResource", "Content", "None"].iter().any(|kind| self.items(kind).any(is_of_folder))
     }

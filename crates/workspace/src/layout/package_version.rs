@@ -21,8 +21,8 @@ pub(super) fn of(path: &Path, name: &str, nearby: &Nearby) -> Option<(u32, u32)>
             || ["pnpm-lock.yaml", "yarn.lock", "bun.lock"].iter().find_map(|file| locked(&text(file)?, name));
         let of_manifest = || {
             let manifest = json("package.json")?;
-            let tables = ["devDependencies", "dependencies"].into_iter();
-            exact(tables.filter_map(|table| manifest[table][name].as_str()).next()?)
+            let mut tables = ["devDependencies", "dependencies"].into_iter();
+            exact(tables.find_map(|table| manifest[table][name].as_str())?)
         };
         of_npm().or_else(of_others).or_else(of_manifest)
     })

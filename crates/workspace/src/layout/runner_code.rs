@@ -41,8 +41,8 @@ pub(super) fn find(folder: &Path, top: &Path, nearby: &Nearby) -> Option<RunnerC
             }
         }
     }
-    let pages = around().flat_map(nearby::readme);
-    pages.filter_map(|page| by_hand(&nearby.text(&page)?, &name)).next()
+    let mut pages = around().flat_map(nearby::readme);
+    pages.find_map(|page| by_hand(&nearby.text(&page)?, &name))
 }
 
 /// How a page says to run a file of the folder by hand.

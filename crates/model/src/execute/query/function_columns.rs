@@ -22,10 +22,7 @@ impl Executor<'_> {
         let name = alias.map(|alias| &alias.name).filter(|_| calls.len() == 1);
         let mut columns = Some(Vec::new());
         for (at, call) in calls.iter().enumerate() {
-            let defined = form.and_then(|form| match form.of_calls.get(at) {
-                Some(columns) => Some(columns),
-                None => Some(&form.columns),
-            });
+            let defined = form.map(|form| form.of_calls.get(at).unwrap_or(&form.columns));
             let of_call = match defined.filter(|columns| !columns.is_empty()) {
                 Some(defined) => Some(self.defined_columns(defined)),
                 None => self.function_columns(call, name, scope, ctes),

@@ -1,11 +1,9 @@
 //! ALTER TYPE ... ADD VALUE | RENAME VALUE, and the use of labels that are too new.
 
-use crate::catalog::{Column, EnumLabel, Oid, TypeKind};
+use crate::catalog::{Column, EnumLabel, Oid, SqlType, TypeKind};
 use crate::effect::{ChangeAction, ChangedObject};
 use crate::execute::{Executor, Run, fail};
-use pgvet_syntax::ast::{
-    AlterEnum, Assignment, Expr, ExprKind, Insert, Literal, Query, QueryBody, TypeName, string_literal,
-};
+use pgvet_syntax::ast::{AlterEnum, Assignment, Expr, ExprKind, Insert, Literal, Query, QueryBody, TypeName};
 use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
 use std::sync::Arc;
@@ -103,9 +101,9 @@ impl Executor<'_> {
         self.change_object(object, action, alter.name.range());
     }
 
-    /// Refuses a label that the same transaction added to the type.
+    /// Refuses a text that is no label of the type, and a label that the same transaction added to it.
     ///
-    /// Source: PostgreSQL 18, `src/backend/utils/adt/enum.c`, `check_safe_enum_use`.
+    /// Source: PostgreSQL 18, `src/backend/utils/adt/enum.c`, `enum_in` and `check_safe_enum_use`.
     pub(crate) fn check_enum_label(&self, enum_type: Oid, text: &str, range: TextRange) -> Run {
         let Some(definition) = self.catalog.get_type(enum_type) else { return Ok(()) };
         let labels = match &definition.kind {
@@ -114,8 +112,10 @@ impl Executor<'_> {
             TypeKind::Domain(domain) => return self.check_enum_label(domain.base.oid, text, range),
             _ => return Ok(()),
         };
-        let unsafe_use = labels.get(text).is_some_and(|label| label.added_in == Some(self.transaction));
-        if unsafe_use && self.in_block {
+        let Some(label) = labels.get(text) else {
+            return fail("22P02", format!("invalid input value for enum {}: \"{text}\"", definition.name), range);
+        };
+        if label.added_in == Some(self.transaction) && self.in_block {
             return fail(
                 "55P04",
                 format!("unsafe use of new value \"{text}\" of enum type {}", definition.name),
@@ -125,23 +125,22 @@ impl Executor<'_> {
         Ok(())
     }
 
+    /// The labels of an array without quotes, nested arrays or bounds, which need more than a comma between them.
     fn check_enum_array(&self, element: Oid, text: &str, range: TextRange) -> Run {
-        let inner = text.trim().trim_start_matches('{').trim_end_matches('}');
-        for part in inner.split(',') {
-            self.check_enum_label(element, part.trim().trim_matches('"'), range)?;
-        }
-        Ok(())
+        let inner = text.trim().strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
+        let Some(inner) = inner.filter(|inner| !inner.contains(['{', '}', '"', '\\'])) else { return Ok(()) };
+        let labels = inner.split(',').map(str::trim);
+        let is_label = |part: &&str| !part.is_empty() && !part.eq_ignore_ascii_case("null");
+        labels.filter(is_label).try_for_each(|part| self.check_enum_label(element, part, range))
     }
 
     /// `'label'::type`.
     pub(crate) fn check_enum_cast(&mut self, operand: &Expr, target: &TypeName) -> Run {
-        match &operand.kind {
-            ExprKind::Literal(Literal::String(text)) => {
-                let sql_type = self.resolve_type(target);
-                self.check_enum_label(sql_type.oid, text, operand.range)
-            }
-            _ => Ok(()),
+        if !matches!(operand.kind, ExprKind::Literal(Literal::String(_))) {
+            return Ok(());
         }
+        let sql_type = self.resolve_type(target);
+        self.check_enum_literal(sql_type, operand)
     }
 
     /// `SET column = 'label'`.
@@ -171,8 +170,13 @@ impl Executor<'_> {
 
     fn check_enum_value(&self, table: Oid, column: &str, value: &Expr) -> Run {
         let column = self.catalog.relation(table).column(column);
-        match (column, string_literal(value)) {
-            (Some(column), Some(text)) => self.check_enum_label(column.sql_type.oid, text, value.range),
+        column.map_or(Ok(()), |column| self.check_enum_literal(column.sql_type, value))
+    }
+
+    /// A literal that becomes a value of this type. What a cast makes of one is judged where the cast is.
+    pub(crate) fn check_enum_literal(&self, sql_type: SqlType, value: &Expr) -> Run {
+        match &value.kind {
+            ExprKind::Literal(Literal::String(text)) => self.check_enum_label(sql_type.oid, text, value.range),
             _ => Ok(()),
         }
     }
@@ -184,5 +188,41 @@ fn rename_label(expr: &mut Expr, old: &SmolStr, new: &SmolStr) {
         ExprKind::Literal(Literal::String(label)) if label == old => *label = new.clone(),
         ExprKind::Cast { operand, .. } => rename_label(operand, old, new),
         _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::execute::testing::check_failure;
+
+    /// As servers of 14 and 18 answer.
+    #[test]
+    fn texts_that_are_no_label_are_refused() {
+        let history = "CREATE TYPE mood AS ENUM ('sad', 'it''s ok');
+            CREATE DOMAIN state AS mood;
+            CREATE TABLE t (id int, m mood, s state, all_of mood[]);";
+        for (sql, expected) in [
+            ("CREATE TABLE u (m mood DEFAULT 'glad')", "22P02"),
+            ("CREATE TABLE u (m mood DEFAULT 'it''s ok')", ""),
+            ("CREATE TABLE u (m mood DEFAULT 'Sad')", "22P02"),
+            ("CREATE TABLE u (m mood DEFAULT NULL)", ""),
+            ("ALTER TABLE t ADD COLUMN n mood DEFAULT 'glad'", "22P02"),
+            ("ALTER TABLE t ALTER COLUMN m SET DEFAULT 'glad'", "22P02"),
+            ("ALTER TABLE t ALTER COLUMN m SET DEFAULT 'sad'::mood", ""),
+            ("ALTER TABLE t ALTER COLUMN m SET DEFAULT 'glad'::mood", "22P02"),
+            ("INSERT INTO t VALUES (1, 'sad'), (2, 'glad')", "22P02"),
+            ("INSERT INTO t (id, s) VALUES (1, 'glad')", "22P02"),
+            ("INSERT INTO t (id, s) SELECT 1, 'sad'", ""),
+            ("INSERT INTO t (id, m) SELECT 1, 'glad'", "22P02"),
+            ("INSERT INTO t (id, all_of) VALUES (1, '{sad, NULL}')", ""),
+            ("INSERT INTO t (id, all_of) VALUES (1, '{sad,glad}')", "22P02"),
+            ("INSERT INTO t (id, all_of) VALUES (1, '{\"it''s ok\"}')", ""),
+            ("INSERT INTO t (id, all_of) VALUES (1, '{}')", ""),
+            ("UPDATE t SET m = 'glad' WHERE false", "22P02"),
+            ("UPDATE t SET m = lower('SAD')::mood", ""),
+            ("SELECT 'glad'::text", ""),
+        ] {
+            check_failure(history, sql, expected);
+        }
     }
 }

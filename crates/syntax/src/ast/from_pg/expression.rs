@@ -313,17 +313,18 @@ impl Context<'_> {
         let brackets = open.map_or(own, |open| self.range(Span::new(open, self.next(open))));
         let test_range = test.as_ref().map_or(TextRange::default(), |test| test.range);
         let range = self.balanced(own.cover(test_range), test.as_deref()).cover(brackets);
-        let query = self.subquery(link.subselect, open.map_or(self.everything(), |open| self.inside(open)));
+        let within = open.map_or(self.everything(), |open| self.inside(open));
+        let query = Box::new(self.subquery(link.subselect, within));
         expr(ExprKind::Subquery { kind, test, query }, range)
     }
 
     /// A query in an expression; the grammar allows nothing else there.
-    fn subquery(&self, node: Option<pg::NodeRef<'_>>, span: Span) -> Box<Query> {
+    fn subquery(&self, node: Option<pg::NodeRef<'_>>, span: Span) -> Query {
         let select = match node.map(pg::NodeRef::node) {
             Some(Node::SelectStmt(select)) => Some(select),
             _ => None,
         };
-        Box::new(self.required_query(select, span))
+        self.required_query(select, span)
     }
 
     fn collate(&self, collate: &pg::CollateClause) -> Expr {
