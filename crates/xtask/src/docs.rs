@@ -163,8 +163,8 @@ fn index<'a>(all: impl Iterator<Item = &'a RuleMeta>) -> String {
     }
     text.push_str(
         "\n## Comments in the examples\n\n\
-         Comments in the examples of the pages describe the situation. They have no meaning in your own migrations, \
-         except that files of `pgvet capture` say how often a statement was sent.\n\n\
+         Comments in the examples of the pages describe the situation. They have no effect in your own migrations, \
+         with one exception: `pgvet capture` writes `-- sent` comments, which pgvet reads.\n\n\
          | comment | meaning |\n|---|---|\n",
     );
     for (_, shown, meaning) in SITUATIONS {

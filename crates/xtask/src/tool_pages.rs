@@ -66,7 +66,7 @@ fn page(tool: &Declaration, compared: &[Compared], tests: &BTreeMap<String, Stri
             );
         }
         None => {
-            let _ = writeln!(text, "pgvet has no model of its own for {}.\n", tool.title);
+            let _ = writeln!(text, "pgvet has no dedicated support for {}.\n", tool.title);
         }
     }
     if let Some(note) = &tool.note {
@@ -168,7 +168,7 @@ fn result(seen: &Observation) -> String {
 /// The heading and legend of the table of runs.
 const LEGEND: &str = "## Test results
 
-Each row is a test project in `fixtures/tools`:
+Each row of the table below is a test project in `fixtures/tools`. Its columns include:
 
 - `steps` are the changes that reached the server, in the order in which they ran. A step is named after the \
 table or index that it creates, such as `t_base`. Steps in one pair of brackets ran in one transaction.

@@ -39,14 +39,14 @@ fn all_steps(context: &RuleContext<'_>, table: &RelationName, columns: &[SmolStr
 
 fn sentence(context: &RuleContext<'_>) -> &'static str {
     if everywhere_at_least(context, 18) {
-        "add the NOT NULL constraint NOT VALID (PostgreSQL 18 and later), and validate it, without blocking reads or \
-         writes, in a later transaction:"
+        "add the NOT NULL constraint NOT VALID (PostgreSQL 18 and later), then validate it in a later transaction, \
+         which does not block reads or writes:"
     } else if everywhere_at_least(context, 12) {
-        "first add a CHECK (... IS NOT NULL) NOT VALID, and validate it, without blocking reads or writes, in a later \
-         transaction:"
+        "first add a CHECK (... IS NOT NULL) NOT VALID, then validate it in a later transaction, which does not block \
+         reads or writes:"
     } else {
-        "use a CHECK (... IS NOT NULL) NOT VALID, and validate it, without blocking reads or writes, in a later \
-         transaction:"
+        "use a CHECK (... IS NOT NULL) NOT VALID, and validate it in a later transaction, which does not block reads \
+         or writes:"
     }
 }
 

@@ -13,9 +13,9 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// Each session shares the IDs of up to 64 subtransactions with the others (`PGPROC_MAX_CACHED_SUBXIDS`). With the
-    /// 65th subtransaction the cache overflows until the transaction ends: every session must look into `pg_subtrans`
-    /// to see whether a row is visible. Together with one long transaction this has brought whole servers and their
-    /// standbys to a halt. `RELEASE SAVEPOINT` does not remove the ID from the cache.
+    /// 65th subtransaction this cache overflows. From then until the transaction ends, every session must look into
+    /// `pg_subtrans` to see whether a row is visible. Together with one long transaction this has brought whole servers
+    /// and their standbys to a halt. `RELEASE SAVEPOINT` does not remove the ID from the cache.
     ///
     /// ## Example
     ///

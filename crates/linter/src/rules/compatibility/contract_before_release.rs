@@ -8,7 +8,7 @@ use crate::rules::text::enumerate;
 use smol_str::SmolStr;
 
 declare_rule! {
-    /// A migration that removes what deployed code still needs: the release for which the migration waits is not
+    /// A migration that removes something that deployed code still needs, before the release that no longer needs it is
     /// deployed.
     ///
     /// ## Why it matters

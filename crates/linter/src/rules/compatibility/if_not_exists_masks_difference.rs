@@ -326,7 +326,7 @@ impl Display for Difference {
             Self::Invalid => "is invalid",
             Self::OtherColumns => "has different columns",
             Self::NotUnique => "is not unique",
-            Self::Partial => "covers only some of the rows",
+            Self::Partial => "is a partial index, which covers only some of the rows",
             Self::OtherRows => "has a different WHERE clause",
         })
     }

@@ -46,13 +46,14 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - views of the same migration, and views that are gone when it ends, which `drop-table` reports
+    /// - views that the same migration creates, and views that no longer exist when it ends (`drop-table` reports
+    ///   those)
     ///
     /// ## Confidence
     ///
-    /// If migrations neither granted `INSERT`, `UPDATE` or `DELETE` on the view to a role (`ALL` does not count) nor
-    /// gave it an `INSTEAD OF` trigger, the confidence is `possible`, and the finding is shown only with `--confidence
-    /// possible`.
+    /// The confidence is `possible`, and the finding is shown only with `--confidence possible`, unless migrations show
+    /// that the view is meant for writes: one granted `INSERT`, `UPDATE` or `DELETE` on it to a role (`ALL` does not
+    /// count), or created an `INSTEAD OF` trigger on it.
     ///
     /// ## Other linters
     ///

@@ -55,8 +55,8 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - a loop with a `COMMIT`
-    /// - a statement without `LIMIT`, key range or list of keys, which `unbounded-update-or-delete` reports. If the
-    ///   loop itself reads a whole table, this rule reports the statement.
+    /// - a statement without `LIMIT`, key range or list of keys, which `unbounded-update-or-delete` reports. In a
+    ///   `FOR ... IN SELECT` loop over a whole table, however, this rule reports such a statement.
     /// - a loop that alters, renames or drops an object in each iteration: it loops over tables, not over batches
     /// - temporary tables, and tables that the same deployment creates
     /// - in a `DO` block, tables that the migration drops afterwards
@@ -68,7 +68,7 @@ declare_rule! {
     ///
     /// ## Incidents
     ///
-    /// - [lobu #395](https://github.com/lobu-ai/lobu/pull/395): a backfill in batches without `COMMIT` took longer than the service was allowed to start, was
+    /// - [lobu #395](https://github.com/lobu-ai/lobu/pull/395): a backfill in batches without `COMMIT` exceeded the startup timeout of the service, was
     ///   killed, and began again each time
     /// - [TarkovTracker #657](https://github.com/tarkovtracker-org/TarkovTracker/pull/657): a backfill in one transaction blocked writes of all users for more than 30 minutes
     "bulk-change-in-loop", Data, Warning,

@@ -74,9 +74,8 @@ impl Load<'_> {
         if let Some(number) = refusals.iter().find_map(|refusal| self.numbers_by_hand(refusal)) {
             let table = &self.table.name;
             let message = format!(
-                "this inserts a number into `{table}.{number}` that the sequence of the column has already generated \
-                 or will generate later: this INSERT, or a later INSERT that gets the same number from the sequence, \
-                 fails with a duplicate key error"
+                "this sets `{table}.{number}` to a number that the column's sequence has generated or will generate: \
+                 this INSERT, or a later one that gets the same number, fails with a duplicate key error"
             );
             let (sql_table, column) = (sql_name(self.context, &relation), identifier(&number));
             let help = format!(

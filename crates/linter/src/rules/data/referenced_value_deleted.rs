@@ -12,13 +12,13 @@ use smol_str::SmolStr;
 declare_rule! {
     /// A `DELETE` from a lookup table that other tables reference.
     ///
-    /// A lookup table is one whose rows migrations insert: states, kinds, permissions.
+    /// A lookup table is a table whose rows are inserted by migrations, such as states, kinds or permissions.
     ///
     /// ## Why it matters
     ///
-    /// The rows of production refer to these values. With an ordinary foreign key the statement fails as soon as one row
-    /// does; on a test database, which has no such rows, it works. With `ON DELETE CASCADE` it deletes the rows that
-    /// refer to the value.
+    /// Rows in production refer to these values. With an ordinary foreign key, the statement fails if even one row
+    /// refers to a deleted value; on a test database, which has no such rows, it succeeds. With `ON DELETE CASCADE` it
+    /// deletes the rows that refer to the value.
     ///
     /// ## Example
     ///
@@ -45,7 +45,8 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - tables whose rows no migration inserts, or also something else than a migration's list of values
+    /// - tables into which no migration inserts rows, and tables that also get rows from something other than a list of
+    ///   values in a migration
     /// - foreign keys with `ON DELETE SET NULL` or `SET DEFAULT`
     /// - referencing tables that the same deployment creates
     ///

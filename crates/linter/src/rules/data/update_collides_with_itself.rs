@@ -10,13 +10,14 @@ use pgvet_syntax::ast::{Assignment, Ast, Expr, ExprKind, Literal, OperatorForm, 
 use smol_str::SmolStr;
 
 declare_rule! {
-    /// An `UPDATE` that moves the values of a unique key by an amount.
+    /// An `UPDATE` that adds an amount to a column of a unique key or subtracts one from it, such as
+    /// `SET position = position + 1`.
     ///
     /// ## Why it matters
     ///
     /// PostgreSQL checks a unique index after each row, and not at the end of the statement. `SET position = position + 1`
     /// gives the first row the position of the second one, which still has it: the statement fails with a duplicate key
-    /// error. Whether it fails depends on the order in which PostgreSQL reads the rows, so that it may work in a test.
+    /// error. Whether it fails depends on the order in which PostgreSQL reads the rows, so it may succeed in a test.
     ///
     /// ## Example
     ///
@@ -38,19 +39,20 @@ declare_rule! {
     /// UPDATE items SET position = position + 1 WHERE list_id = 7;
     /// ```
     ///
-    /// PostgreSQL checks a deferrable constraint at the end of the statement, although it is `INITIALLY IMMEDIATE`.
+    /// PostgreSQL checks a deferrable constraint at the end of the statement, even if it is `INITIALLY IMMEDIATE`,
+    /// which is the default.
     ///
     /// ## When it is not reported
     ///
     /// - deferrable constraints
-    /// - at most one row
+    /// - an `UPDATE` of at most one row
     /// - a statement that also changes another column of the key
     ///
     /// ## Confidence
     ///
     /// The confidence is `likely` for `+ 1`, because PostgreSQL usually reads rows in the order in which they were
-    /// inserted, and numbers usually follow each other. It is `possible` for `- 1`, which works in that order, and for
-    /// other amounts.
+    /// inserted, and the numbers are usually consecutive. It is `possible` for `- 1`, which works in that order, and
+    /// for other amounts.
     ///
     /// ## Other linters
     ///

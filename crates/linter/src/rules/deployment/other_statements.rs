@@ -347,8 +347,8 @@ pub(crate) enum Successor {
 
 /// `` has no column `note`, which deployed code may use ``.
 pub(crate) fn lacking(columns: &[SmolStr]) -> String {
-    let word = if columns.len() == 1 { "column" } else { "columns" };
-    format!("has no {word} {}, which deployed code may use", enumerate(columns.iter().map(SmolStr::as_str)))
+    let lacks = if columns.len() == 1 { "has no column" } else { "lacks the columns" };
+    format!("{lacks} {}, which deployed code may use", enumerate(columns.iter().map(SmolStr::as_str)))
 }
 
 /// What `catalog` has under the old name of a relation.

@@ -213,14 +213,14 @@ fn message(context: &RuleContext<'_>, reason: &UnknownReason) -> String {
         }
         UnknownReason::ForeignSchema { schema } => {
             return format!(
-                "IMPORT FOREIGN SCHEMA creates the tables that the foreign server has, and pgvet does not know them: \
-                 later statements that use these tables of `{schema}` are not checked"
+                "IMPORT FOREIGN SCHEMA creates foreign tables in schema `{schema}` that pgvet does not know: later \
+                 statements that use them are not checked"
             );
         }
         UnknownReason::Library => "this runs the initialization code of a library in the session".to_owned(),
         UnknownReason::EventTrigger { trigger } => {
             return format!(
-                "the event trigger `{trigger}` runs a function at later DDL statements, and the effects of that \
+                "the event trigger `{trigger}` runs a function on later DDL statements, and the effects of that \
                  function are not checked"
             );
         }

@@ -7,7 +7,7 @@ use crate::severity::Severity;
 use pgvet_model::incident::{Consequence, IncidentKind};
 
 declare_rule! {
-    /// A new migration that is missing from the list by which the migration tool runs migrations.
+    /// A new migration that is missing from the list of migrations that the migration tool runs.
     ///
     /// ## Why it matters
     ///

@@ -387,8 +387,8 @@ impl<'f> Finder<'f> {
         let otherwise = if first.is_gone {
             "change or drop the function in the migration that drops or renames the table"
         } else {
-            "use a column that the table has; if a migration drops or renames the column, change the function in that \
-             migration"
+            "use a column that the table has; if a migration drops or renames the missing column, change the function \
+             in that migration"
         };
         let help = near.unwrap_or_else(|| otherwise.to_owned());
         let message = format!("{} fails when it reaches this statement: {}", self.context.name(), first.what);

@@ -11,7 +11,7 @@ use pgvet_syntax::lexer::TokenKind;
 use pgvet_syntax::source::TextRange;
 
 declare_rule! {
-    /// A name in a definition that is longer than 63 bytes, so that PostgreSQL truncates it.
+    /// A definition with a name of more than 63 bytes, which PostgreSQL truncates.
     ///
     /// ## Why it matters
     ///

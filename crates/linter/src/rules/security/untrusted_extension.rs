@@ -70,8 +70,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         let message = format!("`{name}` lets SQL {power}");
         // PostgreSQL refuses GRANT USAGE on an untrusted language.
         let help = if name.starts_with("pl") {
-            "do this work in the application; or let a superuser create the functions, and revoke EXECUTE on them from \
-             PUBLIC"
+            "run such code in the application instead; or let a superuser create the functions in this language, and \
+             revoke EXECUTE on them from PUBLIC"
         } else {
             "do this work in the application; or let only a NOLOGIN role use the extension, and let that role own the \
              SECURITY DEFINER functions that need it"

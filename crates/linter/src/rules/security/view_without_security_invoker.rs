@@ -11,7 +11,7 @@ use pgvet_model::effect::RelationName;
 use pgvet_syntax::ast::Ast;
 
 declare_rule! {
-    /// A view reads tables that have row-level security with the privileges of its owner.
+    /// A view uses the privileges of its owner to read tables that have row-level security.
     ///
     /// ## Why it matters
     ///

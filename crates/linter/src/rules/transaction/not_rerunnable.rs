@@ -14,7 +14,8 @@ use pgvet_model::runner::Retry;
 use pgvet_syntax::ast::{AlterTableAction, Ast, InsertSource, ObjectName, QueryBody};
 
 declare_rule! {
-    /// A statement outside a transaction that fails when the migration is run a second time.
+    /// A statement that runs outside a transaction and, when the migration is run again, fails or inserts its rows a
+    /// second time.
     ///
     /// ## Why it matters
     ///
@@ -46,10 +47,10 @@ declare_rule! {
     /// - the last statement of the file, unless it is `CREATE INDEX CONCURRENTLY`, `REINDEX CONCURRENTLY` or `DETACH
     ///   PARTITION CONCURRENTLY`, which can leave something behind when they fail
     /// - a statement after one that drops the same object with `IF EXISTS`
-    /// - an `INSERT` with `ON CONFLICT`, an `INSERT` of rows that a query selects, and an `INSERT` after a statement
-    ///   that empties the table
-    /// - a migration tool that continues with the statement that failed, as Atlas does, unless the statement can leave
-    ///   something behind when it fails
+    /// - an `INSERT` with `ON CONFLICT`, an `INSERT ... SELECT`, and an `INSERT` after a statement that empties the
+    ///   table
+    /// - migrations of a tool that resumes a failed migration at the failed statement, as Atlas does; statements that
+    ///   can leave something behind when they fail are still reported
     /// - a statement with `IF NOT EXISTS` that would keep an invalid index, which `invalid-index-kept` reports
     /// - a statement before one that may well fail: `retry-blocked` reports the one that may fail
     ///

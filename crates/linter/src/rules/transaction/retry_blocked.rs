@@ -17,7 +17,8 @@ use pgvet_syntax::statement::Statement;
 use std::collections::HashSet;
 
 declare_rule! {
-    /// A statement that may well fail, outside a transaction, after statements that cannot run a second time.
+    /// A statement that runs outside a transaction, may well fail, and follows statements that cannot run a second
+    /// time.
     ///
     /// ## Why it matters
     ///
@@ -49,7 +50,7 @@ declare_rule! {
     /// - statements in a transaction before which the migration has committed nothing: a failure rolls all of them back
     /// - a statement if all statements before it can run again, thanks to `IF NOT EXISTS`, `IF EXISTS` or `OR REPLACE`.
     ///   To find out, pgvet applies them a second time to the schema that it has computed from the migrations.
-    /// - a migration tool that continues with the statement that failed, as Atlas does
+    /// - migrations of a tool that resumes a failed migration at the failed statement, as Atlas does
     ///
     /// ## Confidence
     ///

@@ -9,7 +9,8 @@ use pgvet_model::effect::Visibility;
 use pgvet_model::runner::RunLock;
 
 declare_rule! {
-    /// An index is built `CONCURRENTLY` by a migration tool whose second run waits in `pg_advisory_lock`.
+    /// An index is built `CONCURRENTLY` by a migration tool that makes a second, simultaneous run wait in
+    /// `pg_advisory_lock`.
     ///
     /// ## Why it matters
     ///

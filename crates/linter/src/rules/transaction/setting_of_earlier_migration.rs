@@ -10,8 +10,8 @@ use smol_str::SmolStr;
 use std::collections::BTreeSet;
 
 declare_rule! {
-    /// A statement that uses different objects, or creates an object with a different owner, than in a new session,
-    /// because an earlier migration has changed `search_path` or the role for the session.
+    /// A statement that would use different objects, or create an object with a different owner, in a new session: an
+    /// earlier migration has changed `search_path` or the role for the session.
     ///
     /// ## Why it matters
     ///
