@@ -45,7 +45,7 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - tables whose rows no migration inserts, or also something else than a migration's list of values
+    /// - tables into which no migration inserts rows, or into which one copies rows from elsewhere
     /// - foreign keys with `ON DELETE SET NULL` or `SET DEFAULT`
     /// - referencing tables that the same deployment creates
     ///
