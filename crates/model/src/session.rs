@@ -141,7 +141,7 @@ impl SettingsInEffect {
         let names = self.session.keys().chain(self.local.keys());
         let changed: Vec<SmolStr> = names.filter(|name| value(self, name) != value(before, name)).cloned().collect();
         for name in changed {
-            // Of a doubtful setting there is one value, whoever has set it.
+            // Of a doubtful setting only one value is kept.
             let set = self.local.remove(&name).or_else(|| self.session.get(&name).cloned());
             let Some(set) = set else { continue };
             self.doubtful.insert(name.clone());

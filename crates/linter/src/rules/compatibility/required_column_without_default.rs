@@ -223,8 +223,8 @@ fn report(
         return finding.emit();
     }
     let may_be_set = change == Change::OlderRequiredNow || is_filled_by_code(context, &table.name, column);
-    let left_out = may_be_set.then(|| Assumption::LeftOut { table: name.clone(), column: column.into() });
-    finding.assuming(left_out).assuming(released(context.migration, context.settings)).emit();
+    let omitted = may_be_set.then(|| Assumption::LeftOut { table: name.clone(), column: column.into() });
+    finding.assuming(omitted).assuming(released(context.migration, context.settings)).emit();
 }
 
 /// Whether this transaction has removed all rows of the table.

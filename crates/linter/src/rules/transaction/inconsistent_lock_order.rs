@@ -120,7 +120,7 @@ struct Ending<'a> {
     locks: Vec<Taken>,
     /// Tables of which it changes a part of the rows.
     partly_changed: FxHashSet<Oid>,
-    /// Whether it is one statement outside of a transaction block, which takes its locks right after each other.
+    /// Whether it is one statement outside a transaction block, which takes its locks right after each other.
     is_alone: bool,
     setting: Setting<'a>,
     /// The catalog after the migration.
