@@ -52,8 +52,6 @@ enum Action {
     SetLockTimeout,
     /// Set timeouts only after it.
     DelayTimeouts,
-    /// Turn off timeouts that an earlier file has set for the session.
-    TurnOffTimeouts(Vec<SmolStr>),
     Suppress(&'static str),
 }
 
@@ -196,14 +194,10 @@ impl Draft {
         if SPLITTING.iter().any(|rule| found.is_of(&rule.meta)) && !settings_only {
             return Some(Action::Split);
         }
-        if found.is_of(&locking::timeout_during_concurrent_build::RULE.meta) {
-            if self.files[file].statements[..at].iter().any(sets_timeout) {
-                return Some(Action::DelayTimeouts);
-            }
-            let of_session = self.timeouts_of_session(file);
-            if self.autocommit && !of_session.is_empty() {
-                return Some(Action::TurnOffTimeouts(of_session));
-            }
+        if found.is_of(&locking::timeout_during_concurrent_build::RULE.meta)
+            && self.files[file].statements[..at].iter().any(sets_timeout)
+        {
+            return Some(Action::DelayTimeouts);
         }
         if let Some(commands) = commands(&parsed.source.text, &parsed.statements[at]) {
             return Some(Action::Replace(commands));
@@ -245,23 +239,9 @@ impl Draft {
                     statements.extend(delayed.into_iter().chain(rest));
                     self.changed = true;
                 }
-                Action::TurnOffTimeouts(names) => {
-                    let off = names.iter().map(|name| PlannedStatement::new(format!("SET {name} = 0")));
-                    statements.splice(at..at, off);
-                    self.changed = true;
-                }
                 Action::Suppress(rule) => statements[at].suppressed.push(rule),
             }
         }
-    }
-
-    /// The timeouts that earlier files of the plan set, which last where all files share a session.
-    fn timeouts_of_session(&self, file: usize) -> Vec<SmolStr> {
-        let earlier = self.files[..file].iter().flat_map(|file| &file.statements);
-        let mut names: Vec<SmolStr> = earlier.filter(|set| !is_local(set)).filter_map(timeout_set_by).collect();
-        names.sort();
-        names.dedup();
-        names
     }
 
     /// Moves the statements from `at` on to a file of their own, which has the settings of the first.
@@ -455,17 +435,8 @@ fn settings(statements: &[PlannedStatement], wanted: impl Fn(&str) -> bool) -> V
 
 /// Whether it sets a timeout for the session.
 fn sets_timeout(statement: &PlannedStatement) -> bool {
-    timeout_set_by(statement).is_some()
-}
-
-fn timeout_set_by(statement: &PlannedStatement) -> Option<SmolStr> {
-    match first_ast(&statement.sql) {
-        Some(Ast::Set(set)) => match set.setting {
-            Setting::Value { name, .. } => Some(name).filter(|name| name.ends_with("_timeout")),
-            _ => None,
-        },
-        _ => None,
-    }
+    let Some(Ast::Set(set)) = first_ast(&statement.sql) else { return false };
+    matches!(set.setting, Setting::Value { name, .. } if name.ends_with("_timeout"))
 }
 
 /// Whether it ends with its transaction.
