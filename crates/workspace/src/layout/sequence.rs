@@ -251,6 +251,7 @@ impl Form<'_> {
             tool if has_no_opt_out(tool) && file.transaction && !self.in_transaction && !self.sends_strings => {
                 format!("BEGIN;\n{body}COMMIT;\n")
             }
+            Tool::Grate | Tool::Dbup if !self.in_transaction => body + &resets(file),
             _ => body,
         }
     }
@@ -373,7 +374,12 @@ fn rollback_lines(changeset: &str) -> String {
     changeset.lines().filter(is_rollback).fold(String::new(), |all, line| all + line + "\n")
 }
 
-/// Statements with a semicolon inside are marked as one.
+/// Resets the timeouts that a file sets for the session, in which later files run.
+fn resets(file: &PlannedFile) -> String {
+    let is_set = |name: &&str| file.statements.iter().any(|one| one.sql.starts_with(&format!("SET {name} ")));
+    ["lock_timeout", "statement_timeout"].into_iter().filter(is_set).map(|name| format!("RESET {name};\n")).collect()
+}
+
 /// The statements between lines that divide a file for Migratus.
 fn divided(file: &PlannedFile) -> String {
     let alone =
@@ -382,6 +388,7 @@ fn divided(file: &PlannedFile) -> String {
     texts.join(&format!("{}\n", migratus::SEPARATOR))
 }
 
+/// Statements with a semicolon inside are marked as one.
 fn marked(file: &PlannedFile, begin: &str, end: &str) -> String {
     let mut text = String::new();
     for statement in &file.statements {
