@@ -218,6 +218,11 @@ impl Lines<'_> {
         let Names { mut names, verbs } = Names::of(sql);
         let first: Vec<String> = sql.split_whitespace().take(3).map(str::to_ascii_lowercase).collect();
         let is_about_schema = first.first().is_some_and(|first| SCHEMA_STATEMENTS.contains(&first.as_str()));
+        let created = first.iter().find(|word| first[0] == "create" && CALLS.iter().any(|(what, _)| what == word));
+        if created.is_some_and(|created| created == "table") {
+            // Many tables have a column of this name.
+            names.retain(|name| !COMMON.iter().any(|common| quoted(common) == *name));
+        }
         if is_about_schema {
             // The column of a foreign key, which the source does not name, is named after the field.
             let unknown = names.iter().filter(|name| !self.source.is_named(name));
@@ -229,7 +234,6 @@ impl Lines<'_> {
         let candidates = [(&names, excluded), (&words, excluded), (&names, None)];
         let own = name_of_index(sql).unwrap_or_default();
         let line = candidates.into_iter().find_map(|(names, excluded)| self.best(names, &own, &verbs, excluded))?;
-        let created = first.iter().find(|word| first[0] == "create" && CALLS.iter().any(|(what, _)| what == word));
         self.last = created.map_or(line, |created| self.source.call_around(line, created));
         Some(self.last)
     }

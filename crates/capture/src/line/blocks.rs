@@ -1,4 +1,4 @@
-//! The blocks of a source: what stands in what, by the indentation of the lines.
+//! The blocks of a source, by the indentation of the lines.
 
 use super::{is_about_schema, words_of};
 use std::collections::{BTreeSet, HashMap};

@@ -22,7 +22,7 @@ const REQUIRING: [&str; 3] =
     ["sslmode=require", "sslmode=verify-full sslrootcert=own.crt", "sslmode=require sslnegotiation=direct"];
 
 #[test]
-fn a_client_that_requires_encryption_is_told_what_to_change() {
+fn a_client_that_requires_encryption_gets_advice() {
     let Some(version) = version_of_psql() else { return };
     if binaries(18).is_none() {
         return;
