@@ -156,6 +156,12 @@ impl Birth {
         self.at_most.filter(|_| self.filled && !self.many)
     }
 
+    /// Returns how many rows migrations wrote out, if they are enough for a lookup table. A row or two may be the first
+    /// of many: an administrator among users, a tenant.
+    pub fn lookup_rows(&self) -> Option<u64> {
+        self.listed_rows().filter(|rows| *rows >= 3)
+    }
+
     /// Returns whether migrations of earlier deployments wrote out rows of it, and none put in more than a few.
     pub fn is_listed_before(&self, deployment: Option<Deployment>) -> bool {
         self.filled && !self.many && self.filled_in.is_some() && self.filled_in != deployment

@@ -5,9 +5,6 @@ use crate::catalog::{Column, ConstraintKind, Relation};
 use crate::effect::FewRows;
 use pgvet_syntax::ast::Expr;
 
-/// The fewest rows of a lookup table. A row or two may be the first of many: an administrator among users, a tenant.
-const LOOKUP_ROWS: u64 = 3;
-
 impl Executor<'_> {
     /// What the migrations so far say against many rows.
     pub(super) fn few_rows(&self, relation: &Relation) -> Option<FewRows> {
@@ -27,7 +24,7 @@ impl Executor<'_> {
         if birth.made_if_missing_in.is_some() && birth.made_if_missing_in == self.deployment {
             return Some(FewRows::MadeIfMissing);
         }
-        let rows = birth.listed_rows().filter(|rows| *rows >= LOOKUP_ROWS && !takes_rows_of_users(relation))?;
+        let rows = birth.lookup_rows().filter(|_| !takes_rows_of_users(relation))?;
         let mut referenced = relation.constraints.iter().filter_map(|constraint| match &constraint.kind {
             ConstraintKind::ForeignKey(key) => self.catalog.get_relation(key.referenced),
             _ => None,

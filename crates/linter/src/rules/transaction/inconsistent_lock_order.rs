@@ -286,7 +286,7 @@ impl Ending<'_> {
         let name = SmolStr::new(self.name(table));
         if kind == DataChangeKind::Delete {
             doubts.push(Assumption::DeletesRows { table: name });
-        } else if self.setting.catalog.relation(table).birth.listed_rows().is_some() {
+        } else if self.setting.catalog.relation(table).birth.lookup_rows().is_some() {
             doubts.push(Assumption::WritesListedTable { table: name });
         }
         let by_code = [cycle.other_held, cycle.other_wanted].map(|at| sequence.origins[at].cause);
