@@ -124,7 +124,7 @@ fn config_lists_every_file_with_its_role() {
     up          db/migrations/test/2_b.up.sql   golang-migrate, from the names of the files
     other       db/migrations/views.sql         no version in its name; checked, and its place among the migrations is unknown
     baseline    db/schema.sql                   a dump of the schema from before the migrations
-    repeatable  flyway/R__views.sql             run again whenever it changes
+    repeatable  flyway/R__views.sql             run again, always or whenever it changes
     skipped     out/1.sql                       ignored by git
     skipped     vendor/lib/1.sql                in dependencies or build output
 
