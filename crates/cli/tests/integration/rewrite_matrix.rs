@@ -120,7 +120,11 @@ const FORMS: &[Form] = &[
         refuses: Some("yuniql"),
         ..form("yuniql", ["db/v0.00/a.sql", "db/v1.00/b.sql"])
     },
-    Form { other: ("sprocs/readme.md", ""), ..form("grate", ["up/0001_a.sql", "up/0002_b.sql"]) },
+    Form {
+        other: ("sprocs/readme.md", ""),
+        refuses: Some("runs all files in one session"),
+        ..form("grate", ["up/0001_a.sql", "up/0002_b.sql"])
+    },
     Form {
         other: ("App.csproj", "<PackageReference Include=\"Evolve\" />\n"),
         ..form("evolve", ["migrations/V1__a.sql", "migrations/V2__b.sql"])
@@ -130,6 +134,7 @@ const FORMS: &[Form] = &[
             "App.csproj",
             "<PackageReference Include=\"dbup-postgresql\" />\n<EmbeddedResource Include=\"Scripts\\*.sql\" />\n",
         ),
+        refuses: Some("runs all files in one session"),
         ..form("dbup", ["Scripts/0001_a.sql", "Scripts/0002_b.sql"])
     },
     form("postgrator", ["migrations/1.do.a.sql", "migrations/2.do.b.sql"]),

@@ -91,6 +91,14 @@ fn refusal(file: &ProjectFile, in_transaction: bool, planned: &[PlannedFile]) ->
         let message = format!("runs in a transaction {with}, in which `{}` of the plan cannot run", file.title);
         return Some((message, help.to_owned()));
     }
+    let shares_session = matches!(tool, Tool::Grate | Tool::Dbup) && !in_transaction && planned.len() > 1;
+    if let Some(file) = planned.iter().find(|file| !resets(file).is_empty()).filter(|_| shares_session) {
+        let message = format!(
+            "cannot be divided: {name} runs all files in one session, in which the timeout of `{}` of the plan lasts",
+            file.title
+        );
+        return Some((message, BY_HAND.to_owned()));
+    }
     // What the plan keeps apart would come together again.
     let is_one = planned.len() > 1 && file.layout.runner().one_transaction;
     is_one.then(|| {
