@@ -385,7 +385,8 @@ fn rollback_lines(changeset: &str) -> String {
 /// Resets the timeouts that a file sets for the session, in which later files run.
 fn resets(file: &PlannedFile) -> String {
     let is_set = |name: &&str| file.statements.iter().any(|one| one.sql.starts_with(&format!("SET {name} ")));
-    ["lock_timeout", "statement_timeout"].into_iter().filter(is_set).map(|name| format!("RESET {name};\n")).collect()
+    let names = ["lock_timeout", "statement_timeout"].into_iter().filter(is_set);
+    names.fold(String::new(), |text, name| text + "RESET " + name + ";\n")
 }
 
 /// The statements between lines that divide a file for Migratus.
