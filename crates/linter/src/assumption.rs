@@ -89,6 +89,8 @@ pub enum Assumption {
     TransactionOfFile,
     /// It does, although another migration could not run in a transaction.
     TransactionOfFileThoughNotOfOthers,
+    /// It does, although its code names statements that cannot run in a transaction.
+    TransactionOfFileThoughSelective,
     /// It does, although it also replaces comments of the migration by names.
     TransactionOfFileThoughReplaced,
     /// It does, although the migration has no statement that can run in a transaction.
@@ -264,6 +266,7 @@ impl Assumption {
             self,
             Self::TransactionOfFile
                 | Self::TransactionOfFileThoughNotOfOthers
+                | Self::TransactionOfFileThoughSelective
                 | Self::TransactionOfFileThoughReplaced
                 | Self::TransactionOfFileThoughUnfit
                 | Self::SentAsString
@@ -289,6 +292,7 @@ impl Assumption {
                 _ => Self::TransactionOfFile,
             }),
             KnownTransaction::Doubtful => Some(Self::TransactionOfFileThoughNotOfOthers),
+            KnownTransaction::Selective => Some(Self::TransactionOfFileThoughSelective),
             KnownTransaction::Replaced => Some(Self::TransactionOfFileThoughReplaced),
             KnownTransaction::Unlikely => Some(Self::TransactionOfFileThoughUnfit),
         }
@@ -359,6 +363,7 @@ impl Assumption {
             | Self::HoldsLargeObjects { .. }
             | Self::ExistsAsUsed { .. }
             | Self::TransactionOfFileThoughNotOfOthers
+            | Self::TransactionOfFileThoughSelective
             | Self::TransactionOfFileThoughReplaced
             | Self::TransactionOfFileThoughUnfit
             | Self::MayStopThoughEmpty { .. }

@@ -114,6 +114,9 @@ pub enum KnownTransaction {
     Assumed,
     /// Nothing, and another migration could not run in one.
     Doubtful,
+    /// Code of the project that opens one, but names statements that cannot run in one: it may send a migration with
+    /// such statements in another way.
+    Selective,
     /// The tool that the file is written for, but comments in place of names show that another program sends the file.
     Replaced,
     /// Nothing, and the migration has no statement that could run in one.

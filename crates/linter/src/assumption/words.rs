@@ -181,6 +181,10 @@ impl fmt::Display for Assumption {
                 "assumes that the program that runs this file opens a transaction for it, although another migration \
                  cannot run in a transaction",
             ),
+            Self::TransactionOfFileThoughSelective => f.write_str(
+                "assumes that the program that runs this file opens a transaction for it, although its code mentions \
+                 CONCURRENTLY",
+            ),
             Self::TransactionOfFileThoughReplaced => f.write_str(
                 "assumes that the migration tool runs this file in a transaction, although comments instead of names \
                  show that another program runs it",

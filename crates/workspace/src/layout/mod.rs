@@ -568,7 +568,7 @@ mod tests {
 
     #[test]
     fn files_tell_against_an_assumed_transaction() {
-        use KnownTransaction::{Assumed, Doubtful, Known, Recognized, Unlikely};
+        use KnownTransaction::{Assumed, Doubtful, Known, Recognized, Selective, Unlikely};
         use TransactionMode::{Autocommit, Transaction};
         const INDEX: &str = "CREATE INDEX CONCURRENTLY i ON t (a);";
         let both = format!("ALTER TABLE t ADD COLUMN a int; {INDEX}");
@@ -596,7 +596,7 @@ mod tests {
         assert_eq!(guessed("code/1_a.sql", INDEX), (Transaction, Recognized));
         write("migrate.go", "//go:embed code/*.sql\nfiles.ReadFile(name); pool.Begin(ctx) // not for CONCURRENTLY");
         assert_eq!(guessed("code/2_b.sql", INDEX), (Autocommit, Unlikely));
-        assert_eq!(guessed("code/3_c.sql", &both), (Transaction, Recognized));
+        assert_eq!(guessed("code/3_c.sql", &both), (Transaction, Selective));
         let replaced = "CREATE INDEX CONCURRENTLY i ON /* SCHEMA */.t (a);";
         assert_eq!(guessed("d/20240101000000_a/migration.sql", replaced).1, KnownTransaction::Replaced);
         assert_eq!(guessed("d/20240101000000_a/migration.sql", INDEX).1, Known);

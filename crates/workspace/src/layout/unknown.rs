@@ -143,7 +143,8 @@ pub(super) fn guess_transaction(layout: &mut Layout, path: &Path, text: &str, fo
     let unfit = self::unfit(text);
     let mut transaction = TransactionMode::Transaction;
     let is_unfit = unfit.is_some_and(Unfit::is_whole);
-    let is_apart = |code: &RunnerCode| code.knows_concurrently && is_unfit;
+    // It may send the statements of such a file one by one.
+    let is_apart = |code: &RunnerCode| code.knows_concurrently && unfit.is_some();
     layout.known_transaction = match &runner.code {
         Some(code) if !is_apart(code) => {
             transaction = code.transaction;
@@ -160,6 +161,7 @@ pub(super) fn guess_transaction(layout: &mut Layout, path: &Path, text: &str, fo
             }
         }
         _ if is_unfit => KnownTransaction::Unlikely,
+        Some(_) => KnownTransaction::Selective,
         _ if runner.runs_outside_elsewhere(path, unfit) => KnownTransaction::Doubtful,
         _ => KnownTransaction::Assumed,
     };

@@ -75,7 +75,10 @@ pub(crate) fn leave_transaction(context: &RuleContext<'_>) -> Option<Vec<Edit>> 
         return None;
     }
     let is_assumed = context.migration.transaction == TransactionMode::Transaction
-        && matches!(context.migration.runner.known_transaction, KnownTransaction::Assumed | KnownTransaction::Doubtful);
+        && matches!(
+            context.migration.runner.known_transaction,
+            KnownTransaction::Assumed | KnownTransaction::Doubtful | KnownTransaction::Selective
+        );
     let mut others = context.migration.statements().filter(|other| other.range != context.statement.range);
     if is_assumed && !block.explicit && others.all(|other| matches!(other.ast(), Some(Ast::Set(_)))) {
         return Some(Vec::new());
