@@ -72,7 +72,7 @@ impl Advice {
             self.steps = steps;
         }
         if let (Some(unseen), Some(first)) = (unseen_target(context), self.steps.first_mut()) {
-            let note = format!("No migration shows {unseen}: this is right if it is an ordinary table.");
+            let note = format!("No migration shows {unseen}: these steps are correct if it is an ordinary table.");
             first.note.get_or_insert(note);
         }
         self

@@ -69,12 +69,11 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
         let postponed = postponed(parameter, left.table.as_ref(), value.min(limit), default);
         let of = if parameter.contains("multixact") { "multixact_" } else { "" };
         let limited = if value > limit {
-            format!(" (the setting is higher, but autovacuum_{of}freeze_max_age limits it)")
+            format!(" (the value is higher, but autovacuum_{of}freeze_max_age limits it)")
         } else {
             String::new()
         };
-        let message =
-            format!("{postponed}: the vacuum that has to freeze the rows comes later and takes longer{limited}");
+        let message = format!("{postponed}: the vacuum that freezes the rows runs later and takes longer{limited}");
         let help = match &left.table {
             Some(table) => format!(
                 "reset the setting at the end of this migration:\n    ALTER TABLE {table} RESET ({});",

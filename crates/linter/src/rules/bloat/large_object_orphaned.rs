@@ -159,8 +159,8 @@ fn report(
     let unlink = format!("SELECT lo_unlink({column}) FROM {name} WHERE {column} IS NOT NULL;");
     let help = match loss {
         Loss::Retyped => format!(
-            "copy the data to a new column instead, and delete the large objects, in batches if there are many, \
-             before you drop the old column:\n    {unlink}"
+            "copy the data to a new column instead. Before you drop the old column, delete the large objects, in \
+             batches if there are many:\n    {unlink}"
         ),
         Loss::Deleted => {
             format!(

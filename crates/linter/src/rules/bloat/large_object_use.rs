@@ -123,8 +123,8 @@ fn check_routine(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
 
 fn report_call(call: &FunctionCall, range: TextRange, reporter: &mut Reporter<'_>) {
     let message = format!(
-        "{}() uses a large object, which belongs to no row: the object stays when the row that refers to it is \
-         deleted, a pg_dump of single tables omits it, and logical replication skips it",
+        "{}() uses a large object, which belongs to no row: deleting a row leaves its large object behind, and neither \
+         `pg_dump --table` nor logical replication copies it",
         call.name
     );
     reporter
@@ -135,11 +135,11 @@ fn report_call(call: &FunctionCall, range: TextRange, reporter: &mut Reporter<'_
 
 fn report_column(reporter: &mut Reporter<'_>, range: TextRange, table: &Relation, column: &str, refers: Refers) {
     let message = format!(
-        "`{}.{column}` refers to large objects, which belong to no row: an object stays when the row that refers to it \
-         is deleted, a pg_dump of single tables omits it, and logical replication skips it",
+        "`{}.{column}` refers to large objects, which belong to no row: deleting a row leaves its large object behind, \
+         and neither `pg_dump --table` nor logical replication copies it",
         table.name
     );
-    let help = "use bytea instead of oid, or text if Hibernate stores a string; if the column refers to system \
+    let help = "use bytea instead of oid, or text if Hibernate stores a string. If the column refers to system \
                 objects, use regclass, regtype or another reg* type";
     let finding = reporter.report(range, message).help(help);
     refers.assumption(column).into_iter().fold(finding, Finding::assuming).emit();

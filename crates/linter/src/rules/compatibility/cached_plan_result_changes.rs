@@ -121,13 +121,13 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         let Some((query, library)) = changed.first() else { continue };
         let others = match changed.len() - 1 {
             0 => String::new(),
-            1 => " and 1 other query".to_owned(),
-            others => format!(" and {others} other queries"),
+            1 => " or 1 other query".to_owned(),
+            others => format!(" or {others} other queries"),
         };
         let message = format!(
-            "this changes the columns of `{}` in the result of the query at `{}`{others}: sessions that have prepared \
-             the query fail with \"cached plan must not change result type\"",
-            table.name, query.place
+            "sessions that have prepared the query at `{}`{others} fail with \"cached plan must not change result \
+             type\", because this changes the columns of `{}` in the result",
+            query.place, table.name
         );
         let finding = reporter.report(range, message).relation(&RelationName::existing(table));
         let driver = driver(*library, &application.drivers);

@@ -189,13 +189,10 @@ fn report(
     let name = &table.name;
     let message = match left_null {
         Some(column) => format!(
-            "{what} rejects INSERTs into `{name}` by deployed code, because they do not set the new column \
-             `{column}`: NOT VALID does not prevent that"
+            "INSERTs into `{name}` by deployed code fail, because they do not set the new column `{column}`: {what} \
+             rejects such rows even if it is NOT VALID"
         ),
-        None => format!(
-            "{what} on `{name}` rejects every INSERT and UPDATE that violates it, including those of deployed \
-                         code"
-        ),
+        None => format!("deployed code fails if it writes rows to `{name}` that violate {what}"),
     };
     let mut finding = reporter.report(range, message).relation(table);
     if left_null.is_none() {

@@ -87,8 +87,8 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
     match why {
         TooEarly::Unreleased { release } => {
             let message = format!(
-                "this migration must not run before release {release} is deployed, but only {} deployed: the migration \
-                 breaks code that is still running",
+                "this migration must not run before release {release} is deployed, but only {} deployed: it breaks \
+                 code that is still running",
                 deployed(context)
             );
             let help = format!(

@@ -99,8 +99,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         }
         finding
             .help(
-                "drop the dependent objects in statements of their own, without CASCADE: then PostgreSQL refuses \
-                      to drop an object on which others still depend",
+                "first drop each dependent object in a separate statement, without CASCADE: PostgreSQL then refuses to \
+                 drop an object that other objects still need",
             )
             .emit();
     }
@@ -121,8 +121,8 @@ fn unseen_schemas(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             "this also drops everything in the schema `{}`, and no migration shows what the schema contains",
             name.text
         );
-        let help = "drop the objects of the schema in statements of their own, without CASCADE: then PostgreSQL \
-                    refuses to drop an object on which others still depend";
+        let help = "first drop each object of the schema in a separate statement, without CASCADE: PostgreSQL then \
+                    refuses to drop an object that other objects still need";
         let mut finding = reporter.report(name.range, message).help(help);
         if drop.if_exists {
             finding = finding.assuming(Assumption::SchemaExists { schema: name.text.clone() });

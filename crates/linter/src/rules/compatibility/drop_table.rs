@@ -135,8 +135,8 @@ fn report(
         }
         Loss::Gone if is_renamed => {
             format!(
-                "dropping {kind} `{name}` breaks deployed code that uses the name that the {kind} had before this \
-                 migration renamed it"
+                "dropping {kind} `{name}`, which this migration renamed, breaks deployed code that still uses the old \
+                 name"
             )
         }
         Loss::Gone => {
@@ -153,7 +153,7 @@ fn report(
         }
         Loss::Emptied => format!("dropping {kind} `{name}` and creating it again loses its rows"),
         Loss::Missing => format!(
-            "until a later statement has created and filled {kind} `{name}` again, deployed code that reads it fails"
+            "deployed code that reads {kind} `{name}` fails until a later statement has created and filled it again"
         ),
     };
     if let Some(along) = along {

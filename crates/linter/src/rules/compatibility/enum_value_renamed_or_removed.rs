@@ -72,12 +72,12 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         let names = enumerate(removed.iter().map(SmolStr::as_str));
         let (values, them) = if removed.len() == 1 { ("the value", "it") } else { ("the values", "them") };
         let consequence = if change.using == Using::Computed {
-            format!("USING replaces {them} in the rows, but deployed code that still uses {them} fails")
+            format!("USING replaces {them} in the rows, but deployed code that still uses {values} fails")
         } else if change.updated {
-            format!("deployed code that uses {them} fails, and so does the migration if a row still has {them}")
+            format!("deployed code that uses {values} fails, and the migration fails if a row still has {them}")
         } else {
             format!(
-                "the migration fails if a row still has {them}, and deployed code that uses {them} fails afterwards"
+                "the migration fails if a row still has {them}, and deployed code that uses {values} fails afterwards"
             )
         };
         let message = format!(
@@ -86,8 +86,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         );
         // The CHECK also rejects later changes of old rows, even NOT VALID, so these rows come first.
         let help = format!(
-            "first deploy code that no longer uses {names}; then update the rows that have {them} in batches, and add \
-             a CHECK ... NOT VALID that rejects {them}. Keep {values} in the type"
+            "keep {values} in the type. First deploy code that no longer uses {names}. Then update the rows that have \
+             {them}, in batches, and add a CHECK ... NOT VALID that rejects {them}"
         );
         reporter.report(change.range, message).relation(change.table).help(help).emit();
     }

@@ -106,8 +106,8 @@ fn labels(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, create: &Creat
     let name = &create.name.name.text;
     let values = if missing.len() == 1 { "value" } else { "values" };
     let message = format!(
-        "the enum `{name}` already exists without the {values} {}: the EXCEPTION block hides the error of CREATE TYPE, \
-         and PostgreSQL adds no value",
+        "the enum `{name}` already exists without the {values} {}: this CREATE TYPE fails and adds nothing, and the \
+         EXCEPTION block hides the error",
         enumerate(missing)
     );
     let help = format!(
@@ -145,7 +145,7 @@ fn constraint(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, alter: &Al
             ("", "give the constraint another name")
         };
         let message = format!(
-            "the EXCEPTION block hides an error, and this constraint is never added: `{}` already has another \
+            "this constraint is never added, and the EXCEPTION block hides the error: `{}` already has another \
              constraint named `{}`{truncated}",
             table.name, name.text
         );
@@ -232,7 +232,7 @@ fn table(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, create: &Create
         reporter
             .report(create.name.range(), message)
             .help(
-                "use the existing type, or change it with ALTER COLUMN ... TYPE ... USING an expression that \
+                "use the existing type, or change it with ALTER COLUMN ... TYPE ... USING and an expression that \
                  converts the values",
             )
             .emit();

@@ -83,7 +83,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
                 let index = relation.index();
                 let table = index.and_then(|index| context.before.get_relation(index.table)).unwrap_or(relation);
                 tables.push(RelationName::existing(table));
-                let through = |used: String| format!("{used} (which uses it through {})", caller.display_name());
+                let through = |used: String| format!("{used} (which calls it through {})", caller.display_name());
                 let is_direct = caller.oid == function.oid;
                 uses.extend(used.into_iter().map(|used| if is_direct { used } else { through(used) }));
             }
@@ -132,8 +132,8 @@ fn help(context: &RuleContext<'_>, uses: &[String], table: Option<&RelationName>
     let Some(table) = table.filter(|_| has("the index")) else {
         return if has("the column") {
             format!(
-                "{new} column; or compute the stored values again: UPDATE a column that the expression uses to its \
-                 own value"
+                "{new} column; or recompute the stored values: run an UPDATE that sets a column of the expression to \
+                 its own value"
             )
         } else {
             format!(
@@ -152,7 +152,7 @@ fn help(context: &RuleContext<'_>, uses: &[String], table: Option<&RelationName>
     };
     if has("the column") {
         help.push_str(
-            "\nto compute the stored values again, UPDATE a column that the expression uses to its own value",
+            "\nto recompute the stored values, run an UPDATE that sets a column of the expression to its own value",
         );
     }
     if has("the constraint") {

@@ -164,15 +164,15 @@ fn is_renamed_to(context: &MigrationContext<'_>, table: &Relation, from: &str, t
 fn report(reporter: &mut Reporter<'_>, table: &Relation, fed: &Fed, gone: &Name, run: &Earlier) {
     let (name, column) = (&table.name, &fed.column);
     let message = format!(
-        "`{column}` replaces `{}` of `{name}`, but has no value in rows that were written before the trigger `{}` \
-         existed: no migration fills them",
-        gone.text, fed.trigger
+        "rows of `{name}` that were written before the trigger `{}` existed have no value in `{column}`, which \
+         replaces `{}`: no migration fills it",
+        fed.trigger, gone.text
     );
     let sql_column = identifier(column);
     let help = format!(
         "fill these rows in an earlier migration, in batches if the table is large:\n    \
          UPDATE {} SET {sql_column} = ... WHERE {sql_column} IS NULL;\n\
-         if a program fills them, name it in a comment: -- pgvet: ignore[backfill-missing] reason",
+         if a program fills them, name the program in a comment: -- pgvet: ignore[backfill-missing] reason",
         qualified(&table.schema, name)
     );
     let finding = reporter.report(run.in_file(gone.range), message).relation(&RelationName::existing(table)).help(help);

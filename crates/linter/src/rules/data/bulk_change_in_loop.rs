@@ -111,12 +111,13 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
         said = Some(statement.range);
         let message = if whole {
             format!(
-                "this changes `{table}` row by row in one transaction and keeps all changed rows locked until it commits"
+                "this loop changes `{table}` row by row in one transaction, and all changed rows stay locked until it \
+                 commits"
             )
         } else {
             format!(
-                "all batches of this loop run in one transaction and keep their rows of `{table}` locked until it \
-                     commits"
+                "all batches of this loop run in one transaction, and all changed rows of `{table}` stay locked until \
+                 it commits"
             )
         };
         let help = match context.function() {
@@ -129,11 +130,11 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
                     "COMMIT after every few thousand rows, in a migration that runs without a transaction"
                 }
                 Some((TransactionMode::SingleString, 2..)) => {
-                    "COMMIT after every few thousand rows, in a migration that contains only this statement: several \
-                     statements are one transaction"
+                    "COMMIT after every few thousand rows, in a migration that contains only this statement: \
+                     statements that are sent together run in one transaction"
                 }
                 _ => {
-                    "COMMIT after every few thousand rows; PostgreSQL allows COMMIT in a DO block only if the block is \
+                    "COMMIT after every few thousand rows. PostgreSQL allows COMMIT in a DO block only if the block is \
                      sent alone, outside a transaction"
                 }
             },

@@ -137,7 +137,8 @@ fn report(
     };
     let first = indexes.first().filter(|index| !index.filled_before.is_empty());
     let of = first.map_or_else(String::new, |index| format!(" in `{}`", index.name));
-    let message = format!("every duplicate{of} that this handler catches leaves {left}, and consumes a transaction ID");
+    let message =
+        format!("every duplicate key{of} that this handler catches leaves {left}, and consumes a transaction ID");
     let label = match indexes.first() {
         Some(index) => format!("`{}` rejects duplicates of this row", index.name),
         None => "PostgreSQL tries this INSERT first".to_owned(),
@@ -158,7 +159,7 @@ fn report(
     };
     if let (Some(round), Some(section)) = (round, &upsert.block.exception) {
         let what = "with more than 64 in one transaction, visibility checks get slower in every session";
-        finding = finding.label(section.keyword, format!("a subtransaction {round}, even without a duplicate: {what}"));
+        finding = finding.label(section.keyword, format!("the block starts a subtransaction {round}: {what}"));
     }
     let fix = table.filter(|table| table.known).and_then(|table| fix(context, upsert, table, &indexes, is_body));
     if let Some(fix) = fix {

@@ -119,6 +119,6 @@ fn reason<'a>(context: &'a RuleContext<'_>) -> Option<(TextRange, &'a RelationNa
         .iter()
         .find(|change| is_load(change.kind) && !change.rows.is_few() && change.relation.visibility.is_exposed())?;
     let Ast::Insert(insert) = context.ast else { return None };
-    let why = format!("the planner's statistics describe `{}` as it was before this load", load.relation.name);
+    let why = format!("the planner's statistics still describe `{}` as it was before this INSERT", load.relation.name);
     Some((insert.table.name.range(), &load.relation, why))
 }

@@ -113,8 +113,8 @@ fn report(
     };
     let columns = enumerate(key.columns.iter().map(SmolStr::as_str));
     let help = format!(
-        "count the rows in production that have such a value in {columns}, and give them another one first; or mark the \
-         value as retired:\n    SELECT {names}, count(*) FROM {referencing} GROUP BY {names};",
+        "keep the values and mark them as retired; or first count the rows in production that use them in {columns}, \
+         and give these rows another value:\n    SELECT {names}, count(*) FROM {referencing} GROUP BY {names};",
         names = key.columns.iter().map(|name| identifier(name)).collect::<Vec<_>>().join(", "),
         referencing = qualified(&referencing.schema, other),
     );

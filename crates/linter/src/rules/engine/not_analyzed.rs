@@ -149,7 +149,7 @@ fn unknown_extensions<'c>(catalog: &'c Catalog, function: &str) -> Vec<&'c str> 
 }
 
 /// The end of the message about code that a trigger runs.
-const OF_TRIGGER: &str = "; a trigger runs this code, and the same applies to later statements that fire the trigger";
+const OF_TRIGGER: &str = " (a trigger runs this code; later statements that fire the trigger are not reported again)";
 
 /// Reports the gaps of one reason as one finding.
 fn report<'u>(
@@ -182,7 +182,9 @@ fn message(context: &RuleContext<'_>, reason: &UnknownReason) -> String {
         }
         UnknownReason::Language { function: None, language } => format!("this runs code in {language}"),
         UnknownReason::Unparsed => "this runs code that pgvet cannot parse".to_owned(),
-        UnknownReason::Limit(Limit::CallDepth(limit)) => format!("this nests calls more than {limit} deep"),
+        UnknownReason::Limit(Limit::CallDepth(limit)) => {
+            format!("this statement nests function calls more than {limit} levels deep")
+        }
         UnknownReason::Limit(Limit::Calls(limit)) => format!("this statement makes more than {limit} function calls"),
         UnknownReason::Limit(Limit::Rounds(limit)) => format!("this statement loops more than {limit} times"),
         UnknownReason::Limit(Limit::CatalogRows(limit)) => {
@@ -190,13 +192,13 @@ fn message(context: &RuleContext<'_>, reason: &UnknownReason) -> String {
         }
         UnknownReason::Limit(Limit::Statements(limit)) => {
             return format!(
-                "this statement runs more than {limit} others: pgvet checks only the first {limit} individually, and \
-                 knows only the combined effects of the rest"
+                "this statement runs more than {limit} other statements: pgvet checks only the first {limit} one by \
+                 one, and only the combined effects of the rest"
             );
         }
-        UnknownReason::Owned => "this drops everything that a role owns, and no migration shows what that \
-                                 is"
-        .to_owned(),
+        UnknownReason::Owned => {
+            "this drops all objects that a role owns, and no migration shows which objects these are".to_owned()
+        }
         UnknownReason::Program => "this runs a program on the server".to_owned(),
         UnknownReason::TextFunction { function } => format!("`{function}` runs SQL that it receives as text"),
         UnknownReason::MissingFunction { function } => match unknown_extensions(context.before, function).as_slice() {
@@ -206,7 +208,7 @@ fn message(context: &RuleContext<'_>, reason: &UnknownReason) -> String {
                 enumerate(names.iter().copied())
             ),
         },
-        UnknownReason::Rules { relation } => format!("the rules of `{relation}` rewrite this statement"),
+        UnknownReason::Rules { relation } => format!("rules (CREATE RULE) of `{relation}` rewrite this statement"),
         UnknownReason::PreparedStatement { name } => format!("no statement of this migration prepares `{name}`"),
         UnknownReason::ExtensionScript { extension } => {
             format!("this runs the script of extension `{extension}`, which is not part of PostgreSQL")
@@ -217,7 +219,7 @@ fn message(context: &RuleContext<'_>, reason: &UnknownReason) -> String {
                  statements that use them are not checked"
             );
         }
-        UnknownReason::Library => "this runs the initialization code of a library in the session".to_owned(),
+        UnknownReason::Library => "this loads a library, and the library runs its initialization code".to_owned(),
         UnknownReason::EventTrigger { trigger } => {
             return format!(
                 "the event trigger `{trigger}` runs a function on later DDL statements, and the effects of that \

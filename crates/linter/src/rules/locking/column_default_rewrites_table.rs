@@ -97,9 +97,9 @@ fn reason(cause: &RewriteCause) -> Option<String> {
         RewriteCause::VolatileDefault { .. } => "the default is volatile".to_owned(),
         RewriteCause::Serial { .. } => "a serial column calls `nextval()` for each row".to_owned(),
         RewriteCause::Identity { .. } => "an identity column calls `nextval()` for each row".to_owned(),
-        RewriteCause::StoredGenerated { .. } => "a STORED generated column is computed for each row".to_owned(),
+        RewriteCause::StoredGenerated { .. } => "PostgreSQL computes a STORED generated column for each row".to_owned(),
         RewriteCause::ConstrainedDomain { domain, .. } => {
-            format!("the domain `{domain}` has constraints, which are checked for each row")
+            format!("PostgreSQL checks the constraints of the domain `{domain}` for each row")
         }
         _ => return None,
     })

@@ -99,7 +99,7 @@ fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRan
     let message = match context.ast {
         _ if !exclusive => format!("adding this foreign key blocks writes to {names} until the transaction ends"),
         Ast::Drop(_) if tables.len() > 1 => format!(
-            "this also drops foreign keys, takes ACCESS EXCLUSIVE on {names} and blocks all reads and writes \
+            "this also drops foreign keys, which takes ACCESS EXCLUSIVE on {names} and blocks all reads and writes \
              there"
         ),
         _ => format!(

@@ -165,7 +165,7 @@ fn blocked<'t>(effects: &Effects, tables: impl Iterator<Item = &'t RelationName>
     }
     let because = match unreadable.as_slice() {
         [] => String::new(),
-        unreadable => format!(", because the statement also takes ACCESS EXCLUSIVE on {}", names(unreadable)),
+        unreadable => format!(" (the statement also takes ACCESS EXCLUSIVE on {})", names(unreadable)),
     };
     format!("{} meanwhile{because}", join(&phrases))
 }

@@ -106,7 +106,7 @@ fn report_unseen_partitions(context: &RuleContext<'_>, reporter: &mut Reporter<'
     }
     let name = &table.name;
     let message =
-        format!("building this index blocks all writes to `{name}` and its partitions until the last index is done");
+        format!("building this index blocks all writes to `{name}` and its partitions until the last index is built");
     let help = "create the index ON ONLY the parent, build an index concurrently on each partition, and attach these \
                 indexes";
     let finding = reporter.report(statement.index_keyword, message).relation(table).help(help);
@@ -138,8 +138,8 @@ fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRan
         ),
         (RelationKind::MaterializedView, _) => {
             format!(
-                "building this index blocks every REFRESH of `{}` until it is done, and queries queue behind a REFRESH \
-                 without CONCURRENTLY",
+                "building this index blocks every REFRESH of `{}`: until the index is built, queries of the view queue \
+                 behind any waiting REFRESH without CONCURRENTLY",
                 table.name
             )
         }
@@ -161,9 +161,8 @@ fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRan
             offer(context, finding, advice)
         }
         Some(statement) => offer(context, finding, index::create_concurrently(context, statement)),
-        None => {
-            finding.help("build the index with CREATE INDEX CONCURRENTLY, which functions and DO blocks cannot run")
-        }
+        None => finding
+            .help("build the index with CREATE INDEX CONCURRENTLY, outside of functions, DO blocks and transactions"),
     };
     let is_helped = !matches!(table.kind, RelationKind::PartitionedTable | RelationKind::MaterializedView);
     finding.fix(statement.filter(|_| is_helped).and_then(|statement| concurrently(context, statement))).emit();
@@ -172,8 +171,8 @@ fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRan
 /// SHARE UPDATE EXCLUSIVE, which CONCURRENTLY holds during the build, conflicts with the locks of REFRESH.
 ///
 /// Source: PostgreSQL 18 documentation, 13.3.1.
-const WITHOUT_REFRESH: &str = "build the index in a transaction of its own when no REFRESH is due: CREATE INDEX \
-                               CONCURRENTLY blocks REFRESH as well";
+const WITHOUT_REFRESH: &str = "build the index in a transaction of its own when no REFRESH is due (CREATE INDEX \
+                               CONCURRENTLY would block REFRESH, too)";
 
 fn concurrently(context: &RuleContext<'_>, statement: &CreateIndex) -> Option<Fix> {
     let mut edits = leave_transaction(context)?;

@@ -80,16 +80,19 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     };
     let message = match &statement.target {
         ReindexTarget::Index(_) | ReindexTarget::Table(_) => {
-            format!("REINDEX blocks all writes to {what} and the planning of all queries on that table")
+            format!(
+                "REINDEX blocks all writes to {what}, and most reads too: PostgreSQL cannot plan queries on the table \
+                 until the transaction ends"
+            )
         }
         // Every session reads the catalogs when it connects and when it plans a query.
         ReindexTarget::System => format!(
-            "REINDEX rebuilds the indexes of {what} one catalog after the other, and can meanwhile block new \
-             connections, the planning of any query, and DDL"
+            "REINDEX can block new connections, DDL and the planning of any query while it rebuilds the indexes of \
+             {what}, one catalog at a time"
         ),
         ReindexTarget::Schema(_) | ReindexTarget::Database => format!(
-            "REINDEX rebuilds the indexes of {what} table by table, and blocks all writes to the current table and the \
-             planning of all queries on it"
+            "REINDEX rebuilds the indexes of {what} table by table, and blocks all writes to the current table and \
+             most reads of it: PostgreSQL cannot plan queries on that table"
         ),
     };
     let mut finding = reporter.report(statement.keyword, message);

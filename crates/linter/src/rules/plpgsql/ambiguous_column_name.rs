@@ -75,13 +75,13 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
         let (variable, table) = (first.variable, &first.table.name);
         let name = &variable.name;
         let message = format!(
-            "this fails whenever it runs: `{name}` can mean {} or a column of `{table}`, and PL/pgSQL refuses such a name",
+            "this fails whenever it runs: PL/pgSQL cannot tell whether `{name}` means {} or a column of `{table}`",
             variable.kind
         );
         let option =
-            if context.function().is_some() { ", or begin the body with #variable_conflict use_column" } else { "" };
+            if context.function().is_some() { ", or begin the body with `#variable_conflict use_column`" } else { "" };
         let help = format!(
-            "qualify the column ({}), or rename the {}{option}",
+            "qualify the column as `{}`, or rename the {}{option}",
             format_args!("{}.{}", first.called, identifier(name)),
             variable.kind.noun()
         );
@@ -131,7 +131,7 @@ impl std::fmt::Display for Kind {
         f.write_str(match self {
             Self::Parameter => "a parameter of the function",
             Self::Output => "an output column of the function",
-            Self::Declared => "a variable of the code",
+            Self::Declared => "a variable",
         })
     }
 }

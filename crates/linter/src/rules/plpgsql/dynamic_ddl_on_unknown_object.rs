@@ -57,8 +57,8 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
             }
             said = true;
             let message = format!("this {verb} a {what} whose name is known only at run time");
-            let help = "write the name out, or restrict which names are possible: by schema, by owner or by a fixed part of \
-                        the name";
+            let help = "write the name as a constant, or restrict the possible names by schema, by owner or by a fixed \
+                        part of the name";
             reporter.report(sql.place(name.range()), message).help(help).emit();
         }
     }

@@ -58,7 +58,7 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
     if has_full_length(context.relation, column) {
         return;
     }
-    let message = format!("every value of `{}` is padded with blanks to the full length", column.name);
+    let message = format!("PostgreSQL pads every value of `{}` with spaces to the declared length", column.name);
     reporter
         .report(range, message)
         .relation(&RelationName::existing(context.relation))

@@ -123,7 +123,8 @@ fn is_decided(catalog: &Catalog, column: &Column) -> bool {
 fn report(reporter: &mut Reporter<'_>, range: TextRange, table: &Relation, column: &Column, constraint: &str) {
     let (table_name, name) = (&table.name, &column.name);
     let message = format!(
-        "every INSERT into `{table_name}` that omits `{name}` fails: its default violates the constraint `{constraint}`"
+        "every INSERT into `{table_name}` that omits `{name}` fails: the default of `{name}` violates the constraint \
+             `{constraint}`"
     );
     reporter
         .report(range, message)

@@ -44,7 +44,7 @@ declare_rule! {
 
 fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
     let Some((column, range)) = declared_type(context, "money") else { return };
-    let message = format!("the currency of `{}` depends on the setting lc_monetary of each session", column.name);
+    let message = format!("the currency of `{}` depends on the `lc_monetary` setting of each session", column.name);
     reporter
         .report(range, message)
         .relation(&RelationName::existing(context.relation))

@@ -87,7 +87,7 @@ fn report(context: &RuleContext<'_>, grant: &Grant, scope: Scope<'_>, reporter: 
     let message = format!("every current and future role gets {} on {on}", join(&privileges));
     reporter
         .report(grant.keyword, message)
-        .help("grant the privilege to the roles that need it, or to a group role of which they are members")
+        .help("grant the privilege to the roles that need it, or to a group role that has these roles as members")
         .emit();
 }
 

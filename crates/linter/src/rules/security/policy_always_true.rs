@@ -100,8 +100,8 @@ fn report(
     };
     let users = users(&policy.roles);
     let message = format!("policy `{}` lets {users} that has {privilege} on `{}` {what}", policy.name, table.name);
-    let help = "compare a column with the user, such as `author = auth.uid()` or `owner = current_user`; if everybody \
-               may read the rows but not change them, a policy FOR SELECT is enough";
+    let help = "compare a column with the current user, for example `author = auth.uid()` or `owner = current_user`. \
+                If everybody may read the rows but not change them, use a policy FOR SELECT";
     reporter.report(range, message).help(help).emit();
 }
 

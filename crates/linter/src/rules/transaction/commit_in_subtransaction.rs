@@ -83,8 +83,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             });
             if ends {
                 let message = format!(
-                    "the procedure `{name}()` ends the transaction (COMMIT or ROLLBACK), which PostgreSQL refuses if the \
-                     procedure is called in a transaction block"
+                    "PostgreSQL refuses this call in a transaction block, because the procedure `{name}()` ends the \
+                     transaction with COMMIT or ROLLBACK"
                 );
                 let help = "call the procedure from a migration that runs without a transaction";
                 reporter.report(call.call.name_range, message).help(help).emit();
@@ -109,7 +109,7 @@ fn refusal(function: &CreateFunction) -> Option<Refusal> {
     };
     if !function.procedure {
         Some(Refusal {
-            reason: "a function cannot end the transaction; a procedure can",
+            reason: "a function cannot end the transaction, but a procedure can",
             help: "use a procedure, and call it outside a transaction; or let the caller end the transaction",
         })
     } else if has("set", |_| true) {
@@ -143,7 +143,8 @@ fn report(
         } else if ending.in_subtransaction {
             let message =
                 "PostgreSQL refuses to end the transaction here: a block with an EXCEPTION clause is a subtransaction";
-            let help = "put the statements that may fail into their own block, and end the transaction after it";
+            let help = "put only the statements that may fail into the block with EXCEPTION, and end the transaction \
+                        after that block";
             reporter.report(range, message).help(help).emit();
         }
     }

@@ -77,7 +77,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let range = if failure.range.is_empty() { first_words(context) } else { failure.range };
     let is_code = context.code.is_some() || matches!(context.ast, Ast::Do(_) | Ast::Call(_) | Ast::Select(_));
     let Some(block) = context.session.block.as_ref().filter(|_| !is_code) else {
-        let help = "code in DO blocks and functions always runs in a transaction: make this a separate statement";
+        let help = "code in DO blocks and functions always runs in a transaction: run this as a separate statement";
         reporter.report(range, failure.reason.clone()).help(help).emit();
         return;
     };
@@ -92,8 +92,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         }
         TransactionMode::Autocommit if block.explicit => "move the statement after COMMIT, or before BEGIN",
         TransactionMode::Autocommit => {
-            "give the statement its own StatementBegin and StatementEnd, or none: everything between them is one \
-             transaction"
+            "give the statement its own StatementBegin and StatementEnd, or place it outside them: everything between \
+             them runs in one transaction"
         }
         TransactionMode::SingleString => {
             "put the statement into a separate file: a single statement is not wrapped in a transaction"
@@ -103,7 +103,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         TransactionMode::Transaction => "the migration tool opens a transaction before this",
         _ if block.explicit => "the transaction begins here",
         TransactionMode::Autocommit | TransactionMode::SingleString => {
-            "statements that are sent as one string are one transaction, which begins here"
+            "statements that are sent as one string run in one transaction, which begins here"
         }
     };
     let assumption = Assumption::of_transaction(context.migration).filter(|_| !block.explicit);
@@ -120,12 +120,12 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
 }
 
 const UNKNOWN_RUNNER_HELP: &str = "move the statement to a separate migration, and run it without a transaction; \
-                                   if the program that runs the migrations opens none, set `transaction = \
-                                   \"autocommit\"` under [migrations] in pgvet.toml";
+                                   if the program that runs the migrations opens no transactions, set \
+                                   `transaction = \"autocommit\"` under [migrations] in pgvet.toml";
 
-const UNLIKELY_TRANSACTION_HELP: &str = "make sure that the program that runs the migrations opens no transaction for this one; \
-                                         if it opens none at all, set `transaction = \"autocommit\"` under [migrations] \
-                                         in pgvet.toml";
+const UNLIKELY_TRANSACTION_HELP: &str = "make sure that the program that runs the migrations opens no transaction for this file; \
+                                         if the program never opens transactions, set `transaction = \
+                                         \"autocommit\"` under [migrations] in pgvet.toml";
 
 /// Reports a statement that would be refused if the program opened a transaction, against what the file suggests.
 fn check_unlikely_transaction(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {

@@ -241,11 +241,11 @@ impl Ending<'_> {
         let (held, wants) = (&self.locks[cycle.held], &self.locks[wanted]);
         let subject = self.subject(&sequence.source);
         let message = format!(
-            "this needs {} while the transaction holds {}, but {subject} {}: the migration and the {} can deadlock",
-            self.lock(&wants.placed.step),
+            "this can deadlock with {subject}: this transaction holds {} and now needs {}, but the {} {}",
             self.lock(&held.placed.step),
-            self.order(sequence, &cycle),
-            noun(&sequence.source)
+            self.lock(&wants.placed.step),
+            noun(&sequence.source),
+            self.order(sequence, &cycle)
         );
         let mut finding = reporter.report(wants.range(), message).caused_by(Cause::Transaction(self.transaction));
         for step in [&wants.placed.step, &held.placed.step] {

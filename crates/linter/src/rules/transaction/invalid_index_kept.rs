@@ -76,8 +76,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let again = run_again(context);
     let help = if context.migration.transaction == TransactionMode::SingleString {
         format!(
-            "omit IF NOT EXISTS, so that the next run fails instead: this file must contain one statement. To recover \
-             from a failed build, run this by hand, then {again}:\n    {drop};"
+            "remove IF NOT EXISTS, so that the next run fails: this file must contain only one statement, so it cannot \
+             drop the invalid index first. To recover from a failed build, run this by hand, then {again}:\n    {drop};"
         )
     } else {
         format!(
@@ -86,8 +86,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         )
     };
     let message = format!(
-        "if this build fails, it leaves `{}` invalid, and the next run keeps it, because IF NOT EXISTS only checks the \
-         name",
+        "if this build fails, it leaves an invalid index `{}`, and the next run keeps that index, because IF NOT \
+         EXISTS only checks the name",
         build.index.name
     );
     let table = build.table.name.clone();

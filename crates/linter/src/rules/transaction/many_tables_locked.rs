@@ -163,8 +163,8 @@ fn check_foreign_keys(context: &RuleContext<'_>, block: &TransactionBlock, repor
         return;
     }
     let message = format!(
-        "adding a second foreign key in this transaction locks `{}` and `{}` while both tables of the first foreign \
-         key are still locked: nobody can write to any of these tables until the transaction ends",
+        "adding this second foreign key blocks writes to `{}` and `{}` until the transaction ends, while writes to \
+         both tables of the first foreign key are still blocked",
         target.relation.name, other.relation.name
     );
     let finding = reporter.report(first_words(context), message).relation(&target.relation).relation(&other.relation);

@@ -66,8 +66,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         let name = &lock.relation.name;
         if let Some(change) = block.changes.of(lock.relation.oid).find(|change| is_pending(context, change)) {
             let message = format!(
-                "PostgreSQL refuses this because a deferred foreign key check is pending for rows that the transaction \
-                 wrote to `{name}`"
+                "PostgreSQL refuses this, because a deferred foreign key check is pending for rows that the \
+                 transaction wrote to `{name}`"
             );
             let help = format!("run SET CONSTRAINTS ALL IMMEDIATE first, or {}", split_help(context, "this statement"));
             let finding = reporter.report(first_words(context), message).relation(&lock.relation).help(help);

@@ -79,7 +79,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
                 reporter.report(range, message).help(help).emit();
             } else {
                 let message = format!(
-                    "this {verb} has no BEGIN, and ends the implicit transaction of the statements sent with it"
+                    "this {verb} has no BEGIN: it ends the implicit transaction of the statements that are sent with it"
                 );
                 reporter.report(range, message).help("add BEGIN where the transaction should start").emit();
             }
@@ -122,8 +122,8 @@ fn check_end(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
 fn check_missed(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
     let Some((last, control)) = missed(context.migration) else { return };
     let message = format!(
-        "this {} ends the transaction in which the migration tool runs the file: the COMMIT of the tool then fails, \
-         and so does the run, although the migration has been applied",
+        "this {} ends the migration tool's transaction: the tool's own COMMIT then fails, and the tool reports an \
+         error although the migration has been applied",
         verb(control)
     );
     let help = "delete BEGIN and COMMIT, or have the tool run this migration without a transaction";

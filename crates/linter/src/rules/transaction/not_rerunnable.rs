@@ -83,8 +83,10 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     };
     let message = match concurrent {
         Some(index) if is_dropped_before(context, index) => return,
-        Some(index) if index.if_not_exists => "a failed build leaves an invalid index, which the next run keeps",
-        Some(_) => "a failed build leaves an invalid index, and the next run fails because that name is taken",
+        Some(index) if index.if_not_exists => {
+            "if this build fails, it leaves an invalid index, and the next run keeps that index"
+        }
+        Some(_) => "if this build fails, it leaves an invalid index, and the next run fails because the name is taken",
         None if is_last || context.migration.runner.retry == Retry::Continues || runs_again(context) => return,
         None => "if a later statement fails, the next run of the migration fails at this statement",
     };
@@ -101,7 +103,7 @@ fn half_done(context: &RuleContext<'_>) -> Option<(&'static str, String)> {
                 _ => "NAME_ccnew".to_owned(),
             };
             let help = format!(
-                "if it has already failed, drop the invalid index, whose name ends with `_ccnew` or `_ccold` (a number \
+                "if the rebuild has already failed, drop the invalid index, whose name ends with `_ccnew` or `_ccold` (a number \
                  can follow), and {again}:\n    \
                  DROP INDEX CONCURRENTLY IF EXISTS {index};"
             );
@@ -115,7 +117,7 @@ fn half_done(context: &RuleContext<'_>) -> Option<(&'static str, String)> {
             let record = context.migration.runner.restart.record(&context.migration.file.path);
             let help = format!(
                 "if the detach is pending (pg_inherits.inhdetachpending), complete it with `ALTER TABLE {} \
-                 DETACH PARTITION {} FINALIZE`, and {record}; otherwise {again}",
+                 DETACH PARTITION {} FINALIZE`, and {record}. Otherwise {again}",
                 written(context, &alter.name),
                 written(context, partition)
             );
@@ -181,10 +183,10 @@ fn check_insert(context: &RuleContext<'_>, is_last: bool, reporter: &mut Reporte
     }
     let message = format!(
         "if a later statement fails, the next run of the migration inserts these rows into `{}` again, or fails with a \
-         duplicate key",
+         duplicate key error",
         into.relation.name
     );
-    let help = "run the file in a transaction, or add ON CONFLICT DO NOTHING if a unique index covers the rows";
+    let help = "run the file in a transaction, or add ON CONFLICT DO NOTHING if a unique index rejects duplicates";
     reporter.report(first_words(context), message).relation(&into.relation).help(help).emit();
 }
 
