@@ -104,8 +104,8 @@ fn report(
 ) {
     let name = table.rsplit_once('.').map_or(table, |(_, name)| name);
     let message = format!(
-        "rows of `{name}` are changed in a subtransaction after the transaction has locked them, so PostgreSQL \
-         writes a multixact ID into each row"
+        "a subtransaction changes rows of `{name}` that the outer transaction has locked: PostgreSQL stores a multixact \
+         ID in each row, which makes the row slower to read"
     );
     let help = "lock the rows in the same subtransaction that changes them, or remove the subtransaction";
     let finding = reporter.report(range, message).help(help);

@@ -64,14 +64,14 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
         return;
     }
     let message = format!(
-        "{} starts {} subtransactions in one transaction, but PostgreSQL caches only {CACHED}: beyond that, visibility \
-         checks in every session have to read pg_subtrans until the transaction ends",
+        "{} starts {} subtransactions in one transaction, more than PostgreSQL's cache of {CACHED}: queries in every \
+         session can get slower until the transaction ends",
         context.name(),
         found.most
     );
     let mut finding = reporter.report(source.range, message).help(fix_help());
     if let Some(words) = source.in_loop {
-        finding = finding.label(words, "this loop multiplies the subtransactions");
+        finding = finding.label(words, "each iteration of this loop starts subtransactions");
     }
     label_callee(context.routines, source, finding).emit();
 }
@@ -102,8 +102,8 @@ fn check_migration(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) 
         let total = transaction.begins.iter().fold(Bound::ZERO, |sum, begin| sum + begin.bound);
         let Bound::AtMost(_) = total else { continue };
         let message = format!(
-            "the transaction starts {total} subtransactions, but PostgreSQL caches only {CACHED}: from this one on, \
-             visibility checks in every session have to read pg_subtrans until the transaction ends"
+            "the transaction starts {total} subtransactions, and this one exceeds PostgreSQL's cache of {CACHED}: \
+             queries in every session can get slower until the transaction ends"
         );
         let help = "split the work into several transactions, or remove most of the savepoints";
         let mut finding = reporter.report(passed.range, message).help(help);

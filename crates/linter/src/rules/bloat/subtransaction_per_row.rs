@@ -92,8 +92,8 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
     }
     for source in others.into_iter().filter(|source| !is_said_there(source)) {
         let message = format!(
-            "a row trigger runs {}, so this block starts a subtransaction for every row: each takes a transaction ID, \
-             and with more than 64 in one transaction, visibility checks get slower in every session",
+            "a row trigger runs {}, so this block starts a subtransaction for every row: with more than 64 in one \
+             transaction, queries in every session can get slower",
             context.name()
         );
         let mut finding = reporter.report(source.range, message).help(fix_help()).runs_often(&hotness);
@@ -115,10 +115,7 @@ fn in_loop(context: &RoutineContext<'_>, source: &Source, reporter: &mut Reporte
             }
         }
     };
-    let message = format!(
-        "{what}: each takes a transaction ID, and with more than 64 in one transaction, visibility checks get slower \
-         in every session"
-    );
+    let message = format!("{what}: with more than 64 in one transaction, queries in every session can get slower");
     let mut finding = reporter.report(source.range, message).help(fix_help());
     let is_often = context.hotness().row_trigger().is_some();
     if source.of_objects && !is_often {
@@ -126,9 +123,9 @@ fn in_loop(context: &RoutineContext<'_>, source: &Source, reporter: &mut Reporte
     }
     if let Some(words) = source.in_loop {
         let which = if source.of_objects {
-            "this loop iterates over objects of the database"
+            "this loop iterates over database objects"
         } else {
-            "this loop has no constant bound"
+            "this loop has no fixed number of iterations"
         };
         finding = finding.label(words, which);
     }
@@ -148,8 +145,8 @@ fn check_migration(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) 
         let name = context.after.get_function(callee).map(|function| function.display_name()).unwrap_or_default();
         let what = if source.by_trigger { "the trigger function " } else { "" };
         let message = format!(
-            "{what}{name} starts a subtransaction for every row: each takes a transaction ID, and with more than 64 in \
-             one transaction, visibility checks get slower in every session until this transaction ends"
+            "{what}{name} starts a subtransaction for every row: with more than 64 in one transaction, queries in every \
+             session can get slower until this transaction ends"
         );
         label_callee(&routines, &source, reporter.report(source.range, message).help(fix_help())).emit();
     }

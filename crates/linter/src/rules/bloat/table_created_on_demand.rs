@@ -70,7 +70,7 @@ fn report(context: &RoutineContext<'_>, creation: &Creation, reporter: &mut Repo
     };
     let mut message = format!("when {} is called, it creates {what}", context.name());
     if let Some(rows) = creation.rows {
-        message = format!("{message}: this needs {}", shown(rows, "", context.settings.versions));
+        message = format!("{message}, which takes up {}", shown(rows, "", context.settings.versions));
     }
     let help = match (creation.partition, name.contains(HOLE)) {
         (true, _) => "create partitions ahead of time, in a scheduled job",

@@ -93,12 +93,12 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
                 filled_later = is_filled_later(context, table);
                 (
                     format!(
-                        "when this transaction commits, an empty table has the name `{}`: deployed code no longer \
-                         finds the rows",
+                        "after this transaction deployed code finds no rows in `{}`, because a new, empty table has \
+                         that name",
                         table.name
                     ),
                     format!(
-                        "copy the rows of `{name}` into the new table in the same transaction, or attach `{name}` to \
+                        "copy the rows of `{name}` into the new table in the same transaction; or attach `{name}` to \
                          the new table as a partition"
                     ),
                 )
@@ -188,7 +188,7 @@ fn help(context: &RuleContext<'_>, table: &RelationName, new: &str) -> String {
     let subscribers = if published.is_empty() {
         ""
     } else {
-        "\nthe table is published: rename it on every subscriber at the same moment"
+        "\nthe table is published, so rename it on every subscriber at the same time"
     };
     let Some((renames, columns)) = columns_in_place(context, table, new) else {
         return format!(
@@ -198,8 +198,8 @@ fn help(context: &RuleContext<'_>, table: &RelationName, new: &str) -> String {
     };
     let Some(view) = view_in_place(context, table, &columns, &moved) else {
         return format!(
-            "keep the old name: `{}` has row-level security, which a view with that name bypasses before PostgreSQL \
-             15{subscribers}",
+            "keep the old name: `{}` has row-level security, and before PostgreSQL 15 a view would bypass \
+             it{subscribers}",
             table.name
         );
     };

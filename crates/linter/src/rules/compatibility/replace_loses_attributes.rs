@@ -105,8 +105,8 @@ fn function(
     }
     finding
         .help(format!(
-            "repeat {}; to change an attribute on purpose, state the new one, such as SECURITY \
-                          INVOKER",
+            "repeat {} in this statement. If you want to remove an attribute, write the new one explicitly, such as \
+             SECURITY INVOKER",
             join(&lost)
         ))
         .emit();
@@ -148,14 +148,15 @@ fn ambiguous(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: Text
     let stays = |old: &&Arc<Function>| ahead(context, &new.name, Until::EndOfMigration).get_function(old.oid).is_some();
     let Some(old) = old.filter(stays) else { return };
     let message = format!(
-        "an older {} with different parameters remains, and calls that match both functions fail as ambiguous",
+        "this does not replace the older {}, which has different parameters: calls that match both functions fail as \
+         ambiguous",
         new.display_name()
     );
     let mut finding = reporter.report(range, message);
     if let Some(at) = &old.defined_at {
         finding = finding.label_in(at.file, at.name, "the other function");
     }
-    finding.help("drop the old function in the same transaction, or give the new parameter no default").emit();
+    finding.help("drop the old function in the same transaction, or remove the default of the new parameter").emit();
 }
 
 fn view(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, create: &CreateView) {
@@ -199,12 +200,12 @@ fn privileges(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let (find, help): (&Find<'_>, &str) = match statement.kind {
         ObjectKind::View => (
             &relation,
-            "use CREATE OR REPLACE VIEW if the existing columns stay the same, or grant the privileges again",
+            "use CREATE OR REPLACE VIEW if the existing columns stay the same; or grant the privileges again",
         ),
         ObjectKind::MaterializedView | ObjectKind::Table => (&relation, "grant the privileges again"),
         ObjectKind::Function | ObjectKind::Procedure | ObjectKind::Routine => (
             &function,
-            "use CREATE OR REPLACE if parameters and return type stay the same, or grant the privileges again",
+            "use CREATE OR REPLACE if the parameters and the return type stay the same; or grant the privileges again",
         ),
         _ => return,
     };
@@ -224,7 +225,8 @@ fn privileges(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             continue;
         }
         let shown = context.before.get_function(old).map_or_else(|| name.name.text.to_string(), |it| it.display_name());
-        let message = format!("`{shown}` is created again without the privileges that {} had", enumerate(roles));
+        let message =
+            format!("dropping `{shown}` and creating it again removes privileges that {} had on it", enumerate(roles));
         reporter.report(name.range(), message).help(format!("{help} in the same transaction")).emit();
     }
 }

@@ -119,7 +119,7 @@ fn changed(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         let publishing = publications.iter().filter(|publication| publication.updates || publication.deletes);
         let names = enumerate(publishing.map(|publication| publication.name.as_str()));
         let message = format!(
-            "{refused} on `{}` from here on: it has no replica identity and is published by {names}",
+            "{refused} on `{}` after this statement: the table is published by {names} and has no replica identity",
             after.name
         );
         let table = RelationName::existing(after);

@@ -205,15 +205,15 @@ fn report(
     let message = match change {
         Change::Added => {
             let refused =
-                if is_emptied(context, table) { "" } else { "; this statement fails at once if the table has rows" };
-            format!("INSERTs into `{name}` by deployed code fail, because they do not set `{column}`{refused}")
+                if is_emptied(context, table) { "" } else { ", and this statement itself fails if the table has rows" };
+            format!("INSERTs into `{name}` by deployed code fail because they do not set `{column}`{refused}")
         }
         Change::RequiredNow => format!(
-            "INSERTs into `{name}` by deployed code fail from here on: they do not set `{column}`, a column that this \
-             deployment adds"
+            "INSERTs into `{name}` by deployed code fail after this statement, because they do not set `{column}`: this \
+             deployment adds the column"
         ),
         Change::OlderRequiredNow | Change::KeyDefaultDropped => {
-            format!("deployed code that inserts into `{name}` without setting `{column}` fails from here on")
+            format!("INSERTs into `{name}` by deployed code fail after this statement if they do not set `{column}`")
         }
     };
     let help = help(context, table, column, change);
@@ -238,8 +238,8 @@ fn help(context: &RuleContext<'_>, table: &RelationName, column: &str, change: C
     match (change, is_unique(context.after, table.oid, column)) {
         // Every row would get the same value.
         (Change::Added, true) => {
-            "add the column without NOT NULL and key, deploy code that sets it, and add both in the next \
-             release"
+            "add the column without NOT NULL and without its key (UNIQUE or PRIMARY KEY), deploy code that sets it, \
+             fill the existing rows, and add both in the next release"
                 .to_owned()
         }
         (Change::Added, false) => {
@@ -248,26 +248,26 @@ fn help(context: &RuleContext<'_>, table: &RelationName, column: &str, change: C
                 .to_owned()
         }
         (Change::KeyDefaultDropped, _) => {
-            "deploy code that sets the column first, or give the column another default in the same transaction"
+            "first deploy code that sets the column, or give the column another default in the same transaction"
                 .to_owned()
         }
         (Change::RequiredNow | Change::OlderRequiredNow, is_unique) => {
             let cost = if scan_of(context, column).is_some() {
-                " (adding NOT NULL reads the whole table under ACCESS EXCLUSIVE)"
+                " (this reads the whole table under ACCESS EXCLUSIVE)"
             } else {
                 ""
             };
             let now =
                 if change == Change::RequiredNow { "let the column accept NULL in this release, " } else { "first " };
             let later = format!(
-                "{now}deploy code that sets the column, fill the rows that have no value, and add NOT NULL in the next \
+                "{now}deploy code that sets the column, and fill the rows that have no value. Add NOT NULL in the next \
                  release{cost}"
             );
             if is_unique {
                 return later;
             }
             format!(
-                "{later}; or set a default first:\n    \
+                "{later}. Or set a default first:\n    \
                  ALTER TABLE {} ALTER COLUMN {} SET DEFAULT ...;",
                 sql_name(context, table),
                 identifier(column)

@@ -113,13 +113,13 @@ impl Loss {
             (Self::Range | Self::Length | Self::OtherText, false) => {
                 let still = if updated { "still " } else { "" };
                 format!(
-                    "fails if an existing value is {still}{what}, and deployed code fails when it writes such a \
-                         value"
+                    "fails if an existing value is {still}{what}, and makes deployed code fail if it writes a value that \
+                     is {what}"
                 )
             }
             (Self::Range | Self::Length | Self::OtherText, true) => {
                 format!(
-                    "converts existing values with USING, but deployed code fails when it writes a value that is {what}"
+                    "makes deployed code fail if it writes a value that is {what}: USING converts only existing values"
                 )
             }
             (Self::Fraction | Self::Scale, false) => {
@@ -130,21 +130,21 @@ impl Loss {
             }
             (Self::Fraction | Self::Scale, true) => {
                 format!(
-                    "drops {what}: USING converts existing values; new values are rounded, and rejected if the rounded \
-                     value is out of range"
+                    "drops {what}: USING converts existing values, but new values are rounded, and rejected if the \
+                     rounded value is out of range"
                 )
             }
             (Self::TimeOfDay, false) => format!("drops {what}: existing and new values lose it without an error"),
             (Self::TimeOfDay, true) => {
-                format!("drops {what}: USING converts existing values, and new values lose it without an error")
+                format!("drops {what}: USING converts existing values, but new values lose it without an error")
             }
             (Self::TimeZone, false) => format!(
-                "turns each moment into {what}: existing values are converted in the time zone of this session, and \
-                 new values lose their UTC offset or are converted in the time zone of the session that writes them"
+                "turns each moment into {what}, which can depend on the time zone of the session that converts or writes \
+                 it"
             ),
             (Self::TimeZone, true) => format!(
-                "turns each moment into {what}: USING converts existing values, but new values lose their UTC offset \
-                 or are converted in the time zone of the session that writes them"
+                "turns each moment into {what}: USING converts existing values, but new values can depend on the time \
+                 zone of the session that writes them"
             ),
         }
     }
@@ -153,15 +153,15 @@ impl Loss {
     fn help(self, converted: bool) -> &'static str {
         match self {
             Self::Range | Self::Length | Self::OtherText if converted => {
-                "first deploy code that no longer writes such values, then run this migration"
+                "first deploy code that writes only values that fit the new type, then run this migration"
             }
             Self::Range | Self::Length | Self::OtherText => {
-                "first deploy code that no longer writes such values, then correct the existing ones"
+                "first deploy code that writes only values that fit the new type, then correct the existing values, then \
+                 run this migration"
             }
             Self::Fraction | Self::Scale => "keep the type, or first deploy code that no longer writes these digits",
             Self::TimeZone => {
-                "keep the type, or first make sure that this migration and all deployed code use the \
-                               same time zone"
+                "keep the type, or first make sure that this migration and all deployed code use the same time zone"
             }
             Self::TimeOfDay => "keep the type, or first deploy code that no longer needs the time of day",
         }

@@ -91,7 +91,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
                 format!("dropping `{}` slows down queries on `{}`: {}", dropped.name, table.name, counted(used));
             let help = format!(
                 "find the queries that use `{0}`: auto_explain logs their plans, and pg_stat_statements shows queries \
-                 on the indexed columns. Create an index that replaces `{0}` before you drop it",
+                 on the indexed columns. Before you drop `{0}`, create an index that replaces it",
                 dropped.name
             );
             let name = RelationName { visibility: Visibility::Existing, ..RelationName::existing(table) };

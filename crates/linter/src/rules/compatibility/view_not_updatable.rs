@@ -77,7 +77,7 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
         }
         let name = &old.name;
         let message = format!(
-            "with its new query, the view `{name}` no longer accepts {}: deployed code that writes through the view \
+            "after this migration, the view `{name}` no longer accepts {}: deployed code that writes through the view \
              fails",
             join(&lost)
         );
@@ -86,7 +86,10 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
             finding = finding.assuming(Assumption::WritesView { view: name.clone() });
         }
         finding
-            .help("create another view with the new query, or add an INSTEAD OF trigger in the same transaction")
+            .help(
+                "create another view with the new query, or add an INSTEAD OF trigger to this view in the same \
+                 transaction",
+            )
             .emit();
     }
 }

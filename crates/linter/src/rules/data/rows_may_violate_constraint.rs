@@ -166,10 +166,10 @@ fn help(context: &RuleContext<'_>, demand: &RowDemand) -> String {
     match demand.query(|relation| sql_name(context, relation)) {
         Ok(query) => {
             format!(
-                "before the deployment, count the rows in production that would make it fail{example}:\n    {query};"
+                "before the deployment, count the rows in production that would make this fail{example}:\n    {query};"
             )
         }
-        Err(_) => format!("before the deployment, look in production for rows that would make it fail{example}"),
+        Err(_) => format!("before the deployment, look in production for rows that would make this fail{example}"),
     }
 }
 

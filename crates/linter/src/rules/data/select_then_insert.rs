@@ -115,10 +115,9 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
                 ),
             };
             let asked = if guard.by_update {
-                "this found no row to update"
+                "this finds no row to update"
             } else {
-                "another session may have inserted the row \
-                                      by then"
+                "another session may insert the row after this check"
             };
             let finding = reporter
                 .report(insert.table.name.range(), message)

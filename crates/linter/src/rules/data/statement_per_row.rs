@@ -114,12 +114,12 @@ impl Verb {
     fn help(self) -> &'static str {
         match self {
             Self::Insert => {
-                "write the rows with INSERT ... SELECT, or many of them with one statement: bulk_create in Django, \
-                 insert_all in Rails"
+                "insert the rows with INSERT ... SELECT, or insert many rows with one statement: use bulk_create in \
+                 Django, insert_all in Rails"
             }
             Self::Update => {
                 "change the rows in batches, each with one UPDATE in its own transaction. Select a batch with `WHERE \
-                 id = ANY (...)`, or with a range of keys if every row in the range changes; in Django, call \
+                 id = ANY (...)`, or with a range of keys if every row in the range changes. In Django, call \
                  bulk_update once for each batch"
             }
             Self::Delete => {
@@ -127,7 +127,8 @@ impl Verb {
                  in batches, each in its own transaction"
             }
             Self::Select => {
-                "read the rows with one query: a join or IN (...), select_related in Django, includes in Rails"
+                "read the rows with one query, such as a join or IN (...): use select_related in Django, includes in \
+                 Rails"
             }
         }
     }

@@ -120,8 +120,8 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
             }
             _ if times > 1 => "did you mean ENABLE here?",
             Off::RowSecurity => {
-                "enable row-level security again at the end of the migration; if the table no longer needs it, drop \
-                 the policies"
+                "enable row-level security again at the end of the migration; if the table no longer needs row-level \
+                 security, drop its policies"
             }
             Off::AllTriggers | Off::UserTriggers => "enable the triggers again at the end of the migration",
             Off::Trigger(_) | Off::Rule(_) => {

@@ -60,12 +60,13 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             continue;
         }
         let message = format!(
-            "this locks {} of `{}` until the transaction ends: other sessions cannot {} them meanwhile",
+            "this locks {} of `{}` until the transaction ends: other sessions cannot {} them until then",
             what(rows),
             table.name,
             if *strength >= RowLockStrength::NoKeyUpdate { "change or lock" } else { "change" },
         );
-        let help = "lock only the rows that you need, by key, in batches, each in its own transaction";
+        let help =
+            "select only the rows that you need by their keys, and lock them in batches, each in its own transaction";
         let finding = reporter.report(read.range, message).relation(table).grows().help(help);
         if size == TableSize::Large && rows.is_whole() {
             finding.emit();

@@ -241,16 +241,16 @@ fn help(change: &DataChange, ast: &Ast, relation: Option<&Relation>, in_function
             change.relation.name
         ),
         _ if matches!(ast, Ast::Merge(_)) => format!(
-            "merge the source in batches, {how}, and give WHEN MATCHED a condition that excludes unchanged rows"
+            "merge the source rows in batches, {how}, and give WHEN MATCHED a condition that excludes unchanged rows"
         ),
         DataChangeKind::Update if is_upsert(ast) => {
             format!(
-                "insert the source in batches, {how}, and give DO UPDATE a WHERE clause that excludes unchanged rows"
+                "insert the source rows in batches, {how}, and give DO UPDATE a WHERE clause that excludes unchanged rows"
             )
         }
         DataChangeKind::Delete if change.rows.extent == Extent::All => format!(
             "{one}delete in batches of a few thousand rows, {how}:\n    {batch}\n\
-             TRUNCATE is fast if nobody needs the table meanwhile"
+             if nobody uses the table at that time, TRUNCATE is faster"
         ),
         DataChangeKind::Delete => {
             format!("{one}delete in batches of a few thousand rows, {how}:\n    {batch}")

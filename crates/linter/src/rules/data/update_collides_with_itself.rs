@@ -133,20 +133,20 @@ fn report(
 ) {
     let (table, column) = (&change.relation.name, &assignment.column.text);
     let message = format!(
-        "this fails with a duplicate key error on `{}` if it gives a row the `{column}` of another row of `{table}` \
-         that it has not changed yet",
+        "this fails with a duplicate key error on `{}` if a row of `{table}` gets the `{column}` of another row before \
+         that row is updated",
         index.name
     );
     let name = sql_name(context, &change.relation);
     let help = match index.constraint {
         Some(constraint) => format!(
-            "PostgreSQL checks a deferrable constraint at the end of the statement; make the constraint deferrable, which \
-             ON CONFLICT then cannot use and no foreign key can reference:\n    ALTER TABLE {name} DROP CONSTRAINT \
-             {constraint}, ADD CONSTRAINT {constraint} ...\n        DEFERRABLE;\nor move the rows out of the way first, \
-             to values that no row has, and back in a second UPDATE",
+            "make the constraint deferrable, so that PostgreSQL checks it at the end of the statement (ON CONFLICT and \
+             foreign keys cannot use a deferrable constraint):\n    ALTER TABLE {name} DROP CONSTRAINT \
+             {constraint}, ADD CONSTRAINT {constraint} ...\n        DEFERRABLE;\nor first set \
+             `{column}` to values that no row has, and set the new values in a second UPDATE",
             constraint = identifier(&constraint.name)
         ),
-        None => "move the rows out of the way first, to values that no row has, and back in a second UPDATE".to_owned(),
+        None => format!("first set `{column}` to values that no row has, and set the new values in a second UPDATE"),
     };
     let doubt = match amount {
         Amount::OneUp => Assumption::NeighboursInOrder { table: table.clone() },

@@ -63,10 +63,10 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let name = &lock.relation.name;
     if enables && denies_all(context, lock) {
         let message = format!(
-            "`{name}` has no policy: only its owner and roles that bypass row-level security can read or write its rows from \
-                     now on"
+            "from now on only the owner of `{name}` and roles that bypass row-level security can read or write its rows, \
+             because the table has no policy"
         );
-        let help = "create the policies of the table first, or in the same transaction";
+        let help = "create policies for the table before this statement, or in the same transaction";
         let is_unseen = context.before.get_relation(lock.relation.oid).is_none_or(|relation| !relation.known);
         let unseen = is_unseen.then(|| Assumption::NoPolicyUnseen { table: name.clone() });
         reporter.report(change.range, message).relation(&lock.relation).assuming(unseen).help(help).emit();

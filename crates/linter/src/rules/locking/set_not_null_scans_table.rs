@@ -98,7 +98,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             }
             _ => None,
         },
-        "first add a CHECK (... IS NOT NULL) constraint to each partition as NOT VALID, and validate it",
+        "first add a CHECK (... IS NOT NULL) constraint to each partition as NOT VALID, and validate it in a later \
+         transaction",
     );
 }
 
@@ -151,7 +152,8 @@ fn report(
     let names = enumerate(columns.iter().map(SmolStr::as_str));
     let subject = subject(altered, &tables);
     let message = format!(
-        "SET NOT NULL on {names} reads all of {subject} under ACCESS EXCLUSIVE and blocks all reads and writes meanwhile"
+        "SET NOT NULL on {names} reads all of {subject} under ACCESS EXCLUSIVE and blocks all reads and writes \
+         until the transaction ends"
     );
     let advice = not_null::advice(context, table, &columns);
     let cause = Cause::Pass { relation: table.oid, statement: context.in_file(context.statement.range) };

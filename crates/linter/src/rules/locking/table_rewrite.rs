@@ -67,7 +67,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         }
         _ => None,
     };
-    let help = "run the statement on each partition separately, at a time when nobody uses that partition";
+    let help = "run the statement on each partition separately, when nobody uses that partition";
     unseen_partitions::report(context, reporter, |work| rewrites(work, false), help);
     let help =
         "add a plain column, keep it up to date with a trigger, fill it in batches, and replace the column with it";
@@ -152,8 +152,8 @@ fn help(context: &RuleContext<'_>, relation: &RelationName, cause: &RewriteCause
     let tables = if everything { String::new() } else { format!(" {name}") };
     match cause {
         RewriteCause::VacuumFull => format!(
-            "use plain VACUUM, which makes the space reusable without blocking reads or writes; or use the extension \
-             pg_repack or pg_squeeze, which returns the space to the operating system while the table is in use:\n    \
+            "to return the space to the operating system while the table is in use, use the extension pg_repack or \
+             pg_squeeze. To only make the space reusable, use plain VACUUM, which does not block reads or writes:\n    \
              VACUUM{tables};"
         ),
         RewriteCause::Cluster => {

@@ -62,13 +62,13 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let names: Vec<String> = active.iter().map(ToString::to_string).collect();
     let message = format!("if {} expires, this statement {left}", names.join(" or "));
     let zeros: Vec<String> = active.iter().map(|name| format!("\n    SET {name} = 0;")).collect();
+    let which = if active.len() == 1 { "the timeout" } else { "both timeouts" };
     let help = if context.migration.runner.keeps_apart {
         format!(
-            "{} at the end of an earlier migration: this migration must contain nothing else",
-            zeros.concat().trim_start()
+            "turn off {which} at the end of an earlier migration, because this migration must contain nothing else:{}",
+            zeros.concat()
         )
     } else {
-        let which = if active.len() == 1 { "the timeout" } else { "both timeouts" };
         format!("turn off {which} before this statement:{}", zeros.concat())
     };
     let mut finding = reporter.report(range, message).help(help);

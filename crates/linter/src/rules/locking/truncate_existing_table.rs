@@ -81,7 +81,7 @@ fn is_any_unknown(context: &RuleContext<'_>, relations: &[&RelationName]) -> boo
 
 fn help(context: &RuleContext<'_>, table: &RelationName, alone: bool) -> String {
     let name = sql_name(context, table);
-    let order = if alone { "" } else { ", referencing tables first" };
+    let order = if alone { "" } else { ", beginning with the tables that reference it" };
     format!(
         "if the table is in use, delete in batches{order}, each batch in its own transaction, until no rows are \
          left:\n    DELETE FROM {name} WHERE ctid = ANY (ARRAY(SELECT ctid FROM {name} LIMIT 10000));"

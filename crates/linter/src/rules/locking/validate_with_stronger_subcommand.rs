@@ -81,7 +81,7 @@ fn report(
     let mode_name = mode.sql();
     let message = format!(
         "this VALIDATE reads all of {subject} under {mode_name}, because another subcommand of the ALTER TABLE needs that \
-         lock: {effect} meanwhile"
+         lock: {effect} until the transaction ends"
     );
     let mut finding = reporter.report(range, message).relation(altered.table);
     let stronger = altered.statement.commands.iter().find(|command| command_lock_level(&command.action) == mode);
@@ -92,11 +92,13 @@ fn report(
     let validate = altered.command(range).and_then(|command| one_line(context, command.range));
     let help: String = match validate {
         Some(validate) => {
-            let after = if adds_constraint(altered) { ", after the constraint has been committed" } else { "" };
-            let sentence = format!("validate the constraint in a statement and a transaction of its own{after}:");
+            let after =
+                if adds_constraint(altered) { ", after the transaction that adds it has committed" } else { "" };
+            let sentence =
+                format!("validate the constraint with a separate ALTER TABLE in its own transaction{after}:");
             Advice::new(sentence).sql(format!("ALTER TABLE {table} {validate}")).into()
         }
-        None => "validate the constraint in a statement and a transaction of its own".to_owned(),
+        None => "validate the constraint with a separate ALTER TABLE in its own transaction".to_owned(),
     };
     finding.help(help).emit();
 }

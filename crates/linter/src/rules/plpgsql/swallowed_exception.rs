@@ -72,7 +72,8 @@ fn help(section: &ExceptionSection) -> &'static str {
     if section.handlers.len() > 1 {
         "remove WHEN OTHERS: the other handlers name the expected errors"
     } else {
-        "name the expected error, such as WHEN duplicate_object, or at least RAISE WARNING '%', SQLERRM"
+        "catch only the expected error, such as WHEN duplicate_object; or at least report it with RAISE WARNING '%', \
+         SQLERRM"
     }
 }
 

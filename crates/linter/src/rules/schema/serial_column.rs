@@ -50,7 +50,8 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
         return;
     }
     let message = format!(
-        "`{}` is a serial column: an INSERT needs a privilege on its sequence, and can also bypass the sequence",
+        "`{}` is a serial column: an INSERT needs a privilege on its sequence, and an INSERT with an explicit value \
+         bypasses the sequence",
         column.name
     );
     let help = format!("use {integer} GENERATED ALWAYS AS IDENTITY");

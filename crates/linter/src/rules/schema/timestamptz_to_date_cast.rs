@@ -67,15 +67,15 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
     let function = keys.into_iter().find_map(|key| hiding(context, key));
     let (Some(function), Some(table)) = (function, table) else { return };
     let message = format!(
-        "{} is declared IMMUTABLE, but its result depends on the session's TimeZone: queries that use an index on this \
-         result miss rows that sessions with another TimeZone wrote",
+        "queries that find rows by the result of {} can miss rows written with another TimeZone: the function is \
+         declared IMMUTABLE, but its result depends on the session's TimeZone",
         function.display_name()
     );
     let mut finding = reporter.report(range, message).relation(&RelationName::existing(table));
     if let Some(at) = &function.defined_at {
         finding = finding.label_in(at.file, at.name, "the function");
     }
-    finding.help("name the time zone: (column AT TIME ZONE 'UTC')::date is immutable").emit();
+    finding.help("name the time zone in the function: (column AT TIME ZONE 'UTC')::date is immutable").emit();
 }
 
 /// A function of the project in the expression that hides the dependency.

@@ -50,8 +50,8 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
         return;
     };
     let message = format!(
-        "the limit of `{}` is part of its type: lowering it rewrites the table, and no change is possible while a \
-         view uses the column",
+        "the length limit of `{}` is part of its type: lowering the limit rewrites the table, and PostgreSQL refuses any \
+         change while a view uses the column",
         column.name
     );
     reporter

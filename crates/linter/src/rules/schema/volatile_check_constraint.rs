@@ -59,11 +59,10 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
     });
     let Some((name, why)) = found else { return };
     let message = format!(
-        "this CHECK on `{}` uses {name}, {why}: a row that passed can later violate it, and then an UPDATE of the row or \
-         restoring a dump fails",
+        "this CHECK on `{}` uses {name}, {why}: updating an accepted row or restoring a dump can fail later",
         context.relation.name
     );
-    let help = "use only columns of the row and immutable functions, or check in a trigger when the row is written";
+    let help = "use only columns of the row and immutable functions, or check the row in a trigger when it is written";
     reporter.report(constraint.keyword, message).relation(&RelationName::existing(context.relation)).help(help).emit();
 }
 

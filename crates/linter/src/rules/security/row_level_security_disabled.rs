@@ -63,9 +63,9 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
     }
     let roles = reaching(context.catalog, table);
     let who = if !roles.is_empty() {
-        format!("so {} can reach every row", enumerate(roles.iter().map(|role| role.as_str())))
+        format!("so {} can access every row", enumerate(roles.iter().map(|role| role.as_str())))
     } else if table.schema == "public" && is_exposed_schema(context.catalog, &table.schema) {
-        "but other tables of `public` have it: the roles of the HTTP API (PostgREST), such as `anon`, can reach every row"
+        "unlike other tables of `public`: the roles of the HTTP API (PostgREST), such as `anon`, can access every row"
             .to_owned()
     } else {
         return;
@@ -73,7 +73,7 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
     let message = format!("`{}` has no row-level security, {who}", table.name);
     let name = qualified(&table.schema, &table.name);
     let help = format!(
-        "enable row-level security in the same migration, with policies for the rows that users may see:\n    \
+        "in the same migration, create policies for the rows that users may see, and enable row-level security:\n    \
          ALTER TABLE {name} ENABLE ROW LEVEL SECURITY;"
     );
     reporter.report(create.name.range(), message).relation(&RelationName::existing(table)).help(help).emit();

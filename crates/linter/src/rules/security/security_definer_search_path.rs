@@ -67,12 +67,12 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
     let Some((_, path)) = function.settings.iter().find(|(name, _)| name == "search_path") else {
         let message = format!(
             "{} runs with its owner's privileges, but resolves names through its caller's search_path: the caller can \
-                     substitute other objects",
+             make it use other tables and functions",
             function.display_name()
         );
         let help = format!(
-            "set search_path on the function, either to the schemas that it needs, with pg_temp last, or to '' if all \
-             names in it are qualified:\n    ALTER ROUTINE {signature} SET search_path = {};",
+            "set search_path on the function to the schemas that it needs, with pg_temp last; or to '' if all names in \
+             its body are qualified:\n    ALTER ROUTINE {signature} SET search_path = {};",
             with_temporary_last(&search_path_value(&[&function.schema]))
         );
         let severity = match exposed {
@@ -88,7 +88,7 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
     if !schemas.is_empty() && !has_temporary_last && exposed == Exposed::Names {
         let message = format!(
             "{} runs with its owner's privileges, and finds its caller's temporary tables first: the caller can \
-             substitute other tables",
+             make it use other tables",
             function.display_name()
         );
         let help = format!(

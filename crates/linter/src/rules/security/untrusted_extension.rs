@@ -67,14 +67,14 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     for change in context.effects.changes.iter().filter(|_| context.effects.fails.is_none()) {
         let ChangedObject::Extension { name } = &change.object else { continue };
         let Some((name, power)) = UNTRUSTED.iter().find(|(known, _)| known == name) else { continue };
-        let message = format!("`{name}` lets SQL {power}");
+        let message = format!("`{name}` lets SQL statements {power}");
         // PostgreSQL refuses GRANT USAGE on an untrusted language.
         let help = if name.starts_with("pl") {
-            "run such code in the application instead; or let a superuser create the functions in this language, and \
+            "run this code in the application instead; or let a superuser create the functions in this language, and \
              revoke EXECUTE on them from PUBLIC"
         } else {
-            "do this work in the application; or let only a NOLOGIN role use the extension, and let that role own the \
-             SECURITY DEFINER functions that need it"
+            "do this work in the application; or let only a NOLOGIN role use the extension, and make that role the owner \
+             of the SECURITY DEFINER functions that need the extension"
         };
         reporter.report(change.range, message).help(help).emit();
     }

@@ -163,7 +163,8 @@ fn blocker<'a>(context: &RuleContext<'a>, stopped: &Catalog, end: u32) -> Option
 fn message(context: &RuleContext<'_>, blocker: &Blocker<'_>) -> String {
     let what = if context.effects.index_builds.is_empty() { "this statement" } else { "this index build" };
     format!(
-        "if {what} fails, the statements before it are already committed, and the next run of the migration fails: {}",
+        "if {what} fails, the next run of the migration fails too, because earlier statements are already committed: \
+         {}",
         blocker.failure.reason
     )
 }
@@ -171,7 +172,8 @@ fn message(context: &RuleContext<'_>, blocker: &Blocker<'_>) -> String {
 fn help(context: &RuleContext<'_>, blocker: &Blocker<'_>) -> String {
     let guard = match blocker.statement.ast() {
         Some(Ast::CreateIndex(index)) if index.concurrently => {
-            "; or add DROP INDEX CONCURRENTLY IF EXISTS before the statement that fails in the next run"
+            "; or add DROP INDEX CONCURRENTLY IF EXISTS before the earlier CREATE INDEX CONCURRENTLY, so that the next \
+             run can repeat it"
         }
         _ => "",
     };

@@ -75,13 +75,13 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         return;
     }
     let message = format!(
-        "if a second run of the migrations starts during this build of `{}`, that run waits for the migration tool's \
-         lock, and the build waits for that run: PostgreSQL ends one of the two with \"deadlock detected\"",
+        "a second run of the migrations at the same time deadlocks with this build of `{}`: that run waits for the \
+         migration tool's lock, and the build waits for that run",
         build.index.name
     );
     let help = format!(
-        "run the migrations from one process for each deployment, and not from each replica that starts. To recover \
-         from a deadlock that ended the build, drop the invalid index, and run the migration again:\n    DROP INDEX \
+        "run the migrations from only one process in each deployment, and not from every replica that starts. If a \
+         deadlock has ended the build, drop the invalid index, and run the migration again:\n    DROP INDEX \
          CONCURRENTLY IF EXISTS {};",
         sql_name(context, &build.index)
     );

@@ -99,12 +99,11 @@ fn names(effects: &Effects) -> BTreeSet<(&SmolStr, &SmolStr)> {
 fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, name: &str, setting: &SettingValue, then: &str) {
     let file = context.migrations.get(setting.place.file as usize).map_or("", |migration| &migration.file.path);
     let message = format!(
-        "this depends on the setting `{name}`, which `{file}` has set for the session: if `{file}` was applied in an \
-         earlier run, its setting is gone, and {then}"
+        "{then} if `{file}` was applied in an earlier run, because `{file}` sets `{name}` only for its own session"
     );
     let help = match name {
-        "search_path" => "write the schema before each name, or set search_path in this migration as well",
-        _ => "set the role in this migration as well",
+        "search_path" => "write the schema before each name, or also set search_path in this migration",
+        _ => "also set the role in this migration",
     };
     let finding = reporter.report(context.statement.range, message).caused_by(Cause::Message);
     finding.label_in(setting.place.file, setting.place.range, format!("{name} is set here")).help(help).emit();

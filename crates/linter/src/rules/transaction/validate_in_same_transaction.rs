@@ -58,7 +58,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         let access = if lock.mode.blocks_reads() { "read or write" } else { "write to" };
         let message = format!(
             "validating `{constraint}` here reads all rows while the transaction holds {} on `{}`: nobody can {access} \
-             it until the transaction ends",
+             the table until the transaction ends",
             lock.mode.sql(),
             table.name
         );
