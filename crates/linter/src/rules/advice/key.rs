@@ -60,7 +60,8 @@ pub(crate) fn advice(
         return Advice::new(USING_INDEX);
     };
     let attributes = attributes(written.constraint);
-    let sentence = format!("build the index {}, then add the constraint with it:", outside_transaction(context));
+    let sentence =
+        format!("build the index {}, then add the constraint with USING INDEX:", outside_transaction(context));
     let word = steps.word;
     if word == "PRIMARY KEY" {
         first.extend(not_null::steps_for_key(context, altered.table, &steps.columns));

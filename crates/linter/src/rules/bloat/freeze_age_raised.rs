@@ -69,7 +69,7 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
         let postponed = postponed(parameter, left.table.as_ref(), value.min(limit), default);
         let of = if parameter.contains("multixact") { "multixact_" } else { "" };
         let limited = if value > limit {
-            format!(" (the value is higher, but autovacuum_{of}freeze_max_age limits it)")
+            format!(" (the statement sets a higher value, but autovacuum_{of}freeze_max_age limits it)")
         } else {
             String::new()
         };

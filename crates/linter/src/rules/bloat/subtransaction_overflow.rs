@@ -64,8 +64,8 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
         return;
     }
     let message = format!(
-        "{} starts {} subtransactions in one transaction, more than PostgreSQL's cache of {CACHED}: queries in every \
-         session can get slower until the transaction ends",
+        "{} starts {} subtransactions in one transaction, more than the {CACHED} that PostgreSQL caches: queries in \
+         every session can get slower until the transaction ends",
         context.name(),
         found.most
     );
@@ -102,8 +102,8 @@ fn check_migration(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) 
         let total = transaction.begins.iter().fold(Bound::ZERO, |sum, begin| sum + begin.bound);
         let Bound::AtMost(_) = total else { continue };
         let message = format!(
-            "the transaction starts {total} subtransactions, and this one exceeds PostgreSQL's cache of {CACHED}: \
-             queries in every session can get slower until the transaction ends"
+            "the transaction starts {total} subtransactions, and from this one on more than the {CACHED} that PostgreSQL \
+             caches: queries in every session can get slower until the transaction ends"
         );
         let help = "split the work into several transactions, or remove most of the savepoints";
         let mut finding = reporter.report(passed.range, message).help(help);

@@ -85,7 +85,7 @@ fn check_table(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, table: &R
         let end = ahead_of(context, &names, Until::Commit);
         let Some(new) = named(&end, table, &old.name).filter(|new| !accepts_values(new)) else { continue };
         let (name, column) = (&table.name, &old.name);
-        let kind = if new.generated.is_some() { "a generated column" } else { "GENERATED ALWAYS" };
+        let kind = if new.generated.is_some() { "a generated column" } else { "GENERATED ALWAYS AS IDENTITY" };
         let message = format!(
             "`{column}` of `{name}` becomes {kind}: deployed code fails when it sets the column in an INSERT \
                      or UPDATE"

@@ -99,8 +99,8 @@ fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRan
     }
     let list = columns.join(", ");
     let message = format!(
-        "without `{}`, deployed code that runs `INSERT INTO {known_as} ... ON CONFLICT ({list})` \
-                 fails",
+        "without the unique index `{}`, deployed code that runs `INSERT INTO {known_as} ... ON CONFLICT ({list})` \
+         fails",
         dropped.name
     );
     let partial = partial_indexes(&end, index.table, &columns);

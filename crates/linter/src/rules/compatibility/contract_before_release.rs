@@ -98,7 +98,7 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
         }
         TooEarly::NoRelease => {
             let message = "this migration removes part of the schema, but does not name the first release whose code \
-                           no longer uses it";
+                           no longer uses that part";
             let help = format!(
                 "change the comment to `-- pgvet: phase contract after RELEASE`, where RELEASE is that release \
                  (according to the configuration, {} deployed)",

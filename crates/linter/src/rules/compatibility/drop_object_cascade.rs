@@ -99,8 +99,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         }
         finding
             .help(
-                "first drop each dependent object in a separate statement, without CASCADE: PostgreSQL then refuses to \
-                 drop an object that other objects still need",
+                "first drop each dependent object in its own statement, and then run this statement without CASCADE: \
+                 PostgreSQL refuses it if another object still depends on what it drops",
             )
             .emit();
     }
@@ -121,8 +121,8 @@ fn unseen_schemas(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             "this also drops everything in the schema `{}`, and no migration shows what the schema contains",
             name.text
         );
-        let help = "first drop each object of the schema in a separate statement, without CASCADE: PostgreSQL then \
-                    refuses to drop an object that other objects still need";
+        let help = "first drop each object of the schema in its own statement, and then drop the schema without \
+                    CASCADE: PostgreSQL refuses it if the schema still contains an object";
         let mut finding = reporter.report(name.range, message).help(help);
         if drop.if_exists {
             finding = finding.assuming(Assumption::SchemaExists { schema: name.text.clone() });

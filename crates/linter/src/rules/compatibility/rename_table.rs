@@ -93,7 +93,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
                 filled_later = is_filled_later(context, table);
                 (
                     format!(
-                        "after this transaction deployed code finds no rows in `{}`, because a new, empty table has \
+                        "after this transaction, deployed code finds no rows in `{}`, because a new, empty table has \
                          that name",
                         table.name
                     ),

@@ -159,7 +159,10 @@ fn report(
     };
     if let (Some(round), Some(section)) = (round, &upsert.block.exception) {
         let what = "with more than 64 in one transaction, visibility checks get slower in every session";
-        finding = finding.label(section.keyword, format!("the block starts a subtransaction {round}: {what}"));
+        finding = finding.label(
+            section.keyword,
+            format!("the block starts a subtransaction {round}, even if no row is a duplicate: {what}"),
+        );
     }
     let fix = table.filter(|table| table.known).and_then(|table| fix(context, upsert, table, &indexes, is_body));
     if let Some(fix) = fix {

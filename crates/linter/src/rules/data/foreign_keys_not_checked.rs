@@ -135,7 +135,8 @@ fn report(
         DataChangeKind::Delete => "deletes from",
     };
     let message = format!(
-        "triggers are disabled, so PostgreSQL never checks the foreign key `{constraint}` for the rows that this {verb} `{}`",
+        "triggers are disabled, so PostgreSQL never checks the foreign key `{constraint}` for the rows that this \
+         statement {verb} `{}`",
         table.name
     );
     let relation = pgvet_model::effect::RelationName::existing(context.after.relation(referencing));

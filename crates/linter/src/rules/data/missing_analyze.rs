@@ -103,13 +103,19 @@ fn reason<'a>(context: &'a RuleContext<'_>) -> Option<(TextRange, &'a RelationNa
             AlterTableAction::AlterColumnType { column, .. } => Some(column),
             _ => None,
         })?;
-        let why = format!("this type change drops the planner's statistics about `{}`", change.text);
+        let why = format!(
+            "until ANALYZE runs, the planner has no statistics about `{}`: this type change drops them",
+            change.text
+        );
         return table.visibility.is_exposed().then_some((change.range, table, why));
     }
     for build in effects.index_builds.iter().filter(|build| build.cause == IndexBuildCause::CreateIndex) {
         let index = context.after.get_relation(build.index.oid).and_then(|index| index.index());
         if build.table.visibility.is_exposed() && index.is_some_and(|index| index.has_expressions()) {
-            let why = format!("the planner has no statistics about the expression in index `{}`", build.index.name);
+            let why = format!(
+                "until ANALYZE runs, the planner has no statistics about the expression in index `{}`",
+                build.index.name
+            );
             return Some((build.range, &build.table, why));
         }
     }
@@ -119,6 +125,9 @@ fn reason<'a>(context: &'a RuleContext<'_>) -> Option<(TextRange, &'a RelationNa
         .iter()
         .find(|change| is_load(change.kind) && !change.rows.is_few() && change.relation.visibility.is_exposed())?;
     let Ast::Insert(insert) = context.ast else { return None };
-    let why = format!("the planner's statistics still describe `{}` as it was before this INSERT", load.relation.name);
+    let why = format!(
+        "until ANALYZE runs, the planner's statistics describe `{}` as it was before this INSERT",
+        load.relation.name
+    );
     Some((insert.table.name.range(), &load.relation, why))
 }

@@ -85,12 +85,12 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         reporter,
         |work| match &work.kind {
             PartitionWorkKind::IndexBuild(IndexBuildCause::Constraint) => {
-                Some("this constraint builds an index on".to_owned())
+                Some("adding this constraint builds an index on".to_owned())
             }
             _ => None,
         },
-        "build a unique index concurrently on each partition, turn it into a constraint of the partition with USING \
-         INDEX, and then add the constraint to the parent",
+        "build a unique index concurrently on each partition, add the constraint to the partition with USING INDEX, \
+         and then add the constraint to the parent",
     );
 }
 
@@ -112,7 +112,8 @@ fn report(
         _ => "constraint",
     };
     let message = format!(
-        "this {kind} builds its index under ACCESS EXCLUSIVE on {subject} and blocks all reads and writes meanwhile"
+        "adding this {kind} builds its index under ACCESS EXCLUSIVE on {subject} and blocks all reads and writes \
+         meanwhile"
     );
     let place = written.map_or(range, |(_, written)| written.constraint.keyword);
     let finding = reporter

@@ -85,7 +85,7 @@ const OUTSIDE: &str = "set lock_timeout at the start of the file:\n    SET lock_
 /// For a file with an up and a down section.
 const OUTSIDE_OF_PART: &str = "set lock_timeout at the start of the up section:\n    SET lock_timeout = '2s';";
 const ELSEWHERE: &str =
-    "if the role, database or connection sets lock_timeout, say so in pgvet.toml: lock-timeout = \"runner\"";
+    "if the role, database or connection sets lock_timeout, set `lock-timeout = \"runner\"` in pgvet.toml";
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let settled = context.settings.lock_timeout == LockTimeout::Runner || lock_timeout_in_effect(context);

@@ -63,7 +63,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let name = &lock.relation.name;
     if enables && denies_all(context, lock) {
         let message = format!(
-            "from now on only the owner of `{name}` and roles that bypass row-level security can read or write its rows, \
+            "from now on, only the owner of `{name}` and roles that bypass row-level security can read or write its rows, \
              because the table has no policy"
         );
         let help = "create policies for the table before this statement, or in the same transaction";

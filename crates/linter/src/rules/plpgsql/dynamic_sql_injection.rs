@@ -77,7 +77,7 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
         }
         let rights = if function.security_definer { " with the privileges of the function's owner" } else { "" };
         let (reason, help) =
-            if tainted.composed { ("is not quoted", QUOTE) } else { ("is run as a whole statement", WHOLE_STATEMENT) };
+            if tainted.composed { ("is not quoted", QUOTE) } else { ("is executed as it is", WHOLE_STATEMENT) };
         let message =
             format!("a caller of {} can run any SQL here{rights}: `{}` {reason}", context.name(), tainted.origin);
         reporter.report(tainted.range, message).label(query.keyword, "the SQL is executed here").help(help).emit();

@@ -90,7 +90,9 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         TransactionMode::Transaction => {
             "put the statement into a separate migration, and have the migration tool run it without a transaction"
         }
-        TransactionMode::Autocommit if block.explicit => "move the statement after COMMIT, or before BEGIN",
+        TransactionMode::Autocommit if block.explicit => {
+            "move the statement out of the transaction: before BEGIN or after COMMIT"
+        }
         TransactionMode::Autocommit => {
             "give the statement its own StatementBegin and StatementEnd, or place it outside them: everything between \
              them runs in one transaction"

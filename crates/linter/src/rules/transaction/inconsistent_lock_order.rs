@@ -437,8 +437,8 @@ fn report_upgrades(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         }
         let name = &lock.relation.name;
         let message = format!(
-            "this waits for every session that uses `{name}`, and the transaction has already changed rows of that \
-             table: a session that waits for one of these rows deadlocks with the migration"
+            "this can deadlock: it waits until no other session uses `{name}`, but a session may be waiting for a row \
+             of `{name}` that this transaction has already changed"
         );
         let help = format!(
             "begin the transaction with LOCK TABLE {} IN {} MODE, or change the rows in a separate transaction",

@@ -76,8 +76,9 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let again = run_again(context);
     let help = if context.migration.transaction == TransactionMode::SingleString {
         format!(
-            "remove IF NOT EXISTS, so that the next run fails: this file must contain only one statement, so it cannot \
-             drop the invalid index first. To recover from a failed build, run this by hand, then {again}:\n    {drop};"
+            "remove IF NOT EXISTS, so that the next run fails instead of keeping an invalid index (this file must \
+             contain only one statement, so it cannot drop the index first). To recover from a failed build, run this \
+             by hand, then {again}:\n    {drop};"
         )
     } else {
         format!(

@@ -79,8 +79,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         let bulk = |change: &&Change| !change.rows.is_few() && !change.rows.are_referring();
         if let Some(change) = block.changes.of(lock.relation.oid).find(bulk).filter(|_| is_upgrade(context, lock)) {
             let message = format!(
-                "the transaction has changed rows of `{name}` and now needs {} on the table: this can deadlock with \
-                 sessions that use the table, and a deadlock can roll back all changes",
+                "this can deadlock with sessions that use `{name}`, and a deadlock can roll back all changes: the \
+                 transaction has changed rows of the table and now needs {} on it",
                 lock.mode.sql()
             );
             let finding = reporter.report(first_words(context), message).relation(&lock.relation);

@@ -184,11 +184,11 @@ fn help(context: &RuleContext<'_>, blocker: &Blocker<'_>) -> String {
     let record = context.migration.runner.restart.record(&context.migration.file.path);
     let recovery = match left {
         Some(build) => format!(
-            "drop the invalid index with `DROP INDEX CONCURRENTLY IF EXISTS {}`, run this statement and all later ones \
-             by hand, and {record}",
+            "drop the invalid index with `DROP INDEX CONCURRENTLY IF EXISTS {}`, run it and all later statements by \
+             hand, and {record}",
             sql_name(context, &build.index)
         ),
-        None => format!("run this statement and all later ones by hand, and {record}"),
+        None => format!("run it and all later statements by hand, and {record}"),
     };
-    format!("move this statement to a separate migration{guard}. If it has already failed, {recovery}")
+    format!("move this statement to a separate migration{guard}. If this statement has already failed, {recovery}")
 }

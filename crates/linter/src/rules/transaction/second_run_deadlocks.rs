@@ -75,8 +75,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         return;
     }
     let message = format!(
-        "a second run of the migrations at the same time deadlocks with this build of `{}`: that run waits for the \
-         migration tool's lock, and the build waits for that run",
+        "if a second run of the migrations starts during this build of `{}`, both deadlock: the second run waits for \
+         the migration tool's lock, and the build waits for the second run",
         build.index.name
     );
     let help = format!(
