@@ -142,14 +142,14 @@ fn set_before(context: &RuleContext<'_>) -> Option<Fix> {
     }
     if in_transaction {
         let sql = "SET LOCAL lock_timeout = '2s'";
-        let (title, edits) = (format!("Write {sql} before it"), vec![line_before(context, sql)]);
+        let (title, edits) = (format!("Add {sql} before this statement"), vec![line_before(context, sql)]);
         return Some(Fix { title, applicability: Applicability::Safe, edits });
     }
     let sql = "SET lock_timeout = '2s'";
     let first = context.migration.statements().next()?.range.start;
     let edit = Edit { range: TextRange::at(first), text: format!("{sql};\n") };
     let start = if context.migration.section.is_some() { "up section" } else { "file" };
-    let title = format!("Write {sql} at the start of the {start}");
+    let title = format!("Add {sql} at the start of the {start}");
     Some(Fix { title, applicability: Applicability::Unsafe, edits: vec![edit] })
 }
 
