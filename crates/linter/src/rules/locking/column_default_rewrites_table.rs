@@ -110,8 +110,9 @@ fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRan
     let altered = Altered::of(context);
     let tables: Vec<&RelationName> = rewrites.iter().map(|rewrite| &rewrite.relation).collect();
     let subject = subject(altered, &tables);
-    let message =
-        format!("{reason}: this rewrites {subject} under ACCESS EXCLUSIVE and blocks all reads and writes meanwhile");
+    let message = format!(
+        "{reason}: this rewrites {subject} under ACCESS EXCLUSIVE and blocks all reads and writes until the transaction ends"
+    );
     let column = altered.and_then(|altered| match &altered.command(range)?.action {
         AlterTableAction::AddColumn { column, .. } => Some((altered.table, column)),
         _ => None,

@@ -113,7 +113,7 @@ fn report(
     };
     let message = format!(
         "adding this {kind} builds its index under ACCESS EXCLUSIVE on {subject} and blocks all reads and writes \
-         meanwhile"
+         until the transaction ends"
     );
     let place = written.map_or(range, |(_, written)| written.constraint.keyword);
     let finding = reporter

@@ -120,7 +120,8 @@ fn report(
         _ => written.and_then(|(altered, written)| not_null_name(context, altered, written.constraint)),
     };
     let message = format!(
-        "checking this constraint reads all of {subject} under ACCESS EXCLUSIVE and blocks all reads and writes meanwhile"
+        "checking this constraint reads all of {subject} under ACCESS EXCLUSIVE and blocks all reads and writes until \
+         the transaction ends"
     );
     let table = altered.map_or(&first.relation, |altered| altered.table);
     let cause = Cause::Pass { relation: table.oid, statement: context.in_file(context.statement.range) };

@@ -167,5 +167,5 @@ fn blocked<'t>(effects: &Effects, tables: impl Iterator<Item = &'t RelationName>
         [] => String::new(),
         unreadable => format!(" (the statement also takes ACCESS EXCLUSIVE on {})", names(unreadable)),
     };
-    format!("{} meanwhile{because}", join(&phrases))
+    format!("{} until the transaction ends{because}", join(&phrases))
 }
