@@ -291,7 +291,8 @@ impl fmt::Display for Assumption {
             Self::SameRows { table } => {
                 write!(
                     f,
-                    "assumes that deployed code locks rows of `{table}` that the migration changes, which are not all"
+                    "assumes that deployed code locks the same rows of `{table}` that the migration changes, \
+                     although the migration changes only some of the rows"
                 )
             }
             Self::WritesListedTable { table } => {
@@ -361,16 +362,16 @@ impl fmt::Display for KeyEvidence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Listed => "migrations insert all rows of the table",
-            Self::NoGeneratedKey => "the table generates no keys, so that deployed code may never insert into it",
+            Self::NoGeneratedKey => "the table generates no keys, so deployed code may never insert into it",
             Self::RandomKeys => "other rows have random keys",
             Self::SequenceSet => "the migration sets the sequence",
             Self::RowsDeleted => "the migration has deleted rows of the table",
             Self::NewSource => "this migration created or filled the source of the copied rows",
             Self::ReadsItself => "the statement reads the table itself",
-            Self::MayBeGenerated => "the key may be a new one each time",
+            Self::MayBeGenerated => "each run may use a new key",
             Self::Variable => "the key comes from a variable",
             Self::Conditional => "this runs only under a condition, or only if a handler catches an error",
-            Self::KeyOfNewRow => "the key is that of the new row for which the trigger fires",
+            Self::KeyOfNewRow => "the trigger uses the key of the new row for which it fires",
             Self::NotKnownToRunOften => "nothing shows that the function runs often",
             Self::Caught => "a handler catches the error",
             Self::CatchesOthers => "the handler catches other errors, too",
