@@ -26,7 +26,7 @@ pub(super) fn total(rows: CatalogRows, kind: &str, versions: VersionRange) -> St
 pub(super) fn per_hour(rows: CatalogRows, calls: u64, each: &str) -> String {
     let pages = rows.attribute.saturating_mul(calls).div_ceil(ATTRIBUTES_PER_PAGE);
     format!(
-        ": at {} {}{each}, pg_attribute grows by up to {} an hour until it is vacuumed",
+        ": at {} {}{each}, pg_attribute grows by up to {} an hour",
         grouped(calls),
         if calls == 1 { "call" } else { "calls" },
         size(pages.saturating_mul(PAGE))

@@ -123,7 +123,7 @@ impl Verb {
                  bulk_update once for each batch"
             }
             Self::Delete => {
-                "delete all these rows with one DELETE, such as `WHERE id = ANY (...)`; if there are many, delete them \
+                "delete all these rows with one `DELETE ... WHERE id = ANY (...)`; if there are many rows, delete them \
                  in batches, each in its own transaction"
             }
             Self::Select => {

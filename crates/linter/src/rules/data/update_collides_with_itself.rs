@@ -143,10 +143,10 @@ fn report(
             "make the constraint deferrable, so that PostgreSQL checks it at the end of the statement (ON CONFLICT and \
              foreign keys cannot use a deferrable constraint):\n    ALTER TABLE {name} DROP CONSTRAINT \
              {constraint}, ADD CONSTRAINT {constraint} ...\n        DEFERRABLE;\nor first set \
-             `{column}` to values that no row has, and set the new values in a second UPDATE",
+             `{column}` to values that no row has, then set the new values in a second UPDATE",
             constraint = identifier(&constraint.name)
         ),
-        None => format!("first set `{column}` to values that no row has, and set the new values in a second UPDATE"),
+        None => format!("first set `{column}` to values that no row has, then set the new values in a second UPDATE"),
     };
     let doubt = match amount {
         Amount::OneUp => Assumption::NeighboursInOrder { table: table.clone() },
