@@ -109,7 +109,7 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
         TooEarly::Together { file, marker: other, phase, table } => {
             let adds = if phase == Phase::Expand { "adds" } else { "fills" };
             let message = format!(
-                "this migration removes the old form of `{table}` in the same deployment that {adds} the new form: \
+                "this migration removes the old form of `{table}` in the same deployment that {adds} the new form, so \
                  code that works with both forms cannot be deployed in between"
             );
             let help = "move this migration to a later change: first deploy code that works with both forms, then \
