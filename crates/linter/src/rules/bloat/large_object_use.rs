@@ -9,15 +9,15 @@ use pgvet_syntax::source::TextRange;
 use rustc_hash::FxHashSet;
 
 declare_rule! {
-    /// Data in large objects: a call of `lo_create` or a similar function, or a column whose type is `oid`, `lo` or a
-    /// domain over one of these types.
+    /// Data that is stored in large objects: a call of `lo_create` or a similar function, or a column whose type is
+    /// `oid`, `lo` or a domain over one of these types.
     ///
     /// ## Why it matters
     ///
     /// All large objects of a database are in one table, `pg_largeobject`, separate from the rows that refer to them.
-    /// When a row is deleted, the object to which it refers stays. Privileges and constraints of the table do not apply
-    /// to the object, and logical replication skips large objects. Each large object is a separate entry in a dump: for
-    /// a million of them, `pg_dump` before version 17 needed 755 MB of memory.
+    /// When a row is deleted, the large object to which it refers remains. Privileges and constraints of the table do
+    /// not apply to the large object, and logical replication skips it. Before version 17, `pg_dump` creates a separate
+    /// entry for each large object: for a million large objects it needed 755 MB of memory.
     ///
     /// ## Example
     ///
@@ -33,12 +33,12 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - `lo_unlink`, which removes large objects
+    /// - calls of `lo_unlink`, which deletes large objects
     ///
     /// ## Confidence
     ///
-    /// For a column of type `oid`, the confidence is `possible`, and the finding is shown only with `--confidence
-    /// possible`, because an `oid` can refer to any system object.
+    /// For a column of type `oid`, the confidence is `possible`, because an `oid` can also identify other objects, such
+    /// as tables. The finding is then shown only with `--confidence possible`.
     "large-object-use", Bloat, Warning,
     {}
     statement = check,

@@ -9,15 +9,16 @@ use pgvet_model::routine::Bound;
 use pgvet_model::routine::subtransactions::Source;
 
 declare_rule! {
-    /// A block with `EXCEPTION` that writes and runs once for each row: in a loop without a constant bound, or in a
-    /// function that a row trigger runs.
+    /// A PL/pgSQL block with `EXCEPTION` that writes, and that runs once for each row: in a loop without a constant
+    /// bound, or in a function that a row trigger runs.
     ///
     /// ## Why it matters
     ///
     /// Each run of a block with `EXCEPTION` is a subtransaction. A subtransaction that writes takes its own transaction
-    /// ID, so a load of a million rows consumes a million transaction IDs and brings the next freeze closer. If one
-    /// transaction has more than 64 such subtransactions, the cache of its session overflows, and every session on the
-    /// server and its standbys has to read `pg_subtrans` to see whether a row version is visible.
+    /// ID, so a load of a million rows consumes a million transaction IDs. The next anti-wraparound vacuum then comes
+    /// sooner. If one transaction has more than 64 of these subtransactions, the subtransaction cache of its session
+    /// overflows. Every session on the server and its standbys then has to read `pg_subtrans` to see whether a row
+    /// version is visible.
     ///
     /// ## Example
     ///
@@ -47,8 +48,8 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - blocks that cannot write
-    /// - blocks whose only possible writes are in functions whose code pgvet has not seen, if the block uses the
-    ///   results of these functions. If `PERFORM` calls such a function, pgvet assumes that it writes.
+    /// - blocks that could write only through functions whose code pgvet does not know, if the block uses the results
+    ///   of these functions. If `PERFORM` calls an unknown function, pgvet assumes that the function writes.
     /// - functions that a query calls only once: in FROM without a column as argument, in a subquery that does not
     ///   depend on the row, or for a single row that is found by a unique index
     /// - loops with a constant bound, which `subtransaction-overflow` counts
@@ -60,11 +61,11 @@ declare_rule! {
     ///
     /// In two cases the confidence is `possible`, and the finding is shown only with `--confidence possible`:
     ///
-    /// - the loop has one iteration for each database object, of which there are usually few. This is assumed if the
-    ///   loop reads the system catalogs, the commands of an event trigger, or a table that is filled only from the
-    ///   catalogs, or if it creates or alters another object in each iteration.
+    /// - the loop runs once for each database object, such as each table, and there are usually few of them. pgvet
+    ///   assumes this if the loop reads the system catalogs, the commands of an event trigger, or a table that is
+    ///   filled only from the catalogs. It also assumes this if each iteration creates or alters another object.
     /// - a row trigger tries to delete a row and catches `foreign_key_violation` if another row still refers to it.
-    ///   Most of its subtransactions fail, and failed ones are removed from the cache.
+    ///   Most of these subtransactions fail, and PostgreSQL removes failed subtransactions from the cache.
     "subtransaction-per-row", Bloat, Warning,
     { yields_to: &[&crate::rules::data::exception_driven_upsert::RULE.meta] }
     routine = check,

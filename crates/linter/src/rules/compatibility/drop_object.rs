@@ -19,10 +19,10 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Deployed code may still use the object, and so may the older code, if the deployment is rolled back. Every such
-    /// use fails after the commit. Without `CASCADE`, PostgreSQL refuses to drop an object that a view, a default or a
-    /// constraint uses. It does not look into function bodies that are strings, and cannot know the code of the
-    /// application.
+    /// Deployed code may still use the object, and so may the older code, if the deployment is rolled back. Every use
+    /// of the object fails after the commit. Without `CASCADE`, PostgreSQL refuses to drop an object that a view, a
+    /// default or a constraint uses. It does not check function bodies that are strings, and does not know the code of
+    /// the application.
     ///
     /// ## Example
     ///
@@ -53,9 +53,9 @@ declare_rule! {
     /// pgvet compares the schema before and after the migration. It does not report:
     ///
     /// - objects that the migration itself created
-    /// - objects that exist again under their name when the migration ends: a type, a sequence, or a function that
+    /// - objects that exist again under the same name when the migration ends: a type, a sequence, or a function that
     ///   accepts the same calls and returns the same type
-    /// - objects that `CASCADE` drops as well, which `drop-object-cascade` reports
+    /// - objects that are dropped only because of `CASCADE`, which `drop-object-cascade` reports
     ///
     /// ## Confidence
     ///

@@ -18,9 +18,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Without `CASCADE` PostgreSQL refuses to drop an object on which others depend, and lists the dependent objects.
-    /// With `CASCADE`, PostgreSQL also drops views, foreign keys of other tables, defaults, triggers and policies, and
-    /// the statement does not name them. Nobody notices that a foreign key is missing until the data is wrong.
+    /// With `CASCADE`, PostgreSQL also drops objects that the statement does not name: views, foreign keys of other
+    /// tables, defaults, triggers and policies. Without `CASCADE`, PostgreSQL refuses to drop an object on which others
+    /// depend, and lists the dependent objects. Nobody notices that a foreign key is missing until the data is wrong.
     ///
     /// ## Example
     ///
@@ -47,16 +47,17 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - `CASCADE` that drops nothing else, as far as the migrations show. A schema that no migration creates is
-    ///   reported; with `IF EXISTS`, the confidence is `possible`.
+    /// - `CASCADE` that drops nothing else, as far as the migrations show. Dropping a schema that no migration creates
+    ///   is reported. If the statement has `IF EXISTS`, the confidence is `possible`.
     /// - `CASCADE` that drops only objects which the migration creates again
     /// - objects that the same migration created
     /// - defaults that use a dropped sequence
-    /// - statements that `drop-table` or `drop-column` report, which list the same objects
+    /// - statements that `drop-table` or `drop-column` reports: those findings list the same objects
     ///
     /// ## Incidents
     ///
-    /// - [django #18066](https://github.com/django/django/pull/18066): views had disappeared because Django drops columns with `CASCADE`
+    /// - [django #18066](https://github.com/django/django/pull/18066): views disappeared because Django drops columns
+    ///   with `CASCADE`
     ///
     /// ## Other linters
     ///

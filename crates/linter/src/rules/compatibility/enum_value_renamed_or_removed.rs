@@ -15,7 +15,7 @@ use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
 
 declare_rule! {
-    /// A renamed label of an enum, or a column that gets a new enum type without some labels of the old type.
+    /// A renamed label of an enum, or a column whose new enum type lacks labels of the old type.
     ///
     /// ## Why it matters
     ///
@@ -34,9 +34,13 @@ declare_rule! {
     ///
     /// Use instead:
     ///
-    /// To rename a label, add a second label, deploy code that reads both and writes only the new one, and then update
-    /// the rows in batches. To remove a label, deploy code that no longer uses it, update the rows that have it in
-    /// batches, and add a `CHECK` that rejects it. The label stays in the type. The first step of a rename:
+    /// To rename a label, add a second label. Deploy code that reads both labels and writes only the new one, and then
+    /// update the rows in batches.
+    ///
+    /// To remove a label, deploy code that no longer uses it. Update the rows that have the label in batches, and add a
+    /// `CHECK` that rejects it. The label stays in the type.
+    ///
+    /// The example shows the first step of a rename:
     ///
     /// ```sql,clean
     /// -- history:
@@ -49,11 +53,11 @@ declare_rule! {
     ///
     /// - types and tables that the same migration created
     /// - a new enum that has all labels of the old one
-    /// - if several columns change from the same enum, all but the first
+    /// - all but the first of several columns that change from the same enum to another type
     ///
     /// ## Other linters
     ///
-    /// Linters that only see one statement cannot know which labels a new enum lacks.
+    /// Linters that see only one statement at a time do not know which labels a new enum lacks.
     "enum-value-renamed-or-removed", Compatibility, Warning,
     {
         sources: &["strong_migrations/rename_enum_value", "migrationpilot/MP060", "migrationpilot/MP024"],

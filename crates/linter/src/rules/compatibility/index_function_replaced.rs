@@ -18,11 +18,13 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// PostgreSQL trusts `IMMUTABLE`: it computes an index entry or a stored column once, when the row is written. When
-    /// the function changes, existing entries stay as they are: queries that use the index miss rows, a unique index
-    /// lets duplicates in, and stored columns mix old and new results. A `CHECK` constraint calls the new code at once,
-    /// but PostgreSQL does not check the existing rows again, not even with `VALIDATE CONSTRAINT`. If a row violates
-    /// the constraint under the new code, any `UPDATE` of that row fails, and so does restoring a dump.
+    /// After the change, queries that use the index miss rows, a unique index accepts duplicates, and stored columns
+    /// mix old and new results. The reason is that PostgreSQL trusts `IMMUTABLE`: it computes an index entry or a
+    /// stored column only when the row is written. A new version of the function does not change existing entries.
+    ///
+    /// A `CHECK` constraint uses the new code at once, but PostgreSQL does not check existing rows again, not even with
+    /// `VALIDATE CONSTRAINT`. If a row violates the constraint under the new code, any `UPDATE` of that row fails.
+    /// Restoring a dump fails as well.
     ///
     /// ## Example
     ///

@@ -50,8 +50,8 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - tables without row-level security before or after the migration; `row-level-security-locks` reports the
-    ///   command that enables it without a policy
+    /// - tables that have no row-level security before the migration, or none after it. `row-level-security-locks`
+    ///   reports a statement that enables row-level security without a policy.
     /// - tables that the same migration created
     /// - a table that has another permissive policy for the command and the role when the migration ends. pgvet does
     ///   not compare the conditions of the old and the new policy.
@@ -63,7 +63,8 @@ declare_rule! {
     ///
     /// ## Other linters
     ///
-    /// squawk reports every change of a policy because of its lock. No other known linter compares the policies.
+    /// squawk reports every change of a policy, because of the lock that it takes. No other known linter compares the
+    /// policies.
     "policy-hides-rows", Compatibility, Warning,
     {}
     migration = check,

@@ -49,8 +49,8 @@ declare_rule! {
     /// COMMIT;
     /// ```
     ///
-    /// A STORED column rewrites the table under an ACCESS EXCLUSIVE lock. From PostgreSQL 18 on, a VIRTUAL one does
-    /// not.
+    /// Adding a STORED column rewrites the table under an ACCESS EXCLUSIVE lock. Adding a VIRTUAL column, which needs
+    /// PostgreSQL 18, does not.
     ///
     /// ## When it is not reported
     ///
@@ -58,7 +58,7 @@ declare_rule! {
     /// - a rename after which another column takes the old name in the same transaction: a generated column, or a new
     ///   column that replaces the old one
     /// - a rename that gives a new column the name of the column that it replaces
-    /// - a table that is replaced in the same transaction by a view with the old name
+    /// - a column of a table that the same transaction replaces with a view under the old name of the table
     ///
     /// ## Confidence
     ///
@@ -68,7 +68,7 @@ declare_rule! {
     /// ## Other linters
     ///
     /// squawk, pgls and `strong_migrations` report every rename. pgvet, like Atlas, does not report a rename that keeps
-    /// the old name usable. It lists the database functions that still use the old name.
+    /// the old name usable. pgvet also lists the database functions that still use the old name.
     "rename-column", Compatibility, Warning,
     {
         sources: &[

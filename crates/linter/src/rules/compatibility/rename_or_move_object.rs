@@ -52,19 +52,19 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - objects that the same migration created
-    /// - indexes and sequences of columns, whose names queries do not need
+    /// - indexes, and sequences that belong to columns: queries do not need their names
     /// - trigger functions
     /// - renames of a table, which `rename-table` reports
     /// - a type, domain or function whose old name is in use again at the end of the migration, for example because the
     ///   migration replaces an enum
-    /// - a view or table, if the same transaction creates, under the old name, one with all of its columns
+    /// - a view or table, if the same transaction creates a view or table with all of its columns under the old name
     ///
     /// ## Confidence
     ///
     /// For a function that no other code in the database uses, the confidence is `possible`, and the finding is shown
     /// only with `--confidence possible`. The confidence is also `possible` for a primary key or a unique constraint
-    /// whose name no function mentions. Application code may still need the name, in `ON CONFLICT ON CONSTRAINT` or to
-    /// recognize an error.
+    /// whose name no function mentions. Application code may still need the name, for example in
+    /// `ON CONFLICT ON CONSTRAINT`, or to recognize an error.
     ///
     /// ## Other linters
     ///

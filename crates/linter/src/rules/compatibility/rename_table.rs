@@ -18,7 +18,7 @@ use smol_str::SmolStr;
 use std::iter;
 
 declare_rule! {
-    /// Renaming an existing table without leaving a view or table with its rows under the old name.
+    /// Renaming an existing table, if no view or table with its rows has the old name afterwards.
     ///
     /// ## Why it matters
     ///
@@ -57,15 +57,15 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - a table that the same migration created
-    /// - a table whose old name belongs to a view or table with all of its columns when the transaction commits. A new
-    ///   table without rows under the old name is reported; if later statements of the migration fill it, the
-    ///   confidence is `possible`.
+    /// - a table whose old name belongs to a view or table with all of its columns when the transaction commits. If the
+    ///   old name then belongs to a new, empty table, the rename is reported. If later statements of the migration fill
+    ///   that table, the confidence is `possible`.
     /// - a rename that gives a new table the name of the table that it replaces
     ///
     /// ## Other linters
     ///
-    /// squawk, pgls and `strong_migrations` report every rename. pgvet, like Atlas, does not report a rename that
-    /// leaves a view. It also compares the columns of that view.
+    /// squawk, pgls and `strong_migrations` report every rename. pgvet, like Atlas, does not report a rename if a view
+    /// has the old name. pgvet also compares the columns of that view.
     "rename-table", Compatibility, Warning,
     {
         sources: &[

@@ -18,12 +18,14 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// `CREATE OR REPLACE` keeps owner, privileges and comment, and resets the attributes that the statement does not
-    /// repeat. A function that ran with the privileges of its owner (`SECURITY DEFINER`) fails with "permission denied"
-    /// for each role that lacks these privileges. Without its `SET search_path`, a function may find other tables. A
-    /// view without its `security_invoker` shows rows that policies hide. `DROP` and `CREATE` lose the privileges. With
-    /// one more parameter, `CREATE OR REPLACE` does not replace the function but creates a second one: if that
-    /// parameter has a default, every call that matches both functions fails as ambiguous.
+    /// `CREATE OR REPLACE` keeps the owner, the privileges and the comment, but resets attributes that the statement
+    /// does not repeat. A function that loses `SECURITY DEFINER` fails with "permission denied" for each role that
+    /// lacks the privileges of its owner. A function that loses `SET search_path` may find other tables. A view that
+    /// loses `security_invoker` shows rows that policies should hide. `DROP` followed by `CREATE` loses the privileges.
+    ///
+    /// If the new definition of a function has one more parameter, `CREATE OR REPLACE` creates a second function and
+    /// keeps the old one. If the new parameter has a default, every call that matches both functions fails as
+    /// ambiguous.
     ///
     /// ## Example
     ///
@@ -46,13 +48,14 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - a statement that states the new value explicitly (`SECURITY INVOKER`, `VOLATILE`)
-    /// - a migration that sets the attribute or grants the privileges again, or drops the other function
+    /// - a migration that sets the attribute again, grants the privileges again, or drops the old function
     ///
-    /// pgvet knows only privileges that migrations granted.
+    /// pgvet knows only the privileges that migrations grant.
     ///
     /// ## Other linters
     ///
-    /// squawk, eugene, pgls, `strong_migrations` and pg-migration-lint do not compare with the previous definition.
+    /// squawk, eugene, pgls, `strong_migrations` and pg-migration-lint do not compare the new definition with the
+    /// previous one.
     "replace-loses-attributes", Compatibility, Warning,
     {}
     statement = check,

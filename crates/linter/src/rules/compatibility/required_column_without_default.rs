@@ -19,8 +19,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Deployed code does not know the column: after the commit each of its `INSERT`s fails with a not-null violation.
-    /// `ADD COLUMN ... NOT NULL` without a default also fails at once if the table has rows.
+    /// After the commit, each `INSERT` of deployed code into the table fails with a not-null violation, because
+    /// deployed code does not know the column. `ADD COLUMN ... NOT NULL` without a default also fails at once if the
+    /// table has rows.
     ///
     /// ## Example
     ///
@@ -52,12 +53,14 @@ declare_rule! {
     ///
     /// ## Confidence
     ///
-    /// `SET NOT NULL` and `DROP DEFAULT` are reported for a column that the same deployment added, and `DROP DEFAULT`
-    /// for a column of the primary key. For `SET NOT NULL` and `DROP DEFAULT` on other columns that existed before the
-    /// deployment, which deployed code may well set, the confidence is `possible`, and the finding is shown only with
-    /// `--confidence possible`. The confidence is also `possible` if the migration replaces a function that names the
-    /// table and the column, because that function, and not deployed code, may insert the rows. This does not apply to
-    /// `ADD COLUMN`: existing rows make it fail, whatever inserts new ones.
+    /// `SET NOT NULL` and `DROP DEFAULT` are also reported for a column that the same deployment added. `DROP DEFAULT`
+    /// is also reported for a column of the primary key. Deployed code may well set other columns that existed before
+    /// the deployment. For these, the confidence is `possible`, and the finding is shown only with
+    /// `--confidence possible`.
+    ///
+    /// The confidence is also `possible` if the migration replaces a function that names the table and the column: that
+    /// function, and not deployed code, may insert the rows. This does not apply to `ADD COLUMN`, which fails on
+    /// existing rows in any case.
     ///
     /// ## Other linters
     ///

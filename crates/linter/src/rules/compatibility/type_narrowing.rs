@@ -17,7 +17,7 @@ declare_rule! {
     ///
     /// The migration fails on the first value that does not fit, or silently changes it: a number is rounded, the time
     /// of day is cut off, or a point in time becomes a local time without a time zone. Rounding can also fail: 99.99
-    /// does not fit into `numeric(3,1)`, because it is rounded to 100.0. `USING` can convert existing values, but
+    /// does not fit into `numeric(3,1)`, because it is rounded to 100.0. `USING` can convert existing values. However,
     /// deployed code continues to write values of the old type, and its statements fail after the commit if a value
     /// does not fit.
     ///
@@ -32,9 +32,9 @@ declare_rule! {
     ///
     /// Use instead:
     ///
-    /// First deploy code that no longer writes values that the new type cannot hold. A CHECK constraint rejects new
-    /// ones. Then correct the existing ones, and change the type in a later migration. The first migration adds the
-    /// constraint:
+    /// First deploy code that writes only values that the new type can hold. Then add a CHECK constraint that rejects
+    /// all other new values. Correct the existing values, and change the type in a later migration. This example adds
+    /// the constraint:
     ///
     /// ```sql,clean
     /// -- history:

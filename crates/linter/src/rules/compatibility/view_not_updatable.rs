@@ -14,13 +14,13 @@ use pgvet_syntax::source::TextRange;
 use std::sync::Arc;
 
 declare_rule! {
-    /// A view that accepted writes gets a new query, and no longer accepts them.
+    /// A view that accepts writes gets a new query that no longer allows them.
     ///
     /// ## Why it matters
     ///
-    /// PostgreSQL passes `INSERT`, `UPDATE` and `DELETE` on to the table behind a simple view, or to an `INSTEAD OF`
-    /// trigger. Without such a trigger, a view with `DISTINCT`, `GROUP BY` or a join refuses them, and a simple view
-    /// refuses to set a computed column. Deployed code that writes through the view fails after the commit.
+    /// Deployed code that writes through the view fails after the commit. PostgreSQL passes `INSERT`, `UPDATE` and
+    /// `DELETE` on a simple view to its table. It refuses them on a view with `DISTINCT`, `GROUP BY` or a join, and it
+    /// refuses to set a computed column of a simple view. Only an `INSTEAD OF` trigger makes these writes possible.
     ///
     /// ## Example
     ///
@@ -34,7 +34,7 @@ declare_rule! {
     ///
     /// Use instead:
     ///
-    /// Create another view for reading, or an `INSTEAD OF` trigger in the same transaction.
+    /// Create another view for reading, or create an `INSTEAD OF` trigger on the view in the same transaction.
     ///
     /// ```sql,clean
     /// -- history:
@@ -51,9 +51,9 @@ declare_rule! {
     ///
     /// ## Confidence
     ///
-    /// The confidence is `possible`, and the finding is shown only with `--confidence possible`, unless migrations show
-    /// that the view is meant for writes: one granted `INSERT`, `UPDATE` or `DELETE` on it to a role (`ALL` does not
-    /// count), or created an `INSTEAD OF` trigger on it.
+    /// The confidence is `possible`, and the finding is shown only with `--confidence possible`, unless a migration
+    /// shows that the view is meant for writes: it grants `INSERT`, `UPDATE` or `DELETE` on the view to a role, or
+    /// creates an `INSTEAD OF` trigger on the view. `GRANT ALL` does not show this.
     ///
     /// ## Other linters
     ///

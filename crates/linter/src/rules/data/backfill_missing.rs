@@ -15,11 +15,13 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// A column is replaced in phases: a migration adds the new column and a trigger that fills it (*expand*), another
-    /// fills the rows that existed before (*backfill*), and a last one removes the old column (*contract*). The trigger
-    /// only sees rows that are written. Without the backfill, all other rows have `NULL` or the default in the new
-    /// column, and their values are lost with the old one. Tests do not notice this, because in a test database the
-    /// trigger has seen every row.
+    /// The values of old rows are lost with the old column. A column is replaced in phases. A migration adds the new
+    /// column and a trigger that fills it (*expand*). A second one fills the rows that existed before the trigger
+    /// (*backfill*). A last one removes the old column (*contract*).
+    ///
+    /// The trigger fills only rows that are written after its creation. Without the backfill, all other rows have
+    /// `NULL` or the default in the new column. Tests do not show this, because in a test database every row was
+    /// written after the trigger was created.
     ///
     /// ## Example
     ///
@@ -41,7 +43,7 @@ declare_rule! {
     ///
     /// Use instead:
     ///
-    /// First fill the old rows in a migration of its own, in batches if the table is large:
+    /// First fill the old rows in a separate migration, in batches if the table is large:
     ///
     /// ```sql,clean
     /// -- history:
@@ -66,8 +68,8 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - a trigger that an earlier migration dropped, so that nothing shows what the new column replaces
-    /// - a new column that a migration has updated, or that this migration drops
+    /// - a trigger that an earlier migration dropped: nothing then shows which column the new one replaces
+    /// - a new column that a migration has updated, or that the same migration drops
     ///
     /// ## Incidents
     ///

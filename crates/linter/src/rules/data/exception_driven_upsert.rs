@@ -16,15 +16,15 @@ use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
 
 declare_rule! {
-    /// An `INSERT` in a block whose `EXCEPTION` handler catches duplicates, to ignore them, to update the row, or to
-    /// try again.
+    /// An `INSERT` in a block whose `EXCEPTION` handler catches the duplicate key error, and then ignores it, updates
+    /// the row, or tries again.
     ///
     /// ## Why it matters
     ///
     /// Each duplicate leaves a dead row behind, and a dead entry in every index that was created before the unique
     /// index that rejects the row. Each run of the block is a subtransaction with its own transaction ID, whether or
-    /// not there is a duplicate. With more than 64 subtransactions that have written
-    /// something in one open transaction, other sessions become slower, too. `ON CONFLICT` avoids these costs.
+    /// not there is a duplicate. If more than 64 subtransactions of one open transaction have written something, other
+    /// sessions become slower, too. `ON CONFLICT` avoids these costs.
     ///
     /// ## Example
     ///
@@ -56,12 +56,12 @@ declare_rule! {
     ///
     /// ## Confidence
     ///
-    /// The confidence is `possible`, and the finding is shown only with `--confidence possible`:
+    /// The confidence is `possible`, and the finding is shown only with `--confidence possible`, in these cases:
     ///
-    /// - for temporary tables
-    /// - in a `DO` block, outside loops
-    /// - if the handler catches `OTHERS`, and the block does more than this `INSERT`
-    /// - if the handler catches `OTHERS`, and only writes a message
+    /// - The table is temporary.
+    /// - The `INSERT` is in a `DO` block, outside of loops.
+    /// - The handler catches `OTHERS`, and the block does more than this `INSERT`.
+    /// - The handler catches `OTHERS`, and only writes a message.
     ///
     /// ## Fix safety
     ///

@@ -18,7 +18,7 @@ declare_rule! {
     ///
     /// The planner has no statistics about an expression until the table is analyzed. A type change drops the
     /// statistics of the column. After a bulk load the statistics still describe the table as it was before. Until
-    /// autovacuum analyzes the table, plans can be bad enough to look like an outage.
+    /// autovacuum analyzes the table, query plans can be so slow that the effect looks like an outage.
     ///
     /// ## Example
     ///
@@ -41,7 +41,7 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - the migration runs `ANALYZE` on the table afterwards
+    /// - a statement after which the migration runs `ANALYZE` on the table
     /// - tables that the same migration creates
     /// - all but the last of several statements about one table
     /// - statements that a `ROLLBACK` of the migration undoes
@@ -54,7 +54,7 @@ declare_rule! {
     ///
     /// ## Fix safety
     ///
-    /// The fix writes ANALYZE after the statement. It is safe: ANALYZE reads a sample and changes no data.
+    /// The fix adds an ANALYZE after the statement. It is safe: ANALYZE reads a sample and changes no data.
     "missing-analyze", Data, Info,
     { fixable: true, needs_commit: true, sources: &["migrationpilot/MP088"] }
     statement = check,

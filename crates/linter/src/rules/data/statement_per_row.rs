@@ -18,8 +18,9 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// Each statement is a round trip between the program and the server. A loop over a table with a million rows sends
-    /// a million statements, which takes many minutes even if each takes a millisecond. In one transaction, all changed
-    /// rows, and each table that was altered before, stay locked until it commits.
+    /// a million statements, which takes many minutes even if each takes a millisecond. If the loop runs in one
+    /// transaction, all changed rows stay locked until it commits. Tables that the transaction altered before the loop
+    /// stay locked as well.
     ///
     /// ## Example
     ///
@@ -47,14 +48,14 @@ declare_rule! {
     /// - a statement that was sent fewer than 10 times
     /// - UPDATE and DELETE that do not find their row by a primary key or a unique index: the program probably goes
     ///   through a fixed list of values, such as renamed time zones
-    /// - INSERT, because the program probably inserts a fixed list of rows. It is reported if the migration first reads
-    ///   rows of an existing table. Queries that only test whether a row exists are not evidence of a loop over rows.
+    /// - INSERT, unless the migration first reads rows of an existing table: the program probably inserts a fixed list
+    ///   of rows. A query that only tests whether a row exists does not count as reading rows.
     /// - a SELECT in a loop that also changes rows: one of the changing statements is reported instead
     /// - tables that the same transaction created, and tables that the configuration declares small
     ///
-    /// By default, `pgvet capture` runs the migration on a private server, whose tables are empty. A loop over their
-    /// rows sends nothing there, and cannot be reported. To see such a loop, run the migration on a clone with rows:
-    /// `pgvet capture --on template`.
+    /// By default, `pgvet capture` runs the migration on a private server, whose tables are empty. A loop over the rows
+    /// of these tables sends no statements, so pgvet cannot report it. To see such a loop, run the migration on a clone
+    /// with rows: `pgvet capture --on template`.
     "statement-per-row", Data, Warning,
     {}
     statement = check,

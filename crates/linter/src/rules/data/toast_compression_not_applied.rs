@@ -7,7 +7,8 @@ use pgvet_model::effect::ChangedObject;
 use pgvet_syntax::ast::{Ast, ExprKind, FromItem, Insert, InsertSource, QueryBody};
 
 declare_rule! {
-    /// `SET COMPRESSION` on a column that has values, or an `INSERT ... SELECT` that is meant to compress values again.
+    /// `SET COMPRESSION` on a column that already has values, or an `INSERT ... SELECT` that is meant to compress
+    /// values with another method.
     ///
     /// ## Why it matters
     ///

@@ -10,14 +10,15 @@ use pgvet_syntax::ast::{Assignment, Ast, Expr, ExprKind, Literal, OperatorForm, 
 use smol_str::SmolStr;
 
 declare_rule! {
-    /// An `UPDATE` that adds an amount to a column of a unique key or subtracts one from it, such as
+    /// An `UPDATE` that adds a number to a column of a unique key, or subtracts a number from it, such as
     /// `SET position = position + 1`.
     ///
     /// ## Why it matters
     ///
-    /// PostgreSQL checks a unique index after each row, and not at the end of the statement. `SET position = position + 1`
-    /// gives the first row the position of the second one, which still has it: the statement fails with a duplicate key
-    /// error. Whether it fails depends on the order in which PostgreSQL reads the rows, so it may succeed in a test.
+    /// PostgreSQL checks a unique index after each row, and not at the end of the statement.
+    /// `SET position = position + 1` gives the first row the position that the second row still has, so the statement
+    /// fails with a duplicate key error. Whether it fails depends on the order in which PostgreSQL reads the rows, so
+    /// the statement may succeed in a test.
     ///
     /// ## Example
     ///
@@ -51,12 +52,12 @@ declare_rule! {
     /// ## Confidence
     ///
     /// The confidence is `likely` for `+ 1`, because PostgreSQL usually reads rows in the order in which they were
-    /// inserted, and the numbers are usually consecutive. It is `possible` for `- 1`, which works in that order, and
-    /// for other amounts.
+    /// inserted, and the numbers are usually consecutive. It is `possible` for other amounts, and for `- 1`, which
+    /// succeeds in that order.
     ///
     /// ## Other linters
     ///
-    /// No other known linter reports such updates.
+    /// No other known linter reports these updates.
     "update-collides-with-itself", Data, Warning,
     {}
     statement = check,

@@ -14,19 +14,19 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// Where a string ends depends on settings. With `standard_conforming_strings` off, a backslash escapes the quote
-    /// after it. In some client encodings, the byte of a backslash can be the second byte of another character.
-    /// If pgvet does not know one of these settings, it may treat a statement as part of a string, and then not check
-    /// it.
+    /// after it. In some client encodings, the byte of a backslash can be the second byte of another character. If
+    /// pgvet does not know one of these settings, it may treat a statement as part of a string, and then does not check
+    /// the statement.
     ///
     /// The rule reports:
     ///
     /// - a string whose end depends on `standard_conforming_strings`, if a function, a DO block or a conditional
     ///   command may have changed the setting, or if an earlier file changed it;
-    /// - characters beyond ASCII after `client_encoding` was set to an encoding such as GBK, Big5 or Shift JIS;
+    /// - non-ASCII characters after `client_encoding` was set to an encoding such as GBK, Big5 or Shift JIS;
     /// - a template tag (`{# ... #}`, `$name$_`) that PostgreSQL reads as SQL if no template engine replaces it;
-    /// - a placeholder before a statement, such as `${guard}` in `${guard} DROP TABLE t`. A tool probably replaces it by
-    ///   nothing, or by `--` to turn the statement off. The finding is a note, and the statement is checked as if the
-    ///   placeholder were empty;
+    /// - a placeholder before a statement, such as `${guard}` in `${guard} DROP TABLE t`. A tool probably replaces the
+    ///   placeholder with nothing, or with `--` to turn the statement off. The severity of this finding is `info`, and
+    ///   pgvet checks the statement as if the placeholder were empty;
     /// - data of `COPY ... FROM stdin` that psql reads as statements if it does not run the COPY;
     /// - `\set SINGLELINE`, with which psql sends each line as a statement.
     ///

@@ -11,12 +11,12 @@ use pgvet_model::effect::{ChangedObject, Limit, Unknown, UnknownReason};
 use pgvet_syntax::source::TextRange;
 
 declare_rule! {
-    /// A statement that runs or defines code which pgvet does not analyze.
+    /// A statement that runs or defines code that pgvet does not analyze.
     ///
     /// ## Why it matters
     ///
-    /// pgvet does not check code that it cannot analyze. That code may lock or rewrite a table or delete its rows, and
-    /// no other finding reports that.
+    /// pgvet does not check code that it cannot analyze. That code may lock or rewrite a table or delete its rows
+    /// without any other finding.
     ///
     /// ## Example
     ///
@@ -45,10 +45,10 @@ declare_rule! {
     /// - code that cannot be parsed
     /// - calls that are nested more than 8 levels deep
     /// - more than 500 calls in one statement
-    /// - with dynamic SQL, more than 1000 iterations of loops in one statement
+    /// - more than 1000 iterations of loops with dynamic SQL in one statement
     /// - loops over a query of the system catalogs for which pgvet would have to test more than 100,000 rows
-    /// - everything after the first 200 statements that one statement runs: pgvet checks only the combined effects of
-    ///   the later ones
+    /// - everything after the first 200 statements that one statement runs: of the later statements, pgvet checks only
+    ///   the combined effects
     /// - SQL that `dblink`, `pg_cron` and Citus run on other connections
     /// - `DROP OWNED`: pgvet does not know which objects a role owns
     /// - programs that `COPY ... PROGRAM` runs on the server
@@ -62,9 +62,9 @@ declare_rule! {
     /// ## Severity
     ///
     /// The finding is a warning if the code runs in the migration and could change data or definitions. The severity is
-    /// `info` if a function is only defined, or if the code can only read. It is also `info` for `LOAD`, `IMPORT
-    /// FOREIGN SCHEMA` and the script of an extension: these usually only create new objects or change only the
-    /// session.
+    /// `info` if a function is only defined, or if the code can only read. It is also `info` for `LOAD`,
+    /// `IMPORT FOREIGN SCHEMA` and the script of an extension: these usually create only new objects, or change only
+    /// the session.
     ///
     /// ## When it is not reported
     ///

@@ -3,7 +3,7 @@
 use crate::rule::declare_rule;
 
 declare_rule! {
-    /// A `pgvet: ignore` comment for a rule that reports nothing there.
+    /// A `pgvet: ignore` comment for a rule that reports nothing at that place.
     ///
     /// ## Why it matters
     ///
