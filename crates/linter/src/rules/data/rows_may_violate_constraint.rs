@@ -68,10 +68,10 @@ declare_rule! {
     /// before the statement, pgvet ignores a count of zero, and the confidence of a finding with counted rows is
     /// `possible`.
     ///
-    /// Without these results, the confidence is `likely` if every row violates the constraint, for example because a
-    /// new column has the same value in all rows. If only the data decides whether rows violate the constraint, the
-    /// confidence is `possible`, and the finding is shown only with `--confidence possible`. `pgvet precheck` lists all
-    /// of these statements, and counts the rows that make them fail.
+    /// Without these results, the confidence is `likely` if every row violates the constraint, because a new column has
+    /// the same value in all rows. If only the data decides whether rows violate the constraint, the confidence is
+    /// `possible`, and the finding is shown only with `--confidence possible`. `pgvet precheck` lists all of these
+    /// statements, and counts the rows that make them fail.
     ///
     /// ## Incidents
     ///

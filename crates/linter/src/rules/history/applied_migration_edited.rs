@@ -56,8 +56,8 @@ declare_rule! {
     ///
     /// ## Incidents
     ///
-    /// - [breeze #2624](https://github.com/LanternOps/breeze/issues/2624): a release edited eight applied migrations, and did not start after an
-    ///   upgrade
+    /// - [breeze #2624](https://github.com/LanternOps/breeze/issues/2624): a release edited eight applied migrations,
+    ///   and the program did not start after the upgrade
     /// - [meridian #261](https://github.com/Meridiona/meridian/pull/261): a changed comment at the top of 34 migrations
     ///   made each upgraded installation crash at startup, with sqlx
     /// - [ironclaw #1328](https://github.com/nearai/ironclaw/issues/1328): refinery refuses the upgrade

@@ -14,7 +14,8 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The attached table and the DEFAULT partition are locked in ACCESS EXCLUSIVE mode. Meanwhile PostgreSQL:
+    /// The attached table and the DEFAULT partition are locked in ACCESS EXCLUSIVE mode. While they are locked,
+    /// PostgreSQL:
     ///
     /// - reads the whole table, unless a valid CHECK constraint implies the partition bound,
     /// - reads the whole DEFAULT partition, unless a valid CHECK constraint excludes the rows of the new partition,
@@ -35,7 +36,7 @@ declare_rule! {
     /// ALTER TABLE events_2025 VALIDATE CONSTRAINT bound;
     /// ```
     ///
-    /// Attach the table in a later migration, after you have built all indexes of the parent on it.
+    /// Build all indexes of the parent on the table as well. Attach the table in a later migration.
     ///
     /// ## When it is not reported
     ///

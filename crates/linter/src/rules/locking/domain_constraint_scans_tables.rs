@@ -13,10 +13,10 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// PostgreSQL reads every table with a column of the domain in full, one table after the other. Each table stays
-    /// locked in SHARE mode until the transaction ends: nobody can insert, update or delete. `NOT VALID` avoids the
-    /// scan for a CHECK, but up to PostgreSQL 18 `VALIDATE CONSTRAINT` on a domain, unlike on a table, takes the same
-    /// lock.
+    /// PostgreSQL reads every table that has a column of the domain in full, one table after the other. Each table
+    /// stays locked in SHARE mode until the transaction ends: nobody can insert, update or delete. For a CHECK,
+    /// `NOT VALID` avoids the scan. However, a later `VALIDATE CONSTRAINT` on the domain takes the same lock, up to
+    /// PostgreSQL 18. On a table, `VALIDATE CONSTRAINT` takes a weaker lock.
     ///
     /// ## Example
     ///

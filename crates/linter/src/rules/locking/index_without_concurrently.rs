@@ -38,27 +38,27 @@ declare_rule! {
     ///
     /// `CONCURRENTLY` cannot run in a transaction block. A build that fails leaves an invalid index behind: drop that
     /// index before the next attempt. PostgreSQL refuses `CONCURRENTLY` for a partitioned table. There, create the
-    /// index `ON ONLY` the parent, create one `CONCURRENTLY` on each partition, and attach each with `ALTER INDEX ...
-    /// ATTACH PARTITION`.
+    /// index `ON ONLY` the parent. Then create an index `CONCURRENTLY` on each partition, and attach each of these with
+    /// `ALTER INDEX ... ATTACH PARTITION`.
     ///
     /// ## When it is not reported
     ///
     /// - a table that the same transaction created, or that the same migration created and left empty
-    /// - `ON ONLY` a partitioned table, which builds nothing
+    /// - an index `ON ONLY` a partitioned table, because PostgreSQL builds nothing
     /// - a temporary table
     /// - a materialized view that the same migration creates
     ///
     /// On a materialized view that an earlier migration created, the build blocks `REFRESH`, and queries queue behind a
-    /// `REFRESH` that waits. `CREATE INDEX CONCURRENTLY` blocks `REFRESH` as well, so the help is to build the index
-    /// when no `REFRESH` is due. The severity is only warning.
+    /// `REFRESH` that waits. `CREATE INDEX CONCURRENTLY` blocks `REFRESH` as well, so build the index when no `REFRESH`
+    /// is due. The severity is warning.
     ///
     /// ## Fix safety
     ///
     /// The fix adds `CONCURRENTLY`. It is unsafe, because the file can no longer run in a transaction, and a failed
-    /// build leaves an invalid index, which `IF NOT EXISTS` treats as a valid one. If a migration tool runs the file in
-    /// a transaction and this is the only statement, the fix also adds the comment that tells the tool not to open a
-    /// transaction. No fix is offered if the transaction contains other statements, for partitioned tables and
-    /// materialized views, and in function bodies.
+    /// build leaves an invalid index. `IF NOT EXISTS` treats an invalid index as a valid one. If a migration tool runs
+    /// the file in a transaction and this is the only statement, the fix also adds the comment that tells the tool not
+    /// to open a transaction. No fix is offered if the transaction contains other statements, for partitioned tables
+    /// and materialized views, and in function bodies.
     "index-without-concurrently", Locking, Error,
     {
         fixable: true,

@@ -27,8 +27,7 @@ declare_rule! {
     ///
     /// The finding assumes that neither the role, the database nor the connection sets `lock_timeout`. If one of them
     /// does, set `lock-timeout = "runner"` in pgvet.toml. Reports combine the findings of one transaction into one
-    /// finding with several locations. They also combine those of the statements of one migration that run outside
-    /// transactions.
+    /// finding with several locations. Findings of statements outside transactions are combined for each migration.
     ///
     /// ## Example
     ///
@@ -43,7 +42,7 @@ declare_rule! {
     /// ALTER TABLE orders ADD COLUMN note text;
     /// ```
     ///
-    /// In a transaction `SET LOCAL lock_timeout = '2s'` limits the setting to that transaction.
+    /// In a transaction, use `SET LOCAL lock_timeout = '2s'`: the setting then ends with the transaction.
     ///
     /// A statement that waits for several locks is reported once. The message names the lock that blocks most. If
     /// several locks block equally, it names the one on the oldest table.
@@ -53,8 +52,8 @@ declare_rule! {
     /// - a statement in a transaction in which an earlier statement has taken a lock that blocks reads or writes, on
     ///   any table: the earlier statement is reported
     /// - a table or view that the migration drops for good, which `drop-table` reports
-    /// - `LOCK TABLE`, which `explicit-table-lock` reports
-    /// - a migration that sets a timeout without effect, which `timeout-not-in-effect` reports
+    /// - a `LOCK TABLE` statement, which `explicit-table-lock` reports
+    /// - a migration that sets a timeout that is not in effect, which `timeout-not-in-effect` reports
     /// - statements such as `CREATE INDEX CONCURRENTLY`: a timeout could make them leave an invalid index
     /// - a table that the same transaction created, or that the same deployment created and left empty
     ///
@@ -69,7 +68,7 @@ declare_rule! {
     /// expires, the whole migration is rolled back. Outside a transaction, the fix writes `SET lock_timeout` at the
     /// start of the file. It is unsafe: if the timeout expires, earlier statements are already committed, and the
     /// setting remains for the session. Outside a transaction, there is no fix in files with `CONCURRENTLY`, because
-    /// such statements must be able to wait. There is none either for an index that can be built or dropped
+    /// such statements must be able to wait. There is also no fix for an index that can be built or dropped
     /// concurrently.
     "missing-lock-timeout", Locking, Warning,
     {

@@ -15,8 +15,8 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// The view is locked in ACCESS EXCLUSIVE mode while its query runs and its indexes are built, and then until the
-    /// transaction ends: nobody can read it. `CONCURRENTLY` lets readers continue. It needs a unique index over plain
-    /// columns without WHERE, and a view that has been filled before.
+    /// transaction ends: nobody can read it. `CONCURRENTLY` lets readers continue. It works only if the view has a
+    /// unique index on plain columns without WHERE, and has been filled before.
     ///
     /// ## Example
     ///

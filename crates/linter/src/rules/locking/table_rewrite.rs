@@ -14,9 +14,10 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// The table is locked in ACCESS EXCLUSIVE mode until the copy is done: nobody can read or write it. On a large
-    /// table that takes minutes or hours, needs twice the disk space, and is replicated to the standbys in full. Moving
-    /// an index to another tablespace locks the index. PostgreSQL then cannot plan any query on the table of the index
-    /// until the move is done.
+    /// table the copy takes minutes or hours, needs twice the disk space, and is sent to the standbys in full.
+    ///
+    /// Moving an index to another tablespace locks the index. Until the move is done, PostgreSQL cannot plan any query
+    /// on the table of the index.
     ///
     /// ## Example
     ///
@@ -30,7 +31,7 @@ declare_rule! {
     /// VACUUM orders;
     /// ```
     ///
-    /// Plain VACUUM makes the space of dead rows reusable without a lock that blocks anybody. The extensions
+    /// Plain VACUUM makes the space of dead rows reusable without a lock that blocks reads or writes. The extensions
     /// `pg_repack` and `pg_squeeze` return that space to the operating system while the table is in use.
     ///
     /// ## When it is not reported

@@ -13,7 +13,8 @@ declare_rule! {
     ///
     /// All rows are lost, and the table is locked in ACCESS EXCLUSIVE mode until the transaction ends: nobody can read
     /// or write it. The statement waits for every open transaction that has used the table, and all later queries on it
-    /// queue behind it. `CASCADE` also truncates every table that references the table, directly or indirectly.
+    /// queue behind it. With `CASCADE`, PostgreSQL also truncates every table that references the table, directly or
+    /// indirectly.
     ///
     /// ## Example
     ///

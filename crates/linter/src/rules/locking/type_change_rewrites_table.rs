@@ -22,8 +22,8 @@ declare_rule! {
     /// ALTER TABLE holds an ACCESS EXCLUSIVE lock: nobody can read or write the table until the last row is written and
     /// the last index is built. It also needs disk space for a second copy of the table and its indexes.
     ///
-    /// A change that does not rewrite the rows can be expensive, too. PostgreSQL rebuilds indexes that use the column
-    /// in an expression or a predicate, and rechecks every row for each CHECK that uses the column.
+    /// A change that does not rewrite the rows can also take long. PostgreSQL rebuilds indexes that use the column in
+    /// an expression or a predicate, and rechecks every row for each CHECK that uses the column.
     ///
     /// ## Example
     ///
@@ -42,8 +42,8 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - changes that PostgreSQL makes only in its catalog: `varchar(n)` to a wider one or to `text`, `numeric` to more
-    ///   digits of the same scale, `cidr` to `inet`, a domain without constraints to its base type and back
+    /// - changes that PostgreSQL makes only in its catalog: `varchar(n)` to a wider one or to `text`, `numeric` to a
+    ///   larger precision with the same scale, `cidr` to `inet`, a domain without constraints to its base type and back
     /// - from PostgreSQL 12 on, `timestamp` to `timestamptz`, if the migration sets the time zone to UTC and no index
     ///   uses the column
     /// - a table that the same transaction created, or that the same migration created and left empty

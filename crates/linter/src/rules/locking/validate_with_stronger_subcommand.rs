@@ -15,11 +15,12 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// On its own, VALIDATE reads the table under a lock that allows reads and writes. ALTER TABLE takes the strongest
-    /// lock that any of its subcommands needs, and holds it until the transaction ends. In one statement with ADD
-    /// COLUMN, or with the ADD CONSTRAINT of the same constraint, VALIDATE reads the whole table while writes, and
-    /// often also reads, are blocked. Merging the ALTER TABLE statements of a table, as some linters advise, can cause
-    /// this.
+    /// VALIDATE then reads the whole table while writes, and often also reads, are blocked. ALTER TABLE takes the
+    /// strongest lock that any of its subcommands needs, and holds the lock until the transaction ends. ADD COLUMN, and
+    /// the ADD CONSTRAINT of the same constraint, need a stronger lock than VALIDATE. On its own, VALIDATE takes a lock
+    /// that allows reads and writes.
+    ///
+    /// This can happen if you merge several ALTER TABLE statements into one, as some linters advise.
     ///
     /// ## Example
     ///

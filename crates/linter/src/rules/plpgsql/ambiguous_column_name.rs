@@ -14,13 +14,13 @@ use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
 
 declare_rule! {
-    /// A name in a query of PL/pgSQL that can mean a variable or a column.
+    /// A name in a PL/pgSQL query that can mean a variable or a column.
     ///
     /// ## Why it matters
     ///
-    /// PL/pgSQL does not choose: PostgreSQL refuses the query with `column reference "..." is ambiguous`, whatever the
-    /// data. It does so when the query runs for the first time, and not when the function is created. The output columns
-    /// of `RETURNS TABLE` and `OUT` parameters are variables, too.
+    /// Every call that reaches the query fails with `column reference "..." is ambiguous`, because PL/pgSQL does not
+    /// choose between the variable and the column. The error does not appear when the function is created. The output
+    /// columns of `RETURNS TABLE` and `OUT` parameters are variables, too.
     ///
     /// ## Example
     ///
@@ -45,7 +45,7 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - code with `#variable_conflict use_column` or `#variable_conflict use_variable`
-    /// - functions in SQL, where the column always wins
+    /// - functions in the language SQL, where the name always means the column
     /// - variables of inner blocks and of loops
     /// - tables that the code itself creates, and text for `EXECUTE`, where variables are not visible
     /// - names in `ORDER BY` and in the conditions of joins

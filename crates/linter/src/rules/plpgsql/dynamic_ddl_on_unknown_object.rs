@@ -12,8 +12,8 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// The statement locks or destroys a table, but its text does not show which one. If a query of the system catalogs
-    /// returns one row too many, or an argument is wrong, the wrong table is lost. Tests on other data do not reveal
-    /// that.
+    /// returns one row too many, or an argument is wrong, the wrong table is lost. Tests with other data do not show
+    /// this.
     ///
     /// ## Example
     ///

@@ -14,9 +14,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Every role that may call the function can run any SQL: with the privileges of the function's owner if the
-    /// function is `SECURITY DEFINER`, otherwise with the privileges of the calling role. Even for honest callers, the
-    /// function fails if a name contains capital letters or a value contains a quote.
+    /// Anybody who controls the text can run any SQL. If the function is `SECURITY DEFINER`, the SQL runs with the
+    /// privileges of the function's owner, otherwise with the privileges of the calling role. The function also fails
+    /// for harmless text, if a name contains capital letters or a value contains a quote.
     ///
     /// ## Example
     ///

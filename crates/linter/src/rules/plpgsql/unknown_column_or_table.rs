@@ -19,9 +19,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// PostgreSQL does not look up the names in the body of a PL/pgSQL function before it runs, and a change of the
-    /// table does not change the function. Every call that reaches the statement fails, and so does the statement that
-    /// called the function: for a trigger function, each write that fires the trigger.
+    /// Every call that reaches the statement fails, and so does the statement that called the function. For a trigger
+    /// function, each write that fires the trigger fails. PostgreSQL does not look up the names in a PL/pgSQL function
+    /// before the function runs, and a change of the table does not change the function.
     ///
     /// ## Example
     ///

@@ -16,8 +16,9 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// With `USING (true)` or `WITH CHECK (true)`, row-level security does not restrict the command of the policy:
-    /// every role that the policy names, and that has the privilege, can write any row, including rows of other users.
-    /// Permissive policies are combined with OR, so a stricter permissive policy for the same command has no effect.
+    /// every role that the policy names and that has the privilege on the table can write any row, including rows of
+    /// other users. Permissive policies are combined with OR, so a stricter permissive policy for the same command has
+    /// no effect.
     ///
     /// ## Example
     ///
@@ -37,9 +38,10 @@ declare_rule! {
     ///
     /// - policies for `SELECT` alone, which publish rows on purpose
     /// - restrictive policies
-    /// - policies only for roles other than `PUBLIC`, `anon`, `authenticated`, `web_anon`, `anonymous` and `webuser`:
-    ///   pgvet treats these as the roles of users, and others, such as `service_role`, as roles of the application
-    /// - a policy that the migration drops, or alters so that it is no longer open
+    /// - policies that apply to none of the roles `PUBLIC`, `anon`, `authenticated`, `web_anon`, `anonymous` and
+    ///   `webuser`. pgvet treats these as roles of users, and all others, such as `service_role`, as roles of the
+    ///   application.
+    /// - a policy that the migration drops, or alters so that its condition is no longer always true
     ///
     /// Both conditions of a policy for `UPDATE` or for all commands are checked: `USING` selects the rows that may be
     /// changed, and `WITH CHECK` limits their new values. Constants and comparisons of constants are recognized as

@@ -14,9 +14,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// `PostgREST`, which Supabase uses, lets every visitor query each table on which the roles of visitors (such as
-    /// `anon`) have privileges. Without row-level security visitors can read every row and, with the default privileges
-    /// of Supabase, change and delete it.
+    /// `PostgREST`, which Supabase uses, lets every visitor query each table on which the roles of visitors, such as
+    /// `anon`, have privileges. Without row-level security, visitors can read every row. With the default privileges of
+    /// Supabase, they can also change and delete it.
     ///
     /// ## Example
     ///

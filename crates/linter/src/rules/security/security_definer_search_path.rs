@@ -15,8 +15,8 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// `SECURITY DEFINER` gives the caller the privileges of the owner during the call. If the function does not set
-    /// `search_path`, the caller controls it. If the caller creates a table, function or operator with the same name in
-    /// a schema of their own, or a table in `pg_temp`, the function uses that object with the privileges of the owner.
+    /// `search_path`, the caller controls it. The caller can create a table, function or operator with the same name in
+    /// another schema, or a table in `pg_temp`. The function then uses that object with the privileges of the owner.
     ///
     /// ## Example
     ///
@@ -52,8 +52,8 @@ declare_rule! {
     ///
     /// ## Other linters
     ///
-    /// squawk, eugene and pg-migration-lint do not look at functions; splinter and pgspot look at a database or a
-    /// single statement.
+    /// squawk, eugene and pg-migration-lint do not check functions. splinter checks a live database, and pgspot checks
+    /// single statements.
     "security-definer-search-path", Security, Warning,
     { sources: &["splinter/function_search_path_mutable", "pgspot/PS003", "pgspot/PS004", "migrationpilot/MP099"] }
     routine = check,

@@ -5,14 +5,14 @@ use crate::rule::{RuleContext, declare_rule};
 use pgvet_model::effect::ChangedObject;
 
 declare_rule! {
-    /// An extension is created that gives SQL access to the server's files, programs or network.
+    /// An extension is created that lets SQL access the files, the programs or the network of the server.
     ///
     /// ## Why it matters
     ///
-    /// An extension is marked as trusted if any user with CREATE on the database may safely install it. The extensions
-    /// that this rule reports are not trusted: a role that may use them can read and write files, run programs or open
-    /// connections as the operating-system user of the server. A vulnerability of the application then becomes a
-    /// vulnerability of the server.
+    /// A role that may use one of the reported extensions can read and write files, run programs or open connections as
+    /// the operating-system user of the server. A vulnerability of the application then becomes a vulnerability of the
+    /// server. PostgreSQL does not mark these extensions as trusted. Trusted extensions are those that any user with
+    /// CREATE on the database may safely install.
     ///
     /// ## Example
     ///

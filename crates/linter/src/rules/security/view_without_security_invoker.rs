@@ -16,8 +16,8 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// Policies are checked for the owner of a view, not for the role that queries it. The owner is usually the role
-    /// that ran the migration and owns the tables, and policies do not apply to the owner of a table unless they are
-    /// forced. Every role that may query the view then sees all rows that its query returns. Since PostgreSQL 15
+    /// that ran the migration and owns the tables. Policies do not apply to the owner of a table unless they are
+    /// forced, so every role that may query the view sees all rows that the view returns. From PostgreSQL 15 on,
     /// `security_invoker` makes a view use the privileges of the querying role.
     ///
     /// ## Example

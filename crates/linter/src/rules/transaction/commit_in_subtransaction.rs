@@ -7,7 +7,7 @@ use pgvet_syntax::plpgsql::{self, BodyText, Context, StatementKind, Visitor, wal
 use pgvet_syntax::source::TextRange;
 
 declare_rule! {
-    /// PL/pgSQL code that ends the transaction in a place where PostgreSQL does not allow that.
+    /// PL/pgSQL code that runs `COMMIT` or `ROLLBACK` in a place where PostgreSQL does not allow it.
     ///
     /// ## Why it matters
     ///
@@ -18,7 +18,7 @@ declare_rule! {
     /// - in a procedure with a `SET` clause or `SECURITY DEFINER`
     /// - in a `DO` or `CALL` that runs in a transaction block
     ///
-    /// Tests with little data often do not reach the statement, and then the code fails only in production.
+    /// Tests with little data often do not reach the `COMMIT` or `ROLLBACK`, so the code fails only in production.
     ///
     /// ## Example
     ///
@@ -49,7 +49,7 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - `COMMIT` and `ROLLBACK` in an exception handler: the subtransaction of its block has ended by then. If an
-    ///   outer block has `EXCEPTION`, too, they are reported.
+    ///   outer block also has `EXCEPTION`, the statement is reported.
     "commit-in-subtransaction", Transaction, Error,
     {}
     statement = check,

@@ -14,13 +14,13 @@ use pgvet_syntax::ast::Ast;
 use pgvet_syntax::source::TextRange;
 
 declare_rule! {
-    /// A statement in a transaction block, although PostgreSQL does not allow it there.
+    /// A statement that runs in a transaction block, although PostgreSQL does not allow it there.
     ///
     /// ## Why it matters
     ///
-    /// PostgreSQL refuses `CREATE INDEX CONCURRENTLY`, `VACUUM`, `ALTER SYSTEM` and some other statements in a
-    /// transaction block, no matter what opened the block: `BEGIN` in the file, the migration tool, or several
-    /// statements that are sent as one string. The migration fails at this statement.
+    /// The migration fails at this statement. PostgreSQL refuses `CREATE INDEX CONCURRENTLY`, `VACUUM`, `ALTER SYSTEM`
+    /// and some other statements in a transaction block. A `BEGIN` in the file or the migration tool can open the
+    /// block. PostgreSQL also opens one if several statements are sent as one string.
     ///
     /// ## Example
     ///
@@ -43,15 +43,16 @@ declare_rule! {
     ///
     /// ## Confidence
     ///
-    /// The confidence is `certain`, unless no migration tool is recognized and the configuration has no `transaction`.
-    /// pgvet then assumes that a migration tool opens a transaction for each file with a version in its name:
+    /// If pgvet recognizes no migration tool, and the configuration does not set `transaction`, pgvet assumes that a
+    /// migration tool opens a transaction for each file with a version in its name. The confidence is then lower than
+    /// `certain`:
     ///
     /// - the confidence is `likely` if other statements of the file can run in a transaction
     /// - the confidence is `possible`, and the finding is shown only with `--confidence possible`, if the file contains
-    ///   only settings and statements that cannot run in a transaction: this suggests that the tool opens no
+    ///   only settings and statements that cannot run in a transaction, which suggests that the tool opens no
     ///   transaction
-    /// - the confidence is also `possible` if another file in the folder mixes such statements with others: that file
-    ///   can only work if the tool opens no transaction
+    /// - the confidence is also `possible` if another file in the folder mixes statements that cannot run in a
+    ///   transaction with other statements: that file works only if the tool opens no transaction
     ///
     /// ## Fix safety
     ///

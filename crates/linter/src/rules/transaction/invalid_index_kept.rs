@@ -19,7 +19,7 @@ declare_rule! {
     ///
     /// A concurrent build can fail because of a timeout, a deadlock, a duplicate key or a lost connection. It then
     /// leaves an invalid index with the name of the new one. `IF NOT EXISTS` only checks the name, so the next run
-    /// builds nothing, succeeds, and the migration is recorded as applied.
+    /// builds nothing and succeeds. The migration is then recorded as applied.
     ///
     /// No query uses an invalid index, but every write maintains it. A unique index that is invalid because of
     /// duplicates still rejects some new rows, and does not guarantee that the existing ones are unique.
@@ -38,12 +38,12 @@ declare_rule! {
     /// ```
     ///
     /// If the migration tool sends the whole file as one string, the `CONCURRENTLY` statement must be the only one in
-    /// the file, so the file cannot drop the index first. Omit `IF NOT EXISTS` in such a file: the next run then fails,
-    /// and you can drop the invalid index.
+    /// the file, so the file cannot drop the index first. Omit `IF NOT EXISTS` in this file: after a failed build, the
+    /// next run then fails, and you can drop the invalid index.
     ///
     /// ## When it is not reported
     ///
-    /// - a statement after one that drops an index of that name with `IF EXISTS`
+    /// - a statement that follows a `DROP INDEX ... IF EXISTS` of the same name
     /// - an index that an earlier migration creates
     ///
     /// ## Confidence
@@ -59,8 +59,8 @@ declare_rule! {
     ///
     /// ## Fix safety
     ///
-    /// The fix writes `DROP INDEX CONCURRENTLY IF EXISTS` before the statement. It is unsafe, because it also drops a
-    /// valid index of that name, for example one that somebody has built by hand.
+    /// The fix adds `DROP INDEX CONCURRENTLY IF EXISTS` before the statement. It is unsafe, because it also drops a
+    /// valid index of that name, for example one that somebody built by hand.
     "invalid-index-kept", Transaction, Warning,
     { fixable: true }
     statement = check,

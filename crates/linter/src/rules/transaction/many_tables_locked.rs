@@ -13,14 +13,13 @@ use pgvet_syntax::ast::LockMode;
 use rustc_hash::FxHashSet;
 
 declare_rule! {
-    /// A transaction that locks many tables which are in use, or that adds foreign keys between several pairs of
-    /// tables.
+    /// A transaction that locks many tables that are in use, or that adds foreign keys between several pairs of tables.
     ///
     /// ## Why it matters
     ///
-    /// Each lock waits for the queries on its table, while the earlier locks already block queries on their tables.
-    /// With every further table the total wait grows, and so does the risk of a deadlock with a transaction that locks
-    /// the same tables in a different order.
+    /// For each lock, the migration waits for the queries on the table, while its earlier locks already block queries
+    /// on other tables. With every further table, the total wait grows. The risk of a deadlock with a transaction that
+    /// locks the same tables in a different order also grows.
     ///
     /// ## Example
     ///
@@ -46,7 +45,8 @@ declare_rule! {
     ///
     /// - tables that the same transaction created or drops later
     /// - partitions, which are counted together with their parent
-    /// - up to 3 tables under ACCESS EXCLUSIVE, or as many as the option `max-tables` of this rule allows
+    /// - up to 3 tables that are locked in ACCESS EXCLUSIVE mode, or up to the value of the option `max-tables` of this
+    ///   rule
     /// - statements after the one that exceeds the limit
     /// - a second foreign key that is added without `NOT VALID`, which `foreign-key-without-not-valid` reports
     ///

@@ -9,15 +9,16 @@ use pgvet_model::session::Change;
 use pgvet_syntax::ast::Ast;
 
 declare_rule! {
-    /// A transaction that changes all rows of a table and then alters the table, or that alters a table while a
-    /// deferred foreign key check of its rows is pending.
+    /// A transaction that changes all rows of a table and then alters the table, or that alters a table with pending
+    /// checks of a deferred foreign key.
     ///
     /// ## Why it matters
     ///
     /// After it has changed the rows, the transaction needs a stronger lock on the table. It then waits for every other
     /// open transaction that has used the table. If one of these transactions waits for a changed row, the two
     /// deadlock. PostgreSQL then cancels one of the two transactions, and hours of work can be lost. If a deferred
-    /// foreign key still has to be checked, PostgreSQL refuses `ALTER TABLE`: the table has pending trigger events.
+    /// foreign key still has to be checked, PostgreSQL refuses `ALTER TABLE`, because the table "has pending trigger
+    /// events".
     ///
     /// ## Example
     ///

@@ -15,9 +15,9 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// PostgreSQL has no nested transactions: a second `BEGIN` only raises a warning, and the first `COMMIT` ends the
-    /// transaction of the migration tool. Later statements run outside it and are not undone on failure, and the tool
-    /// may record a half-applied migration. Some tools then fail at their own `COMMIT`, after the migration was
-    /// applied. A transaction that is never committed is rolled back when the session ends.
+    /// transaction of the migration tool. Later statements run outside this transaction, so a failure does not undo
+    /// them. The tool may then record a half-applied migration. Some tools fail at their own `COMMIT`, after the
+    /// migration was applied. A transaction that is never committed is rolled back when the session ends.
     ///
     /// ## Example
     ///
@@ -39,7 +39,7 @@ declare_rule! {
     ///
     /// - a file in which every `BEGIN` has its `COMMIT`, if the migration tool opens no transaction
     /// - savepoints, which are not transactions
-    /// - a `COMMIT` after a statement that does not parse, which may have been the `BEGIN`
+    /// - a `COMMIT` after a statement that pgvet cannot parse, because that statement may contain the `BEGIN`
     "nested-transaction", Transaction, Warning,
     {
         sources: &["squawk/transaction-nesting", "pgls/transactionNesting"],

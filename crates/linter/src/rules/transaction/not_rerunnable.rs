@@ -14,17 +14,19 @@ use pgvet_model::runner::Retry;
 use pgvet_syntax::ast::{AlterTableAction, Ast, InsertSource, ObjectName, QueryBody};
 
 declare_rule! {
-    /// A statement that runs outside a transaction and, when the migration is run again, fails or inserts its rows a
-    /// second time.
+    /// A statement outside a transaction that fails, or inserts its rows a second time, when the migration is run
+    /// again.
     ///
     /// ## Why it matters
     ///
     /// If a later statement of the file fails, this one is already committed. The next run of the migration fails at
-    /// this statement, and somebody has to clean up by hand. An `INSERT` inserts its rows a second time. `REINDEX
-    /// CONCURRENTLY` can leave an invalid index if it fails, and `DETACH PARTITION CONCURRENTLY` leaves the detach
-    /// pending if it fails while it waits for older queries.
+    /// this statement, and somebody has to clean up by hand. An `INSERT` may not fail, but inserts its rows a second
+    /// time.
     ///
-    /// `pgvet trace --crash` tries this on a server: it ends the session at each statement, and runs the migration
+    /// If `REINDEX CONCURRENTLY` fails, it can leave an invalid index behind. If `DETACH PARTITION CONCURRENTLY` fails
+    /// while it waits for older queries, the detach stays pending.
+    ///
+    /// `pgvet trace --crash` tests this on a server: it ends the session at each statement, and runs the migration
     /// again.
     ///
     /// ## Example
@@ -46,18 +48,18 @@ declare_rule! {
     /// - statements in a transaction: it is rolled back as a whole
     /// - the last statement of the file, unless it is `CREATE INDEX CONCURRENTLY`, `REINDEX CONCURRENTLY` or `DETACH
     ///   PARTITION CONCURRENTLY`, which can leave something behind when they fail
-    /// - a statement after one that drops the same object with `IF EXISTS`
+    /// - a statement that follows a `DROP ... IF EXISTS` of the same object
     /// - an `INSERT` with `ON CONFLICT`, an `INSERT ... SELECT`, and an `INSERT` after a statement that empties the
     ///   table
-    /// - migrations of a tool that resumes a failed migration at the failed statement, as Atlas does; statements that
-    ///   can leave something behind when they fail are still reported
+    /// - migrations of a tool that resumes a failed migration at the failed statement, as Atlas does. Statements that
+    ///   can leave something behind when they fail are still reported.
     /// - a statement with `IF NOT EXISTS` that would keep an invalid index, which `invalid-index-kept` reports
-    /// - a statement before one that may well fail: `retry-blocked` reports the one that may fail
+    /// - a statement that is followed by a statement that may well fail: `retry-blocked` reports the later statement
     ///
     /// ## Incidents
     ///
-    /// - [Kilo-Org/cloud #5037](https://github.com/Kilo-Org/cloud/pull/5037): after the tables of a failed migration were dropped by hand, each further run
-    ///   failed because they did not exist
+    /// - [Kilo-Org/cloud #5037](https://github.com/Kilo-Org/cloud/pull/5037): after the tables of a failed migration
+    ///   were dropped by hand, each further run failed because the tables did not exist
     "not-rerunnable", Transaction, Info,
     {
         recommended: false,

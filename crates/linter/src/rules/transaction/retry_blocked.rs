@@ -17,15 +17,14 @@ use pgvet_syntax::statement::Statement;
 use std::collections::HashSet;
 
 declare_rule! {
-    /// A statement that runs outside a transaction, may well fail, and follows statements that cannot run a second
-    /// time.
+    /// A statement outside a transaction that may well fail, and that follows statements that cannot run a second time.
     ///
     /// ## Why it matters
     ///
-    /// Outside a transaction each statement is already committed when a later one fails. The migration tool has not
-    /// recorded the migration and runs it again from the start. The next run then fails at a statement that has already
-    /// run, such as `ALTER TABLE ... ADD COLUMN`, and so does each later deployment until somebody repairs the database
-    /// by hand.
+    /// After a failure, each later deployment fails as well, until somebody repairs the database by hand. Outside a
+    /// transaction, the statements before the failed one are already committed. The migration tool has not recorded the
+    /// migration, so it runs the migration again from the start. The next run then fails at a statement that has
+    /// already run, such as `ALTER TABLE ... ADD COLUMN`.
     ///
     /// Statements that may well fail are concurrent builds (timeouts, deadlocks, duplicate keys), checks of existing
     /// rows, changes of all rows of a table, and waits for a strong lock under `lock_timeout`.
@@ -47,14 +46,16 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - statements in a transaction before which the migration has committed nothing: a failure rolls all of them back
-    /// - a statement if all statements before it can run again, thanks to `IF NOT EXISTS`, `IF EXISTS` or `OR REPLACE`.
-    ///   To find out, pgvet applies them a second time to the schema that it has computed from the migrations.
+    /// - statements in a transaction, if the migration has committed nothing before: a failure then rolls back the
+    ///   whole migration
+    /// - a statement, if all statements before it can run again because of `IF NOT EXISTS`, `IF EXISTS` or
+    ///   `OR REPLACE`. To find out, pgvet applies them a second time to the schema that it has computed from the
+    ///   migrations.
     /// - migrations of a tool that resumes a failed migration at the failed statement, as Atlas does
     ///
     /// ## Confidence
     ///
-    /// If nothing shows which program runs the file, and no statement of it has to run outside a transaction, the
+    /// If nothing shows which program runs the file, and no statement in the file has to run outside a transaction, the
     /// confidence is `possible`, and the finding is shown only with `--confidence possible`.
     ///
     /// ## Incidents

@@ -10,15 +10,16 @@ use smol_str::SmolStr;
 use std::collections::BTreeSet;
 
 declare_rule! {
-    /// A statement that would use different objects, or create an object with a different owner, in a new session: an
-    /// earlier migration has changed `search_path` or the role for the session.
+    /// A statement whose effect depends on a `search_path` or role that an earlier migration set for the session.
     ///
     /// ## Why it matters
     ///
-    /// Some migration tools run all pending migrations in one session, and `SET` lasts until its end. On a new
-    /// database, the migration that changes the setting and this one run in one session. On a database where the
-    /// earlier one has already been applied, this one runs in a new session, with the default: names without a schema
-    /// then refer to different objects, and new objects belong to a different role.
+    /// The migration can have different effects on different databases. Some migration tools run all pending migrations
+    /// in one session, and a `SET` lasts until the session ends. On a new database, the migration that changes the
+    /// setting and this one run in the same session.
+    ///
+    /// On a database where the earlier migration has already been applied, this one runs in a new session, with the
+    /// default. Names without a schema then refer to different objects, and new objects belong to a different role.
     ///
     /// ## Example
     ///
@@ -44,7 +45,7 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - tools that use a session for each migration, or reset the setting before each
+    /// - tools that use a separate session for each migration, or reset the setting before each migration
     /// - statements that have the same effect with the default
     /// - `SET LOCAL`, which ends with its transaction
     ///
@@ -52,7 +53,8 @@ declare_rule! {
     ///
     /// - [flyway #1108](https://github.com/flyway/flyway/issues/1108): a migration changed the schema of the session, and the next one created its table there,
     ///   but only if both ran together
-    /// - [golang-migrate #37](https://github.com/golang-migrate/migrate/issues/37): after such a migration the tool no longer found its own table
+    /// - [golang-migrate #37](https://github.com/golang-migrate/migrate/issues/37): after a migration had changed the
+    ///   schema of the session, the tool no longer found its own table
     ///
     /// ## Other linters
     ///

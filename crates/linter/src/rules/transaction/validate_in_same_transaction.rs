@@ -12,8 +12,8 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// `NOT VALID` exists so that the strong lock of `ADD CONSTRAINT` is released before all rows are checked. If both
-    /// statements run in one transaction, that lock is held during the check, as if the constraint had been added
-    /// without `NOT VALID`.
+    /// statements run in one transaction, PostgreSQL holds that lock during the check, as if the constraint had been
+    /// added without `NOT VALID`.
     ///
     /// ## Example
     ///
