@@ -56,7 +56,8 @@ declare_rule! {
     ///
     /// ## Incidents
     ///
-    /// - [adcp #448](https://github.com/adcontextprotocol/adcp/pull/448): a migration created the unique index with a `WHERE`, and each `INSERT ... ON CONFLICT` failed
+    /// - [adcp #448](https://github.com/adcontextprotocol/adcp/pull/448): a migration created the unique index with a
+    ///   `WHERE`, and each `INSERT ... ON CONFLICT` failed
     ///
     /// ## Other linters
     ///

@@ -73,8 +73,8 @@ declare_rule! {
     ///
     /// ## Incidents
     ///
-    /// - [lightdash #24441](https://github.com/lightdash/lightdash/issues/24441): migrations ran before the new version was
-    ///   rolled out, and the old pods crashed
+    /// - [lightdash #24441](https://github.com/lightdash/lightdash/issues/24441): migrations ran before the new version
+    ///   was rolled out, and the old pods crashed
     ///
     /// ## Other linters
     ///

@@ -56,8 +56,8 @@ declare_rule! {
     ///
     /// ## Incidents
     ///
-    /// - [OpenMetadata #30032](https://github.com/open-metadata/OpenMetadata/pull/30032): the columns of a key were reordered, and a query
-    ///   that used the old key read the whole table and timed out
+    /// - [OpenMetadata #30032](https://github.com/open-metadata/OpenMetadata/pull/30032): the columns of a key were
+    ///   reordered, and a query that used the old key read the whole table and timed out
     ///
     /// ## Other linters
     ///

@@ -73,9 +73,10 @@ declare_rule! {
     ///
     /// ## Incidents
     ///
-    /// - [hindsight #1157](https://github.com/vectorize-io/hindsight/issues/1157): a migration added a new column without copying the old values, and users lost their
-    ///   settings without an error
-    /// - [scanopy #716](https://github.com/scanopy/scanopy/issues/716): twelve columns were dropped without a backfill of the tables that replace them
+    /// - [hindsight #1157](https://github.com/vectorize-io/hindsight/issues/1157): a migration added a new column
+    ///   without copying the old values, and users lost their settings without an error
+    /// - [scanopy #716](https://github.com/scanopy/scanopy/issues/716): twelve columns were dropped without a backfill
+    ///   of the tables that replace them
     ///
     /// ## Other linters
     ///

@@ -70,7 +70,8 @@ declare_rule! {
     ///
     /// - [lobu #395](https://github.com/lobu-ai/lobu/pull/395): a backfill in batches without `COMMIT` exceeded the
     ///   startup timeout of the service. It was killed and began again each time.
-    /// - [TarkovTracker #657](https://github.com/tarkovtracker-org/TarkovTracker/pull/657): a backfill in one transaction blocked writes of all users for more than 30 minutes
+    /// - [TarkovTracker #657](https://github.com/tarkovtracker-org/TarkovTracker/pull/657): a backfill in one
+    ///   transaction blocked writes of all users for more than 30 minutes
     "bulk-change-in-loop", Data, Warning,
     {}
     routine = check,

@@ -48,7 +48,8 @@ declare_rule! {
     ///
     /// ## Incidents
     ///
-    /// - [concourse #9420](https://github.com/concourse/concourse/pull/9420): after the migrations a query took 7 s instead of 0.3 ms, until the table was analyzed
+    /// - [concourse #9420](https://github.com/concourse/concourse/pull/9420): after the migrations a query took 7 s
+    ///   instead of 0.3 ms, until the table was analyzed
     /// - [umami #4353](https://github.com/umami-software/umami/issues/4353): after an upgrade dashboard queries were
     ///   more than ten times slower because of stale statistics
     ///

@@ -75,7 +75,8 @@ declare_rule! {
     ///
     /// ## Incidents
     ///
-    /// - [ctms-api #832](https://github.com/mozilla-it/ctms-api/issues/832): the unique index could not be created because of duplicates
+    /// - [ctms-api #832](https://github.com/mozilla-it/ctms-api/issues/832): the unique index could not be created
+    ///   because of duplicates
     /// - [nocturne #828](https://github.com/nightscout/nocturne/issues/828): the same in a service that runs migrations
     ///   at startup: it crashed again and again
     ///

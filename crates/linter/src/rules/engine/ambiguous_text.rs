@@ -47,7 +47,8 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - a string that ends at the same place with either setting
-    /// - a string after a plain `SET standard_conforming_strings` in the same file, outside of functions and `DO` blocks
+    /// - a string after a plain `SET standard_conforming_strings` in the same file, outside of functions and `DO`
+    ///   blocks
     "ambiguous-text", Engine, Error,
     { confidence: Confidence::Likely }
     statement = check_statement,

@@ -54,7 +54,8 @@ declare_rule! {
     /// ## Incidents
     ///
     /// - [sqlx #2079](https://github.com/transact-rs/sqlx/issues/2079): sqlx refused to run after a file was deleted
-    /// - [kaiden #2860](https://github.com/openkaiden/kaiden/issues/2860): a gateway did not start because an applied migration was missing
+    /// - [kaiden #2860](https://github.com/openkaiden/kaiden/issues/2860): a gateway did not start because an applied
+    ///   migration was missing
     "applied-migration-removed", History, Error,
     {}
     migration = check,

@@ -40,10 +40,10 @@ declare_rule! {
     ///
     /// ## Incidents
     ///
-    /// - [relay #26](https://github.com/Flatts3000/relay/issues/26): three migrations written by hand were not in the journal, and a new database lacked their
-    ///   tables
-    /// - [optio #369](https://github.com/jonwiggins/optio/pull/369): a migration without an entry in the journal never ran, and a worker crashed because a column
-    ///   was missing
+    /// - [relay #26](https://github.com/Flatts3000/relay/issues/26): three migrations written by hand were not in the
+    ///   journal, and a new database lacked their tables
+    /// - [optio #369](https://github.com/jonwiggins/optio/pull/369): a migration without an entry in the journal never
+    ///   ran, and a worker crashed because a column was missing
     /// - [babylon #1211](https://github.com/BabylonSocial/babylon/pull/1211): two migrations were not in the journal,
     ///   which was noticed only when a new feature failed on staging
     "migration-not-listed", History, Error,

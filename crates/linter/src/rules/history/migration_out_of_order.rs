@@ -50,7 +50,8 @@ declare_rule! {
     ///
     /// ## Incidents
     ///
-    /// - [superplane #4812](https://github.com/superplanehq/superplane/issues/4812): golang-migrate never ran a migration that was merged late
+    /// - [superplane #4812](https://github.com/superplanehq/superplane/issues/4812): golang-migrate never ran a
+    ///   migration that was merged late
     /// - [goose #121](https://github.com/pressly/goose/issues/121): goose skipped a migration that was merged late,
     ///   without an error; newer versions refuse to run
     "migration-out-of-order", History, Error,

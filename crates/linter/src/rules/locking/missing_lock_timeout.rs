@@ -59,8 +59,8 @@ declare_rule! {
     ///
     /// ## Incidents
     ///
-    /// - [sentry #79052](https://github.com/getsentry/sentry/pull/79052): a migration without a lock timeout waited for its
-    ///   lock, and production went down
+    /// - [sentry #79052](https://github.com/getsentry/sentry/pull/79052): a migration without a lock timeout waited for
+    ///   its lock, and production went down
     ///
     /// ## Fix safety
     ///

@@ -100,12 +100,12 @@ declare_rule! {
     ///
     /// ## Incidents
     ///
-    /// - [memex-ai #353](https://github.com/mindset-ai/memex-ai/pull/353): a migration altered two tables in the opposite order of the application, and the deadlock
-    ///   stopped the release
+    /// - [memex-ai #353](https://github.com/mindset-ai/memex-ai/pull/353): a migration altered two tables in the
+    ///   opposite order of the application, and the deadlock stopped the release
     /// - [boardsesh #3496](https://github.com/boardsesh/boardsesh/pull/3496): a backfill between two `ALTER TABLE`
     ///   statements held the first lock for two minutes, and the second `ALTER TABLE` deadlocked with a query
-    /// - [Ekubo indexer #173](https://github.com/EkuboProtocol/indexer/pull/173): a deployment that locked about 20 tables one after the other deadlocked with the
-    ///   workers
+    /// - [Ekubo indexer #173](https://github.com/EkuboProtocol/indexer/pull/173): a deployment that locked about 20
+    ///   tables one after the other deadlocked with the workers
     ///
     /// ## Other linters
     ///

@@ -53,8 +53,8 @@ declare_rule! {
     ///
     /// ## Incidents
     ///
-    /// - [chatwoot #15885](https://github.com/chatwoot/chatwoot/issues/15885): the build was interrupted, the retry skipped it, and the migration
-    ///   was recorded as applied
+    /// - [chatwoot #15885](https://github.com/chatwoot/chatwoot/issues/15885): the build was interrupted, the retry
+    ///   skipped it, and the migration was recorded as applied
     /// - [freehire #2165](https://github.com/strelov1/freehire/pull/2165): a unique index stayed invalid in production
     ///
     /// ## Fix safety

@@ -57,8 +57,8 @@ declare_rule! {
     ///
     /// ## Incidents
     ///
-    /// - [Kilo-Org/cloud #5040](https://github.com/Kilo-Org/cloud/pull/5040): a migration that dropped twelve tables deadlocked in five
-    ///   deployments and stopped 13 requests
+    /// - [Kilo-Org/cloud #5040](https://github.com/Kilo-Org/cloud/pull/5040): a migration that dropped twelve tables
+    ///   deadlocked in five deployments and stopped 13 requests
     "many-tables-locked", Transaction, Warning,
     {
         sources: &["pgls/multipleAlterTable", "gitlab/multiple_tables_locked"],

@@ -60,8 +60,8 @@ declare_rule! {
     ///
     /// ## Incidents
     ///
-    /// - [matrix-authentication-service #5297](https://github.com/element-hq/matrix-authentication-service/pull/5297): after a failed build each
-    ///   retry failed with "relation already exists"
+    /// - [matrix-authentication-service #5297](https://github.com/element-hq/matrix-authentication-service/pull/5297):
+    ///   after a failed build each retry failed with "relation already exists"
     "retry-blocked", Transaction, Warning,
     { recommended: false }
     statement = check,

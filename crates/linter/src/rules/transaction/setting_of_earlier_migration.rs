@@ -51,8 +51,8 @@ declare_rule! {
     ///
     /// ## Incidents
     ///
-    /// - [flyway #1108](https://github.com/flyway/flyway/issues/1108): a migration changed the schema of the session, and the next one created its table there,
-    ///   but only if both ran together
+    /// - [flyway #1108](https://github.com/flyway/flyway/issues/1108): a migration changed the schema of the session,
+    ///   and the next one created its table there, but only if both ran together
     /// - [golang-migrate #37](https://github.com/golang-migrate/migrate/issues/37): after a migration had changed the
     ///   schema of the session, the tool no longer found its own table
     ///
