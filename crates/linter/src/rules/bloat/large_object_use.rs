@@ -14,10 +14,10 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// All large objects of a database are in one table, `pg_largeobject`, separate from the rows that refer to them.
-    /// When a row is deleted, the large object to which it refers remains. Privileges and constraints of the table do
-    /// not apply to the large object, and logical replication skips it. Before version 17, `pg_dump` creates a separate
-    /// entry for each large object: for a million large objects it needed 755 MB of memory.
+    /// PostgreSQL stores all large objects of a database in one table, `pg_largeobject`, separate from the rows that
+    /// refer to them. When a row is deleted, the large object to which it refers remains. Privileges and constraints of
+    /// the table do not apply to the large object, and logical replication skips it. Before version 17, `pg_dump`
+    /// creates a separate entry for each large object: for a million large objects it needed 755 MB of memory.
     ///
     /// ## Example
     ///

@@ -51,7 +51,7 @@ declare_rule! {
     /// - blocks that could write only through functions whose code pgvet does not know, if the block uses the results
     ///   of these functions. If `PERFORM` calls an unknown function, pgvet assumes that the function writes.
     /// - functions that a query calls only once: in FROM without a column as argument, in a subquery that does not
-    ///   depend on the row, or for a single row that is found by a unique index
+    ///   depend on the row, or for a single row that a unique index finds
     /// - loops with a constant bound, which `subtransaction-overflow` counts
     /// - loops that commit in each iteration
     /// - loops that continue only when the block has failed, such as retries

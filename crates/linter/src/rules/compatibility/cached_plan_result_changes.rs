@@ -23,7 +23,7 @@ declare_rule! {
     /// PostgreSQL remembers which columns a prepared statement returns. If the number, names or types of these columns
     /// differ when the statement is run again, the statement fails (SQLSTATE 0A000). After `ADD COLUMN` or
     /// `DROP COLUMN`, `SELECT *` and `RETURNING *` return a different number of columns. If the type of a column
-    /// changes, so does the result of every query that returns the column.
+    /// changes, the result type of every query that returns the column changes as well.
     ///
     /// Many drivers keep prepared statements for each connection unless they are configured not to:
     ///
@@ -43,10 +43,10 @@ declare_rule! {
     ///
     /// These drivers keep prepared statements only if the program asks for it:
     ///
-    /// | driver | what asks for it | source |
+    /// | driver | how the program asks for it | source |
     /// |---|---|---|
     /// | lib/pq (Go) | `Prepare` | 1.12, `conn.go` |
-    /// | psycopg 2 (Python) | `PREPARE` | 2.9: values are written into the text |
+    /// | psycopg 2 (Python) | `PREPARE` | 2.9: writes values into the text of the query |
     /// | Django | `prepare_threshold` in `OPTIONS`, with psycopg 3 | 5.2, `postgresql/base.py` |
     /// | node-postgres | `name` of a query | pg 8.23, `query.js` |
     /// | tokio-postgres (Rust) | `prepare` | 0.7, `client.rs` |

@@ -20,7 +20,8 @@ declare_rule! {
     ///
     /// With `CASCADE`, PostgreSQL also drops objects that the statement does not name: views, foreign keys of other
     /// tables, defaults, triggers and policies. Without `CASCADE`, PostgreSQL refuses to drop an object on which others
-    /// depend, and lists the dependent objects. Nobody notices that a foreign key is missing until the data is wrong.
+    /// depend, and lists the dependent objects. If a foreign key is dropped in this way, often nobody notices until the
+    /// data is wrong.
     ///
     /// ## Example
     ///
@@ -47,8 +48,8 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - `CASCADE` that drops nothing else, as far as the migrations show. Dropping a schema that no migration creates
-    ///   is reported. If the statement has `IF EXISTS`, the confidence is `possible`.
+    /// - `CASCADE` that drops no other object, as far as the migrations show. Dropping a schema that no migration
+    ///   creates is reported. If the statement has `IF EXISTS`, the confidence is `possible`.
     /// - `CASCADE` that drops only objects which the migration creates again
     /// - objects that the same migration created
     /// - defaults that use a dropped sequence
@@ -61,8 +62,8 @@ declare_rule! {
     ///
     /// ## Other linters
     ///
-    /// Other linters report the word `CASCADE`. pgvet reports the objects that `CASCADE` drops. If there are none, it
-    /// reports nothing.
+    /// Other linters report the word `CASCADE`. pgvet reports the objects that `CASCADE` drops. If `CASCADE` drops no
+    /// objects, pgvet reports nothing.
     "drop-object-cascade", Compatibility, Warning,
     { sources: &["pg-migration-lint/PGM202", "pg-migration-lint/PGM205", "migrationpilot/MP022"] }
     statement = check,

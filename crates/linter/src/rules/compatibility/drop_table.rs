@@ -59,7 +59,7 @@ declare_rule! {
     /// - a table that is replaced: when the transaction commits, another table or view has its name and all of its
     ///   columns. If the replacement is a new table, rows must have been inserted into it.
     /// - a view that the same migration creates again with all of its columns. A materialized view must be created
-    ///   again in the same transaction: otherwise deployed code cannot read it in between.
+    ///   again in the same transaction: otherwise deployed code cannot read it until it exists again.
     /// - `DROP TABLE IF EXISTS` of a table that no migration creates
     ///
     /// ## Confidence

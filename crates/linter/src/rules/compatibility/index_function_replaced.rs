@@ -19,8 +19,8 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// After the change, queries that use the index miss rows, a unique index accepts duplicates, and stored columns
-    /// mix old and new results. The reason is that PostgreSQL trusts `IMMUTABLE`: it computes an index entry or a
-    /// stored column only when the row is written. A new version of the function does not change existing entries.
+    /// mix old and new results. PostgreSQL trusts `IMMUTABLE`, so it computes an index entry or a stored column only
+    /// when the row is written. A new version of the function does not change existing entries.
     ///
     /// A `CHECK` constraint uses the new code at once, but PostgreSQL does not check existing rows again, not even with
     /// `VALIDATE CONSTRAINT`. If a row violates the constraint under the new code, any `UPDATE` of that row fails.

@@ -19,8 +19,8 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// With row-level security a command reaches only the rows that a permissive policy allows. Without a permissive
-    /// policy it reaches no rows. A restrictive policy hides further rows. `SELECT`, `UPDATE` and `DELETE` of deployed
-    /// code do not fail: they just do not find these rows. Only superusers, roles with `BYPASSRLS` and, unless
+    /// policy it reaches no rows. A restrictive policy hides further rows. A `SELECT`, `UPDATE` or `DELETE` of deployed
+    /// code does not fail, but it no longer finds these rows. Only superusers, roles with `BYPASSRLS` and, unless
     /// row-level security is forced, the owner of the table see all rows.
     ///
     /// ## Example
@@ -64,7 +64,7 @@ declare_rule! {
     /// ## Other linters
     ///
     /// squawk reports every change of a policy, because of the lock that it takes. No other known linter compares the
-    /// policies.
+    /// policies before and after the migration.
     "policy-hides-rows", Compatibility, Warning,
     {}
     migration = check,

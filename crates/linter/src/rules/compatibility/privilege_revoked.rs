@@ -17,8 +17,8 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Deployed code that runs as the role that loses the privilege, or as a member of that role, fails with
-    /// "permission denied" after the commit.
+    /// After the commit, deployed code fails with "permission denied" if it runs as the role that loses the privilege,
+    /// or as a member of that role.
     ///
     /// ## Example
     ///

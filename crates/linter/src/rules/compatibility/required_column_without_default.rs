@@ -41,8 +41,8 @@ declare_rule! {
     /// ALTER TABLE users ADD COLUMN email text NOT NULL DEFAULT '';
     /// ```
     ///
-    /// Or add a nullable column, deploy code that sets it, fill the existing rows, and set `NOT NULL` in the next
-    /// release.
+    /// As an alternative, add a nullable column, and deploy code that sets it. Fill the existing rows, and set
+    /// `NOT NULL` in the next release.
     ///
     /// ## When it is not reported
     ///

@@ -15,9 +15,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The values of old rows are lost with the old column. A column is replaced in phases. A migration adds the new
-    /// column and a trigger that fills it (*expand*). A second one fills the rows that existed before the trigger
-    /// (*backfill*). A last one removes the old column (*contract*).
+    /// When the old column is dropped, the values of rows without a backfill are lost. A column is replaced in phases.
+    /// A migration adds the new column and a trigger that fills it (*expand*). A second one fills the rows that existed
+    /// before the trigger (*backfill*). A last one removes the old column (*contract*).
     ///
     /// The trigger fills only rows that are written after its creation. Without the backfill, all other rows have
     /// `NULL` or the default in the new column. Tests do not show this, because in a test database every row was

@@ -30,9 +30,9 @@ declare_rule! {
     ///
     /// Use instead:
     ///
-    /// Add the constraint `NOT VALID`, so that PostgreSQL checks only new rows. Count the rows that violate it with
-    /// `pgvet precheck`, or with the query in the help of the finding. Correct these rows, and validate the constraint
-    /// in a later migration.
+    /// Add the constraint `NOT VALID`, so that PostgreSQL checks only new rows. To count the rows that violate the
+    /// constraint, run `pgvet precheck`, or the query in the help of the finding. Correct these rows, and validate the
+    /// constraint in a later migration.
     ///
     /// ```sql,clean
     /// -- history:

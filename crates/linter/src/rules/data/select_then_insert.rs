@@ -17,9 +17,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// If two sessions search at the same time, both find no row, and both insert one. With a unique index, one of the
-    /// two `INSERT`s fails. This usually happens under load, and hardly ever in tests. Without a unique index, the row
-    /// exists twice.
+    /// If two sessions search at the same time, neither finds a row, and both insert one. With a unique index, one of
+    /// the two `INSERT`s fails. This usually happens under load, and hardly ever in tests. Without a unique index, the
+    /// row exists twice.
     ///
     /// ## Example
     ///

@@ -54,7 +54,7 @@ declare_rule! {
     /// - tables that the same transaction created, and tables that the configuration declares small
     ///
     /// By default, `pgvet capture` runs the migration on a private server, whose tables are empty. A loop over the rows
-    /// of these tables sends no statements, so pgvet cannot report it. To see such a loop, run the migration on a clone
+    /// of these tables sends no statements, so pgvet cannot report it. To find the loop, run the migration on a clone
     /// with rows: `pgvet capture --on template`.
     "statement-per-row", Data, Warning,
     {}

@@ -13,10 +13,10 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Where a string ends depends on settings. With `standard_conforming_strings` off, a backslash escapes the quote
-    /// after it. In some client encodings, the byte of a backslash can be the second byte of another character. If
-    /// pgvet does not know one of these settings, it may treat a statement as part of a string, and then does not check
-    /// the statement.
+    /// Settings decide where a string ends. With `standard_conforming_strings` off, a backslash escapes the quote after
+    /// it. In some client encodings, the byte of a backslash can be the second byte of another character. If pgvet does
+    /// not know one of these settings, it may treat a statement as part of a string, and then does not check the
+    /// statement.
     ///
     /// The rule reports:
     ///

@@ -14,7 +14,8 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The migration fails at this statement. Outside a transaction, its earlier statements are already committed.
+    /// The migration fails at this statement. Outside a transaction, the earlier statements of the migration are
+    /// already committed.
     ///
     /// ## Example
     ///
@@ -55,7 +56,7 @@ declare_rule! {
     /// This rule also reports files that the migration tool itself refuses: for example a file that goose cannot split
     /// into statements, or a file for Flyway that mixes statements that can run in a transaction with statements that
     /// cannot. The confidence is `likely` if only comments in the file suggest the tool, and `certain` if the
-    /// configuration or a manifest of the project names it.
+    /// configuration or a manifest of the project names the tool.
     ///
     /// ## Confidence
     ///

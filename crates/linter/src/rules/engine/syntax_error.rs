@@ -3,7 +3,7 @@
 use crate::rule::declare_rule;
 
 declare_rule! {
-    /// A statement that PostgreSQL's own parser refuses.
+    /// A statement that the PostgreSQL parser refuses.
     ///
     /// ## Why it matters
     ///

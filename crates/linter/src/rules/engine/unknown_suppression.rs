@@ -3,8 +3,8 @@
 use crate::rule::declare_rule;
 
 declare_rule! {
-    /// A `pgvet:` comment that suppresses nothing: it names no rule, a rule that does not exist, or a rule that cannot
-    /// be suppressed.
+    /// A `pgvet:` comment that suppresses nothing, because it names no rule, a rule that does not exist, or a rule that
+    /// cannot be suppressed.
     ///
     /// ## Why it matters
     ///

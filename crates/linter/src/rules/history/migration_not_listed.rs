@@ -11,8 +11,8 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Some tools run only the migrations that a list names. If a file is written by hand, or its line in the list is
-    /// lost in a merge, the tool does not run it as expected:
+    /// Some tools run only the migrations that a list names. A file that is written by hand is often missing from the
+    /// list. The line of a file can also be lost in a merge. The tools handle a missing line differently:
     ///
     /// - Drizzle runs only the migrations that `meta/_journal.json` names, and Sqitch only those that `sqitch.plan`
     ///   names. They ignore other files, and report no error.

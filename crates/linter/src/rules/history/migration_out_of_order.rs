@@ -8,13 +8,13 @@ use crate::severity::Severity;
 use pgvet_model::incident::{Consequence, Incident, IncidentKind, OrderedBy};
 
 declare_rule! {
-    /// A new migration that sorts before a migration which already exists in the base revision.
+    /// A new migration whose version is earlier than that of a migration that already exists in the base revision.
     ///
     /// ## Why it matters
     ///
-    /// Two branches each add a migration, and the one with the earlier version is merged last. A new database, for
-    /// example in CI, runs both migrations in order, so nothing fails there. On a database that has already applied the
-    /// later migration, the result depends on the migration tool:
+    /// This happens if two branches each add a migration, and the migration with the earlier version is merged last. A
+    /// new database, for example in CI, runs both migrations in order, so nothing fails there. On a database that has
+    /// already applied the later migration, the result depends on the migration tool:
     ///
     /// - golang-migrate and Postgrator never run the earlier migration, and report no error. Drizzle runs a journal
     ///   entry only if its `when` is later than that of the newest applied entry.

@@ -10,7 +10,7 @@ use pgvet_model::effect::{IndexBuild, IndexBuildCause, RelationName, ScanCause};
 use pgvet_syntax::ast::{AlterTableAction, Ast, IndexElement, ObjectName, PartitionBound};
 
 declare_rule! {
-    /// `ATTACH PARTITION` that has to read a table or build its indexes while nobody can use it.
+    /// `ATTACH PARTITION` that has to read a table or build its indexes while nobody can use the table.
     ///
     /// ## Why it matters
     ///

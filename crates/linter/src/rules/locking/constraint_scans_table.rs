@@ -36,8 +36,8 @@ declare_rule! {
     /// ```
     ///
     /// With `NOT VALID`, PostgreSQL does not check existing rows, but it checks every row that is inserted or updated
-    /// from then on. `VALIDATE` reads the table under a lock that allows reads and writes. For that, the two statements
-    /// must not run in one transaction.
+    /// from then on. `VALIDATE` reads the table under a lock that allows reads and writes. Run the two statements in
+    /// separate transactions.
     ///
     /// ## When it is not reported
     ///

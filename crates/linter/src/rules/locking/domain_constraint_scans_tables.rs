@@ -15,8 +15,8 @@ declare_rule! {
     ///
     /// PostgreSQL reads every table that has a column of the domain in full, one table after the other. Each table
     /// stays locked in SHARE mode until the transaction ends: nobody can insert, update or delete. For a CHECK,
-    /// `NOT VALID` avoids the scan. However, a later `VALIDATE CONSTRAINT` on the domain takes the same lock, up to
-    /// PostgreSQL 18. On a table, `VALIDATE CONSTRAINT` takes a weaker lock.
+    /// `NOT VALID` avoids the scan. However, up to PostgreSQL 18, a later `VALIDATE CONSTRAINT` on the domain takes the
+    /// same lock. On a table, `VALIDATE CONSTRAINT` takes a weaker lock.
     ///
     /// ## Example
     ///

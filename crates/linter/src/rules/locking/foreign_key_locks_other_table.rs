@@ -15,7 +15,8 @@ use pgvet_syntax::ast::{Ast, LockMode};
 use pgvet_syntax::source::TextRange;
 
 declare_rule! {
-    /// A statement that locks a second table because it adds or drops a foreign key to it.
+    /// A statement that adds or drops a foreign key, and therefore also locks the table at the other end of the foreign
+    /// key.
     ///
     /// ## Why it matters
     ///

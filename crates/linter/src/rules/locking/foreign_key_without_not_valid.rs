@@ -16,8 +16,8 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Nobody can write to either table until the transaction ends. PostgreSQL looks up every row of the referencing
-    /// table in the referenced table, and holds SHARE ROW EXCLUSIVE locks on both tables.
+    /// Nobody can write to the referencing or the referenced table until the transaction ends. PostgreSQL looks up
+    /// every row of the referencing table in the referenced table, and holds SHARE ROW EXCLUSIVE locks on both tables.
     ///
     /// ## Example
     ///
@@ -34,8 +34,8 @@ declare_rule! {
     /// ```
     ///
     /// With `NOT VALID`, PostgreSQL does not check existing rows, but it checks every row that is inserted or updated
-    /// from then on. `VALIDATE` reads the table under a lock that allows reads and writes. For that, the two statements
-    /// must not run in one transaction.
+    /// from then on. `VALIDATE` reads the table under a lock that allows reads and writes. Run the two statements in
+    /// separate transactions.
     ///
     /// Before PostgreSQL 18, a foreign key of a partitioned table cannot be `NOT VALID`. Add the foreign key to each
     /// partition first, and then to the parent, which adopts the foreign keys of the partitions.

@@ -21,8 +21,8 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// The build takes a SHARE lock: nobody can insert, update or delete until the index is complete and the
-    /// transaction ends. On a large table that takes minutes or hours. On a partitioned table the indexes of all
-    /// partitions are built one after the other, and all partitions stay locked until the last one is done.
+    /// transaction ends. On a large table, the build takes minutes or hours. On a partitioned table, PostgreSQL builds
+    /// the indexes of all partitions one after the other, and all partitions stay locked until the last index is done.
     ///
     /// ## Example
     ///

@@ -21,7 +21,7 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// However short the work is, the statement waits for every transaction that holds a conflicting lock, and later
+    /// Even if the work is short, the statement waits for every transaction that holds a conflicting lock, and later
     /// conflicting queries queue behind it. One forgotten transaction or long report is enough to lock everybody out
     /// until it ends. With a `lock_timeout` the migration gives up after a moment and can be retried.
     ///
@@ -68,7 +68,7 @@ declare_rule! {
     /// expires, the whole migration is rolled back. Outside a transaction, the fix writes `SET lock_timeout` at the
     /// start of the file. It is unsafe: if the timeout expires, earlier statements are already committed, and the
     /// setting remains for the session. Outside a transaction, there is no fix in files with `CONCURRENTLY`, because
-    /// such statements must be able to wait. There is also no fix for an index that can be built or dropped
+    /// concurrent builds must be able to wait. There is also no fix for an index that can be built or dropped
     /// concurrently.
     "missing-lock-timeout", Locking, Warning,
     {

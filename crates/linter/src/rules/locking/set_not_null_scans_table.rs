@@ -15,7 +15,7 @@ use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
 
 declare_rule! {
-    /// `SET NOT NULL` that reads the whole table while nobody can use it.
+    /// `SET NOT NULL` that reads the whole table while nobody can use the table.
     ///
     /// ## Why it matters
     ///
@@ -41,8 +41,8 @@ declare_rule! {
     /// Run the first two statements in separate transactions. From PostgreSQL 18 on,
     /// `ADD CONSTRAINT ... NOT NULL note NOT VALID` and `VALIDATE CONSTRAINT` are enough.
     ///
-    /// PostgreSQL checks several columns of one `ALTER TABLE` in one scan. They are reported as one finding with
-    /// several locations.
+    /// PostgreSQL checks several columns of one `ALTER TABLE` in one scan. pgvet reports these columns as one finding
+    /// with several locations.
     ///
     /// ## When it is not reported
     ///

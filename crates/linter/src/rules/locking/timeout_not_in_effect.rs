@@ -17,7 +17,8 @@ declare_rule! {
     ///
     /// The migration looks as if its waits were limited, but they are not. `SET LOCAL` outside a transaction block only
     /// raises a warning. The value 0 turns a timeout off. `RESET` also turns it off, unless the server, the database or
-    /// the role sets another default. `SET LOCAL` ends with COMMIT, and ROLLBACK undoes every SET of the transaction.
+    /// the role sets another default. The effect of `SET LOCAL` ends at COMMIT, and ROLLBACK undoes every SET of the
+    /// transaction.
     ///
     /// ## Example
     ///

@@ -20,7 +20,7 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// ALTER TABLE holds an ACCESS EXCLUSIVE lock: nobody can read or write the table until the last row is written and
-    /// the last index is built. It also needs disk space for a second copy of the table and its indexes.
+    /// the last index is built. The rewrite also needs disk space for a second copy of the table and its indexes.
     ///
     /// A change that does not rewrite the rows can also take long. PostgreSQL rebuilds indexes that use the column in
     /// an expression or a predicate, and rechecks every row for each CHECK that uses the column.

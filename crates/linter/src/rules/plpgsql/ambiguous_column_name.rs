@@ -52,7 +52,7 @@ declare_rule! {
     ///
     /// ## Other linters
     ///
-    /// `plpgsql_check` reports such names on a server.
+    /// `plpgsql_check` reports the same names on a server.
     "ambiguous-column-name", Plpgsql, Error,
     { sources: &["plpgsql_check/plpgsql_check_function"] }
     routine = check,

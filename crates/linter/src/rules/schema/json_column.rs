@@ -13,7 +13,7 @@ declare_rule! {
     ///
     /// `json` stores the text as it is, so PostgreSQL parses the value again on every access. The type has no equality
     /// operator, so `DISTINCT`, `GROUP BY` and `UNION` fail. It also cannot have a GIN index. `jsonb` has none of these
-    /// limits, but it does not keep the order of keys, duplicate keys and white space.
+    /// limits, but it does not keep the order of keys, duplicate keys, or white space.
     ///
     /// ## Example
     ///

@@ -46,7 +46,8 @@ declare_rule! {
     ///
     /// ## Other linters
     ///
-    /// splinter finds only equal indexes. pg-migration-lint, like pgvet, looks at the indexes after the last migration.
+    /// splinter finds only indexes that are equal. pg-migration-lint, like pgvet, looks at the indexes after the last
+    /// migration.
     "redundant-index", Schema, Warning,
     { recommended: false, sources: &["splinter/duplicate_index", "pg-migration-lint/PGM508", "pglinter/B002"] }
     declaration = check,

@@ -17,9 +17,9 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// PostgreSQL does not create an index on the referencing columns. Every `DELETE` of a referenced row, and every
-    /// change of its key, reads the whole referencing table while the referenced row is locked. With
-    /// `ON DELETE CASCADE` this happens for each deleted row. Joins over the foreign key cannot use an index on these
-    /// columns either.
+    /// change of its key, reads the whole referencing table while the referenced row is locked. A statement that
+    /// deletes many referenced rows reads the table once for each of them. Joins over the foreign key cannot use an
+    /// index on these columns either.
     ///
     /// ## Example
     ///

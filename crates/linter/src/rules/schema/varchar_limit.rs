@@ -16,8 +16,8 @@ declare_rule! {
     /// the column in an expression or predicate, and checks all rows again if a `CHECK` uses the column. While a view
     /// uses the column, PostgreSQL refuses any change of its type.
     ///
-    /// A `CHECK` on a `text` column also limits the length. You can replace it without a long lock: add the new one as
-    /// `NOT VALID`, and then validate it. `text` is not slower than `varchar(n)`.
+    /// A `CHECK` on a `text` column also limits the length. You can replace it without a long lock: add the new `CHECK`
+    /// as `NOT VALID`, validate it, and drop the old one. `text` is not slower than `varchar(n)`.
     ///
     /// ## Example
     ///

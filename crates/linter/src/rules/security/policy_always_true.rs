@@ -43,8 +43,8 @@ declare_rule! {
     ///   application.
     /// - a policy that the migration drops, or alters so that its condition is no longer always true
     ///
-    /// Both conditions of a policy for `UPDATE` or for all commands are checked: `USING` selects the rows that may be
-    /// changed, and `WITH CHECK` limits their new values. Constants and comparisons of constants are recognized as
+    /// pgvet checks both conditions of a policy for `UPDATE` or for all commands: `USING` selects the rows that may be
+    /// changed, and `WITH CHECK` limits their new values. It recognizes constants and comparisons of constants as
     /// always true.
     ///
     /// ## Other linters

@@ -42,7 +42,7 @@ declare_rule! {
     ///
     /// A table is reachable if migrations grant privileges on it to `anon`, `authenticated` or a similar role, directly
     /// or by default privileges. It is also reachable if its schema is `public` and other tables there have policies
-    /// for such roles or with `auth.uid()`.
+    /// for these roles or with `auth.uid()`.
     ///
     /// ## Other linters
     ///

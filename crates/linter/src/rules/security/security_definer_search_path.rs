@@ -15,8 +15,9 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// `SECURITY DEFINER` gives the caller the privileges of the owner during the call. If the function does not set
-    /// `search_path`, the caller controls it. The caller can create a table, function or operator with the same name in
-    /// another schema, or a table in `pg_temp`. The function then uses that object with the privileges of the owner.
+    /// `search_path`, the caller controls it. The caller can then create an object with the name of a table, function
+    /// or operator that the function uses, in a schema of their own. Tables can also be in `pg_temp`. The function uses
+    /// the caller's object with the privileges of the owner.
     ///
     /// ## Example
     ///

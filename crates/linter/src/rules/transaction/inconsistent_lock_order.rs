@@ -89,8 +89,8 @@ declare_rule! {
     /// - The deadlock is about rows of a table, and the migration changes only some of these rows.
     /// - Only an INSERT into or UPDATE of a lookup table locks in the opposite order. The rows of a lookup table are
     ///   inserted by migrations.
-    /// - One statement outside a transaction takes all locks, one right after the other, and only foreign keys show the
-    ///   opposite order, and no function or trigger.
+    /// - One statement outside a transaction takes all locks right after each other, and only foreign keys show the
+    ///   opposite order.
     /// - `lock_timeout` is shorter than the default of `deadlock_timeout` (1 s), so the migration usually gives up
     ///   first.
     ///

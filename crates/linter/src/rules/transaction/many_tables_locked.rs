@@ -47,7 +47,7 @@ declare_rule! {
     /// - partitions, which are counted together with their parent
     /// - up to 3 tables that are locked in ACCESS EXCLUSIVE mode, or up to the value of the option `max-tables` of this
     ///   rule
-    /// - statements after the one that exceeds the limit
+    /// - statements after the statement that exceeds the limit
     /// - a second foreign key that is added without `NOT VALID`, which `foreign-key-without-not-valid` reports
     ///
     /// ## Confidence

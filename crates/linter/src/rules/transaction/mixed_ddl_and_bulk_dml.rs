@@ -40,7 +40,7 @@ declare_rule! {
     ///
     /// - changes that a WHERE clause limits
     /// - tables that the same transaction created, unless a deferred foreign key check is pending
-    /// - tables that are altered first, which `work-after-strong-lock` reports
+    /// - tables that the transaction alters before it changes their rows, which `work-after-strong-lock` reports
     "mixed-ddl-and-bulk-dml", Transaction, Warning,
     {
         sources: &["bytebase/statement.disallow-mix-in-ddl-dml", "gitlab/migrations_with_ddl_and_dml"],

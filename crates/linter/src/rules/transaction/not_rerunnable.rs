@@ -19,9 +19,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// If a later statement of the file fails, this one is already committed. The next run of the migration fails at
-    /// this statement, and somebody has to clean up by hand. An `INSERT` may not fail, but inserts its rows a second
-    /// time.
+    /// If a later statement of the file fails, the reported statement is already committed. The next run of the
+    /// migration then fails at the reported statement, and somebody has to clean up by hand. An `INSERT` may succeed,
+    /// but it then inserts its rows a second time.
     ///
     /// If `REINDEX CONCURRENTLY` fails, it can leave an invalid index behind. If `DETACH PARTITION CONCURRENTLY` fails
     /// while it waits for older queries, the detach stays pending.
@@ -45,7 +45,7 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - statements in a transaction: it is rolled back as a whole
+    /// - statements in a transaction, because the transaction is rolled back as a whole
     /// - the last statement of the file, unless it is `CREATE INDEX CONCURRENTLY`, `REINDEX CONCURRENTLY` or `DETACH
     ///   PARTITION CONCURRENTLY`, which can leave something behind when they fail
     /// - a statement that follows a `DROP ... IF EXISTS` of the same object

@@ -19,7 +19,8 @@ declare_rule! {
     /// setting and this one run in the same session.
     ///
     /// On a database where the earlier migration has already been applied, this one runs in a new session, with the
-    /// default. Names without a schema then refer to different objects, and new objects belong to a different role.
+    /// default setting. Names without a schema then refer to different objects, and new objects belong to a different
+    /// role.
     ///
     /// ## Example
     ///
@@ -46,7 +47,7 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - tools that use a separate session for each migration, or reset the setting before each migration
-    /// - statements that have the same effect with the default
+    /// - statements that have the same effect with the default setting
     /// - `SET LOCAL`, which ends with its transaction
     ///
     /// ## Incidents
