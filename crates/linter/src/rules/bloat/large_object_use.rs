@@ -9,8 +9,8 @@ use pgvet_syntax::source::TextRange;
 use rustc_hash::FxHashSet;
 
 declare_rule! {
-    /// Data that is stored in large objects: a call of `lo_create` or a similar function, or a column whose type is
-    /// `oid`, `lo` or a domain over one of these types.
+    /// A use of large objects: a call of `lo_create` or a similar function, or a column of type `oid` or `lo` or of a
+    /// domain over one of them.
     ///
     /// ## Why it matters
     ///

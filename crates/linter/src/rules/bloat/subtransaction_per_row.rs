@@ -50,8 +50,8 @@ declare_rule! {
     /// - blocks that cannot write
     /// - blocks that could write only through functions whose code pgvet does not know, if the block uses the results
     ///   of these functions. If `PERFORM` calls an unknown function, pgvet assumes that the function writes.
-    /// - functions that a query calls only once: in FROM without a column as argument, in a subquery that does not
-    ///   depend on the row, or for a single row that a unique index finds
+    /// - functions that a query calls only once. The call is in FROM and has no column as argument, or is in a subquery
+    ///   that does not depend on the row, or a unique index finds a single row.
     /// - loops with a constant bound, which `subtransaction-overflow` counts
     /// - loops that commit in each iteration
     /// - loops that continue only when the block has failed, such as retries
@@ -61,10 +61,10 @@ declare_rule! {
     ///
     /// In two cases the confidence is `possible`, and the finding is shown only with `--confidence possible`:
     ///
-    /// - the loop runs once for each database object, such as each table, and there are usually few of them. pgvet
+    /// - The loop runs once for each database object, such as each table, and there are usually few of them. pgvet
     ///   assumes this if the loop reads the system catalogs, the commands of an event trigger, or a table that is
     ///   filled only from the catalogs. It also assumes this if each iteration creates or alters another object.
-    /// - a row trigger tries to delete a row and catches `foreign_key_violation` if another row still refers to it.
+    /// - A row trigger tries to delete a row and catches `foreign_key_violation` if another row still refers to it.
     ///   Most of these subtransactions fail, and PostgreSQL removes failed subtransactions from the cache.
     "subtransaction-per-row", Bloat, Warning,
     { yields_to: &[&crate::rules::data::exception_driven_upsert::RULE.meta] }

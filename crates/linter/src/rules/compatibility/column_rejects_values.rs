@@ -49,8 +49,8 @@ declare_rule! {
     ///
     /// ## Confidence
     ///
-    /// For an identity column that had a default or was an identity column before, the confidence is `possible`, and
-    /// the finding is shown only with `--confidence possible`: most `INSERT`s omit a column of this kind.
+    /// For an identity column that had a default or was an identity column before, the confidence is `possible`,
+    /// because most `INSERT`s omit a column of this kind. The finding is then shown only with `--confidence possible`.
     ///
     /// ## Other linters
     ///

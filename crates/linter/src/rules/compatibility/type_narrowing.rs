@@ -15,11 +15,11 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The migration fails on the first value that does not fit, or silently changes it: a number is rounded, the time
-    /// of day is cut off, or a point in time becomes a local time without a time zone. Rounding can also fail: 99.99
-    /// does not fit into `numeric(3,1)`, because it is rounded to 100.0. `USING` can convert existing values. However,
-    /// deployed code continues to write values of the old type, and its statements fail after the commit if a value
-    /// does not fit.
+    /// The migration fails at the first value that does not fit, or silently changes the values. For example, numbers
+    /// are rounded, the time of day is cut off, or points in time become local times without a time zone. Rounding can
+    /// also fail: 99.99 does not fit into `numeric(3,1)`, because it is rounded to 100.0. `USING` can convert existing
+    /// values. However, deployed code continues to write values of the old type, and its statements fail after the
+    /// commit if a value does not fit.
     ///
     /// ## Example
     ///

@@ -51,9 +51,9 @@ declare_rule! {
     ///
     /// ## Confidence
     ///
-    /// The confidence is `possible`, and the finding is shown only with `--confidence possible`, unless a migration
-    /// shows that the view is meant for writes: it grants `INSERT`, `UPDATE` or `DELETE` on the view to a role, or
-    /// creates an `INSTEAD OF` trigger on the view. `GRANT ALL` does not show this.
+    /// If no migration shows that the view is meant for writes, the confidence is `possible`, and the finding is shown
+    /// only with `--confidence possible`. A migration shows this if it grants `INSERT`, `UPDATE` or `DELETE` on the
+    /// view to a role, or creates an `INSTEAD OF` trigger on the view. `GRANT ALL` does not show this.
     ///
     /// ## Other linters
     ///

@@ -21,9 +21,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Batches are meant to keep transactions short. Without `COMMIT` all of them are one transaction: every changed
-    /// row stays locked until the last batch is done, VACUUM cannot remove the dead rows until then, and a failure at
-    /// the end rolls everything back.
+    /// Batches are meant to keep transactions short. Without `COMMIT`, all batches run in one transaction. Every
+    /// changed row stays locked until the last batch is done, and VACUUM cannot remove the dead rows until then. A
+    /// failure at the end rolls everything back.
     ///
     /// ## Example
     ///
@@ -63,8 +63,8 @@ declare_rule! {
     ///
     /// ## Severity
     ///
-    /// The severity is error if the transaction already holds a lock that blocks reads or writes of a table in use,
-    /// because the lock is then held until the last batch is done.
+    /// If the transaction already holds a lock that blocks reads or writes of a table in use, the severity is error:
+    /// the lock is then held until the last batch is done.
     ///
     /// ## Incidents
     ///

@@ -77,8 +77,8 @@ declare_rule! {
     ///
     /// - `ON CONFLICT`
     /// - a key that comes, at least in part, from a sequence, `gen_random_uuid()` or another generator
-    /// - a key that references a row that the migration has just inserted, in an earlier statement or in the `WITH`
-    ///   clause of the same statement: no other row can refer to that row yet
+    /// - a key that references a row that the migration has just inserted, because no other row can refer to that row
+    ///   yet. The row can come from an earlier statement, or from the `WITH` clause of the same statement.
     /// - a statement that excludes existing rows, for example with `WHERE NOT EXISTS`
     /// - tables that the same deployment created or emptied, and tables without a unique index
     /// - an exception handler that expects the error, which `exception-driven-upsert` reports

@@ -78,7 +78,7 @@ declare_rule! {
     /// - [ctms-api #832](https://github.com/mozilla-it/ctms-api/issues/832): the unique index could not be created
     ///   because of duplicates
     /// - [nocturne #828](https://github.com/nightscout/nocturne/issues/828): the same in a service that runs migrations
-    ///   at startup: it crashed again and again
+    ///   at startup and therefore crashed again and again
     ///
     /// ## Other linters
     ///

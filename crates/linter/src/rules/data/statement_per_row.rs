@@ -46,8 +46,8 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - a statement that was sent fewer than 10 times
-    /// - UPDATE and DELETE that do not find their row by a primary key or a unique index: the program probably goes
-    ///   through a fixed list of values, such as renamed time zones
+    /// - UPDATE and DELETE that do not find their row by a primary key or a unique index. The program probably goes
+    ///   through a fixed list of values, such as renamed time zones.
     /// - INSERT, unless the migration first reads rows of an existing table: the program probably inserts a fixed list
     ///   of rows. A query that only tests whether a row exists does not count as reading rows.
     /// - a SELECT in a loop that also changes rows: one of the changing statements is reported instead

@@ -23,8 +23,9 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// Every changed row is locked until the transaction ends: other sessions may have to wait for hours before they
-    /// can change one of these rows. Each update writes a new version of the row: the table and its indexes can double
-    /// in size, the WAL and the lag of replicas grow, and VACUUM cannot remove dead rows until the transaction ends.
+    /// can change one of these rows. Each update writes a new version of the row, so the table and its indexes can
+    /// double in size, and the WAL and the lag of replicas grow. VACUUM cannot remove the dead rows until the
+    /// transaction ends.
     ///
     /// ## Example
     ///
@@ -62,9 +63,9 @@ declare_rule! {
     /// ## Confidence
     ///
     /// A finding assumes that the table is large. The confidence is `likely` if the statement writes all or most rows,
-    /// or if no condition limits how many it writes. A condition that is true for every row limits nothing. Examples
-    /// are a test for NULL in a column that was added without a default, a test for the default in a column where all
-    /// rows have it, and a join with the row to which a foreign key refers.
+    /// or if no condition limits how many it writes. A condition that is true for every row limits nothing. One example
+    /// is a test for NULL in a column that was added without a default. Others are a test for the default in a column
+    /// where all rows have it, and a join with the row to which a foreign key refers.
     ///
     /// The confidence is only `possible`, and the finding is shown only with `--confidence possible`, if something
     /// suggests that the statement affects few rows:

@@ -20,8 +20,8 @@ declare_rule! {
     ///
     /// The rule reports:
     ///
-    /// - a string whose end depends on `standard_conforming_strings`, if a function, a DO block or a conditional
-    ///   command may have changed the setting, or if an earlier file changed it;
+    /// - a string whose end depends on `standard_conforming_strings`, if an earlier file changed the setting, or a
+    ///   function, a DO block or a conditional command may have changed it;
     /// - non-ASCII characters after `client_encoding` was set to an encoding such as GBK, Big5 or Shift JIS;
     /// - a template tag (`{# ... #}`, `$name$_`) that PostgreSQL reads as SQL if no template engine replaces it;
     /// - a placeholder before a statement, such as `${guard}` in `${guard} DROP TABLE t`. A tool probably replaces the

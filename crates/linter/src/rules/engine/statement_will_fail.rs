@@ -53,10 +53,10 @@ declare_rule! {
     ///
     /// ## Also reported
     ///
-    /// This rule also reports files that the migration tool itself refuses: for example a file that goose cannot split
-    /// into statements, or a file for Flyway that mixes statements that can run in a transaction with statements that
-    /// cannot. The confidence is `likely` if only comments in the file suggest the tool, and `certain` if the
-    /// configuration or a manifest of the project names the tool.
+    /// This rule also reports files that the migration tool itself refuses. For example, goose refuses a file that it
+    /// cannot split into statements. Flyway refuses a file that mixes statements that can run in a transaction with
+    /// statements that cannot. The confidence is `likely` if only comments in the file suggest the tool, and `certain`
+    /// if the configuration or a manifest of the project names the tool.
     ///
     /// ## Confidence
     ///

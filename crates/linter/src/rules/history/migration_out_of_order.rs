@@ -52,8 +52,8 @@ declare_rule! {
     ///
     /// - [superplane #4812](https://github.com/superplanehq/superplane/issues/4812): golang-migrate never ran a
     ///   migration that was merged late
-    /// - [goose #121](https://github.com/pressly/goose/issues/121): goose skipped a migration that was merged late,
-    ///   without an error; newer versions refuse to run
+    /// - [goose #121](https://github.com/pressly/goose/issues/121): goose skipped a migration that was merged late and
+    ///   reported no error, but newer versions of goose refuse to run
     "migration-out-of-order", History, Error,
     {}
     migration = check,

@@ -42,8 +42,9 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - changes that PostgreSQL makes only in its catalog: `varchar(n)` to a wider one or to `text`, `numeric` to a
-    ///   larger precision with the same scale, `cidr` to `inet`, a domain without constraints to its base type and back
+    /// - changes that PostgreSQL makes only in its catalog. These are `varchar(n)` to a wider one or to `text`,
+    ///   `numeric` to a larger precision with the same scale, `cidr` to `inet`, and a domain without constraints to its
+    ///   base type and back.
     /// - from PostgreSQL 12 on, `timestamp` to `timestamptz`, if the migration sets the time zone to UTC and no index
     ///   uses the column
     /// - a table that the same transaction created, or that the same migration created and left empty

@@ -61,8 +61,8 @@ declare_rule! {
     ///   lack the column.
     /// - The function sets `search_path`, or the order of the files is not known.
     ///
-    /// The severity is `info` if nothing seems to run the function: a trigger function whose triggers were dropped with
-    /// its table, or a function that a later migration created again with different parameters.
+    /// If nothing seems to run the function, the severity is `info`. Examples are a trigger function whose triggers
+    /// were dropped with their table, and a function that a later migration created again with different parameters.
     "unknown-column-or-table", Plpgsql, Error,
     { sources: &["plpgsql_check/plpgsql_check_function"] }
     routine = check,

@@ -15,10 +15,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// With `USING (true)` or `WITH CHECK (true)`, row-level security does not restrict the command of the policy:
-    /// every role that the policy names and that has the privilege on the table can write any row, including rows of
-    /// other users. Permissive policies are combined with OR, so a stricter permissive policy for the same command has
-    /// no effect.
+    /// With `USING (true)` or `WITH CHECK (true)`, row-level security does not restrict the command of the policy. If a
+    /// role that the policy names has the privilege on the table, it can write any row, including rows of other users.
+    /// Permissive policies are combined with OR, so a stricter permissive policy for the same command has no effect.
     ///
     /// ## Example
     ///

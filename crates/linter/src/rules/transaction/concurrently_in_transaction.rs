@@ -47,18 +47,18 @@ declare_rule! {
     /// migration tool opens a transaction for each file with a version in its name. The confidence is then lower than
     /// `certain`:
     ///
-    /// - the confidence is `likely` if other statements of the file can run in a transaction
-    /// - the confidence is `possible`, and the finding is shown only with `--confidence possible`, if the file contains
-    ///   only settings and statements that cannot run in a transaction, which suggests that the tool opens no
-    ///   transaction
+    /// - the confidence is `likely` if other statements of the file can run in a transaction.
+    /// - the confidence is `possible` if the file contains only settings and statements that cannot run in a
+    ///   transaction. This suggests that the tool opens no transaction. The finding is then shown only with
+    ///   `--confidence possible`.
     /// - the confidence is also `possible` if another file in the folder mixes statements that cannot run in a
-    ///   transaction with other statements: that file works only if the tool opens no transaction
+    ///   transaction with other statements. That file works only if the tool opens no transaction.
     ///
     /// ## Fix safety
     ///
     /// If the statement is the only one of its migration, and the migration tool has a comment that disables its
-    /// transaction, the fix adds that comment. The fix is unsafe, because the file then runs without a transaction: if
-    /// you add more statements to the file and one of them fails, the earlier statements are already committed.
+    /// transaction, the fix adds that comment. The fix is unsafe, because the file then runs without a transaction. If
+    /// you later add statements to the file and one of them fails, the earlier statements are already committed.
     "concurrently-in-transaction", Transaction, Error,
     {
         fixable: true,

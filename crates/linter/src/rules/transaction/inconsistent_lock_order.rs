@@ -22,7 +22,7 @@ use smol_str::SmolStr;
 
 declare_rule! {
     /// A migration that locks tables in an order that can deadlock with the application, or that changes rows of a
-    /// table and later takes a stronger lock on the same table.
+    /// table and later needs a stronger lock on it.
     ///
     /// ## Why it matters
     ///

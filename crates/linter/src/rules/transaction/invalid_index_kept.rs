@@ -38,8 +38,8 @@ declare_rule! {
     /// ```
     ///
     /// If the migration tool sends the whole file as one string, the `CONCURRENTLY` statement must be the only one in
-    /// the file, so the file cannot drop the index first. Omit `IF NOT EXISTS` in this file: after a failed build, the
-    /// next run then fails, and you can drop the invalid index.
+    /// the file. The file therefore cannot drop the index first. Omit `IF NOT EXISTS` in this file: after a failed
+    /// build, the next run then fails, and you can drop the invalid index.
     ///
     /// ## When it is not reported
     ///

@@ -26,8 +26,9 @@ declare_rule! {
     /// migration, so it runs the migration again from the start. The next run then fails at a statement that has
     /// already run, such as `ALTER TABLE ... ADD COLUMN`.
     ///
-    /// Statements that may well fail are concurrent builds (timeouts, deadlocks, duplicate keys), checks of existing
-    /// rows, changes of all rows of a table, and waits for a strong lock under `lock_timeout`.
+    /// These statements may well fail: concurrent builds, checks of existing rows, changes of all rows of a table, and
+    /// statements that wait for a strong lock under `lock_timeout`. A concurrent build can fail because of a timeout, a
+    /// deadlock or a duplicate key.
     ///
     /// ## Example
     ///
@@ -55,8 +56,8 @@ declare_rule! {
     ///
     /// ## Confidence
     ///
-    /// If nothing shows which program runs the file, and no statement in the file has to run outside a transaction, the
-    /// confidence is `possible`, and the finding is shown only with `--confidence possible`.
+    /// The confidence is `possible` if nothing shows which program runs the file, and no statement in the file has to
+    /// run outside a transaction. The finding is then shown only with `--confidence possible`.
     ///
     /// ## Incidents
     ///
