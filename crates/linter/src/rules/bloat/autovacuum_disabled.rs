@@ -10,7 +10,7 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// Autovacuum is often disabled for a bulk load and then forgotten. Dead rows pile up, the table and its indexes
-    /// grow with every update, and the planner works with old statistics. The anti-wraparound vacuum still runs. It
+    /// grow with every update, and the planner works with old statistics. The anti-wraparound vacuum still runs, and
     /// then has to do all of the postponed work at once.
     ///
     /// ## Example

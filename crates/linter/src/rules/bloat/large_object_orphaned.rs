@@ -12,8 +12,8 @@ use pgvet_syntax::source::TextRange;
 use rustc_hash::FxHashSet;
 
 declare_rule! {
-    /// A statement that leaves large objects behind. It deletes the rows that refer to them, drops the column or the
-    /// table, or changes the type of the column.
+    /// A statement that leaves large objects behind, because it deletes the rows that refer to them, drops the column
+    /// or table, or changes the column's type.
     ///
     /// ## Why it matters
     ///

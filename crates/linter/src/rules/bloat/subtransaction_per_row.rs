@@ -50,8 +50,8 @@ declare_rule! {
     /// - blocks that cannot write
     /// - blocks that could write only through functions whose code pgvet does not know, if the block uses the results
     ///   of these functions. If `PERFORM` calls an unknown function, pgvet assumes that the function writes.
-    /// - functions that a query calls only once. The call is in FROM and has no column as argument, or is in a subquery
-    ///   that does not depend on the row, or a unique index finds a single row.
+    /// - functions that a query calls only once, because the call is in FROM without a column as argument, in a
+    ///   subquery that does not depend on the row, or in a query that finds a single row by a unique index
     /// - loops with a constant bound, which `subtransaction-overflow` counts
     /// - loops that commit in each iteration
     /// - loops that continue only when the block has failed, such as retries

@@ -17,8 +17,9 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// `INSERT ... ON CONFLICT (columns)` needs a unique index on exactly these columns. Without this index, the
-    /// `INSERT` of deployed code fails. It also fails if the index has a `WHERE` clause that the `INSERT` does not
-    /// repeat. The error is "there is no unique or exclusion constraint matching the ON CONFLICT specification".
+    /// `INSERT` of deployed code fails. The `INSERT` also fails if the index has a `WHERE` clause that the `INSERT`
+    /// does not repeat. The error is "there is no unique or exclusion constraint matching the ON CONFLICT
+    /// specification".
     ///
     /// ## Example
     ///

@@ -17,8 +17,8 @@ declare_rule! {
     /// removes what the new code no longer needs.
     ///
     /// If the last migration runs before the new code is deployed everywhere, it breaks the old code, which is still
-    /// running. This happens easily: the files of all phases are often written together, and most tools run every
-    /// pending file.
+    /// running. The files of all phases are often written together, and most tools run every pending file, so the
+    /// phases easily run too early.
     ///
     /// A comment states the phase of a migration and the release that must be deployed first:
     ///
@@ -31,10 +31,10 @@ declare_rule! {
     ///
     /// The rule reports a `contract` migration if one of these is true:
     ///
-    /// - It names a release that is not deployed.
-    /// - It names no release, although `[releases]` is configured.
-    /// - It is released together with a migration that has `phase expand` or `phase backfill` and uses the same table.
-    ///   pgvet assumes that all migrations that are new since the `--since` revision are released together.
+    /// - The comment names a release that is not deployed.
+    /// - The comment names no release, although `[releases]` is configured.
+    /// - The migration is released together with a migration that has `phase expand` or `phase backfill` and uses the
+    ///   same table. pgvet assumes that all migrations that are new since the `--since` revision are released together.
     ///
     /// ## Example
     ///

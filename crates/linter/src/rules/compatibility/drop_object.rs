@@ -21,8 +21,8 @@ declare_rule! {
     ///
     /// Deployed code may still use the object, and so may the older code, if the deployment is rolled back. Every use
     /// of the object fails after the commit. Without `CASCADE`, PostgreSQL refuses to drop an object that a view, a
-    /// default or a constraint uses. It does not check function bodies that are strings, and does not know the code of
-    /// the application.
+    /// default or a constraint uses. PostgreSQL does not check function bodies that are strings, and does not know the
+    /// code of the application.
     ///
     /// ## Example
     ///
@@ -67,9 +67,9 @@ declare_rule! {
     /// - sequences that only defaults used
     /// - types: PostgreSQL drops a type only if no column uses it
     ///
-    /// It is also `possible` for a function that is created again with another parameter name, because only calls such
-    /// as `f(shop => 1)` need the name. If the new function only lacks a parameter that had a default, the confidence
-    /// is `possible` as well, because only calls that pass this parameter fail.
+    /// The confidence is also `possible` for a function that is created again with another parameter name, because only
+    /// calls such as `f(shop => 1)` need the name. If the new function only lacks a parameter that had a default, the
+    /// confidence is `possible` as well, because only calls that pass this parameter fail.
     ///
     /// ## Other linters
     ///

@@ -77,7 +77,7 @@ declare_rule! {
     /// ## Other linters
     ///
     /// squawk and pgls report every `DROP TABLE`. pgvet does not report tables that the same migration creates or
-    /// replaces. It also reports views, and checks `DO` blocks and functions that the migration calls.
+    /// replaces. pgvet also reports views, and checks `DO` blocks and functions that the migration calls.
     "drop-table", Compatibility, Warning,
     {
         sources: &[

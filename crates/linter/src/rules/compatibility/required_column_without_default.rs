@@ -59,8 +59,8 @@ declare_rule! {
     /// `--confidence possible`.
     ///
     /// The confidence is also `possible` if the migration replaces a function that names the table and the column: that
-    /// function, and not deployed code, may insert the rows. This does not apply to `ADD COLUMN`, which fails on
-    /// existing rows in any case.
+    /// function, and not deployed code, may insert the rows. For `ADD COLUMN`, the function makes no difference,
+    /// because existing rows make the statement fail in any case.
     ///
     /// ## Other linters
     ///

@@ -19,8 +19,9 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// Deployed code that writes through the view fails after the commit. PostgreSQL passes `INSERT`, `UPDATE` and
-    /// `DELETE` on a simple view to its table. It refuses them on a view with `DISTINCT`, `GROUP BY` or a join, and it
-    /// refuses to set a computed column of a simple view. Only an `INSTEAD OF` trigger makes these writes possible.
+    /// `DELETE` on a simple view to its table. PostgreSQL refuses writes to a view with `DISTINCT`, `GROUP BY` or a
+    /// join, and writes to a computed column of a simple view. Only an `INSTEAD OF` trigger makes these writes
+    /// possible.
     ///
     /// ## Example
     ///

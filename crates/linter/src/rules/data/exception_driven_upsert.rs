@@ -66,9 +66,9 @@ declare_rule! {
     /// ## Fix safety
     ///
     /// The fix is offered if the block contains only the `INSERT`, and the handler does nothing or updates just the
-    /// conflicting row. It is unsafe if the table has triggers, because the block also catches their errors. It is also
-    /// unsafe if the `INSERT` may insert several rows: the block inserts all of them or none, but `ON CONFLICT` inserts
-    /// those without a conflict.
+    /// conflicting row. The fix is unsafe if the table has triggers, because the block also catches their errors. The
+    /// fix is also unsafe if the `INSERT` may insert several rows: the block inserts all of them or none, but
+    /// `ON CONFLICT` inserts those without a conflict.
     "exception-driven-upsert", Data, Warning,
     { fixable: true }
     routine = check,

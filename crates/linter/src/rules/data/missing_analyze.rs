@@ -55,7 +55,8 @@ declare_rule! {
     ///
     /// ## Fix safety
     ///
-    /// The fix adds an ANALYZE after the statement. It is safe: ANALYZE reads a sample and changes no data.
+    /// The fix adds an ANALYZE after the statement. The fix is safe, because ANALYZE only reads a sample of the rows
+    /// and changes no data.
     "missing-analyze", Data, Info,
     { fixable: true, needs_commit: true, sources: &["migrationpilot/MP088"] }
     statement = check,

@@ -52,8 +52,8 @@ declare_rule! {
     /// ## Confidence
     ///
     /// The confidence is `likely` for `+ 1`, because PostgreSQL usually reads rows in the order in which they were
-    /// inserted, and the numbers are usually consecutive. It is `possible` for other amounts, and for `- 1`, which
-    /// succeeds in that order.
+    /// inserted, and the numbers are usually consecutive. The confidence is `possible` for other amounts, and for
+    /// `- 1`, which succeeds in that order.
     ///
     /// ## Other linters
     ///

@@ -62,7 +62,7 @@ declare_rule! {
     /// ## Severity
     ///
     /// The finding is a warning if the code runs in the migration and could change data or definitions. The severity is
-    /// `info` if a function is only defined, or if the code can only read. It is also `info` for `LOAD`,
+    /// `info` if a function is only defined, or if the code can only read. The severity is also `info` for `LOAD`,
     /// `IMPORT FOREIGN SCHEMA` and the script of an extension: these usually create only new objects, or change only
     /// the session.
     ///

@@ -60,19 +60,19 @@ declare_rule! {
     ///
     /// ## Confidence
     ///
-    /// The confidence is `certain`, with these exceptions. It is `likely`:
+    /// The confidence is `certain`, with these exceptions. The confidence is `likely` in these cases:
     ///
-    /// - after code that was not analyzed and may have changed something
-    /// - if a name without a schema may refer to another schema, because no statement sets `search_path`
-    /// - if migrations of later deployments exist. This migration has then probably been applied already, perhaps
-    ///   without an error, for a reason that the migrations do not show
+    /// - The statement follows code that pgvet does not analyze and that may have changed the schema.
+    /// - A name without a schema may refer to another schema, because no statement sets `search_path`.
+    /// - Migrations of later deployments exist. This migration has then probably been applied already, perhaps without
+    ///   an error, for a reason that the migrations do not show.
     ///
-    /// It is `possible`, and the finding is shown only with `--confidence possible`:
+    /// The confidence is `possible`, and the finding is shown only with `--confidence possible`, in these cases:
     ///
-    /// - if the statement creates a relation that an earlier statement already uses, although no earlier migration
-    ///   creates it
-    /// - if PostgreSQL already refuses an earlier statement of the migration
-    /// - if an exception handler hides the error. If a handler of this kind is the usual way to make the statement
+    /// - The statement creates a relation that an earlier statement already uses, although no earlier migration creates
+    ///   the relation.
+    /// - PostgreSQL already refuses an earlier statement of the migration.
+    /// - An exception handler hides the error. If a handler of this kind is the usual way to make the statement
     ///   repeatable, nothing is reported.
     "statement-will-fail", Engine, Error,
     {}

@@ -19,7 +19,7 @@ declare_rule! {
     ///   the other, and reports no error.
     /// - pop and Diesel run only one of the two migrations.
     ///
-    /// This happens when two branches each add the next version, and both are merged.
+    /// Two migrations get the same version if two branches each add the next version, and both branches are merged.
     ///
     /// ## Example
     ///

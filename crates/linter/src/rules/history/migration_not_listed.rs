@@ -15,7 +15,7 @@ declare_rule! {
     /// list. The line of a file can also be lost in a merge. The tools handle a missing line differently:
     ///
     /// - Drizzle runs only the migrations that `meta/_journal.json` names, and Sqitch only those that `sqitch.plan`
-    ///   names. They ignore other files, and report no error.
+    ///   names. Both tools ignore other files, and report no error.
     /// - Atlas compares the files with `atlas.sum`, and refuses to run if `atlas.sum` lacks a file.
     ///
     /// ## Example

@@ -44,8 +44,8 @@ declare_rule! {
     ///
     /// - constant and stable defaults, including `now()`. PostgreSQL 10 rewrites the table for these as well, but pgvet
     ///   does not report that.
-    /// - a column without a default, or with `DEFAULT NULL`. Exceptions are the other kinds in the list above: serial
-    ///   and identity columns, STORED generated columns, and domains with constraints.
+    /// - a column without a default, or with `DEFAULT NULL`. Serial and identity columns, STORED generated columns, and
+    ///   columns whose type is a domain with constraints are reported nevertheless.
     /// - VIRTUAL generated columns
     /// - a table that the same transaction created, or that the same migration created and left empty
     ///

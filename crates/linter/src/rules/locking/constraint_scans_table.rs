@@ -19,8 +19,8 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// PostgreSQL checks every row under an ACCESS EXCLUSIVE lock: until the check is done, no query can use the table.
-    /// The same applies to `ADD COLUMN ... CHECK`, although the new column has the same value in all rows. It also
-    /// applies if the constraint replaces another constraint that the same statement drops.
+    /// The same applies to `ADD COLUMN ... CHECK`, although the new column has the same value in all rows. PostgreSQL
+    /// also checks every row if the constraint replaces another constraint that the same statement drops.
     ///
     /// ## Example
     ///
@@ -49,8 +49,8 @@ declare_rule! {
     ///
     /// If each statement of the file runs in its own transaction, one fix replaces the statement with the steps shown
     /// above. The resulting schema is the same. The fix is unsafe, because the constraint remains, marked as NOT VALID,
-    /// if a row violates it. The other fix only adds NOT VALID. It is unsafe, because a later migration has to validate
-    /// the constraint.
+    /// if a row violates it. The other fix only adds NOT VALID. That fix is unsafe, because a later migration has to
+    /// validate the constraint.
     "constraint-scans-table", Locking, Error,
     {
         fixable: true,

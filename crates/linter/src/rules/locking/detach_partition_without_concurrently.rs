@@ -45,9 +45,9 @@ declare_rule! {
     ///
     /// ## Fix safety
     ///
-    /// The fix adds `CONCURRENTLY`. It is unsafe, because the file can no longer run in a transaction, and the detach
-    /// stays pending if the statement is cancelled. No fix is offered if PostgreSQL would refuse the statement: inside
-    /// a transaction, for a table with a DEFAULT partition, and before PostgreSQL 14.
+    /// The fix adds `CONCURRENTLY`. The fix is unsafe, because the file can no longer run in a transaction, and the
+    /// detach stays pending if the statement is cancelled. No fix is offered if PostgreSQL would refuse the statement:
+    /// inside a transaction, for a table with a DEFAULT partition, and before PostgreSQL 14.
     "detach-partition-without-concurrently", Locking, Warning,
     {
         fixable: true,

@@ -48,7 +48,7 @@ declare_rule! {
     ///
     /// ## Fix safety
     ///
-    /// The fix adds `CONCURRENTLY`. It is unsafe, because the file can no longer run in a transaction. No fix is
+    /// The fix adds `CONCURRENTLY`. The fix is unsafe, because the file can no longer run in a transaction. No fix is
     /// offered if PostgreSQL would refuse the statement: inside a transaction, for several indexes, with `CASCADE`, and
     /// for indexes of partitioned tables.
     "drop-index-without-concurrently", Locking, Warning,

@@ -51,8 +51,8 @@ declare_rule! {
     ///
     /// If each statement of the file runs in its own transaction, one fix replaces the statement with the steps shown
     /// above. The resulting schema is the same. The fix is unsafe, because the foreign key remains, marked as NOT
-    /// VALID, if a row violates it. The other fix only adds NOT VALID. It is unsafe, because a later migration has to
-    /// validate the foreign key. Neither fix is offered for partitioned tables before PostgreSQL 18.
+    /// VALID, if a row violates it. The other fix only adds NOT VALID. That fix is unsafe, because a later migration
+    /// has to validate the foreign key. Neither fix is offered for partitioned tables before PostgreSQL 18.
     "foreign-key-without-not-valid", Locking, Error,
     {
         fixable: true,

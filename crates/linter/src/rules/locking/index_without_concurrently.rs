@@ -54,11 +54,11 @@ declare_rule! {
     ///
     /// ## Fix safety
     ///
-    /// The fix adds `CONCURRENTLY`. It is unsafe, because the file can no longer run in a transaction, and a failed
-    /// build leaves an invalid index. `IF NOT EXISTS` treats an invalid index as a valid one. If a migration tool runs
-    /// the file in a transaction, and the file has no other statement, the fix also adds the comment that disables this
-    /// transaction. No fix is offered if the transaction contains other statements, for partitioned tables and
-    /// materialized views, and in function bodies.
+    /// The fix adds `CONCURRENTLY`. The fix is unsafe, because the file can no longer run in a transaction, and a
+    /// failed build leaves an invalid index. `IF NOT EXISTS` treats an invalid index as a valid one. If a migration
+    /// tool runs the file in a transaction, and the file has no other statement, the fix also adds the comment that
+    /// disables this transaction. No fix is offered if the transaction contains other statements, for partitioned
+    /// tables and materialized views, and in function bodies.
     "index-without-concurrently", Locking, Error,
     {
         fixable: true,

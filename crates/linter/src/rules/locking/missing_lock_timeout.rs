@@ -64,11 +64,11 @@ declare_rule! {
     ///
     /// ## Fix safety
     ///
-    /// In a transaction, the fix writes `SET LOCAL lock_timeout` before the statement. It is safe: if the timeout
-    /// expires, the whole migration is rolled back. Outside a transaction, the fix writes `SET lock_timeout` at the
-    /// start of the file. It is unsafe: if the timeout expires, earlier statements are already committed, and the
-    /// setting remains for the session. Outside a transaction, there is no fix in files with `CONCURRENTLY`, because
-    /// concurrent builds must be able to wait. There is also no fix for an index that can be built or dropped
+    /// In a transaction, the fix writes `SET LOCAL lock_timeout` before the statement. That fix is safe: if the timeout
+    /// expires, the whole transaction is rolled back. Outside a transaction, the fix writes `SET lock_timeout` at the
+    /// start of the file. That fix is unsafe: if the timeout expires, earlier statements are already committed. The
+    /// setting also remains for the session. Outside a transaction, there is no fix in files with `CONCURRENTLY`,
+    /// because concurrent builds must be able to wait. There is also no fix for an index that can be built or dropped
     /// concurrently.
     "missing-lock-timeout", Locking, Warning,
     {

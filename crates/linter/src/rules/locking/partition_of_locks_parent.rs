@@ -20,8 +20,8 @@ declare_rule! {
     /// belong to the new partition.
     ///
     /// `ATTACH PARTITION` only needs SHARE UPDATE EXCLUSIVE on the parent, which blocks neither reads nor writes
-    /// (PostgreSQL 12 and later). It still takes ACCESS EXCLUSIVE on a DEFAULT partition, and reads that partition
-    /// unless a valid CHECK constraint excludes the rows of the new partition.
+    /// (PostgreSQL 12 and later). `ATTACH PARTITION` still takes ACCESS EXCLUSIVE on a DEFAULT partition, and reads
+    /// that partition unless a valid CHECK constraint excludes the rows of the new partition.
     ///
     /// ## Example
     ///

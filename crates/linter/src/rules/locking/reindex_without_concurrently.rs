@@ -34,10 +34,10 @@ declare_rule! {
     /// REINDEX TABLE CONCURRENTLY orders;
     /// ```
     ///
-    /// `CONCURRENTLY` needs PostgreSQL 12 and cannot run in a transaction block. It skips the indexes of exclusion
-    /// constraints. It also skips invalid indexes, unless `REINDEX INDEX CONCURRENTLY` names them. A failed rebuild can
-    /// leave an invalid index. The name of that index ends in `_ccnew`, or in `_ccold` if only the old index could not
-    /// be dropped. A number can follow.
+    /// `CONCURRENTLY` needs PostgreSQL 12 and cannot run in a transaction block. `CONCURRENTLY` skips the indexes of
+    /// exclusion constraints. It also skips invalid indexes, unless `REINDEX INDEX CONCURRENTLY` names them. A failed
+    /// rebuild can leave an invalid index. The name of that index ends in `_ccnew`, or in `_ccold` if only the old
+    /// index could not be dropped. A number can follow.
     ///
     /// ## When it is not reported
     ///
@@ -45,8 +45,8 @@ declare_rule! {
     ///
     /// ## Fix safety
     ///
-    /// The fix adds `CONCURRENTLY`. It is unsafe, because the file can no longer run in a transaction, and a rebuild
-    /// that fails leaves an invalid index. No fix is offered if PostgreSQL would refuse the statement: inside a
+    /// The fix adds `CONCURRENTLY`. The fix is unsafe, because the file can no longer run in a transaction, and a
+    /// rebuild that fails leaves an invalid index. No fix is offered if PostgreSQL would refuse the statement: inside a
     /// transaction, for `REINDEX SYSTEM`, and for the index of an exclusion constraint.
     "reindex-without-concurrently", Locking, Error,
     {

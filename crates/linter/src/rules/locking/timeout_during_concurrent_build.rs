@@ -16,9 +16,9 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// With `CONCURRENTLY`, PostgreSQL waits for older transactions that may still use the table without the change. If
-    /// a `lock_timeout` cancels that wait, or a `statement_timeout` cancels the work, an invalid index can remain. It
-    /// slows down every write, but no query can use it. A cancelled `DETACH PARTITION CONCURRENTLY` can leave the
-    /// detach pending until you run `DETACH PARTITION ... FINALIZE`.
+    /// a `lock_timeout` cancels that wait, or a `statement_timeout` cancels the work, an invalid index can remain. An
+    /// invalid index slows down every write, but no query can use it. A cancelled `DETACH PARTITION CONCURRENTLY` can
+    /// leave the detach pending until you run `DETACH PARTITION ... FINALIZE`.
     ///
     /// ## Example
     ///
@@ -42,7 +42,7 @@ declare_rule! {
     ///
     /// ## Fix safety
     ///
-    /// The fix adds `SET ... = 0` before the statement. It is unsafe, because the setting also applies to later
+    /// The fix adds `SET ... = 0` before the statement. The fix is unsafe, because the setting also applies to later
     /// statements.
     "timeout-during-concurrent-build", Locking, Warning,
     { fixable: true }

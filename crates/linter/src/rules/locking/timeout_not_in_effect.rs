@@ -42,8 +42,9 @@ declare_rule! {
     ///
     /// ## Fix safety
     ///
-    /// The fix removes `LOCAL`, or sets `lock_timeout` again before the statement. It is unsafe, because a statement
-    /// that would have waited now fails when the timeout expires, and earlier statements are already committed.
+    /// The fix removes `LOCAL`, or sets `lock_timeout` again before the statement. The fix is unsafe, because a
+    /// statement that would have waited now fails when the timeout expires, and earlier statements are already
+    /// committed.
     "timeout-not-in-effect", Locking, Warning,
     { fixable: true }
     statement = check,

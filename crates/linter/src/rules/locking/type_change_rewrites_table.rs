@@ -42,7 +42,7 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - changes that PostgreSQL makes only in its catalog. These are `varchar(n)` to a wider one or to `text`,
+    /// - changes that PostgreSQL makes only in its catalog. The changes are `varchar(n)` to a wider one or to `text`,
     ///   `numeric` to a larger precision with the same scale, `cidr` to `inet`, and a domain without constraints to its
     ///   base type and back.
     /// - from PostgreSQL 12 on, `timestamp` to `timestamptz`, if the migration sets the time zone to UTC and no index

@@ -20,7 +20,8 @@ declare_rule! {
     /// the ADD CONSTRAINT of the same constraint, need a stronger lock than VALIDATE. On its own, VALIDATE takes a lock
     /// that allows reads and writes.
     ///
-    /// This can happen if you merge several ALTER TABLE statements into one, as some linters advise.
+    /// If you merge several ALTER TABLE statements into one, as some linters advise, a VALIDATE can get a stronger lock
+    /// in this way.
     ///
     /// ## Example
     ///

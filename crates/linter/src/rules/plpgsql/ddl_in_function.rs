@@ -14,9 +14,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// These statements take a lock that blocks reads or writes. In a migration, the lock is planned and visible. In a
-    /// function, PostgreSQL takes it whenever application code calls the function, even at the busiest time of day, and
-    /// holds it until the caller's transaction ends.
+    /// Statements that alter, drop, truncate or lock a table take a lock that blocks reads or writes. In a migration,
+    /// the lock is planned and visible. In a function, PostgreSQL takes it whenever application code calls the
+    /// function, even at the busiest time of day, and holds it until the caller's transaction ends.
     ///
     /// ## Example
     ///

@@ -12,8 +12,8 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// `json` stores the text as it is, so PostgreSQL parses the value again on every access. The type has no equality
-    /// operator, so `DISTINCT`, `GROUP BY` and `UNION` fail. It also cannot have a GIN index. `jsonb` has none of these
-    /// limits, but it does not keep the order of keys, duplicate keys, or white space.
+    /// operator, so `DISTINCT`, `GROUP BY` and `UNION` fail. A `json` column also cannot have a GIN index. `jsonb` has
+    /// none of these limits, but it does not keep the order of keys, duplicate keys, or white space.
     ///
     /// ## Example
     ///

@@ -41,8 +41,8 @@ declare_rule! {
     /// - `DISABLE ROW LEVEL SECURITY`, which `trigger-left-disabled` reports
     ///
     /// A table is reachable if migrations grant privileges on it to `anon`, `authenticated` or a similar role, directly
-    /// or by default privileges. It is also reachable if its schema is `public` and other tables there have policies
-    /// for these roles or with `auth.uid()`.
+    /// or by default privileges. A table is also reachable if its schema is `public` and other tables there have
+    /// policies for these roles or with `auth.uid()`.
     ///
     /// ## Other linters
     ///

@@ -95,7 +95,7 @@ declare_rule! {
     ///   first.
     ///
     /// For each transaction of a migration, pgvet follows at most 500 calls of functions and triggers in the statements
-    /// of the application. It does not compare two migrations with each other, because migration tools run one
+    /// of the application. pgvet does not compare two migrations with each other, because migration tools run one
     /// migration at a time.
     ///
     /// ## Incidents

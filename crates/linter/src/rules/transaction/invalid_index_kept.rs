@@ -17,9 +17,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// A concurrent build can fail because of a timeout, a deadlock, a duplicate key or a lost connection. It then
-    /// leaves an invalid index with the name of the new one. `IF NOT EXISTS` only checks the name, so the next run
-    /// builds nothing and succeeds. The migration is then recorded as applied.
+    /// A concurrent build can fail because of a timeout, a deadlock, a duplicate key or a lost connection. A failed
+    /// build leaves behind an invalid index with the name of the new index. `IF NOT EXISTS` only checks the name, so
+    /// the next run builds nothing and succeeds. The migration is then recorded as applied.
     ///
     /// No query uses an invalid index, but every write maintains it. A unique index that is invalid because of
     /// duplicates still rejects some new rows, and does not guarantee that the existing ones are unique.
@@ -59,8 +59,8 @@ declare_rule! {
     ///
     /// ## Fix safety
     ///
-    /// The fix adds `DROP INDEX CONCURRENTLY IF EXISTS` before the statement. It is unsafe, because it also drops a
-    /// valid index of that name, for example one that somebody built by hand.
+    /// The fix adds `DROP INDEX CONCURRENTLY IF EXISTS` before the statement. The fix is unsafe, because it also drops
+    /// a valid index of that name, for example one that somebody built by hand.
     "invalid-index-kept", Transaction, Warning,
     { fixable: true }
     statement = check,

@@ -21,8 +21,8 @@ declare_rule! {
     /// by default, PostgreSQL cancels one of the two statements with `deadlock detected` (SQLSTATE 40P01). If it
     /// cancels the build, an invalid index is left behind.
     ///
-    /// This happens if each replica of a program runs the migrations when it starts. The tools golang-migrate, sqlx,
-    /// tern, Prisma and Atlas wait in this way. `pgvet trace --twice` reproduces the deadlock.
+    /// The deadlock can occur if each replica of a program runs the migrations when it starts. The tools
+    /// golang-migrate, sqlx, tern, Prisma and Atlas wait in this way. `pgvet trace --twice` reproduces the deadlock.
     ///
     /// ## Example
     ///

@@ -23,8 +23,8 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// The lock blocks the application for as long as the slow statement runs, because PostgreSQL holds locks until the
-    /// end of the transaction. This is so even if the slow statement alone would block nobody. In a separate
-    /// transaction, the lock would be held only for milliseconds.
+    /// end of the transaction. The slow statement alone might block nobody, and in a separate transaction the lock
+    /// might be held only for milliseconds.
     ///
     /// ## Example
     ///
@@ -61,8 +61,8 @@ declare_rule! {
     ///
     /// ## Confidence
     ///
-    /// The confidence is `likely`. It is only `possible` if the statement may read or change only a few rows. This is
-    /// the case if a condition compares a column with a value, or if pgvet does not know the indexes of the table.
+    /// The confidence is `likely`. If the statement may read or change only a few rows, the confidence is only
+    /// `possible`: a condition compares a column with a value, or pgvet does not know the indexes of the table.
     "work-after-strong-lock", Transaction, Error,
     {
         sources: &["eugene/E4", "pgls/runningStatementWhileHoldingAccessExclusive", "gitlab/with_lock_retries"],
