@@ -49,7 +49,7 @@ declare_rule! {
     /// - a temporary table that a migration creates once, even in a DO block
     /// - functions that no longer exist after the last migration
     ///
-    /// The severity is error if a trigger, a loop, a policy or a configured call rate shows that the function runs
+    /// The severity is `error` if a trigger, a loop, a policy or a configured call rate shows that the function runs
     /// often. All temporary tables of a function are reported together: the message gives the sum of their catalog
     /// rows, and the lines below it list each table.
     "temporary-table-in-hot-path", Bloat, Warning,

@@ -59,8 +59,8 @@ declare_rule! {
     ///
     /// ## Confidence
     ///
-    /// The confidence is `likely` in general. The confidence is `possible`, and the finding is shown only with
-    /// `--confidence possible`, in these cases:
+    /// The confidence is `likely`, except in the following cases. In these, the confidence is `possible`, and the
+    /// finding is shown only with `--confidence possible`:
     ///
     /// - No migration granted the privilege to the role.
     /// - The privilege is revoked from `PUBLIC`: roles may still have it through another `GRANT`.

@@ -27,8 +27,8 @@ declare_rule! {
     /// ATOMIC` or `RETURN`). Sequences, indexes and constraints keep their names, which often contain the old name of
     /// the table.
     ///
-    /// If an empty table gets the old name, the harm is greater: no query fails, but deployed code does not find the
-    /// rows.
+    /// If an empty table gets the old name, the harm is greater: no query of deployed code fails, but the queries do
+    /// not find the rows.
     ///
     /// ## Example
     ///

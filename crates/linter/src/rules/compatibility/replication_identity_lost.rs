@@ -18,8 +18,8 @@ declare_rule! {
     ///
     /// If a published table has neither a primary key nor another replica identity, every `UPDATE` and `DELETE` on it
     /// fails on the publisher. Logical replication needs the replica identity, by default the primary key, to identify
-    /// the changed row. The error is "cannot update table because it does not have a replica identity and publishes
-    /// updates".
+    /// the changed row. The error of an `UPDATE` is "cannot update table because it does not have a replica identity
+    /// and publishes updates".
     ///
     /// ## Example
     ///

@@ -10,7 +10,7 @@ use pgvet_syntax::ast::{AlterTableAction, Ast, QueryBody};
 use smol_str::SmolStr;
 
 declare_rule! {
-    /// A statement that PostgreSQL refuses, given the schema at that point of the migrations.
+    /// A statement that PostgreSQL refuses, given the schema that the migrations have created up to that point.
     ///
     /// ## Why it matters
     ///

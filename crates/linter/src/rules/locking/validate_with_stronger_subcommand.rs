@@ -20,8 +20,8 @@ declare_rule! {
     /// the ADD CONSTRAINT of the same constraint, need a stronger lock than VALIDATE. On its own, VALIDATE takes a lock
     /// that allows reads and writes.
     ///
-    /// If you merge several ALTER TABLE statements into one, as some linters advise, a VALIDATE can get a stronger lock
-    /// in this way.
+    /// If you merge several ALTER TABLE statements into one, as some linters advise, VALIDATE may run under a stronger
+    /// lock than it needs.
     ///
     /// ## Example
     ///

@@ -47,7 +47,7 @@ declare_rule! {
     /// - changes whose WHERE clause compares all columns of a unique index with constants, or with the result of a
     ///   query whose number of rows is limited
     /// - changes whose WHERE clause gives a numeric key a lower and an upper limit
-    /// - changes of rows that a subquery with `LIMIT` selects
+    /// - changes of rows that a query with `LIMIT` selects
     /// - `SELECT`s that find their rows with an index, or that need only the first row or the last entry of an index
     /// - work on tables that are new and empty, or that can have only one row
     /// - work on tables that the same transaction created and fills with a few rows: constants, or rows of the system
