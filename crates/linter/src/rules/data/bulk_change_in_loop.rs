@@ -63,7 +63,7 @@ declare_rule! {
     ///
     /// ## Severity
     ///
-    /// If the transaction already holds a lock that blocks reads or writes of a table in use, the severity is error:
+    /// If the transaction already holds a lock that blocks reads or writes of a table in use, the severity is `error`:
     /// the lock is then held until the last batch is done.
     ///
     /// ## Incidents

@@ -82,7 +82,7 @@ declare_rule! {
     /// - the statement is in a function that is called regularly, and pgvet does not know how many rows match its
     ///   condition
     ///
-    /// If statistics or `[tables]` in the configuration say that the table is large, the severity is error. If the
+    /// If statistics or `[tables]` in the configuration say that the table is large, the severity is `error`. If the
     /// statement also writes all rows, the confidence is `certain`.
     "unbounded-update-or-delete", Data, Warning,
     {

@@ -50,7 +50,7 @@ declare_rule! {
     ///
     /// On a materialized view that an earlier migration created, the build blocks `REFRESH`, and queries queue behind a
     /// `REFRESH` that waits. `CREATE INDEX CONCURRENTLY` blocks `REFRESH` as well, so build the index when no `REFRESH`
-    /// is due. The severity is warning.
+    /// is due. The severity is `warning`.
     ///
     /// ## Fix safety
     ///
