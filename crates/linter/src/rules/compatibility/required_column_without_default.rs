@@ -19,7 +19,7 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// After the commit, each `INSERT` of deployed code into the table fails with a not-null violation, because
+    /// After the commit, each `INSERT` into the table by deployed code fails with a not-null violation, because
     /// deployed code does not know the column. `ADD COLUMN ... NOT NULL` without a default also fails at once if the
     /// table has rows.
     ///

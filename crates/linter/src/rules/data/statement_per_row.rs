@@ -49,7 +49,7 @@ declare_rule! {
     /// - UPDATE and DELETE that do not find their row by a primary key or a unique index. The program probably goes
     ///   through a fixed list of values, such as renamed time zones.
     /// - INSERT, unless the migration first reads rows of an existing table: the program probably inserts a fixed list
-    ///   of rows. A query that only tests whether a row exists does not count as reading rows.
+    ///   of rows. A query that only tests whether a row exists is not treated as reading rows.
     /// - a SELECT in a loop that also changes rows: one of the changing statements is reported instead
     /// - tables that the same transaction created, and tables that the configuration declares small
     ///

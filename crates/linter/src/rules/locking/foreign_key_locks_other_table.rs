@@ -15,8 +15,7 @@ use pgvet_syntax::ast::{Ast, LockMode};
 use pgvet_syntax::source::TextRange;
 
 declare_rule! {
-    /// A statement that adds or drops a foreign key, and therefore also locks the table at the other end of the foreign
-    /// key.
+    /// A statement that adds or drops a foreign key, and therefore also locks the other table of the foreign key.
     ///
     /// ## Why it matters
     ///

@@ -11,7 +11,7 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The limit is part of the type, so it is hard to change. Lowering the limit rewrites the table under an ACCESS
+    /// The limit is part of the type, so a new limit is a type change. Lowering the limit rewrites the table under an ACCESS
     /// EXCLUSIVE lock. Raising it usually changes only the catalog. However, PostgreSQL rebuilds each index that uses
     /// the column in an expression or predicate, and checks all rows again if a `CHECK` uses the column. While a view
     /// uses the column, PostgreSQL refuses any change of its type.
