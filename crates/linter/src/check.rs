@@ -187,8 +187,9 @@ impl Checker<'_> {
     }
 }
 
-const REFUSED_HELP: &str = "PostgreSQL refuses the whole statement; correct it (the rest of the file is still checked)";
-const KEYWORD_HELP: &str = "quote the name, which every version accepts (the rest of the file is still checked)";
+const REFUSED_HELP: &str = "correct this statement, which PostgreSQL refuses (pgvet still checks the rest of the file)";
+const KEYWORD_HELP: &str =
+    "put the name in double quotes, which works in every version (pgvet still checks the rest of the file)";
 
 /// What is said of a statement that only newer servers refuse.
 fn not_read(from: PgVersion) -> String {

@@ -337,7 +337,7 @@ pub(crate) fn place_in_file(diagnostic: &mut Diagnostic, file: u32, code: &CodeT
         (label.file, label.range) = (file, code.shown.range(label.range));
     }
     if let CodeKind::Function(Some(function)) = &code.kind {
-        let message = format!("in {}, which this runs", function.name);
+        let message = format!("in {}, which this statement runs", function.name);
         diagnostic.labels.push(Label { file: function.file, range: inner.shifted(function.start), message });
     }
     diagnostic.steps.clear();

@@ -47,7 +47,7 @@ const SITUATIONS: &[(&str, &str, &str)] = &[
     (
         "-- history:",
         "-- history:",
-        "an earlier migration begins here; it is deployed, and nothing is reported about it",
+        "a deployed migration begins here, in which pgvet reports nothing",
     ),
     (
         "-- migration:",
@@ -63,7 +63,11 @@ const SITUATIONS: &[(&str, &str, &str)] = &[
     ("-- pg-version:", "-- pg-version: 15-18", "the configured versions of PostgreSQL"),
     ("-- captured", "-- captured", "`pgvet capture` has recorded the migrations"),
     ("-- sent ", "-- sent 250 times", "a captured migration sent the next statement this many times"),
-    ("-- set: deployed", "-- set: deployed 2.4", "the release that is deployed, as `[releases]` names it"),
+    (
+        "-- set: deployed",
+        "-- set: deployed 2.4",
+        "the release that is deployed, as `[releases]` in `pgvet.toml` names it",
+    ),
     ("-- set: query", "-- set: query sqlx SELECT ...", "a query of the application, and the library that runs it"),
     (
         "-- set: index",
@@ -97,8 +101,8 @@ fn page(meta: &RuleMeta) -> String {
     if let Some(comment) = first_situation(&docs) {
         let _ = write!(
             page,
-            "\nComments in the examples, such as `{comment}`, describe the situation: see [the index of the \
-             rules](README.md#comments-in-the-examples).\n"
+            "\nComments in the examples, such as `{comment}`, tell pgvet how and where the migration runs. [The index of \
+             the rules](README.md#comments-in-the-examples) explains them.\n"
         );
     }
     if !meta.sources.is_empty() {
@@ -163,8 +167,8 @@ fn index<'a>(all: impl Iterator<Item = &'a RuleMeta>) -> String {
     }
     text.push_str(
         "\n## Comments in the examples\n\n\
-         Comments in the examples of the pages describe the situation. They have no effect in your own migrations, \
-         with one exception: `pgvet capture` writes `-- sent` comments, which pgvet reads.\n\n\
+         Comments in the examples of the pages tell pgvet how and where the migration runs. They have no effect in \
+         your own migrations, with one exception: `pgvet capture` writes `-- sent` comments, which pgvet reads.\n\n\
          | comment | meaning |\n|---|---|\n",
     );
     for (_, shown, meaning) in SITUATIONS {

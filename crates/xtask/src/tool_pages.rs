@@ -9,7 +9,7 @@ use xtask::measure::tools::{Compared, Declaration, End, Observation, Recorded, c
 pub(crate) fn pages() -> Result<BTreeMap<String, String>, String> {
     let mut pages = BTreeMap::new();
     let mut index = "# Migration tools\n\nEach page shows what the real tool did with small test projects, and where \
-                     the prediction of pgvet is wrong. Each recorded project ran on PostgreSQL 14 and 18. Tools \
+                     pgvet predicts something else. Each recorded project ran on PostgreSQL 14 and 18. Tools \
                      without recorded runs have no page. `predicted` is the number of projects for which pgvet \
                      predicted what the tool did.\n\n| tool | version | projects | predicted \
                      |\n|---|---|---|---|\n"
@@ -84,7 +84,7 @@ fn page(tool: &Declaration, compared: &[Compared], tests: &BTreeMap<String, Stri
         let _ = writeln!(text, "| {case} | {test} |{version} {majors} | {seen} | {predicted} |");
     }
     if !tool.differences.is_empty() {
-        text.push_str("\n## Where the prediction of pgvet is wrong\n\n");
+        text.push_str("\n## Where pgvet predicts something else\n\n");
         for (case, why) in &tool.differences {
             let _ = writeln!(text, "- {case}: {why}");
         }
@@ -170,13 +170,13 @@ const LEGEND: &str = "## Test results
 
 Each row of the table below is a test project in `fixtures/tools`. Its columns include:
 
-- `steps` are the changes that reached the server, in the order in which they ran. A step is named after the \
+- `steps` lists the changes that reached the server, in the order in which they ran. A step is named after the \
 table or index that it creates, such as `t_base`. Steps in one pair of brackets ran in one transaction.
-- `result` is how the run ended. 42701 means that a column already exists: the project contains such an error on \
-purpose. 25001 means that PostgreSQL refused a statement such as CREATE INDEX CONCURRENTLY or VACUUM, because it was \
-sent inside a transaction block. \"fails in the tool\" means that the tool stopped with an error of its own.
-- `left` lists the tables and indexes that existed afterwards.
-- `predicted` says whether pgvet predicted the steps, the result and the objects that are left.
+- `result` is how the run ended. Error 42701 means that a column already exists; some projects contain this error on \
+purpose. Error 25001 means that PostgreSQL refused a statement such as CREATE INDEX CONCURRENTLY or VACUUM, because \
+the tool sent it inside a transaction block. \"fails in the tool\" means that the tool itself reported an error.
+- `left` lists the tables and indexes that existed after the run.
+- `predicted` says whether pgvet predicted the steps, the result and the objects that were left.
 
 ";
 

@@ -61,7 +61,7 @@ impl fmt::Display for Assumption {
                             than they leave",
             ),
             Self::AbsentThoughCodeMayCreate { table } => {
-                write!(f, "assumes that nothing creates `{table}`, although code of the project may")
+                write!(f, "assumes that nothing creates `{table}`, although code of the project may create it")
             }
             Self::SearchPathUnchanged => {
                 f.write_str("assumes that names resolve to the same objects, although the code sets search_path")
@@ -69,8 +69,8 @@ impl fmt::Display for Assumption {
             Self::BranchRunsFor { table } => {
                 write!(
                     f,
-                    "assumes that this statement runs for the trigger of `{table}`, although conditions come \
-                           before it"
+                    "assumes that this statement runs for the trigger of `{table}`, although conditions \
+                     before it may prevent that"
                 )
             }
             Self::SettingMade { setting } => {
@@ -112,24 +112,23 @@ impl fmt::Display for Assumption {
             Self::RowsMayRefuse { table } => {
                 write!(
                     f,
-                    "assumes that `{table}` has rows with which this fails: only the data of the table can \
-                           show that"
+                    "assumes that `{table}` has rows that make this fail: only the data in the table can show that"
                 )
             }
             Self::RowsRefuseThough { table, because } => {
-                write!(f, "assumes that `{table}` has rows with which this fails, although {because}")
+                write!(f, "assumes that `{table}` has rows that make this fail, although {because}")
             }
             Self::RowsRefuseThoughRead { table } => {
                 write!(
                     f,
-                    "assumes that `{table}` has rows with which this fails, although the program reads its rows and \
+                    "assumes that `{table}` has rows that make this fail, although the program reads its rows and \
                      may change them"
                 )
             }
             Self::RowsRefuseSince { table, day } => {
                 write!(
                     f,
-                    "assumes that `{table}` now has rows with which this fails, although `pgvet precheck` counted none \
+                    "assumes that `{table}` now has rows that make this fail, although `pgvet precheck` counted none \
                      on {day}"
                 )
             }
@@ -155,9 +154,9 @@ impl fmt::Display for Assumption {
                 "assumes that the loop has many iterations, although it iterates over database objects, of which there \
                  are usually few",
             ),
-            Self::UnusedRows => {
-                f.write_str("assumes that most of the rows are unused, although the block keeps those that are used")
-            }
+            Self::UnusedRows => f.write_str(
+                "assumes that most rows can be deleted, although the block keeps rows that are still referenced",
+            ),
             Self::HoldsLargeObjects { column } => write!(
                 f,
                 "assumes that `{column}` refers to large objects, although an oid can refer to other system objects"
@@ -286,16 +285,18 @@ impl fmt::Display for Assumption {
             }
             Self::NeighboursInOrder { table } => write!(
                 f,
-                "assumes that values in `{table}` follow each other, and that PostgreSQL reads the rows in that order"
+                "assumes that `{table}` contains consecutive values, and that PostgreSQL updates the rows in ascending \
+                 order"
             ),
             Self::ReadInOtherOrder { table } => write!(
                 f,
-                "assumes that PostgreSQL reads the rows of `{table}` in an order in which their values collide"
+                "assumes that PostgreSQL updates the rows of `{table}` in an order in which their values collide"
             ),
             Self::SameRows { table } => {
                 write!(
                     f,
-                    "assumes that deployed code locks rows of `{table}` that the migration changes, which are not all"
+                    "assumes that deployed code locks the same rows of `{table}` that the migration changes, \
+                     although the migration changes only some of the rows"
                 )
             }
             Self::WritesListedTable { table } => {
@@ -355,7 +356,7 @@ impl fmt::Display for CopyEvidence {
             Self::EarlierDeployment => {
                 "code may write to both tables since the earlier deployment that copied the rows"
             }
-            Self::MovedElsewhere => "the copy does not replace the table under its name",
+            Self::MovedElsewhere => "the copy does not get the name of the table",
             Self::Listed => "migrations write the rows of the table",
         })
     }
@@ -365,16 +366,16 @@ impl fmt::Display for KeyEvidence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Listed => "migrations insert all rows of the table",
-            Self::NoGeneratedKey => "the table generates no keys, so that deployed code may never insert into it",
+            Self::NoGeneratedKey => "the table generates no keys, so deployed code may never insert into it",
             Self::RandomKeys => "other rows have random keys",
             Self::SequenceSet => "the migration sets the sequence",
             Self::RowsDeleted => "the migration has deleted rows of the table",
             Self::NewSource => "this migration created or filled the source of the copied rows",
             Self::ReadsItself => "the statement reads the table itself",
-            Self::MayBeGenerated => "the key may be a new one each time",
+            Self::MayBeGenerated => "each run may use a new key",
             Self::Variable => "the key comes from a variable",
             Self::Conditional => "this runs only under a condition, or only if a handler catches an error",
-            Self::KeyOfNewRow => "the key is that of the new row for which the trigger fires",
+            Self::KeyOfNewRow => "the trigger uses the key of the new row for which it fires",
             Self::NotKnownToRunOften => "nothing shows that the function runs often",
             Self::Caught => "a handler catches the error",
             Self::CatchesOthers => "the handler catches other errors, too",

@@ -135,7 +135,7 @@ pub(super) fn label_calls(
 ) {
     for call in visit.effects.calls.iter().filter(|call| call.range == found.range && leads_to_it(call)) {
         let Some((file, range)) = call.defined_at else { continue };
-        let label = Label { file, range, message: format!("in {}, which this runs", call.name) };
+        let label = Label { file, range, message: format!("in {}, which this statement runs", call.name) };
         if !found.labels.contains(&label) {
             found.labels.push(label);
         }

@@ -187,7 +187,7 @@ impl fmt::Display for RowDemand {
         match &self.demand {
             Demand::NoRows { column } => write!(f, "fails if `{table}` has rows: `{column}` is NULL in all of them"),
             Demand::OneRow { column } => {
-                write!(f, "fails if `{table}` has more than one row: all have the same `{column}`")
+                write!(f, "fails if `{table}` has more than one row: all rows have the same value in `{column}`")
             }
             Demand::NotNull { column } => write!(f, "fails if `{column}` is NULL in an existing row of `{table}`"),
             Demand::Check { constraint, .. } => {
@@ -201,19 +201,19 @@ impl fmt::Display for RowDemand {
                 let (columns, referenced) = (quoted(&key.columns), &key.referenced.name);
                 write!(
                     f,
-                    "fails if an existing row of `{table}` has {value} {columns} that `{referenced}` does not have"
+                    "fails if an existing row of `{table}` has {value} {columns} that does not exist in `{referenced}`"
                 )
             }
             Demand::Exclusion(exclusion) => {
                 let constraint = &exclusion.constraint;
-                write!(f, "fails if two existing rows of `{table}` conflict for the constraint `{constraint}`")
+                write!(f, "fails if two existing rows of `{table}` conflict under the constraint `{constraint}`")
             }
             Demand::Type(conversion) => {
                 let Conversion { column, name, .. } = conversion;
                 write!(f, "fails if a value of `{column}` in `{table}` does not fit the type `{name}`")
             }
             Demand::Bound(_) => {
-                write!(f, "fails if a row of `{table}` is outside of the bound of the partition")
+                write!(f, "fails if a row of `{table}` is outside the bounds of the partition")
             }
             Demand::DefaultPartition(_) => {
                 write!(f, "fails if a row of the DEFAULT partition `{table}` belongs to the new partition")
@@ -244,7 +244,7 @@ impl UniqueKey {
             KeyPart::Expression(_) => None,
         });
         let columns: Option<Vec<SmolStr>> = columns.collect();
-        columns.map_or_else(|| format!("key in `{}`", self.index), |columns| quoted(&columns))
+        columns.map_or_else(|| format!("key in the index `{}`", self.index), |columns| quoted(&columns))
     }
 }
 

@@ -214,8 +214,8 @@ impl fmt::Display for RowsReason {
             Self::Aggregate => f.write_str("an aggregate is one row"),
             Self::OneRowTable => f.write_str("a constraint allows one row only"),
             Self::FilledHere => f.write_str("the table holds only rows of this deployment"),
-            Self::Picked { column } => write!(f, "`{column}` is compared with constants, which bounds nothing"),
-            Self::JoinedToFew { table } => write!(f, "each of the few rows of `{table}` may match many"),
+            Self::Picked { column } => write!(f, "the condition compares `{column}` only with constants"),
+            Self::JoinedToFew { table } => write!(f, "the rows are joined to the few rows of `{table}`"),
             Self::Cascade { table, of_few: true } => write!(f, "only few rows of `{table}` are deleted"),
             Self::Cascade { table, of_few: false } => {
                 write!(f, "nothing limits how many rows refer to the deleted rows of `{table}`")

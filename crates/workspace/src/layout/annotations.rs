@@ -130,14 +130,26 @@ fn refusals(tool: Tool, text: &str, sections: &[Section], strings: &[TextRange])
             let first = lines(&text[range.as_usize()]).find(is_code);
             let Some((start, line)) = first else { continue };
             let (kind, what, help) = match tool {
-                Tool::SqlMigrate => (RefusalKind::Skips, "skips", "move it below `-- +migrate Up`"),
-                Tool::Goose => (RefusalKind::Fails, "refuses this file: it has", "move it below `-- +goose Up`"),
-                _ => (RefusalKind::Fails, "refuses this file: it has", "move it below `-- migrate:up`"),
+                Tool::SqlMigrate => (
+                    RefusalKind::Skips,
+                    "skips this statement, because it is",
+                    "move the statement below `-- +migrate Up`",
+                ),
+                Tool::Goose => (
+                    RefusalKind::Fails,
+                    "refuses this file, because this statement is",
+                    "move the statement below `-- +goose Up`",
+                ),
+                _ => (
+                    RefusalKind::Fails,
+                    "refuses this file, because this statement is",
+                    "move the statement below `-- migrate:up`",
+                ),
             };
             refusals.push(Refusal {
                 kind,
                 range: TextRange::new(start, start + line.trim_end().len() as u32),
-                message: format!("{} {what} a statement before the first mark", tool.as_str()),
+                message: format!("{} {what} before the first annotation", tool.as_str()),
                 help: help.to_owned(),
                 by_default: false,
                 unproven: None,

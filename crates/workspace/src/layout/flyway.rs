@@ -38,25 +38,28 @@ pub(super) fn refusals(path: &Path, text: &str, opted_out: bool, nearby: &Nearby
         refusals.push(Refusal {
             kind: RefusalKind::Fails,
             range: *alone,
-            message: "Flyway refuses this file: it runs this statement without a transaction, and others of the file in one"
-                .to_owned(),
-            help: "put it in a migration of its own, which holds nothing else, not even a SET; or set flyway.mixed=true: then \
-                   nothing of the file runs in a transaction"
+            message:
+                "Flyway refuses this file, because it runs this statement without a transaction, but other statements \
+                      of the file in a transaction"
+                    .to_owned(),
+            help: "move this statement to a separate migration that contains nothing else, not even a SET. Or set \
+                   flyway.mixed=true, so that Flyway runs the whole file without a transaction"
                 .to_owned(),
             by_default: true,
-                unproven: None,
+            unproven: None,
         });
     }
     if builds_without_end(path, words, nearby) {
         refusals.push(Refusal {
             kind: RefusalKind::NeverEnds,
             range: *alone,
-            message: "Flyway 9.1.3 and later waits for itself here and never ends: the transaction in which it holds its lock \
-                      is older than this statement, which waits for it"
-                .to_owned(),
+            message:
+                "Flyway 9.1.3 and later hangs here: this statement waits for all older transactions, and Flyway holds \
+                      its own lock in one of them"
+                    .to_owned(),
             help: LOCK_WITHOUT_TRANSACTION.to_owned(),
             by_default: true,
-                unproven: None,
+            unproven: None,
         });
     }
     refusals

@@ -39,8 +39,8 @@ pub(super) fn refusals(text: &str) -> Vec<Refusal> {
     let refusal = |range: TextRange| Refusal {
         kind: RefusalKind::Fails,
         range,
-        message: "Migratus fails here: it expects one statement between two lines with `--;;`".to_owned(),
-        help: "put a line `--;;` before this statement".to_owned(),
+        message: "Migratus fails here: it expects only one statement between two `--;;` lines".to_owned(),
+        help: "add a line with `--;;` before this statement".to_owned(),
         by_default: true,
         unproven: None,
     };

@@ -52,9 +52,12 @@ pub(super) fn refusals(
                 kind: RefusalKind::Fails,
                 range: TextRange::new(range.start, range.start + first_line(&text[range.as_usize()]).len() as u32),
                 message: format!(
-                    "{tool} splits this statement: it ends a statement after each line that ends with a semicolon"
+                    "{tool} splits this statement into several, because it ends a statement at each line that ends with a \
+                     semicolon"
                 ),
-                help: format!("write `-- {prefix} StatementBegin` before it and `-- {prefix} StatementEnd` after it"),
+                help: format!(
+                    "write `-- {prefix} StatementBegin` before this statement and `-- {prefix} StatementEnd` after it"
+                ),
                 by_default: false,
                 unproven: None,
             });
@@ -63,7 +66,7 @@ pub(super) fn refusals(
     refusals.extend(last.map(|range| Refusal {
         kind: RefusalKind::Fails,
         range,
-        message: format!("{tool} refuses this file: its last statement has no semicolon at the end of a line"),
+        message: format!("{tool} refuses this file, because its last statement has no semicolon at the end of a line"),
         help: "end the statement with a semicolon".to_owned(),
         by_default: false,
         unproven: None,

@@ -66,8 +66,8 @@ fn files_run_in_the_order_that_was_recorded() {
 fn what_a_tool_refuses_or_skips_is_reported() {
     let function = "CREATE FUNCTION f() RETURNS void LANGUAGE plpgsql AS $$\nBEGIN\n  PERFORM 1;\nEND $$;\n";
     for (text, expected) in [
-        ("SELECT 1;\n-- +migrate Up\nSELECT 2;\n".to_owned(), "skips a statement"),
-        ("SELECT 1;\n-- +goose Up\nSELECT 2;\n".to_owned(), "before the first mark"),
+        ("SELECT 1;\n-- +migrate Up\nSELECT 2;\n".to_owned(), "skips this statement"),
+        ("SELECT 1;\n-- +goose Up\nSELECT 2;\n".to_owned(), "before the first annotation"),
         (format!("-- +goose Up\n{function}"), "splits this statement"),
         (format!("-- +migrate Up\n{function}"), "splits this statement"),
         ("-- +goose Up\nSELECT 1\n-- +goose Down\n".to_owned(), "no semicolon"),

@@ -26,8 +26,8 @@ pub(crate) fn step(context: &RuleContext<'_>, table: &RelationName, assignment: 
     };
     let note = format!(
         "Decide how many rows each transaction changes, and run this when there is little traffic. It commits after \
-         each batch, cannot run in a transaction, and continues where it stopped when it is run again. Run VACUUM \
-         (ANALYZE) {sql_table} afterwards."
+         each batch, so it cannot run in a transaction. If it stops, run it again: it skips the rows that are done. \
+         Run VACUUM (ANALYZE) {sql_table} afterwards."
     );
     let fired = if relation.triggers.is_empty() { "" } else { " Each row that it changes fires the table's triggers." };
     Some(Step::new(block).note(note + fired))

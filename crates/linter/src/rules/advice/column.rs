@@ -57,7 +57,10 @@ pub(crate) fn replace(
             format!("ALTER TABLE {sql_table} RENAME COLUMN {new} TO {old}"),
         ],
     )
-    .then("before the swap, also give the new column the indexes and constraints of the old one, without blocking");
+    .then(
+        "before the swap, also create the old column's indexes and constraints on the new column, without blocking \
+         writes",
+    );
     match replace::steps(context, table, column, &type_text, using) {
         Ok(steps) => advice.with_steps(context, steps),
         Err(obstacle) => advice.without_steps(obstacle),
@@ -71,11 +74,13 @@ pub(crate) fn limit_length(context: &RuleContext<'_>, table: &RelationName, colu
     let name = context.before.choose_constraint_name(&table.name, Some(&column.text), "check", &table.schema, &[]);
     let name = identifier(&name);
     // A CHECK is not the type that was asked for: no steps.
-    Advice::new("leave the type as it is, and limit the length with a CHECK that is validated in a later transaction:")
-        .sql(format!(
-            "ALTER TABLE {sql_table} ADD CONSTRAINT {name} CHECK (char_length({sql_column}) <= {length}) NOT VALID"
-        ))
-        .sql(format!("ALTER TABLE {sql_table} VALIDATE CONSTRAINT {name}"))
+    Advice::new(
+        "keep the type, limit the length with a CHECK that is NOT VALID, and validate it in a later transaction:",
+    )
+    .sql(format!(
+        "ALTER TABLE {sql_table} ADD CONSTRAINT {name} CHECK (char_length({sql_column}) <= {length}) NOT VALID"
+    ))
+    .sql(format!("ALTER TABLE {sql_table} VALIDATE CONSTRAINT {name}"))
 }
 
 /// Why ADD COLUMN has to compute a value for every row.

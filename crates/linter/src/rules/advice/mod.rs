@@ -72,7 +72,7 @@ impl Advice {
             self.steps = steps;
         }
         if let (Some(unseen), Some(first)) = (unseen_target(context), self.steps.first_mut()) {
-            let note = format!("No migration shows {unseen}: this is right if it is an ordinary table.");
+            let note = format!("No migration shows {unseen}: these steps are correct if it is an ordinary table.");
             first.note.get_or_insert(note);
         }
         self
@@ -187,7 +187,7 @@ pub(crate) fn outside_transaction(context: &RuleContext<'_>) -> String {
             format!("in a migration of its own that does not run in a transaction (`{opt_out}`)")
         }
         (TransactionMode::SingleString, _) => {
-            "in a migration of its own, because statements that are sent together are one transaction".to_owned()
+            "in a migration of its own, because statements that are sent together run in one transaction".to_owned()
         }
         _ => "in a migration of its own that does not run in a transaction".to_owned(),
     }

@@ -16,7 +16,7 @@ pub(crate) fn advice(context: &RuleContext<'_>, table: &RelationName, columns: &
         let steps = all_steps(context, table, columns);
         advice.with_steps(context, steps)
     } else {
-        advice.then("before PostgreSQL 12 SET NOT NULL reads the table in any case: keep the CHECK instead")
+        advice.then("before PostgreSQL 12, SET NOT NULL always reads the whole table: keep the CHECK instead")
     }
 }
 
@@ -39,14 +39,14 @@ fn all_steps(context: &RuleContext<'_>, table: &RelationName, columns: &[SmolStr
 
 fn sentence(context: &RuleContext<'_>) -> &'static str {
     if everywhere_at_least(context, 18) {
-        "add the NOT NULL constraint NOT VALID (PostgreSQL 18 and later), then validate it in a later transaction, \
+        "add the NOT NULL constraint as NOT VALID (PostgreSQL 18 and later), then validate it in a later transaction, \
          which does not block reads or writes:"
     } else if everywhere_at_least(context, 12) {
-        "first add a CHECK (... IS NOT NULL) NOT VALID, then validate it in a later transaction, which does not block \
-         reads or writes:"
+        "first add a CHECK (... IS NOT NULL) as NOT VALID, then validate it in a later transaction, which does not \
+         block reads or writes:"
     } else {
-        "use a CHECK (... IS NOT NULL) NOT VALID, and validate it in a later transaction, which does not block reads \
-         or writes:"
+        "add a CHECK (... IS NOT NULL) as NOT VALID instead, and validate it in a later transaction, which does not \
+         block reads or writes:"
     }
 }
 

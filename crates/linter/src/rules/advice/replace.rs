@@ -171,9 +171,9 @@ impl Replacement<'_, '_> {
             &format!("{new} IS NULL AND {source} IS NOT NULL"),
         )?;
         let add = Step::new(format!("ALTER TABLE {table} ADD COLUMN {new} {type_text}")).note(format!(
-            "{new} replaces {column}: a trigger copies every write, and a loop fills the old rows. Comments, \
-             privileges on the column alone, its statistics target and storage parameters of its indexes are not \
-             copied."
+            "{new} replaces {column}: a trigger copies every write, and a loop fills the old rows. These steps do not \
+             copy comments, column privileges, the statistics target of the column or storage parameters of its \
+             indexes."
         ));
         let add = add.phase(Phase::Expand);
         let mut steps = vec![Step::new("BEGIN"), add];
@@ -196,7 +196,7 @@ impl Replacement<'_, '_> {
         let drop = Step::new(format!("ALTER TABLE {table} DROP COLUMN {}", self.old))
             .phase(Phase::Contract)
             .note(format!(
-                "Decide when to drop {}: the values before the change are lost with it, and cannot be restored",
+                "Decide when to drop {}: it holds the values from before the change, and they cannot be restored",
                 self.old
             ))
             .accepted(format!(
@@ -238,7 +238,8 @@ $copy$"
         let trigger = identifier(&self.trigger_name());
         let meant = format!("{column} keeps its name and its values, as {type_text}");
         let first = Step::new(format!("DROP TRIGGER {trigger} ON {table}")).phase(Phase::Contract).note(format!(
-            "Deploy code that works with {column} as {type_text} before this. Sessions may have to prepare statements again."
+            "Before this step, deploy code that works with {column} as {type_text}. Sessions may have to prepare \
+             statements again."
         ));
         let rename = |from: &str, to: &str| {
             Step::new(format!("ALTER TABLE {table} RENAME COLUMN {from} TO {to}")).accepted(meant.clone())

@@ -11,7 +11,7 @@ declare_rule! {
     ///
     /// Autovacuum is often disabled for a bulk load and then forgotten. Dead rows pile up, the table and its indexes
     /// grow with every update, and the planner works with old statistics. The anti-wraparound vacuum still runs, and
-    /// then has all of the postponed work to do at once.
+    /// then has to do all of the postponed work at once.
     ///
     /// ## Example
     ///
@@ -31,7 +31,7 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - a migration that enables it again, drops the table or undoes the statement with `ROLLBACK`
+    /// - a migration that enables autovacuum again, drops the table, or undoes the statement with `ROLLBACK`
     /// - temporary tables, which autovacuum never processes
     "autovacuum-disabled", Bloat, Warning,
     {}

@@ -26,7 +26,7 @@ pub(super) fn total(rows: CatalogRows, kind: &str, versions: VersionRange) -> St
 pub(super) fn per_hour(rows: CatalogRows, calls: u64, each: &str) -> String {
     let pages = rows.attribute.saturating_mul(calls).div_ceil(ATTRIBUTES_PER_PAGE);
     format!(
-        ": at {} {}{each}, pg_attribute alone grows by up to {} an hour until it is vacuumed",
+        ": at {} {}{each}, pg_attribute grows by up to {} an hour",
         grouped(calls),
         if calls == 1 { "call" } else { "calls" },
         size(pages.saturating_mul(PAGE))
@@ -46,7 +46,7 @@ mod tests {
         let rows = CatalogRows { attribute: 173, ..CatalogRows::default() };
         for (calls, expected) in [(1, "32 kB"), (1_000, "24 MB"), (3_000, "72 MB"), (100_000, "2,372 MB")] {
             let message = per_hour(rows, calls, " per hour");
-            assert!(message.ends_with(&format!("by up to {expected} an hour until it is vacuumed")), "{message}");
+            assert!(message.ends_with(&format!("by up to {expected} an hour")), "{message}");
         }
     }
 }

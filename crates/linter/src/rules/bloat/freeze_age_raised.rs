@@ -7,14 +7,15 @@ use pgvet_model::routine::grouped;
 use pgvet_syntax::ast::ObjectName;
 
 declare_rule! {
-    /// A migration that lets VACUUM freeze the rows of a table, or of all tables, later than by default, and does not
+    /// A migration that makes VACUUM freeze rows later than by default, in one table or in all tables, and does not
     /// reset the setting.
     ///
     /// ## Why it matters
     ///
     /// A value that was raised for a maintenance window only postpones the work. The next anti-wraparound vacuum has
-    /// more to freeze, reads every page that is not yet all-frozen, and restarts soon after it is cancelled. A higher
-    /// `autovacuum_freeze_max_age` also leaves less time until PostgreSQL stops assigning transaction IDs.
+    /// more rows to freeze, and has to read every page that is not marked as all-frozen. If somebody cancels it, it
+    /// soon starts again. A higher `autovacuum_freeze_max_age` also leaves less time before PostgreSQL runs out of
+    /// transaction IDs and refuses writes.
     ///
     /// ## Example
     ///
@@ -30,15 +31,15 @@ declare_rule! {
     /// ALTER TABLE events RESET (autovacuum_freeze_min_age);
     /// ```
     ///
-    /// The rule looks at `autovacuum_freeze_min_age`, `autovacuum_freeze_table_age`, `autovacuum_freeze_max_age` and
-    /// the same settings for multixact IDs.
+    /// The rule checks `autovacuum_freeze_min_age`, `autovacuum_freeze_table_age`, `autovacuum_freeze_max_age` and the
+    /// same settings for multixact IDs.
     ///
     /// ## When it is not reported
     ///
-    /// - values up to PostgreSQL's default
+    /// - values that do not exceed PostgreSQL's default
     /// - `autovacuum_freeze_max_age` and `autovacuum_multixact_freeze_max_age` of a table: PostgreSQL ignores a value
-    ///   above that of the server
-    /// - a migration that resets it, drops the table or undoes the statement with `ROLLBACK`
+    ///   above the setting of the server
+    /// - a migration that resets the setting, drops the table, or undoes the statement with `ROLLBACK`
     "freeze-age-raised", Bloat, Warning,
     {}
     migration = check,
@@ -69,12 +70,11 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
         let postponed = postponed(parameter, left.table.as_ref(), value.min(limit), default);
         let of = if parameter.contains("multixact") { "multixact_" } else { "" };
         let limited = if value > limit {
-            format!(" (the setting is higher, but autovacuum_{of}freeze_max_age limits it)")
+            format!(" (the statement sets a higher value, but autovacuum_{of}freeze_max_age limits it)")
         } else {
             String::new()
         };
-        let message =
-            format!("{postponed}: the vacuum that has to freeze the rows comes later and takes longer{limited}");
+        let message = format!("{postponed}: the vacuum that freezes the rows runs later and takes longer{limited}");
         let help = match &left.table {
             Some(table) => format!(
                 "reset the setting at the end of this migration:\n    ALTER TABLE {table} RESET ({});",

@@ -12,14 +12,14 @@ use pgvet_syntax::source::TextRange;
 use rustc_hash::FxHashSet;
 
 declare_rule! {
-    /// A statement that leaves large objects behind: it removes the rows, the column or the table that refers to them,
-    /// or changes the type of the column.
+    /// A statement that leaves large objects behind, because it deletes the rows that refer to them, drops the column
+    /// or table, or changes the column's type.
     ///
     /// ## Why it matters
     ///
-    /// The objects stay in `pg_largeobject`, and nothing refers to them any more. They take up space, including in
-    /// every backup, until somebody runs `vacuumlo`, which has to search all tables for references. The trigger
-    /// `lo_manage` does not help: neither `DROP` nor `TRUNCATE` fires it.
+    /// The large objects stay in `pg_largeobject`, although nothing refers to them any more. They take up space, also
+    /// in every backup, until somebody runs `vacuumlo`. That program has to search all tables for references. The
+    /// trigger `lo_manage` does not help, because neither `DROP` nor `TRUNCATE` fires it.
     ///
     /// ## Example
     ///
@@ -43,14 +43,14 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - a migration that calls `lo_unlink`
-    /// - `DELETE` from a table with the trigger `lo_manage`, which removes the objects of deleted rows
+    /// - `DELETE` from a table with the trigger `lo_manage`, which deletes the large objects of the deleted rows
     /// - tables that the same deployment created
     /// - a statement that the migration undoes with `ROLLBACK`
     ///
     /// ## Confidence
     ///
-    /// For a column of type `oid`, the confidence is `possible`, and the finding is shown only with `--confidence
-    /// possible`, because an `oid` can refer to any system object.
+    /// For a column of type `oid`, the confidence is `possible`, because an `oid` can also identify other objects, such
+    /// as tables. The finding is then shown only with `--confidence possible`.
     "large-object-orphaned", Bloat, Warning,
     { needs_commit: true }
     statement = check,
@@ -159,8 +159,8 @@ fn report(
     let unlink = format!("SELECT lo_unlink({column}) FROM {name} WHERE {column} IS NOT NULL;");
     let help = match loss {
         Loss::Retyped => format!(
-            "copy the data to a new column instead, and delete the large objects, in batches if there are many, \
-             before you drop the old column:\n    {unlink}"
+            "copy the data to a new column instead. Before you drop the old column, delete the large objects, in \
+             batches if there are many:\n    {unlink}"
         ),
         Loss::Deleted => {
             format!(

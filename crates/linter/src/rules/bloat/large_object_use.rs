@@ -9,15 +9,15 @@ use pgvet_syntax::source::TextRange;
 use rustc_hash::FxHashSet;
 
 declare_rule! {
-    /// Data in large objects: a call of `lo_create` or a similar function, or a column whose type is `oid`, `lo` or a
-    /// domain over one of these types.
+    /// A use of large objects: a call of `lo_create` or a similar function, or a column of type `oid` or `lo` or of a
+    /// domain over one of them.
     ///
     /// ## Why it matters
     ///
-    /// All large objects of a database are in one table, `pg_largeobject`, separate from the rows that refer to them.
-    /// When a row is deleted, the object to which it refers stays. Privileges and constraints of the table do not apply
-    /// to the object, and logical replication skips large objects. Each large object is a separate entry in a dump: for
-    /// a million of them, `pg_dump` before version 17 needed 755 MB of memory.
+    /// PostgreSQL stores all large objects of a database in one table, `pg_largeobject`, separate from the rows that
+    /// refer to them. When a row is deleted, the large object to which it refers remains. Privileges and constraints of
+    /// the table do not apply to the large object, and logical replication skips it. Before version 17, `pg_dump`
+    /// creates a separate entry for each large object: for a million large objects it needed 755 MB of memory.
     ///
     /// ## Example
     ///
@@ -33,12 +33,12 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - `lo_unlink`, which removes large objects
+    /// - calls of `lo_unlink`, which deletes large objects
     ///
     /// ## Confidence
     ///
-    /// For a column of type `oid`, the confidence is `possible`, and the finding is shown only with `--confidence
-    /// possible`, because an `oid` can refer to any system object.
+    /// For a column of type `oid`, the confidence is `possible`, because an `oid` can also identify other objects, such
+    /// as tables. The finding is then shown only with `--confidence possible`.
     "large-object-use", Bloat, Warning,
     {}
     statement = check,
@@ -123,8 +123,8 @@ fn check_routine(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
 
 fn report_call(call: &FunctionCall, range: TextRange, reporter: &mut Reporter<'_>) {
     let message = format!(
-        "{}() uses a large object, which belongs to no row: the object stays when the row that refers to it is \
-         deleted, a pg_dump of single tables omits it, and logical replication skips it",
+        "{}() uses a large object, which belongs to no row: deleting a row leaves its large object behind, and neither \
+         `pg_dump --table` nor logical replication copies it",
         call.name
     );
     reporter
@@ -135,11 +135,11 @@ fn report_call(call: &FunctionCall, range: TextRange, reporter: &mut Reporter<'_
 
 fn report_column(reporter: &mut Reporter<'_>, range: TextRange, table: &Relation, column: &str, refers: Refers) {
     let message = format!(
-        "`{}.{column}` refers to large objects, which belong to no row: an object stays when the row that refers to it \
-         is deleted, a pg_dump of single tables omits it, and logical replication skips it",
+        "`{}.{column}` refers to large objects, which belong to no row: deleting a row leaves its large object behind, \
+         and neither `pg_dump --table` nor logical replication copies it",
         table.name
     );
-    let help = "use bytea instead of oid, or text if Hibernate stores a string; if the column refers to system \
+    let help = "use bytea instead of oid, or text if Hibernate stores a string. If the column refers to system \
                 objects, use regclass, regtype or another reg* type";
     let finding = reporter.report(range, message).help(help);
     refers.assumption(column).into_iter().fold(finding, Finding::assuming).emit();

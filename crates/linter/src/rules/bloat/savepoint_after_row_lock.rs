@@ -11,14 +11,14 @@ use smol_str::SmolStr;
 
 declare_rule! {
     /// Rows that are locked with `SELECT ... FOR UPDATE` or a similar clause, and then changed in a subtransaction:
-    /// after a `SAVEPOINT`, or in a block with `EXCEPTION`.
+    /// after a `SAVEPOINT`, or in a PL/pgSQL block with `EXCEPTION`.
     ///
     /// ## Why it matters
     ///
-    /// The transaction and the subtransaction both lock the row, so PostgreSQL stores a multixact ID in the row, and a
-    /// new multixact ID for each further subtransaction. Sessions that read this row look the ID up in a small cache
-    /// (the SLRU buffers of `pg_multixact`), which can become the bottleneck of a busy server. As with transaction IDs,
-    /// tables must be vacuumed before the multixact IDs run out.
+    /// The transaction and the subtransaction both lock the row. PostgreSQL therefore stores a multixact ID in the row,
+    /// and a new multixact ID for each further subtransaction. Sessions that read this row look the ID up in a small
+    /// cache (the SLRU buffers of `pg_multixact`). On a busy server, this cache can become the bottleneck. Like
+    /// transaction IDs, multixact IDs run out if VACUUM does not freeze old ones in time.
     ///
     /// ## Example
     ///
@@ -52,7 +52,8 @@ declare_rule! {
     ///
     /// - a lock and a change in the same subtransaction
     /// - a change that is an `INSERT`
-    /// - `DO` blocks, which run once; `subtransaction-per-row` reports those that start a subtransaction for each row
+    /// - `DO` blocks, which run once. `subtransaction-per-row` reports a `DO` block that starts a subtransaction for
+    ///   each row.
     "savepoint-after-row-lock", Bloat, Warning,
     {}
     routine = check,
@@ -104,8 +105,8 @@ fn report(
 ) {
     let name = table.rsplit_once('.').map_or(table, |(_, name)| name);
     let message = format!(
-        "rows of `{name}` are changed in a subtransaction after the transaction has locked them, so PostgreSQL \
-         writes a multixact ID into each row"
+        "a subtransaction changes rows of `{name}` that the outer transaction has locked: PostgreSQL stores a multixact \
+         ID in each row, which makes the row slower to read"
     );
     let help = "lock the rows in the same subtransaction that changes them, or remove the subtransaction";
     let finding = reporter.report(range, message).help(help);

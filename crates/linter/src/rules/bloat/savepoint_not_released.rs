@@ -10,7 +10,7 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// Savepoints nest. A savepoint that is not released keeps its resources, and all later statements run one
-    /// subtransaction level deeper. Reusing a name does not replace the old savepoint; it hides it.
+    /// subtransaction level deeper. A new savepoint with the same name does not replace the old one, but hides it.
     ///
     /// ## Example
     ///

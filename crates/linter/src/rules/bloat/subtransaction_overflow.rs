@@ -12,10 +12,11 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Each session shares the IDs of up to 64 subtransactions with the others (`PGPROC_MAX_CACHED_SUBXIDS`). With the
-    /// 65th subtransaction this cache overflows. From then until the transaction ends, every session must look into
-    /// `pg_subtrans` to see whether a row is visible. Together with one long transaction this has brought whole servers
-    /// and their standbys to a halt. `RELEASE SAVEPOINT` does not remove the ID from the cache.
+    /// For each session, PostgreSQL keeps the IDs of up to 64 subtransactions in shared memory
+    /// (`PGPROC_MAX_CACHED_SUBXIDS`). The 65th subtransaction makes this cache overflow. From then until the
+    /// transaction ends, every session must read `pg_subtrans` to see whether a row is visible. In combination with a
+    /// long transaction, these reads have brought whole servers and their standbys to a halt. `RELEASE SAVEPOINT` does
+    /// not remove an ID from the cache.
     ///
     /// ## Example
     ///
@@ -44,8 +45,8 @@ declare_rule! {
     /// - up to 64 subtransactions in a transaction
     /// - loops without a constant bound, which `subtransaction-per-row` reports
     ///
-    /// pgvet counts along the control flow: a loop with a constant bound multiplies the count, and of several branches
-    /// only the one that starts the most subtransactions is counted. `COMMIT` resets the count.
+    /// pgvet counts the subtransactions along the control flow. A loop with a constant bound multiplies the count. Of
+    /// several branches, only the one that starts the most subtransactions is counted. `COMMIT` resets the count.
     "subtransaction-overflow", Bloat, Error,
     {}
     routine = check,
@@ -64,14 +65,14 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
         return;
     }
     let message = format!(
-        "{} starts {} subtransactions in one transaction, but PostgreSQL caches only {CACHED}: beyond that, visibility \
-         checks in every session have to read pg_subtrans until the transaction ends",
+        "{} starts {} subtransactions in one transaction, more than the {CACHED} that PostgreSQL caches: queries in \
+         every session can get slower until the transaction ends",
         context.name(),
         found.most
     );
     let mut finding = reporter.report(source.range, message).help(fix_help());
     if let Some(words) = source.in_loop {
-        finding = finding.label(words, "this loop multiplies the subtransactions");
+        finding = finding.label(words, "each iteration of this loop starts subtransactions");
     }
     label_callee(context.routines, source, finding).emit();
 }
@@ -102,8 +103,8 @@ fn check_migration(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) 
         let total = transaction.begins.iter().fold(Bound::ZERO, |sum, begin| sum + begin.bound);
         let Bound::AtMost(_) = total else { continue };
         let message = format!(
-            "the transaction starts {total} subtransactions, but PostgreSQL caches only {CACHED}: from this one on, \
-             visibility checks in every session have to read pg_subtrans until the transaction ends"
+            "the transaction starts {total} subtransactions, and from this one on more than the {CACHED} that PostgreSQL \
+             caches: queries in every session can get slower until the transaction ends"
         );
         let help = "split the work into several transactions, or remove most of the savepoints";
         let mut finding = reporter.report(passed.range, message).help(help);

@@ -9,15 +9,16 @@ use pgvet_model::routine::Bound;
 use pgvet_model::routine::subtransactions::Source;
 
 declare_rule! {
-    /// A block with `EXCEPTION` that writes and runs once for each row: in a loop without a constant bound, or in a
-    /// function that a row trigger runs.
+    /// A PL/pgSQL block with `EXCEPTION` that writes, and that runs once for each row: in a loop without a constant
+    /// bound, or in a function that a row trigger runs.
     ///
     /// ## Why it matters
     ///
     /// Each run of a block with `EXCEPTION` is a subtransaction. A subtransaction that writes takes its own transaction
-    /// ID, so a load of a million rows consumes a million transaction IDs and brings the next freeze closer. If one
-    /// transaction has more than 64 such subtransactions, the cache of its session overflows, and every session on the
-    /// server and its standbys has to read `pg_subtrans` to see whether a row version is visible.
+    /// ID, so a load of a million rows consumes a million transaction IDs. The next anti-wraparound vacuum then comes
+    /// sooner. If one transaction has more than 64 of these subtransactions, the subtransaction cache of its session
+    /// overflows. Every session on the server and its standbys then has to read `pg_subtrans` to see whether a row
+    /// version is visible.
     ///
     /// ## Example
     ///
@@ -47,10 +48,10 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - blocks that cannot write
-    /// - blocks whose only possible writes are in functions whose code pgvet has not seen, if the block uses the
-    ///   results of these functions. If `PERFORM` calls such a function, pgvet assumes that it writes.
-    /// - functions that a query calls only once: in FROM without a column as argument, in a subquery that does not
-    ///   depend on the row, or for a single row that is found by a unique index
+    /// - blocks that could write only through functions whose code pgvet does not know, if the block uses the results
+    ///   of these functions. If `PERFORM` calls an unknown function, pgvet assumes that the function writes.
+    /// - functions that a query calls only once, because the call is in FROM without a column as argument, in a
+    ///   subquery that does not depend on the row, or in a query that finds a single row by a unique index
     /// - loops with a constant bound, which `subtransaction-overflow` counts
     /// - loops that commit in each iteration
     /// - loops that continue only when the block has failed, such as retries
@@ -60,11 +61,11 @@ declare_rule! {
     ///
     /// In two cases the confidence is `possible`, and the finding is shown only with `--confidence possible`:
     ///
-    /// - the loop has one iteration for each database object, of which there are usually few. This is assumed if the
-    ///   loop reads the system catalogs, the commands of an event trigger, or a table that is filled only from the
-    ///   catalogs, or if it creates or alters another object in each iteration.
-    /// - a row trigger tries to delete a row and catches `foreign_key_violation` if another row still refers to it.
-    ///   Most of its subtransactions fail, and failed ones are removed from the cache.
+    /// - The loop runs once for each database object, such as each table, and there are usually few of them. pgvet
+    ///   assumes this if the loop reads the system catalogs, the commands of an event trigger, or a table that is
+    ///   filled only from the catalogs. It also assumes this if each iteration creates or alters another object.
+    /// - A row trigger tries to delete a row and catches `foreign_key_violation` if another row still refers to it.
+    ///   Most of these subtransactions fail, and PostgreSQL removes failed subtransactions from the cache.
     "subtransaction-per-row", Bloat, Warning,
     { yields_to: &[&crate::rules::data::exception_driven_upsert::RULE.meta] }
     routine = check,
@@ -92,8 +93,8 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
     }
     for source in others.into_iter().filter(|source| !is_said_there(source)) {
         let message = format!(
-            "a row trigger runs {}, so this block starts a subtransaction for every row: each takes a transaction ID, \
-             and with more than 64 in one transaction, visibility checks get slower in every session",
+            "a row trigger runs {}, so this block starts a subtransaction for every row: with more than 64 in one \
+             transaction, queries in every session can get slower",
             context.name()
         );
         let mut finding = reporter.report(source.range, message).help(fix_help()).runs_often(&hotness);
@@ -115,10 +116,7 @@ fn in_loop(context: &RoutineContext<'_>, source: &Source, reporter: &mut Reporte
             }
         }
     };
-    let message = format!(
-        "{what}: each takes a transaction ID, and with more than 64 in one transaction, visibility checks get slower \
-         in every session"
-    );
+    let message = format!("{what}: with more than 64 in one transaction, queries in every session can get slower");
     let mut finding = reporter.report(source.range, message).help(fix_help());
     let is_often = context.hotness().row_trigger().is_some();
     if source.of_objects && !is_often {
@@ -126,9 +124,9 @@ fn in_loop(context: &RoutineContext<'_>, source: &Source, reporter: &mut Reporte
     }
     if let Some(words) = source.in_loop {
         let which = if source.of_objects {
-            "this loop iterates over objects of the database"
+            "this loop iterates over database objects"
         } else {
-            "this loop has no constant bound"
+            "this loop has no fixed number of iterations"
         };
         finding = finding.label(words, which);
     }
@@ -148,8 +146,8 @@ fn check_migration(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) 
         let name = context.after.get_function(callee).map(|function| function.display_name()).unwrap_or_default();
         let what = if source.by_trigger { "the trigger function " } else { "" };
         let message = format!(
-            "{what}{name} starts a subtransaction for every row: each takes a transaction ID, and with more than 64 in \
-             one transaction, visibility checks get slower in every session until this transaction ends"
+            "{what}{name} starts a subtransaction for every row: with more than 64 in one transaction, queries in every \
+             session can get slower until this transaction ends"
         );
         label_callee(&routines, &source, reporter.report(source.range, message).help(fix_help())).emit();
     }

@@ -10,7 +10,7 @@ use pgvet_syntax::plpgsql::{Block, Statement, StatementKind};
 
 pub(super) fn fix_help() -> &'static str {
     "replace the EXCEPTION block: use INSERT ... ON CONFLICT for duplicates, or a WHERE clause that excludes rows that \
-     would fail; or process all rows in one statement inside a single EXCEPTION block"
+     would fail. Or process all rows in one statement inside a single EXCEPTION block"
 }
 
 /// Shows where the function that a source calls begins its subtransactions.

@@ -12,10 +12,10 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The schema then depends on traffic: tables appear that no migration knows, with grants, indexes and constraints
-    /// that nobody reviews. Each of these tables adds rows to the system catalogs, which query planning, backups and
-    /// `pg_dump` have to read. Every caller, or the owner of a `SECURITY DEFINER` function, must be allowed to create
-    /// tables.
+    /// The schema then depends on the calls of the application: tables appear that no migration creates, with grants,
+    /// indexes and constraints that nobody reviews. Each of these tables adds rows to the system catalogs, which query
+    /// planning, backups and `pg_dump` have to read. Every role that calls the function must be allowed to create
+    /// tables. For a `SECURITY DEFINER` function, its owner must be.
     ///
     /// ## Example
     ///
@@ -36,7 +36,7 @@ declare_rule! {
     ///
     /// - `DO` blocks, which run once
     /// - functions that create or attach partitions, or have the word `partition` in their name: they are usually
-    ///   scheduled maintenance. A function that is known to run often is reported nevertheless.
+    ///   scheduled maintenance. If pgvet knows that the function runs often, it reports the function nevertheless.
     /// - a table that the migrations have already created
     "table-created-on-demand", Bloat, Warning,
     {}
@@ -70,7 +70,7 @@ fn report(context: &RoutineContext<'_>, creation: &Creation, reporter: &mut Repo
     };
     let mut message = format!("when {} is called, it creates {what}", context.name());
     if let Some(rows) = creation.rows {
-        message = format!("{message}: this needs {}", shown(rows, "", context.settings.versions));
+        message = format!("{message}, which takes up {}", shown(rows, "", context.settings.versions));
     }
     let help = match (creation.partition, name.contains(HOLE)) {
         (true, _) => "create partitions ahead of time, in a scheduled job",

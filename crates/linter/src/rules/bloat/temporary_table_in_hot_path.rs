@@ -16,11 +16,11 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// A temporary table has rows in the system catalogs like any other table. Creating one writes a row for the table
-    /// and for each column, default, index and dependency; dropping the table leaves all of these rows dead. If that
-    /// happens often, `pg_attribute` and `pg_class` can grow by gigabytes an hour, and planning a query reads both.
-    /// While autovacuum truncates these catalogs, sessions that have to read them wait. The message gives the number of
-    /// catalog rows for each call and, with a configured call rate, the growth per hour.
+    /// A temporary table has rows in the system catalogs like any other table. Creating the table writes a catalog row
+    /// for the table and for each column, default, index and dependency. Dropping the table leaves all of these rows
+    /// dead. If that happens often, `pg_attribute` and `pg_class` can grow by gigabytes an hour, and planning a query
+    /// reads both. While autovacuum truncates these catalogs, sessions that have to read them wait. The message gives
+    /// the number of catalog rows for each call. If a call rate is configured, it also gives the growth per hour.
     ///
     /// ## Example
     ///
@@ -47,9 +47,9 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - a temporary table that a migration creates once, even in a DO block
-    /// - functions that no longer exist after all migrations
+    /// - functions that no longer exist after the last migration
     ///
-    /// The severity is error if a trigger, a loop, a policy or a configured call rate shows that the function runs
+    /// The severity is `error` if a trigger, a loop, a policy or a configured call rate shows that the function runs
     /// often. All temporary tables of a function are reported together: the message gives the sum of their catalog
     /// rows, and the lines below it list each table.
     "temporary-table-in-hot-path", Bloat, Warning,

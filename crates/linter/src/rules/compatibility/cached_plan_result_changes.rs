@@ -15,15 +15,15 @@ use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
 
 declare_rule! {
-    /// A migration that changes the columns which a known query of the application returns: sessions that have already
-    /// prepared the query fail with "cached plan must not change result type".
+    /// A migration that changes the columns that a known query of the application returns. Sessions that have already
+    /// prepared the query then fail with "cached plan must not change result type".
     ///
     /// ## Why it matters
     ///
-    /// PostgreSQL remembers which columns a prepared statement returns. If their number, names or types differ when the
-    /// statement is run again, it fails (SQLSTATE 0A000). After `ADD COLUMN` or `DROP COLUMN`, `SELECT *` and
-    /// `RETURNING *` return a different number of columns. If the type of a column changes, so does the result of every
-    /// query that returns the column.
+    /// PostgreSQL remembers which columns a prepared statement returns. If the number, names or types of these columns
+    /// differ when the statement is run again, the statement fails (SQLSTATE 0A000). After `ADD COLUMN` or
+    /// `DROP COLUMN`, `SELECT *` and `RETURNING *` return a different number of columns. If the type of a column
+    /// changes, the result type of every query that returns the column changes as well.
     ///
     /// Many drivers keep prepared statements for each connection unless they are configured not to:
     ///
@@ -38,15 +38,15 @@ declare_rule! {
     /// | Postgrex with Ecto (Elixir) | keeps all | the next run works | `ecto_sql` 3.14, `postgres/connection.ex` |
     /// | Rails (Ruby) | keeps 1000 | tries again outside a transaction | 8.1, `postgresql/database_statements.rb` |
     ///
-    /// A second try helps only outside a transaction, because PostgreSQL refuses all later statements of a transaction
-    /// in which one has failed.
+    /// A second try helps only outside a transaction: inside one, PostgreSQL refuses all statements after the one that
+    /// failed.
     ///
     /// These drivers keep prepared statements only if the program asks for it:
     ///
-    /// | driver | what asks for it | source |
+    /// | driver | how the program asks for it | source |
     /// |---|---|---|
     /// | lib/pq (Go) | `Prepare` | 1.12, `conn.go` |
-    /// | psycopg 2 (Python) | `PREPARE` | 2.9: values are written into the text |
+    /// | psycopg 2 (Python) | `PREPARE` | 2.9: writes values into the text of the query |
     /// | Django | `prepare_threshold` in `OPTIONS`, with psycopg 3 | 5.2, `postgresql/base.py` |
     /// | node-postgres | `name` of a query | pg 8.23, `query.js` |
     /// | tokio-postgres (Rust) | `prepare` | 0.7, `client.rs` |
@@ -79,9 +79,9 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - projects whose queries are not known: pgvet reads `.sqlx/query-*.json` and the query files of sqlc, `PgTyped`,
-    ///   yesql, aiosql and HugSQL
-    /// - queries of sqlc with `*`, for which sqlc writes the names of the columns when it generates code
+    /// - projects whose queries pgvet does not know: it reads only `.sqlx/query-*.json` and the query files of sqlc,
+    ///   `PgTyped`, yesql, aiosql and HugSQL
+    /// - queries of sqlc with `*`: sqlc replaces the `*` with the column names when it generates code
     /// - a column that the query does not return
     /// - a table that an earlier statement of the migration renamed: no session has prepared a query with the new name
     ///
@@ -92,10 +92,11 @@ declare_rule! {
     ///
     /// ## Incidents
     ///
-    /// - [control-layer #1758](https://github.com/doublewordai/control-layer/pull/1758): a new column made a list of the API return HTTP 500, even
-    ///   after a restart, because `PgBouncer` kept the statements
+    /// - [control-layer #1758](https://github.com/doublewordai/control-layer/pull/1758): after a column was added, an
+    ///   API request for a list returned HTTP 500, even after a restart, because `PgBouncer` kept the prepared
+    ///   statements
     /// - [devlake #4867](https://github.com/apache/devlake/issues/4867): each call that added or deleted a column while
-    ///   the program ran ended in this error
+    ///   the program was running failed with this error
     ///
     /// ## Other linters
     ///
@@ -121,13 +122,13 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         let Some((query, library)) = changed.first() else { continue };
         let others = match changed.len() - 1 {
             0 => String::new(),
-            1 => " and 1 other query".to_owned(),
-            others => format!(" and {others} other queries"),
+            1 => " or 1 other query".to_owned(),
+            others => format!(" or {others} other queries"),
         };
         let message = format!(
-            "this changes the columns of `{}` in the result of the query at `{}`{others}: sessions that have prepared \
-             the query fail with \"cached plan must not change result type\"",
-            table.name, query.place
+            "sessions that have prepared the query at `{}`{others} fail with \"cached plan must not change result \
+             type\", because this changes the columns of `{}` in the result",
+            query.place, table.name
         );
         let finding = reporter.report(range, message).relation(&RelationName::existing(table));
         let driver = driver(*library, &application.drivers);

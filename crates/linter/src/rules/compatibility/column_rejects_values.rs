@@ -12,13 +12,14 @@ use pgvet_syntax::source::TextRange;
 use rustc_hash::FxHashSet;
 
 declare_rule! {
-    /// An existing column that becomes `GENERATED ALWAYS`, so that statements that set it fail.
+    /// An existing column that becomes `GENERATED ALWAYS`, so that statements that set the column fail.
     ///
     /// ## Why it matters
     ///
-    /// PostgreSQL refuses every `INSERT` and `UPDATE` that sets the column to anything but `DEFAULT` ("cannot insert a
-    /// non-DEFAULT value into column", "can only be updated to DEFAULT"). For an identity column it accepts an `INSERT`
-    /// with `OVERRIDING SYSTEM VALUE`. Deployed code that sets the column in any other way fails after the commit.
+    /// PostgreSQL refuses every `INSERT` and `UPDATE` that sets the column to a value other than `DEFAULT` ("cannot
+    /// insert a non-DEFAULT value into column", "can only be updated to DEFAULT"). For an identity column it accepts an
+    /// `INSERT` with `OVERRIDING SYSTEM VALUE`. Deployed code that sets the column in any other way fails after the
+    /// commit.
     ///
     /// ## Example
     ///
@@ -43,17 +44,17 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - tables and columns of the same migration
+    /// - tables and columns that the same migration created
     /// - a column that accepts values again when the transaction commits
     ///
     /// ## Confidence
     ///
-    /// For an identity column that had a default or was an identity column before, the confidence is `possible`, and
-    /// the finding is shown only with `--confidence possible`: most `INSERT`s omit such a column.
+    /// For an identity column that had a default or was an identity column before, the confidence is `possible`,
+    /// because most `INSERT`s omit a column of this kind. The finding is then shown only with `--confidence possible`.
     ///
     /// ## Other linters
     ///
-    /// No other known linter reports such a change.
+    /// No other known linter reports this change.
     "column-rejects-values", Compatibility, Error,
     {}
     statement = check,
@@ -85,7 +86,7 @@ fn check_table(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, table: &R
         let end = ahead_of(context, &names, Until::Commit);
         let Some(new) = named(&end, table, &old.name).filter(|new| !accepts_values(new)) else { continue };
         let (name, column) = (&table.name, &old.name);
-        let kind = if new.generated.is_some() { "a generated column" } else { "GENERATED ALWAYS" };
+        let kind = if new.generated.is_some() { "a generated column" } else { "GENERATED ALWAYS AS IDENTITY" };
         let message = format!(
             "`{column}` of `{name}` becomes {kind}: deployed code fails when it sets the column in an INSERT \
                      or UPDATE"

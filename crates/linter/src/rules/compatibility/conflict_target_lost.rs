@@ -12,13 +12,14 @@ use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
 
 declare_rule! {
-    /// Dropping a unique index or constraint when no other unique index on the same columns replaces it.
+    /// Dropping a unique index or constraint, if no other unique index on the same columns replaces it.
     ///
     /// ## Why it matters
     ///
-    /// `INSERT ... ON CONFLICT (columns)` needs a unique index on exactly these columns. Without that index, deployed
-    /// code that runs such an `INSERT` fails. The same happens if the index has a `WHERE` that the `INSERT` does not
-    /// repeat. The error is "there is no unique or exclusion constraint matching the ON CONFLICT specification".
+    /// `INSERT ... ON CONFLICT (columns)` needs a unique index on exactly these columns. Without this index, the
+    /// `INSERT` of deployed code fails. The `INSERT` also fails if the index has a `WHERE` clause that the `INSERT`
+    /// does not repeat. The error is "there is no unique or exclusion constraint matching the ON CONFLICT
+    /// specification".
     ///
     /// ## Example
     ///
@@ -33,8 +34,8 @@ declare_rule! {
     ///
     /// Use instead:
     ///
-    /// Keep a unique index on the same columns, without `WHERE`. If the new index needs a `WHERE`, drop the old one
-    /// only after you have deployed code that writes `ON CONFLICT (email) WHERE deleted_at IS NULL`.
+    /// Keep a unique index on the same columns, without `WHERE`. If the new index needs a `WHERE`, first deploy code
+    /// that writes `ON CONFLICT (email) WHERE deleted_at IS NULL`. Drop the old index after that deployment.
     ///
     /// ```sql,clean
     /// -- history:
@@ -47,15 +48,17 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - another unique index without `WHERE` is on the same columns, now or at the end of the migration
-    /// - an index that the same migration created, or whose table or columns it drops
+    /// - an index or constraint, if the table has another unique index without `WHERE` on the same columns, now or at
+    ///   the end of the migration
+    /// - an index that the same migration created, or whose table or columns the migration drops
     /// - an index over expressions
-    /// - a constraint that is `DEFERRABLE`, which `ON CONFLICT` cannot use
-    /// - a table that the same migration has renamed, unless a view has the old name: `rename-table` reports it
+    /// - a `DEFERRABLE` constraint, because `ON CONFLICT` cannot use it
+    /// - a table that the same migration has renamed, unless a view has the old name: `rename-table` reports the rename
     ///
     /// ## Incidents
     ///
-    /// - [adcp #448](https://github.com/adcontextprotocol/adcp/pull/448): a migration created the unique index with a `WHERE`, and each `INSERT ... ON CONFLICT` failed
+    /// - [adcp #448](https://github.com/adcontextprotocol/adcp/pull/448): a migration created the unique index with a
+    ///   `WHERE`, and each `INSERT ... ON CONFLICT` failed
     ///
     /// ## Other linters
     ///
@@ -99,8 +102,8 @@ fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRan
     }
     let list = columns.join(", ");
     let message = format!(
-        "without `{}`, deployed code that runs `INSERT INTO {known_as} ... ON CONFLICT ({list})` \
-                 fails",
+        "without the unique index `{}`, deployed code that runs `INSERT INTO {known_as} ... ON CONFLICT ({list})` \
+         fails",
         dropped.name
     );
     let partial = partial_indexes(&end, index.table, &columns);

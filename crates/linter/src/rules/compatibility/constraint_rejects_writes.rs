@@ -17,8 +17,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// `NOT VALID` skips the existing rows, and `CONCURRENTLY` does not block writes. Even so, every `INSERT` and
-    /// `UPDATE` must satisfy the constraint immediately: code that was written before the constraint existed can fail.
+    /// Deployed code that does not know the constraint can fail: every `INSERT` and `UPDATE` must satisfy it as soon as
+    /// it exists. `NOT VALID` skips only existing rows, and a unique index that is built `CONCURRENTLY` also rejects
+    /// duplicates that code writes during the build.
     ///
     /// ## Example
     ///
@@ -47,19 +48,19 @@ declare_rule! {
     ///
     /// - tables that the same migration created
     /// - a constraint that replaces one of the same kind over the same columns
-    /// - a constraint that the migration drops again, such as a `CHECK` that only proves `NOT NULL` for `SET NOT NULL`
-    /// - a constraint whose columns are all new in this deployment, because deployed code does not set them. A `CHECK
-    ///   (column IS NOT NULL)` on a column without a default is reported.
+    /// - a constraint that the migration drops again, such as a `CHECK` that only lets `SET NOT NULL` skip its scan
+    /// - a constraint whose columns are all new in this deployment, because deployed code does not set these columns. A
+    ///   `CHECK (column IS NOT NULL)` on a new column without a default is reported nevertheless.
     ///
     /// ## Confidence
     ///
-    /// The confidence is `likely` for such a `CHECK (column IS NOT NULL)`. For other constraints it is `possible`, and
-    /// the finding is shown only with `--confidence possible`: no migration shows whether deployed code already
-    /// satisfies them.
+    /// The confidence is `likely` for a `CHECK (column IS NOT NULL)` on a new column without a default. For other
+    /// constraints it is `possible`, because no migration shows whether deployed code already satisfies them. These
+    /// findings are shown only with `--confidence possible`.
     ///
     /// ## Other linters
     ///
-    /// No other known linter reports such constraints.
+    /// No other known linter reports these constraints.
     "constraint-rejects-writes", Compatibility, Warning,
     { yields_to: &[&super::contract_before_release::RULE.meta] }
     statement = check,
@@ -189,13 +190,10 @@ fn report(
     let name = &table.name;
     let message = match left_null {
         Some(column) => format!(
-            "{what} rejects INSERTs into `{name}` by deployed code, because they do not set the new column \
-             `{column}`: NOT VALID does not prevent that"
+            "INSERTs into `{name}` by deployed code fail, because they do not set the new column `{column}`: {what} \
+             rejects such rows even if it is NOT VALID"
         ),
-        None => format!(
-            "{what} on `{name}` rejects every INSERT and UPDATE that violates it, including those of deployed \
-                         code"
-        ),
+        None => format!("deployed code fails if it writes rows to `{name}` that violate {what}"),
     };
     let mut finding = reporter.report(range, message).relation(table);
     if left_null.is_none() {

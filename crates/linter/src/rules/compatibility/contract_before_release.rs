@@ -8,17 +8,19 @@ use crate::rules::text::enumerate;
 use smol_str::SmolStr;
 
 declare_rule! {
-    /// A migration that removes something that deployed code still needs, before the release that no longer needs it is
-    /// deployed.
+    /// A migration that removes something from the schema before the release that no longer needs it is deployed.
     ///
     /// ## Why it matters
     ///
-    /// Some changes take several releases: a migration *expands* the schema, code that works with both forms is
-    /// deployed, a migration *backfills* old rows, and a last one *contracts* the schema. If the last migration runs
-    /// before the new code is deployed everywhere, it breaks the old code, which is still running. The files of all
-    /// phases are often written together, and most tools run every pending file, so they also run together.
+    /// Some changes take several releases. A migration *expands* the schema, and code that works with the old and the
+    /// new schema is deployed. A second migration *backfills* old rows. A last migration *contracts* the schema: it
+    /// removes what the new code no longer needs.
     ///
-    /// A comment states the phase of a migration and the release that it waits for:
+    /// If the last migration runs before the new code is deployed everywhere, it breaks the old code, which is still
+    /// running. The files of all phases are often written together, and most tools run every pending file, so the
+    /// phases easily run too early.
+    ///
+    /// A comment states the phase of a migration and the release that must be deployed first:
     ///
     /// ```text
     /// -- pgvet: phase contract after 2.4
@@ -29,10 +31,10 @@ declare_rule! {
     ///
     /// The rule reports a `contract` migration if one of these is true:
     ///
-    /// - It names a release that is not deployed.
-    /// - It names no release, although `[releases]` is configured.
-    /// - A migration with `phase expand` or `phase backfill` for the same table is released together with it. pgvet
-    ///   assumes that of migrations which are new since the revision given with `--since`.
+    /// - The comment names a release that is not deployed.
+    /// - The comment names no release, although `[releases]` is configured.
+    /// - The migration is released together with a migration that has `phase expand` or `phase backfill` and uses the
+    ///   same table. pgvet assumes that all migrations that are new since the `--since` revision are released together.
     ///
     /// ## Example
     ///
@@ -60,19 +62,19 @@ declare_rule! {
     /// ALTER TABLE users DROP COLUMN name;
     /// ```
     ///
-    /// After release 2.4 is deployed, findings about deployed code in this migration, such as `drop-column`, are only
-    /// `possible`.
+    /// After release 2.4 is deployed, other rules still report effects of this migration on deployed code, for example
+    /// `drop-column`. The confidence of these findings is only `possible`.
     ///
     /// ## When it is not reported
     ///
-    /// - migrations without such a comment: `drop-column`, `rename-column` and similar rules report them
+    /// - migrations without a phase comment: `drop-column`, `rename-column` and similar rules report them
     ///
-    /// These rules report nothing in a migration that this rule reports.
+    /// In a migration that `contract-before-release` reports, those rules report nothing.
     ///
     /// ## Incidents
     ///
-    /// - [lightdash #24441](https://github.com/lightdash/lightdash/issues/24441): migrations ran before the new version was
-    ///   rolled out, and the old pods crashed
+    /// - [lightdash #24441](https://github.com/lightdash/lightdash/issues/24441): migrations ran before the new version
+    ///   was rolled out, and the old pods crashed
     ///
     /// ## Other linters
     ///
@@ -87,8 +89,8 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
     match why {
         TooEarly::Unreleased { release } => {
             let message = format!(
-                "this migration must not run before release {release} is deployed, but only {} deployed: the migration \
-                 breaks code that is still running",
+                "this migration must not run before release {release} is deployed, but only {} deployed: it breaks \
+                 code that is still running",
                 deployed(context)
             );
             let help = format!(
@@ -98,7 +100,7 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
         }
         TooEarly::NoRelease => {
             let message = "this migration removes part of the schema, but does not name the first release whose code \
-                           no longer uses it";
+                           no longer uses that part";
             let help = format!(
                 "change the comment to `-- pgvet: phase contract after RELEASE`, where RELEASE is that release \
                  (according to the configuration, {} deployed)",
@@ -109,7 +111,7 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
         TooEarly::Together { file, marker: other, phase, table } => {
             let adds = if phase == Phase::Expand { "adds" } else { "fills" };
             let message = format!(
-                "this migration removes the old form of `{table}` in the same deployment that {adds} the new form: \
+                "this migration removes the old form of `{table}` in the same deployment that {adds} the new form, so \
                  code that works with both forms cannot be deployed in between"
             );
             let help = "move this migration to a later change: first deploy code that works with both forms, then \

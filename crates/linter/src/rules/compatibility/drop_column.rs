@@ -19,9 +19,10 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Deployed code may still name the column: in `SELECT` lists of ORMs, in `INSERT` column lists, in database
-    /// functions. Every such statement fails after the commit. So does the older code, if the deployment is rolled
-    /// back. PostgreSQL also drops every index and constraint that contains the column, without saying so.
+    /// Deployed code may still name the column: in `SELECT` lists of ORMs, in `INSERT` column lists, or in database
+    /// functions. Every statement that names the column fails after the commit. If the deployment is rolled back, the
+    /// older code fails in the same way. PostgreSQL also drops every index and constraint that contains the column,
+    /// without a notice.
     ///
     /// ## Example
     ///
@@ -53,9 +54,8 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - tables and columns that the same migration created, and temporary tables
-    /// - a column that exists again with the same type when the transaction commits, because a generated column or a
-    ///   renamed column now has its name. A plain column that is dropped and added again is reported, because its
-    ///   values are lost.
+    /// - a column, if a generated or renamed column of the same type has its name when the transaction commits. A plain
+    ///   column that is dropped and added again is reported, because its values are lost.
     /// - a column of a partition or inheritance child: only the column of the parent is reported
     ///
     /// ## Confidence
@@ -67,8 +67,8 @@ declare_rule! {
     /// ## Other linters
     ///
     /// squawk and pgls report every `DROP COLUMN`, even of tables that the migration creates. pg-migration-lint names
-    /// the indexes that are dropped; pgvet also names constraints and what `CASCADE` drops, and shows functions that
-    /// still use the column.
+    /// the indexes that are dropped. pgvet also names the constraints and the objects that `CASCADE` drops, and lists
+    /// the functions that still use the column.
     "drop-column", Compatibility, Warning,
     {
         sources: &[

@@ -19,10 +19,10 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Deployed code may still use the object, and so may the older code, if the deployment is rolled back. Every such
-    /// use fails after the commit. Without `CASCADE`, PostgreSQL refuses to drop an object that a view, a default or a
-    /// constraint uses. It does not look into function bodies that are strings, and cannot know the code of the
-    /// application.
+    /// Deployed code may still use the object, and so may the older code, if the deployment is rolled back. Every use
+    /// of the object fails after the commit. Without `CASCADE`, PostgreSQL refuses to drop an object that a view, a
+    /// default or a constraint uses. PostgreSQL does not check function bodies that are strings, and does not know the
+    /// code of the application.
     ///
     /// ## Example
     ///
@@ -53,9 +53,9 @@ declare_rule! {
     /// pgvet compares the schema before and after the migration. It does not report:
     ///
     /// - objects that the migration itself created
-    /// - objects that exist again under their name when the migration ends: a type, a sequence, or a function that
+    /// - objects that exist again under the same name when the migration ends: a type, a sequence, or a function that
     ///   accepts the same calls and returns the same type
-    /// - objects that `CASCADE` drops as well, which `drop-object-cascade` reports
+    /// - objects that are dropped only because of `CASCADE`, which `drop-object-cascade` reports
     ///
     /// ## Confidence
     ///
@@ -67,9 +67,9 @@ declare_rule! {
     /// - sequences that only defaults used
     /// - types: PostgreSQL drops a type only if no column uses it
     ///
-    /// It is also `possible` for a function that is created again with another parameter name, because only calls such
-    /// as `f(shop => 1)` need the name. If the new function only lacks a parameter that had a default, the confidence
-    /// is `possible` as well, because only calls that pass this parameter fail.
+    /// The confidence is also `possible` for a function that is created again with another parameter name, because only
+    /// calls such as `f(shop => 1)` need the name. If the new function only lacks a parameter that had a default, the
+    /// confidence is `possible` as well, because only calls that pass this parameter fail.
     ///
     /// ## Other linters
     ///
@@ -277,7 +277,7 @@ impl Lost<'_> {
                 "calls it"
             }
             Self::Type(_) => "casts to it",
-            Self::Sequence(_) => "takes numbers from it",
+            Self::Sequence(_) => "gets values from it",
         }
     }
 }
@@ -295,30 +295,31 @@ fn report<'c>(
     let (kind, name) = (lost.kind(), lost.name());
     if let Lost::Parameter(_, parameter) = lost {
         let message = format!(
-            "calls of `{name}` that name the parameter `{parameter}` fail, because the new function has a different name \
-             for it"
+            "calls of `{name}` that pass `{parameter}` by name fail, because the new function has another name for \
+             this parameter"
         );
         let assumption = Assumption::CalledByName { function: name.into(), parameter: parameter.clone() };
-        let help = "keep the names of the parameters; or create the function under another name, and keep the old one \
+        let help = "keep the names of the parameters, or create the function under another name, and keep the old one \
                     until no deployed code calls it";
         return reporter.report(range, message).assuming(assumption).help(help).emit();
     }
     if let Lost::Optional(_, parameter) = lost {
         let message =
-            format!("calls of `{name}` that pass `{parameter}` fail, because the new function does not accept it");
+            format!("calls of `{name}` that pass `{parameter}` fail, because the new function has no such parameter");
         let assumption = Assumption::PassesArgument { function: name.into(), parameter: parameter.clone() };
         return reporter.report(range, message).assuming(assumption).help(KEEP_BOTH).emit();
     }
     if matches!(lost, Lost::Result(_)) {
         let message = format!(
-            "`{name}` returns a different type from here on: deployed code that calls it may not expect that type"
+            "`{name}` now returns a different type, which deployed code that calls the function may not expect"
         );
         return reporter.report(range, message).help(KEEP_BOTH).emit();
     }
     let is_replaced = matches!(lost, Lost::Arguments(_));
     let message = if is_replaced {
         format!(
-            "the parameters of the new {kind} `{name}` differ from those of the dropped one: calls by deployed code fail"
+            "calls of `{name}` by deployed code fail, because the parameters of the new {kind} differ from those of \
+             the dropped one"
         )
     } else {
         format!("dropping the {kind} `{name}` breaks deployed code that still {}", lost.used())

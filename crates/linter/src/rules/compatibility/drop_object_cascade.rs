@@ -18,9 +18,10 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Without `CASCADE` PostgreSQL refuses to drop an object on which others depend, and lists the dependent objects.
-    /// With `CASCADE`, PostgreSQL also drops views, foreign keys of other tables, defaults, triggers and policies, and
-    /// the statement does not name them. Nobody notices that a foreign key is missing until the data is wrong.
+    /// With `CASCADE`, PostgreSQL also drops objects that the statement does not name: views, foreign keys of other
+    /// tables, defaults, triggers and policies. Without `CASCADE`, PostgreSQL refuses to drop an object on which others
+    /// depend, and lists the dependent objects. If a foreign key is dropped in this way, often nobody notices until the
+    /// data is wrong.
     ///
     /// ## Example
     ///
@@ -47,21 +48,22 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - `CASCADE` that drops nothing else, as far as the migrations show. A schema that no migration creates is
-    ///   reported; with `IF EXISTS`, the confidence is `possible`.
+    /// - `CASCADE` that drops no other object, as far as the migrations show. Dropping a schema that no migration
+    ///   creates is reported. If the statement has `IF EXISTS`, the confidence is `possible`.
     /// - `CASCADE` that drops only objects which the migration creates again
     /// - objects that the same migration created
     /// - defaults that use a dropped sequence
-    /// - statements that `drop-table` or `drop-column` report, which list the same objects
+    /// - statements that `drop-table` or `drop-column` reports: those findings list the same objects
     ///
     /// ## Incidents
     ///
-    /// - [django #18066](https://github.com/django/django/pull/18066): views had disappeared because Django drops columns with `CASCADE`
+    /// - [django #18066](https://github.com/django/django/pull/18066): views disappeared because Django drops columns
+    ///   with `CASCADE`
     ///
     /// ## Other linters
     ///
-    /// Other linters report the word `CASCADE`. pgvet reports the objects that `CASCADE` drops. If there are none, it
-    /// reports nothing.
+    /// Other linters report the word `CASCADE`. pgvet reports the objects that `CASCADE` drops. If `CASCADE` drops no
+    /// objects, pgvet reports nothing.
     "drop-object-cascade", Compatibility, Warning,
     { sources: &["pg-migration-lint/PGM202", "pg-migration-lint/PGM205", "migrationpilot/MP022"] }
     statement = check,
@@ -99,8 +101,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         }
         finding
             .help(
-                "drop the dependent objects in statements of their own, without CASCADE: then PostgreSQL refuses \
-                      to drop an object on which others still depend",
+                "first drop each dependent object in its own statement, and then run this statement without CASCADE: \
+                 PostgreSQL refuses it if another object still depends on what it drops",
             )
             .emit();
     }
@@ -121,8 +123,8 @@ fn unseen_schemas(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             "this also drops everything in the schema `{}`, and no migration shows what the schema contains",
             name.text
         );
-        let help = "drop the objects of the schema in statements of their own, without CASCADE: then PostgreSQL \
-                    refuses to drop an object on which others still depend";
+        let help = "first drop each object of the schema in its own statement, and then drop the schema without \
+                    CASCADE: PostgreSQL refuses it if the schema still contains an object";
         let mut finding = reporter.report(name.range, message).help(help);
         if drop.if_exists {
             finding = finding.assuming(Assumption::SchemaExists { schema: name.text.clone() });

@@ -22,9 +22,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Queries of deployed code that still use the table or view fail. So do those of the older code, if the deployment
-    /// is rolled back. The rows of a table are lost: only a backup can restore them. The finding lists the objects that
-    /// `CASCADE` also drops.
+    /// Queries of deployed code that still use the table or view fail. If the deployment is rolled back, queries of the
+    /// older code fail as well. The rows of a table are lost: only a backup can restore them. The finding lists the
+    /// objects that `CASCADE` also drops.
     ///
     /// ## Example
     ///
@@ -39,7 +39,7 @@ declare_rule! {
     ///
     /// First deploy code that no longer uses the table, then run this migration in the next release. If the same
     /// transaction creates a table or view with the same name, columns and rows, deployed code can still read it. Grant
-    /// the privileges again, because they are dropped with the table:
+    /// the privileges on it again, because they are dropped with the old table:
     ///
     /// ```sql,clean
     /// -- history:
@@ -57,9 +57,9 @@ declare_rule! {
     /// - tables that the same migration created, and temporary tables
     /// - partitions, which `drop-partition-locks-parent` reports
     /// - a table that is replaced: when the transaction commits, another table or view has its name and all of its
-    ///   columns. If that is a new table, rows must have been inserted into it.
+    ///   columns. If the replacement is a new table, rows must have been inserted into it.
     /// - a view that the same migration creates again with all of its columns. A materialized view must be created
-    ///   again in the same transaction: otherwise deployed code that reads it fails until then.
+    ///   again in the same transaction: otherwise deployed code cannot read it until it exists again.
     /// - `DROP TABLE IF EXISTS` of a table that no migration creates
     ///
     /// ## Confidence
@@ -69,13 +69,15 @@ declare_rule! {
     ///
     /// ## Incidents
     ///
-    /// - [scenic #386](https://github.com/scenic-views/scenic/issues/386): dropping and creating large materialized views meant minutes of downtime
-    /// - [django-pgviews #27](https://github.com/mypebble/django-pgviews/issues/27): the two statements ran in separate transactions, and queries failed in production
+    /// - [scenic #386](https://github.com/scenic-views/scenic/issues/386): dropping large materialized views and
+    ///   creating them again caused minutes of downtime
+    /// - [django-pgviews #27](https://github.com/mypebble/django-pgviews/issues/27): a view was dropped and created
+    ///   again in separate transactions, and queries failed in production
     ///
     /// ## Other linters
     ///
     /// squawk and pgls report every `DROP TABLE`. pgvet does not report tables that the same migration creates or
-    /// replaces. It also reports views, and looks into `DO` blocks and functions that the migration calls.
+    /// replaces. pgvet also reports views, and checks `DO` blocks and functions that the migration calls.
     "drop-table", Compatibility, Warning,
     {
         sources: &[
@@ -135,8 +137,8 @@ fn report(
         }
         Loss::Gone if is_renamed => {
             format!(
-                "dropping {kind} `{name}` breaks deployed code that uses the name that the {kind} had before this \
-                 migration renamed it"
+                "dropping {kind} `{name}`, which this migration renamed, breaks deployed code that still uses the old \
+                 name"
             )
         }
         Loss::Gone => {
@@ -153,7 +155,7 @@ fn report(
         }
         Loss::Emptied => format!("dropping {kind} `{name}` and creating it again loses its rows"),
         Loss::Missing => format!(
-            "until a later statement has created and filled {kind} `{name}` again, deployed code that reads it fails"
+            "deployed code that reads {kind} `{name}` fails until a later statement has created and filled it again"
         ),
     };
     if let Some(along) = along {

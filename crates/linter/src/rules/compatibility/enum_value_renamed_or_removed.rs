@@ -15,7 +15,7 @@ use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
 
 declare_rule! {
-    /// A renamed label of an enum, or a column that gets a new enum type without some labels of the old type.
+    /// A renamed label of an enum, or a column whose new enum type lacks labels of the old type.
     ///
     /// ## Why it matters
     ///
@@ -34,9 +34,13 @@ declare_rule! {
     ///
     /// Use instead:
     ///
-    /// To rename a label, add a second label, deploy code that reads both and writes only the new one, and then update
-    /// the rows in batches. To remove a label, deploy code that no longer uses it, update the rows that have it in
-    /// batches, and add a `CHECK` that rejects it. The label stays in the type. The first step of a rename:
+    /// To rename a label, add a second label. Deploy code that reads both labels and writes only the new one, and then
+    /// update the rows in batches.
+    ///
+    /// To remove a label, deploy code that no longer uses it. Update the rows that have the label in batches, and add a
+    /// `CHECK` that rejects it. The label stays in the type.
+    ///
+    /// The example shows the first step of a rename:
     ///
     /// ```sql,clean
     /// -- history:
@@ -49,11 +53,11 @@ declare_rule! {
     ///
     /// - types and tables that the same migration created
     /// - a new enum that has all labels of the old one
-    /// - if several columns change from the same enum, all but the first
+    /// - all but the first of several columns that change from the same enum to another type
     ///
     /// ## Other linters
     ///
-    /// Linters that only see one statement cannot know which labels a new enum lacks.
+    /// Linters that see only one statement at a time do not know which labels a new enum lacks.
     "enum-value-renamed-or-removed", Compatibility, Warning,
     {
         sources: &["strong_migrations/rename_enum_value", "migrationpilot/MP060", "migrationpilot/MP024"],
@@ -72,12 +76,12 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         let names = enumerate(removed.iter().map(SmolStr::as_str));
         let (values, them) = if removed.len() == 1 { ("the value", "it") } else { ("the values", "them") };
         let consequence = if change.using == Using::Computed {
-            format!("USING replaces {them} in the rows, but deployed code that still uses {them} fails")
+            format!("USING replaces {them} in the rows, but deployed code that still uses {values} fails")
         } else if change.updated {
-            format!("deployed code that uses {them} fails, and so does the migration if a row still has {them}")
+            format!("deployed code that uses {values} fails, and the migration fails if a row still has {them}")
         } else {
             format!(
-                "the migration fails if a row still has {them}, and deployed code that uses {them} fails afterwards"
+                "the migration fails if a row still has {them}, and deployed code that uses {values} fails afterwards"
             )
         };
         let message = format!(
@@ -86,8 +90,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         );
         // The CHECK also rejects later changes of old rows, even NOT VALID, so these rows come first.
         let help = format!(
-            "first deploy code that no longer uses {names}; then update the rows that have {them} in batches, and add \
-             a CHECK ... NOT VALID that rejects {them}. Keep {values} in the type"
+            "keep {values} in the type. First deploy code that no longer uses {names}. Then update the rows that have \
+             {them}, in batches, and add a CHECK ... NOT VALID that rejects {them}"
         );
         reporter.report(change.range, message).relation(change.table).help(help).emit();
     }

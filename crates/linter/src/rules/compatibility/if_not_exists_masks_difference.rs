@@ -15,13 +15,15 @@ use smol_str::SmolStr;
 use std::fmt::{Display, Formatter};
 
 declare_rule! {
-    /// `IF NOT EXISTS` in a statement whose object already exists under this name, but with a different definition.
+    /// `IF NOT EXISTS` in a statement, although an object with the same name already exists and has a different
+    /// definition.
     ///
     /// ## Why it matters
     ///
     /// PostgreSQL compares names only. The statement only raises a notice, the migration is recorded as applied, and
-    /// the code that relies on it fails later: the column has a different type, the table lacks the new column, the
-    /// index is on another table, or a failed `CREATE INDEX CONCURRENTLY` has left it invalid.
+    /// code that relies on the new definition fails later. For example, the column has a different type, the table
+    /// lacks the new column, or the index is on another table. An index can also be invalid, because an earlier
+    /// `CREATE INDEX CONCURRENTLY` failed.
     ///
     /// ## Example
     ///
@@ -44,18 +46,18 @@ declare_rule! {
     /// The rule also reports:
     ///
     /// - a name that already belongs to another object, if `EXCEPTION WHEN duplicate_object THEN NULL` hides the error
-    /// - an existing enum that lacks some of the labels
+    /// - an existing enum that lacks labels of the new definition
     ///
     /// ## When it is not reported
     ///
-    /// - an existing object that has everything that the statement defines, and possibly more
-    /// - an object whose full definition no migration shows
+    /// - an existing object that has all parts that the statement defines, and possibly more
+    /// - an object that no migration defines completely
     ///
-    /// Defaults and constraints are not compared.
+    /// pgvet does not compare defaults and constraints.
     ///
     /// ## Other linters
     ///
-    /// squawk and pgls ask for `IF NOT EXISTS` everywhere. pgvet reports it if it hides a difference.
+    /// squawk and pgls ask for `IF NOT EXISTS` everywhere. pgvet reports `IF NOT EXISTS` if it hides a difference.
     "if-not-exists-masks-difference", Compatibility, Warning,
     { sources: &["pg-migration-lint/PGM403", "migrationpilot/MP070"] }
     statement = check,
@@ -106,8 +108,8 @@ fn labels(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, create: &Creat
     let name = &create.name.name.text;
     let values = if missing.len() == 1 { "value" } else { "values" };
     let message = format!(
-        "the enum `{name}` already exists without the {values} {}: the EXCEPTION block hides the error of CREATE TYPE, \
-         and PostgreSQL adds no value",
+        "the enum `{name}` already exists without the {values} {}: this CREATE TYPE fails and adds nothing, and the \
+         EXCEPTION block hides the error",
         enumerate(missing)
     );
     let help = format!(
@@ -145,7 +147,7 @@ fn constraint(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, alter: &Al
             ("", "give the constraint another name")
         };
         let message = format!(
-            "the EXCEPTION block hides an error, and this constraint is never added: `{}` already has another \
+            "this constraint is never added, and the EXCEPTION block hides the error: `{}` already has another \
              constraint named `{}`{truncated}",
             table.name, name.text
         );
@@ -232,7 +234,7 @@ fn table(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, create: &Create
         reporter
             .report(create.name.range(), message)
             .help(
-                "use the existing type, or change it with ALTER COLUMN ... TYPE ... USING an expression that \
+                "use the existing type, or change it with ALTER COLUMN ... TYPE ... USING and an expression that \
                  converts the values",
             )
             .emit();

@@ -18,11 +18,13 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// PostgreSQL trusts `IMMUTABLE`: it computes an index entry or a stored column once, when the row is written. When
-    /// the function changes, existing entries stay as they are: queries that use the index miss rows, a unique index
-    /// lets duplicates in, and stored columns mix old and new results. A `CHECK` constraint calls the new code at once,
-    /// but PostgreSQL does not check the existing rows again, not even with `VALIDATE CONSTRAINT`. If a row violates
-    /// the constraint under the new code, any `UPDATE` of that row fails, and so does restoring a dump.
+    /// After the change, queries that use the index miss rows, a unique index accepts duplicates, and stored columns
+    /// mix old and new results. PostgreSQL trusts `IMMUTABLE`, so it computes an index entry or a stored column only
+    /// when the row is written. A new version of the function does not change existing entries.
+    ///
+    /// A `CHECK` constraint uses the new code at once, but PostgreSQL does not check existing rows again, not even with
+    /// `VALIDATE CONSTRAINT`. If a row violates the constraint under the new code, any `UPDATE` of that row fails.
+    /// Restoring a dump fails as well.
     ///
     /// ## Example
     ///
@@ -83,7 +85,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
                 let index = relation.index();
                 let table = index.and_then(|index| context.before.get_relation(index.table)).unwrap_or(relation);
                 tables.push(RelationName::existing(table));
-                let through = |used: String| format!("{used} (which uses it through {})", caller.display_name());
+                let through = |used: String| format!("{used} (which calls it through {})", caller.display_name());
                 let is_direct = caller.oid == function.oid;
                 uses.extend(used.into_iter().map(|used| if is_direct { used } else { through(used) }));
             }
@@ -132,8 +134,8 @@ fn help(context: &RuleContext<'_>, uses: &[String], table: Option<&RelationName>
     let Some(table) = table.filter(|_| has("the index")) else {
         return if has("the column") {
             format!(
-                "{new} column; or compute the stored values again: UPDATE a column that the expression uses to its \
-                 own value"
+                "{new} column; or recompute the stored values: run an UPDATE that sets a column of the expression to \
+                 its own value"
             )
         } else {
             format!(
@@ -152,7 +154,7 @@ fn help(context: &RuleContext<'_>, uses: &[String], table: Option<&RelationName>
     };
     if has("the column") {
         help.push_str(
-            "\nto compute the stored values again, UPDATE a column that the expression uses to its own value",
+            "\nto recompute the stored values, run an UPDATE that sets a column of the expression to its own value",
         );
     }
     if has("the constraint") {

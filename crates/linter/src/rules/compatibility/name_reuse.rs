@@ -42,7 +42,7 @@ pub(super) fn report_other_type(
         table.name, new.name
     );
     let help = format!(
-        "keep `{0}`, and add the column of type `{to}` under another name; drop `{0}` when all deployed code uses the new \
+        "keep `{0}`, and add the column of type `{to}` under another name. Drop `{0}` when all deployed code uses the new \
          column",
         new.name
     );

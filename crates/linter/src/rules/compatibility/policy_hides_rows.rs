@@ -19,8 +19,8 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// With row-level security a command reaches only the rows that a permissive policy allows. Without a permissive
-    /// policy it reaches no rows. A restrictive policy hides further rows. `SELECT`, `UPDATE` and `DELETE` of deployed
-    /// code do not fail: they just do not find these rows. Only superusers, roles with `BYPASSRLS` and, unless
+    /// policy it reaches no rows. A restrictive policy hides further rows. A `SELECT`, `UPDATE` or `DELETE` of deployed
+    /// code does not fail, but it no longer finds these rows. Only superusers, roles with `BYPASSRLS` and, unless
     /// row-level security is forced, the owner of the table see all rows.
     ///
     /// ## Example
@@ -50,8 +50,8 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - tables without row-level security before or after the migration; `row-level-security-locks` reports the
-    ///   command that enables it without a policy
+    /// - tables that have no row-level security before the migration, or none after it. `row-level-security-locks`
+    ///   reports a statement that enables row-level security without a policy.
     /// - tables that the same migration created
     /// - a table that has another permissive policy for the command and the role when the migration ends. pgvet does
     ///   not compare the conditions of the old and the new policy.
@@ -63,7 +63,8 @@ declare_rule! {
     ///
     /// ## Other linters
     ///
-    /// squawk reports every change of a policy because of its lock. No other known linter compares the policies.
+    /// squawk reports every change of a policy, because of the lock that it takes. No other known linter compares the
+    /// policies before and after the migration.
     "policy-hides-rows", Compatibility, Warning,
     {}
     migration = check,

@@ -10,13 +10,13 @@ use pgvet_model::effect::{RelationName, RemovalReason, RemovedObject, Visibility
 use smol_str::SmolStr;
 
 declare_rule! {
-    /// Dropping the primary key of an existing table without replacing it by another key.
+    /// Dropping the primary key of an existing table without replacing it with another key.
     ///
     /// ## Why it matters
     ///
-    /// From then on the table accepts rows with the same key, and also nulls if another statement drops `NOT NULL`.
-    /// `INSERT ... ON CONFLICT` on these columns fails, lookups by key read the whole table, and `UPDATE` and `DELETE`
-    /// fail if a publication includes the table and the table has no other replica identity.
+    /// After the commit, the table accepts several rows with the same key. If another statement drops `NOT NULL`, it
+    /// also accepts nulls. `INSERT ... ON CONFLICT` on these columns fails, and lookups by key read the whole table. If
+    /// a publication includes the table, and the table has no other replica identity, `UPDATE` and `DELETE` fail.
     ///
     /// ## Example
     ///
@@ -43,7 +43,7 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - a table that has a primary key, or a unique index over columns that cannot be null, when the migration ends
-    /// - tables that the same migration created, and tables or key columns that it drops
+    /// - tables that the same migration created, and tables or key columns that the migration drops
     ///
     /// ## Confidence
     ///
@@ -52,7 +52,7 @@ declare_rule! {
     ///
     /// ## Other linters
     ///
-    /// pg-migration-lint reports tables without a primary key where they are created.
+    /// pg-migration-lint reports a table without a primary key only at the statement that creates it.
     "primary-key-dropped", Compatibility, Warning,
     {}
     statement = check,

@@ -17,8 +17,8 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Deployed code that runs as the role that loses the privilege, or as a member of that role, fails with
-    /// "permission denied" after the commit.
+    /// After the commit, deployed code fails with "permission denied" if it runs as the role that loses the privilege,
+    /// or as a member of that role.
     ///
     /// ## Example
     ///
@@ -59,11 +59,12 @@ declare_rule! {
     ///
     /// ## Confidence
     ///
-    /// The confidence is `likely`. It is `possible`, and the finding is shown only with `--confidence possible`:
+    /// The confidence is `likely`, except in the following cases. In these, the confidence is `possible`, and the
+    /// finding is shown only with `--confidence possible`:
     ///
-    /// - if no migration granted the privilege to the role
-    /// - if the privilege is revoked from `PUBLIC`, because roles may have it by another `GRANT`
-    /// - for objects other than relations and functions
+    /// - No migration granted the privilege to the role.
+    /// - The privilege is revoked from `PUBLIC`: roles may still have it through another `GRANT`.
+    /// - The object is neither a relation nor a function.
     ///
     /// ## Other linters
     ///

@@ -49,8 +49,8 @@ declare_rule! {
     /// COMMIT;
     /// ```
     ///
-    /// A STORED column rewrites the table under an ACCESS EXCLUSIVE lock. From PostgreSQL 18 on, a VIRTUAL one does
-    /// not.
+    /// Adding a STORED column rewrites the table under an ACCESS EXCLUSIVE lock. Adding a VIRTUAL column, which needs
+    /// PostgreSQL 18, does not.
     ///
     /// ## When it is not reported
     ///
@@ -58,7 +58,7 @@ declare_rule! {
     /// - a rename after which another column takes the old name in the same transaction: a generated column, or a new
     ///   column that replaces the old one
     /// - a rename that gives a new column the name of the column that it replaces
-    /// - a table that is replaced in the same transaction by a view with the old name
+    /// - a column of a table that the same transaction replaces with a view under the old name of the table
     ///
     /// ## Confidence
     ///
@@ -68,7 +68,7 @@ declare_rule! {
     /// ## Other linters
     ///
     /// squawk, pgls and `strong_migrations` report every rename. pgvet, like Atlas, does not report a rename that keeps
-    /// the old name usable. It lists the database functions that still use the old name.
+    /// the old name usable. pgvet also lists the database functions that still use the old name.
     "rename-column", Compatibility, Warning,
     {
         sources: &[
@@ -114,7 +114,7 @@ fn report(
     old: &str,
     new: &str,
 ) {
-    let message = format!("renaming `{}.{old}` breaks deployed code that still uses it", table.name);
+    let message = format!("renaming `{}.{old}` breaks deployed code that still uses the old name", table.name);
     let relation = context.before.get_relation(table.oid);
     let triggers: Vec<_> =
         relation.iter().flat_map(|relation| &relation.triggers).map(|trigger| trigger.function).collect();
@@ -131,8 +131,8 @@ fn help(context: &RuleContext<'_>, table: &RelationName, old: &str, new: &str) -
     let moved = format!("{}_base", table.name);
     let qualified = sql_name(context, &RelationName { name: moved.as_str().into(), ..table.clone() });
     let beside = format!(
-        "keep the name; or add `{new}` instead, keep it up to date with a trigger, fill old rows in batches, and \
-         drop `{old}` when no deployed code uses it"
+        "keep the name; or add a second column `{new}`, keep it up to date with a trigger, fill it in batches, and \
+         drop `{old}` when no deployed code uses `{old}`"
     );
     let Some(view) = view_in_place(context, table, &format!("*, {new} AS {old}"), &qualified) else { return beside };
     let renames = [
@@ -141,8 +141,8 @@ fn help(context: &RuleContext<'_>, table: &RelationName, old: &str, new: &str) -
     ];
     let statements: Vec<String> = renames.into_iter().chain(view).collect();
     format!(
-        "keep the name; or rename the table and, in the same transaction, create a view that has the table's old name \
-         and the column under both names:\n    {};",
+        "keep the name; or rename the table and, in the same transaction, create a view with the table's old name that \
+         shows the column under both names:\n    {};",
         together(context, &statements).join(";\n    ")
     )
 }

@@ -52,19 +52,19 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - objects that the same migration created
-    /// - indexes and sequences of columns, whose names queries do not need
+    /// - indexes, and sequences that belong to columns: queries do not need their names
     /// - trigger functions
     /// - renames of a table, which `rename-table` reports
     /// - a type, domain or function whose old name is in use again at the end of the migration, for example because the
     ///   migration replaces an enum
-    /// - a view or table, if the same transaction creates, under the old name, one with all of its columns
+    /// - a view or table, if the same transaction creates a view or table with all of its columns under the old name
     ///
     /// ## Confidence
     ///
     /// For a function that no other code in the database uses, the confidence is `possible`, and the finding is shown
     /// only with `--confidence possible`. The confidence is also `possible` for a primary key or a unique constraint
-    /// whose name no function mentions. Application code may still need the name, in `ON CONFLICT ON CONSTRAINT` or to
-    /// recognize an error.
+    /// whose name no function mentions. Application code may still need the name, for example in
+    /// `ON CONFLICT ON CONSTRAINT`, or to recognize an error.
     ///
     /// ## Other linters
     ///
@@ -101,8 +101,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
                     format!("renaming {kind} `{old}` breaks deployed code that still uses the old name")
                 } else {
                     format!(
-                        "moving {kind} `{old}` to `{schema}` breaks deployed code that names the old schema, or whose \
-                         search_path does not contain `{schema}`"
+                        "moving {kind} `{old}` to schema `{schema}` breaks deployed code that names the old schema, or \
+                         that does not have `{schema}` in its search_path"
                     )
                 };
                 let finding = reporter.report(renaming.range, message).relation(before);
@@ -114,8 +114,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
                          uses it"
                     }
                     _ => {
-                        "create a view with the same name in the old schema in the same transaction, and keep it until \
-                         no deployed code uses it; or, if no deployed code names the old schema, first add the new \
+                        "in the same transaction, create a view with the same name in the old schema, and keep it until \
+                         no deployed code uses it. Or, if no deployed code names the old schema, first add the new \
                          schema to the search_path of the application's role"
                     }
                 }).emit();
@@ -141,7 +141,8 @@ fn constraint(
     if table.visibility != Visibility::Existing || is_back || is_relation_named_here(context, table) {
         return;
     }
-    let message = format!("renaming constraint `{old}` of `{}` breaks deployed code that names it", table.name);
+    let message =
+        format!("renaming constraint `{old}` of `{}` breaks deployed code that uses the old name", table.name);
     let finding = reporter.report(range, message).relation(table);
     let (mut finding, users) = users::label(finding, context, &[old.as_str()], &[]);
     if users == 0 {
@@ -149,8 +150,8 @@ fn constraint(
     }
     finding
         .help(
-            "keep the name, or first deploy code that names columns in ON CONFLICT and does not look for the \
-                  constraint's name in errors",
+            "keep the name; or first deploy code that lists columns in ON CONFLICT instead of the constraint, and \
+             that does not look for the constraint's name in error messages",
         )
         .emit();
 }
@@ -186,12 +187,10 @@ fn schema(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRan
     if is_new || rest(context).iter().any(|ast| is_made(ast) || takes(ast, None, Some(old))) {
         return;
     }
-    let message = format!(
-        "renaming schema `{old}` breaks deployed code that uses the old name, or whose search_path contains \
-                 it"
-    );
+    let message =
+        format!("renaming schema `{old}` breaks deployed code that uses the old name in queries or in its search_path");
     let help = format!(
-        "set the search_path of the application's role to both `{new}` and `{old}` first, and deploy code that names \
+        "first set the search_path of the application's role to both `{new}` and `{old}`, then deploy code that names \
          no schema"
     );
     let (finding, _) = users::label(reporter.report(range, message), context, &[old], &[]);
@@ -241,10 +240,10 @@ fn other(
     let (use_of_name, help) = match kind {
         "function" => (
             "calls",
-            "create the new function beside the old one, and drop the old one when no deployed code calls it any \
-                         more",
+            "keep the old function, create a second one with the new name, and drop the old function when no deployed \
+             code calls it",
         ),
-        _ => ("casts to", "keep the name, or first deploy code that does not cast to the type"),
+        _ => ("casts to", "keep the name, or first deploy code that does not use it in casts"),
     };
     let message = format!("renaming {kind} `{old}` to `{new}` breaks deployed code that still {use_of_name} `{old}`");
     let (mut finding, users) = users::label(reporter.report(range, message), context, &[before.1.as_str()], &[]);

@@ -18,7 +18,7 @@ use smol_str::SmolStr;
 use std::iter;
 
 declare_rule! {
-    /// Renaming an existing table without leaving a view or table with its rows under the old name.
+    /// Renaming an existing table, if no view or table with its rows has the old name afterwards.
     ///
     /// ## Why it matters
     ///
@@ -27,8 +27,8 @@ declare_rule! {
     /// ATOMIC` or `RETURN`). Sequences, indexes and constraints keep their names, which often contain the old name of
     /// the table.
     ///
-    /// If an empty table gets the old name, the harm is greater: no query fails, but deployed code does not find the
-    /// rows.
+    /// If an empty table gets the old name, the harm is greater: no query of deployed code fails, but the queries do
+    /// not find the rows.
     ///
     /// ## Example
     ///
@@ -57,15 +57,15 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - a table that the same migration created
-    /// - a table whose old name belongs to a view or table with all of its columns when the transaction commits. A new
-    ///   table without rows under the old name is reported; if later statements of the migration fill it, the
-    ///   confidence is `possible`.
+    /// - a table whose old name belongs to a view or table with all of its columns when the transaction commits. If the
+    ///   old name then belongs to a new, empty table, the rename is reported. If later statements of the migration fill
+    ///   that table, the confidence is `possible`.
     /// - a rename that gives a new table the name of the table that it replaces
     ///
     /// ## Other linters
     ///
-    /// squawk, pgls and `strong_migrations` report every rename. pgvet, like Atlas, does not report a rename that
-    /// leaves a view. It also compares the columns of that view.
+    /// squawk, pgls and `strong_migrations` report every rename. pgvet, like Atlas, does not report a rename if a view
+    /// has the old name. pgvet also compares the columns of that view.
     "rename-table", Compatibility, Warning,
     {
         sources: &[
@@ -93,12 +93,12 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
                 filled_later = is_filled_later(context, table);
                 (
                     format!(
-                        "when this transaction commits, an empty table has the name `{}`: deployed code no longer \
-                         finds the rows",
+                        "after this transaction, deployed code finds no rows in `{}`, because a new, empty table has \
+                         that name",
                         table.name
                     ),
                     format!(
-                        "copy the rows of `{name}` into the new table in the same transaction, or attach `{name}` to \
+                        "copy the rows of `{name}` into the new table in the same transaction; or attach `{name}` to \
                          the new table as a partition"
                     ),
                 )
@@ -188,7 +188,7 @@ fn help(context: &RuleContext<'_>, table: &RelationName, new: &str) -> String {
     let subscribers = if published.is_empty() {
         ""
     } else {
-        "\nthe table is published: rename it on every subscriber at the same moment"
+        "\nthe table is published, so rename it on every subscriber at the same time"
     };
     let Some((renames, columns)) = columns_in_place(context, table, new) else {
         return format!(
@@ -198,8 +198,8 @@ fn help(context: &RuleContext<'_>, table: &RelationName, new: &str) -> String {
     };
     let Some(view) = view_in_place(context, table, &columns, &moved) else {
         return format!(
-            "keep the old name: `{}` has row-level security, which a view with that name bypasses before PostgreSQL \
-             15{subscribers}",
+            "keep the old name: `{}` has row-level security, and before PostgreSQL 15 a view would bypass \
+             it{subscribers}",
             table.name
         );
     };

@@ -18,12 +18,14 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// `CREATE OR REPLACE` keeps owner, privileges and comment, and resets the attributes that the statement does not
-    /// repeat. A function that ran with the privileges of its owner (`SECURITY DEFINER`) fails with "permission denied"
-    /// for each role that lacks these privileges. Without its `SET search_path`, a function may find other tables. A
-    /// view without its `security_invoker` shows rows that policies hide. `DROP` and `CREATE` lose the privileges. With
-    /// one more parameter, `CREATE OR REPLACE` does not replace the function but creates a second one: if that
-    /// parameter has a default, every call that matches both functions fails as ambiguous.
+    /// `CREATE OR REPLACE` keeps the owner, the privileges and the comment, but resets attributes that the statement
+    /// does not repeat. A function that loses `SECURITY DEFINER` fails with "permission denied" for each role that
+    /// lacks the privileges of its owner. A function that loses `SET search_path` may find other tables. A view that
+    /// loses `security_invoker` shows rows that policies should hide. `DROP` followed by `CREATE` loses the privileges.
+    ///
+    /// If the new definition of a function has one more parameter, `CREATE OR REPLACE` creates a second function and
+    /// keeps the old one. If the new parameter has a default, every call that matches both functions fails as
+    /// ambiguous.
     ///
     /// ## Example
     ///
@@ -46,13 +48,14 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - a statement that states the new value explicitly (`SECURITY INVOKER`, `VOLATILE`)
-    /// - a migration that sets the attribute or grants the privileges again, or drops the other function
+    /// - a migration that sets the attribute again, grants the privileges again, or drops the old function
     ///
-    /// pgvet knows only privileges that migrations granted.
+    /// pgvet knows only the privileges that migrations grant.
     ///
     /// ## Other linters
     ///
-    /// squawk, eugene, pgls, `strong_migrations` and pg-migration-lint do not compare with the previous definition.
+    /// squawk, eugene, pgls, `strong_migrations` and pg-migration-lint do not compare the new definition with the
+    /// previous one.
     "replace-loses-attributes", Compatibility, Warning,
     {}
     statement = check,
@@ -105,8 +108,8 @@ fn function(
     }
     finding
         .help(format!(
-            "repeat {}; to change an attribute on purpose, state the new one, such as SECURITY \
-                          INVOKER",
+            "repeat {} in this statement. If you want to remove an attribute, write the new one explicitly, such as \
+             SECURITY INVOKER",
             join(&lost)
         ))
         .emit();
@@ -148,14 +151,15 @@ fn ambiguous(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: Text
     let stays = |old: &&Arc<Function>| ahead(context, &new.name, Until::EndOfMigration).get_function(old.oid).is_some();
     let Some(old) = old.filter(stays) else { return };
     let message = format!(
-        "an older {} with different parameters remains, and calls that match both functions fail as ambiguous",
+        "this does not replace the older {}, which has different parameters: calls that match both functions fail as \
+         ambiguous",
         new.display_name()
     );
     let mut finding = reporter.report(range, message);
     if let Some(at) = &old.defined_at {
         finding = finding.label_in(at.file, at.name, "the other function");
     }
-    finding.help("drop the old function in the same transaction, or give the new parameter no default").emit();
+    finding.help("drop the old function in the same transaction, or remove the default of the new parameter").emit();
 }
 
 fn view(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, create: &CreateView) {
@@ -199,12 +203,12 @@ fn privileges(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let (find, help): (&Find<'_>, &str) = match statement.kind {
         ObjectKind::View => (
             &relation,
-            "use CREATE OR REPLACE VIEW if the existing columns stay the same, or grant the privileges again",
+            "use CREATE OR REPLACE VIEW if the existing columns stay the same; or grant the privileges again",
         ),
         ObjectKind::MaterializedView | ObjectKind::Table => (&relation, "grant the privileges again"),
         ObjectKind::Function | ObjectKind::Procedure | ObjectKind::Routine => (
             &function,
-            "use CREATE OR REPLACE if parameters and return type stay the same, or grant the privileges again",
+            "use CREATE OR REPLACE if the parameters and the return type stay the same; or grant the privileges again",
         ),
         _ => return,
     };
@@ -224,7 +228,8 @@ fn privileges(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             continue;
         }
         let shown = context.before.get_function(old).map_or_else(|| name.name.text.to_string(), |it| it.display_name());
-        let message = format!("`{shown}` is created again without the privileges that {} had", enumerate(roles));
+        let message =
+            format!("dropping `{shown}` and creating it again removes privileges that {} had on it", enumerate(roles));
         reporter.report(name.range(), message).help(format!("{help} in the same transaction")).emit();
     }
 }

@@ -16,10 +16,10 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Logical replication identifies the changed row by the replica identity of its table, which is the primary key by
-    /// default. If a published table has neither a primary key nor another replica identity, every `UPDATE` and
-    /// `DELETE` on it fails on the publisher: "cannot update table because it does not have a replica identity and
-    /// publishes updates".
+    /// If a published table has neither a primary key nor another replica identity, every `UPDATE` and `DELETE` on it
+    /// fails on the publisher. Logical replication needs the replica identity, by default the primary key, to identify
+    /// the changed row. The error of an `UPDATE` is "cannot update table because it does not have a replica identity
+    /// and publishes updates".
     ///
     /// ## Example
     ///
@@ -51,8 +51,8 @@ declare_rule! {
     ///
     /// ## Other linters
     ///
-    /// `MigrationPilot` reports every dropped primary key. This rule reports only those of published tables, and
-    /// `primary-key-dropped` reports the others.
+    /// `MigrationPilot` reports every dropped primary key. This rule reports a dropped primary key only if the table is
+    /// published. `primary-key-dropped` reports the others.
     "replication-identity-lost", Compatibility, Warning,
     { sources: &["migrationpilot/MP055"] }
     statement = check,
@@ -119,7 +119,7 @@ fn changed(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         let publishing = publications.iter().filter(|publication| publication.updates || publication.deletes);
         let names = enumerate(publishing.map(|publication| publication.name.as_str()));
         let message = format!(
-            "{refused} on `{}` from here on: it has no replica identity and is published by {names}",
+            "{refused} on `{}` after this statement: the table is published by {names} and has no replica identity",
             after.name
         );
         let table = RelationName::existing(after);

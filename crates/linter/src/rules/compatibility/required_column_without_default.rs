@@ -19,8 +19,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Deployed code does not know the column: after the commit each of its `INSERT`s fails with a not-null violation.
-    /// `ADD COLUMN ... NOT NULL` without a default also fails at once if the table has rows.
+    /// After the commit, each `INSERT` into the table by deployed code fails with a not-null violation, because
+    /// deployed code does not know the column. `ADD COLUMN ... NOT NULL` without a default also fails at once if the
+    /// table has rows.
     ///
     /// ## Example
     ///
@@ -40,8 +41,8 @@ declare_rule! {
     /// ALTER TABLE users ADD COLUMN email text NOT NULL DEFAULT '';
     /// ```
     ///
-    /// Or add a nullable column, deploy code that sets it, fill the existing rows, and set `NOT NULL` in the next
-    /// release.
+    /// As an alternative, add a nullable column, and deploy code that sets it. Fill the existing rows, and set
+    /// `NOT NULL` in the next release.
     ///
     /// ## When it is not reported
     ///
@@ -52,12 +53,14 @@ declare_rule! {
     ///
     /// ## Confidence
     ///
-    /// `SET NOT NULL` and `DROP DEFAULT` are reported for a column that the same deployment added, and `DROP DEFAULT`
-    /// for a column of the primary key. For `SET NOT NULL` and `DROP DEFAULT` on other columns that existed before the
-    /// deployment, which deployed code may well set, the confidence is `possible`, and the finding is shown only with
-    /// `--confidence possible`. The confidence is also `possible` if the migration replaces a function that names the
-    /// table and the column, because that function, and not deployed code, may insert the rows. This does not apply to
-    /// `ADD COLUMN`: existing rows make it fail, whatever inserts new ones.
+    /// `SET NOT NULL` and `DROP DEFAULT` are also reported for a column that the same deployment added. `DROP DEFAULT`
+    /// is also reported for a column of the primary key. Deployed code may well set other columns that existed before
+    /// the deployment. For these, the confidence is `possible`, and the finding is shown only with
+    /// `--confidence possible`.
+    ///
+    /// The confidence is also `possible` if the migration replaces a function that names the table and the column: that
+    /// function, and not deployed code, may insert the rows. For `ADD COLUMN`, the function makes no difference,
+    /// because existing rows make the statement fail in any case.
     ///
     /// ## Other linters
     ///
@@ -205,15 +208,15 @@ fn report(
     let message = match change {
         Change::Added => {
             let refused =
-                if is_emptied(context, table) { "" } else { "; this statement fails at once if the table has rows" };
-            format!("INSERTs into `{name}` by deployed code fail, because they do not set `{column}`{refused}")
+                if is_emptied(context, table) { "" } else { ", and this statement itself fails if the table has rows" };
+            format!("INSERTs into `{name}` by deployed code fail because they do not set `{column}`{refused}")
         }
         Change::RequiredNow => format!(
-            "INSERTs into `{name}` by deployed code fail from here on: they do not set `{column}`, a column that this \
-             deployment adds"
+            "INSERTs into `{name}` by deployed code fail after this statement, because they do not set `{column}`: this \
+             deployment adds the column"
         ),
         Change::OlderRequiredNow | Change::KeyDefaultDropped => {
-            format!("deployed code that inserts into `{name}` without setting `{column}` fails from here on")
+            format!("INSERTs into `{name}` by deployed code fail after this statement if they do not set `{column}`")
         }
     };
     let help = help(context, table, column, change);
@@ -238,8 +241,8 @@ fn help(context: &RuleContext<'_>, table: &RelationName, column: &str, change: C
     match (change, is_unique(context.after, table.oid, column)) {
         // Every row would get the same value.
         (Change::Added, true) => {
-            "add the column without NOT NULL and key, deploy code that sets it, and add both in the next \
-             release"
+            "add the column without NOT NULL and without its key (UNIQUE or PRIMARY KEY), deploy code that sets it, \
+             fill the existing rows, and add both in the next release"
                 .to_owned()
         }
         (Change::Added, false) => {
@@ -248,26 +251,26 @@ fn help(context: &RuleContext<'_>, table: &RelationName, column: &str, change: C
                 .to_owned()
         }
         (Change::KeyDefaultDropped, _) => {
-            "deploy code that sets the column first, or give the column another default in the same transaction"
+            "first deploy code that sets the column, or give the column another default in the same transaction"
                 .to_owned()
         }
         (Change::RequiredNow | Change::OlderRequiredNow, is_unique) => {
             let cost = if scan_of(context, column).is_some() {
-                " (adding NOT NULL reads the whole table under ACCESS EXCLUSIVE)"
+                " (this reads the whole table under ACCESS EXCLUSIVE)"
             } else {
                 ""
             };
             let now =
                 if change == Change::RequiredNow { "let the column accept NULL in this release, " } else { "first " };
             let later = format!(
-                "{now}deploy code that sets the column, fill the rows that have no value, and add NOT NULL in the next \
+                "{now}deploy code that sets the column, and fill the rows that have no value. Add NOT NULL in the next \
                  release{cost}"
             );
             if is_unique {
                 return later;
             }
             format!(
-                "{later}; or set a default first:\n    \
+                "{later}. Or set a default first:\n    \
                  ALTER TABLE {} ALTER COLUMN {} SET DEFAULT ...;",
                 sql_name(context, table),
                 identifier(column)

@@ -28,7 +28,7 @@ declare_rule! {
     ///
     /// Use instead:
     ///
-    /// Use a trigger that raises an error, so that code that still writes fails and is noticed.
+    /// Use a trigger that raises an error. Code that still writes then fails, so somebody notices it.
     ///
     /// ```sql,clean
     /// -- history:
@@ -47,8 +47,8 @@ declare_rule! {
     ///
     /// ## Confidence
     ///
-    /// For a rule with a condition, and for one that lets the command run (`DO ALSO`), the confidence is `possible`,
-    /// and the finding is shown only with `--confidence possible`.
+    /// For a rule with a condition, and for a rule that still runs the command (`DO ALSO`), the confidence is
+    /// `possible`, and the finding is shown only with `--confidence possible`.
     ///
     /// ## Other linters
     ///

@@ -15,11 +15,11 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The migration fails on the first value that does not fit, or silently changes it: a number is rounded, the time
-    /// of day is cut off, or a point in time becomes a local time without a time zone. Rounding can also fail: 99.99
-    /// does not fit into `numeric(3,1)`, because it is rounded to 100.0. `USING` can convert existing values, but
-    /// deployed code continues to write values of the old type, and its statements fail after the commit if a value
-    /// does not fit.
+    /// The migration fails at the first value that does not fit, or silently changes the values. For example, numbers
+    /// are rounded, the time of day is cut off, or points in time become local times without a time zone. Rounding can
+    /// also fail: 99.99 does not fit into `numeric(3,1)`, because it is rounded to 100.0. `USING` can convert existing
+    /// values. However, deployed code continues to write values of the old type, and its statements fail after the
+    /// commit if a value does not fit.
     ///
     /// ## Example
     ///
@@ -32,9 +32,9 @@ declare_rule! {
     ///
     /// Use instead:
     ///
-    /// First deploy code that no longer writes values that the new type cannot hold. A CHECK constraint rejects new
-    /// ones. Then correct the existing ones, and change the type in a later migration. The first migration adds the
-    /// constraint:
+    /// First deploy code that writes only values that the new type can hold. Then add a CHECK constraint that rejects
+    /// all other new values. Correct the existing values, and change the type in a later migration. This example adds
+    /// the constraint:
     ///
     /// ```sql,clean
     /// -- history:
@@ -113,13 +113,13 @@ impl Loss {
             (Self::Range | Self::Length | Self::OtherText, false) => {
                 let still = if updated { "still " } else { "" };
                 format!(
-                    "fails if an existing value is {still}{what}, and deployed code fails when it writes such a \
-                         value"
+                    "fails if an existing value is {still}{what}, and makes deployed code fail if it writes a value that \
+                     is {what}"
                 )
             }
             (Self::Range | Self::Length | Self::OtherText, true) => {
                 format!(
-                    "converts existing values with USING, but deployed code fails when it writes a value that is {what}"
+                    "makes deployed code fail if it writes a value that is {what}: USING converts only existing values"
                 )
             }
             (Self::Fraction | Self::Scale, false) => {
@@ -130,21 +130,21 @@ impl Loss {
             }
             (Self::Fraction | Self::Scale, true) => {
                 format!(
-                    "drops {what}: USING converts existing values; new values are rounded, and rejected if the rounded \
-                     value is out of range"
+                    "drops {what}: USING converts existing values, but new values are rounded, and rejected if the \
+                     rounded value is out of range"
                 )
             }
             (Self::TimeOfDay, false) => format!("drops {what}: existing and new values lose it without an error"),
             (Self::TimeOfDay, true) => {
-                format!("drops {what}: USING converts existing values, and new values lose it without an error")
+                format!("drops {what}: USING converts existing values, but new values lose it without an error")
             }
             (Self::TimeZone, false) => format!(
-                "turns each moment into {what}: existing values are converted in the time zone of this session, and \
-                 new values lose their UTC offset or are converted in the time zone of the session that writes them"
+                "turns each moment into {what}, which can depend on the time zone of the session that converts or writes \
+                 it"
             ),
             (Self::TimeZone, true) => format!(
-                "turns each moment into {what}: USING converts existing values, but new values lose their UTC offset \
-                 or are converted in the time zone of the session that writes them"
+                "turns each moment into {what}: USING converts existing values, but new values can depend on the time \
+                 zone of the session that writes them"
             ),
         }
     }
@@ -153,15 +153,15 @@ impl Loss {
     fn help(self, converted: bool) -> &'static str {
         match self {
             Self::Range | Self::Length | Self::OtherText if converted => {
-                "first deploy code that no longer writes such values, then run this migration"
+                "first deploy code that writes only values that fit the new type, then run this migration"
             }
             Self::Range | Self::Length | Self::OtherText => {
-                "first deploy code that no longer writes such values, then correct the existing ones"
+                "first deploy code that writes only values that fit the new type, then correct the existing values, then \
+                 run this migration"
             }
             Self::Fraction | Self::Scale => "keep the type, or first deploy code that no longer writes these digits",
             Self::TimeZone => {
-                "keep the type, or first make sure that this migration and all deployed code use the \
-                               same time zone"
+                "keep the type, or first make sure that this migration and all deployed code use the same time zone"
             }
             Self::TimeOfDay => "keep the type, or first deploy code that no longer needs the time of day",
         }

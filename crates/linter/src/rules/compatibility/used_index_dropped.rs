@@ -12,12 +12,12 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Queries that used the index read more of the table, or all of it. Such a query can take minutes instead of
-    /// milliseconds, and many of them at the same time use up all connections. Building the index again takes as long
-    /// as before.
+    /// Queries that used the index read more of the table, or all of it. A query can then take minutes instead of
+    /// milliseconds, and many of these queries at the same time can use up all connections. Building the index again
+    /// takes as long as the first build.
     ///
-    /// The server counts the scans of an index since its statistics were reset. A query on a replica is counted only
-    /// there, so an index without scans may still be in use.
+    /// Each server counts the scans of an index since its statistics were reset. A query on a replica is counted only
+    /// on that replica, so an index without scans on the primary may still be in use.
     ///
     /// ## Example
     ///
@@ -34,8 +34,8 @@ declare_rule! {
     ///
     /// Use instead:
     ///
-    /// Find the queries that use the index: `auto_explain` logs their plans, and `pg_stat_statements` shows the queries
-    /// on its columns. First create an index that replaces it.
+    /// Find the queries that use the index: `auto_explain` logs query plans, and `pg_stat_statements` lists queries.
+    /// Create an index that replaces the old one before you drop it.
     ///
     /// ```sql,clean
     /// -- set: index public.orders_customer scans=5200 days=30
@@ -49,19 +49,19 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - statistics without scans of the index, or no statistics
-    /// - an index that another index can replace: it has the same method, its leading columns are the same, and it
+    /// - an index for which the statistics show no scans, or for which there are no statistics
+    /// - an index that another index can replace: the other index has the same method and the same leading columns, and
     ///   exists now or at the end of the migration
     /// - an index of a table that the migration drops
     ///
     /// ## Incidents
     ///
-    /// - [OpenMetadata #30032](https://github.com/open-metadata/OpenMetadata/pull/30032): the columns of a key were reordered, and a query
-    ///   that used the old key read the whole table and timed out
+    /// - [OpenMetadata #30032](https://github.com/open-metadata/OpenMetadata/pull/30032): the columns of a key were
+    ///   reordered, and a query that used the old key read the whole table and timed out
     ///
     /// ## Other linters
     ///
-    /// No other known linter reads how often production uses an index.
+    /// No other known linter takes into account how often production uses an index.
     "used-index-dropped", Compatibility, Warning,
     {}
     statement = check,
@@ -91,7 +91,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
                 format!("dropping `{}` slows down queries on `{}`: {}", dropped.name, table.name, counted(used));
             let help = format!(
                 "find the queries that use `{0}`: auto_explain logs their plans, and pg_stat_statements shows queries \
-                 on the indexed columns. Create an index that replaces `{0}` before you drop it",
+                 on the indexed columns. Before you drop `{0}`, create an index that replaces it",
                 dropped.name
             );
             let name = RelationName { visibility: Visibility::Existing, ..RelationName::existing(table) };

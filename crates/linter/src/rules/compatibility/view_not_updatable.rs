@@ -14,13 +14,14 @@ use pgvet_syntax::source::TextRange;
 use std::sync::Arc;
 
 declare_rule! {
-    /// A view that accepted writes gets a new query, and no longer accepts them.
+    /// A view that accepts writes gets a new query that no longer allows them.
     ///
     /// ## Why it matters
     ///
-    /// PostgreSQL passes `INSERT`, `UPDATE` and `DELETE` on to the table behind a simple view, or to an `INSTEAD OF`
-    /// trigger. Without such a trigger, a view with `DISTINCT`, `GROUP BY` or a join refuses them, and a simple view
-    /// refuses to set a computed column. Deployed code that writes through the view fails after the commit.
+    /// Deployed code that writes through the view fails after the commit. PostgreSQL passes `INSERT`, `UPDATE` and
+    /// `DELETE` on a simple view to its table. PostgreSQL refuses writes to a view with `DISTINCT`, `GROUP BY` or a
+    /// join, and writes to a computed column of a simple view. Only an `INSTEAD OF` trigger makes these writes
+    /// possible.
     ///
     /// ## Example
     ///
@@ -34,7 +35,7 @@ declare_rule! {
     ///
     /// Use instead:
     ///
-    /// Create another view for reading, or an `INSTEAD OF` trigger in the same transaction.
+    /// Create another view for reading, or create an `INSTEAD OF` trigger on the view in the same transaction.
     ///
     /// ```sql,clean
     /// -- history:
@@ -51,9 +52,9 @@ declare_rule! {
     ///
     /// ## Confidence
     ///
-    /// The confidence is `possible`, and the finding is shown only with `--confidence possible`, unless migrations show
-    /// that the view is meant for writes: one granted `INSERT`, `UPDATE` or `DELETE` on it to a role (`ALL` does not
-    /// count), or created an `INSTEAD OF` trigger on it.
+    /// If no migration shows that the view is meant for writes, the confidence is `possible`, and the finding is shown
+    /// only with `--confidence possible`. A migration shows this if it grants `INSERT`, `UPDATE` or `DELETE` on the
+    /// view to a role, or creates an `INSTEAD OF` trigger on the view. `GRANT ALL` does not show this.
     ///
     /// ## Other linters
     ///
@@ -77,7 +78,7 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
         }
         let name = &old.name;
         let message = format!(
-            "with its new query, the view `{name}` no longer accepts {}: deployed code that writes through the view \
+            "after this migration, the view `{name}` no longer accepts {}: deployed code that writes through the view \
              fails",
             join(&lost)
         );
@@ -86,7 +87,10 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
             finding = finding.assuming(Assumption::WritesView { view: name.clone() });
         }
         finding
-            .help("create another view with the new query, or add an INSTEAD OF trigger in the same transaction")
+            .help(
+                "create another view with the new query, or add an INSTEAD OF trigger to this view in the same \
+                 transaction",
+            )
             .emit();
     }
 }

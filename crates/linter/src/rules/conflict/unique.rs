@@ -125,7 +125,7 @@ pub(crate) fn left_behind(table: &Relation, refusing: &[UniqueIndex<'_>]) -> Str
     if before.is_empty() {
         return format!("a dead row in `{}`", table.name);
     }
-    let entries = if before.len() == 1 { "a dead entry" } else { "dead entries" };
+    let entries = if before.len() == 1 { "a dead index entry" } else { "dead index entries" };
     format!("a dead row in `{}` and {entries} in {}", table.name, enumerate(before.iter().map(|name| name.as_str())))
 }
 

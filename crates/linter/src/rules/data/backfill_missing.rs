@@ -15,11 +15,13 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// A column is replaced in phases: a migration adds the new column and a trigger that fills it (*expand*), another
-    /// fills the rows that existed before (*backfill*), and a last one removes the old column (*contract*). The trigger
-    /// only sees rows that are written. Without the backfill, all other rows have `NULL` or the default in the new
-    /// column, and their values are lost with the old one. Tests do not notice this, because in a test database the
-    /// trigger has seen every row.
+    /// When the old column is dropped, the values of rows without a backfill are lost. A column is replaced in phases.
+    /// A migration adds the new column and a trigger that fills it (*expand*). A second one fills the rows that existed
+    /// before the trigger (*backfill*). A last one removes the old column (*contract*).
+    ///
+    /// The trigger fills only rows that are written after its creation. Without the backfill, all other rows have
+    /// `NULL` or the default in the new column. Tests do not show this, because in a test database every row was
+    /// written after the trigger was created.
     ///
     /// ## Example
     ///
@@ -41,7 +43,7 @@ declare_rule! {
     ///
     /// Use instead:
     ///
-    /// First fill the old rows in a migration of its own, in batches if the table is large:
+    /// First fill the old rows in a separate migration, in batches if the table is large:
     ///
     /// ```sql,clean
     /// -- history:
@@ -66,14 +68,15 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - a trigger that an earlier migration dropped, so that nothing shows what the new column replaces
-    /// - a new column that a migration has updated, or that this migration drops
+    /// - a trigger that an earlier migration dropped: nothing then shows which column the new one replaces
+    /// - a new column that a migration has updated, or that the same migration drops
     ///
     /// ## Incidents
     ///
-    /// - [hindsight #1157](https://github.com/vectorize-io/hindsight/issues/1157): a migration added a new column without copying the old values, and users lost their
-    ///   settings without an error
-    /// - [scanopy #716](https://github.com/scanopy/scanopy/issues/716): twelve columns were dropped without a backfill of the tables that replace them
+    /// - [hindsight #1157](https://github.com/vectorize-io/hindsight/issues/1157): a migration added a new column
+    ///   without copying the old values, and users lost their settings without an error
+    /// - [scanopy #716](https://github.com/scanopy/scanopy/issues/716): twelve columns were dropped without a backfill
+    ///   of the tables that replace them
     ///
     /// ## Other linters
     ///
@@ -164,15 +167,15 @@ fn is_renamed_to(context: &MigrationContext<'_>, table: &Relation, from: &str, t
 fn report(reporter: &mut Reporter<'_>, table: &Relation, fed: &Fed, gone: &Name, run: &Earlier) {
     let (name, column) = (&table.name, &fed.column);
     let message = format!(
-        "`{column}` replaces `{}` of `{name}`, but has no value in rows that were written before the trigger `{}` \
-         existed: no migration fills them",
-        gone.text, fed.trigger
+        "rows of `{name}` that were written before the trigger `{}` existed have no value in `{column}`, which \
+         replaces `{}`: no migration fills it",
+        fed.trigger, gone.text
     );
     let sql_column = identifier(column);
     let help = format!(
         "fill these rows in an earlier migration, in batches if the table is large:\n    \
          UPDATE {} SET {sql_column} = ... WHERE {sql_column} IS NULL;\n\
-         if a program fills them, name it in a comment: -- pgvet: ignore[backfill-missing] reason",
+         if a program fills them, name the program in a comment: -- pgvet: ignore[backfill-missing] reason",
         qualified(&table.schema, name)
     );
     let finding = reporter.report(run.in_file(gone.range), message).relation(&RelationName::existing(table)).help(help);

@@ -21,9 +21,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Batches are meant to keep transactions short. Without `COMMIT` all of them are one transaction: every changed
-    /// row stays locked until the last batch is done, VACUUM cannot remove the dead rows until then, and a failure at
-    /// the end rolls everything back.
+    /// Batches are meant to keep transactions short. Without `COMMIT`, all batches run in one transaction. Every
+    /// changed row stays locked until the last batch is done, and VACUUM cannot remove the dead rows until then. A
+    /// failure at the end rolls everything back.
     ///
     /// ## Example
     ///
@@ -56,21 +56,22 @@ declare_rule! {
     ///
     /// - a loop with a `COMMIT`
     /// - a statement without `LIMIT`, key range or list of keys, which `unbounded-update-or-delete` reports. In a
-    ///   `FOR ... IN SELECT` loop over a whole table, however, this rule reports such a statement.
+    ///   `FOR ... IN SELECT` loop over a whole table, however, `bulk-change-in-loop` reports the statement.
     /// - a loop that alters, renames or drops an object in each iteration: it loops over tables, not over batches
     /// - temporary tables, and tables that the same deployment creates
     /// - in a `DO` block, tables that the migration drops afterwards
     ///
     /// ## Severity
     ///
-    /// The severity is error if the transaction already holds a lock that blocks reads or writes of a table in use,
-    /// because the lock is then held until the last batch is done.
+    /// If the transaction already holds a lock that blocks reads or writes of a table in use, the severity is `error`:
+    /// the lock is then held until the last batch is done.
     ///
     /// ## Incidents
     ///
-    /// - [lobu #395](https://github.com/lobu-ai/lobu/pull/395): a backfill in batches without `COMMIT` exceeded the startup timeout of the service, was
-    ///   killed, and began again each time
-    /// - [TarkovTracker #657](https://github.com/tarkovtracker-org/TarkovTracker/pull/657): a backfill in one transaction blocked writes of all users for more than 30 minutes
+    /// - [lobu #395](https://github.com/lobu-ai/lobu/pull/395): a backfill in batches without `COMMIT` exceeded the
+    ///   startup timeout of the service. It was killed and began again each time.
+    /// - [TarkovTracker #657](https://github.com/tarkovtracker-org/TarkovTracker/pull/657): a backfill in one
+    ///   transaction blocked writes of all users for more than 30 minutes
     "bulk-change-in-loop", Data, Warning,
     {}
     routine = check,
@@ -111,12 +112,13 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
         said = Some(statement.range);
         let message = if whole {
             format!(
-                "this changes `{table}` row by row in one transaction and keeps all changed rows locked until it commits"
+                "this loop changes `{table}` row by row in one transaction, and all changed rows stay locked until it \
+                 commits"
             )
         } else {
             format!(
-                "all batches of this loop run in one transaction and keep their rows of `{table}` locked until it \
-                     commits"
+                "all batches of this loop run in one transaction, and all changed rows of `{table}` stay locked until \
+                 it commits"
             )
         };
         let help = match context.function() {
@@ -129,11 +131,11 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
                     "COMMIT after every few thousand rows, in a migration that runs without a transaction"
                 }
                 Some((TransactionMode::SingleString, 2..)) => {
-                    "COMMIT after every few thousand rows, in a migration that contains only this statement: several \
-                     statements are one transaction"
+                    "COMMIT after every few thousand rows, in a migration that contains only this statement: \
+                     statements that are sent together run in one transaction"
                 }
                 _ => {
-                    "COMMIT after every few thousand rows; PostgreSQL allows COMMIT in a DO block only if the block is \
+                    "COMMIT after every few thousand rows. PostgreSQL allows COMMIT in a DO block only if the block is \
                      sent alone, outside a transaction"
                 }
             },

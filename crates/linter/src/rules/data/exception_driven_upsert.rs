@@ -16,15 +16,15 @@ use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
 
 declare_rule! {
-    /// An `INSERT` in a block whose `EXCEPTION` handler catches duplicates, to ignore them, to update the row, or to
-    /// try again.
+    /// An `INSERT` in a block whose `EXCEPTION` handler catches the duplicate key error, and then ignores it, updates
+    /// the row, or tries again.
     ///
     /// ## Why it matters
     ///
     /// Each duplicate leaves a dead row behind, and a dead entry in every index that was created before the unique
     /// index that rejects the row. Each run of the block is a subtransaction with its own transaction ID, whether or
-    /// not there is a duplicate. With more than 64 subtransactions that have written
-    /// something in one open transaction, other sessions become slower, too. `ON CONFLICT` avoids these costs.
+    /// not there is a duplicate. If more than 64 subtransactions of one open transaction have written something, other
+    /// sessions become slower, too. `ON CONFLICT` avoids these costs.
     ///
     /// ## Example
     ///
@@ -56,19 +56,19 @@ declare_rule! {
     ///
     /// ## Confidence
     ///
-    /// The confidence is `possible`, and the finding is shown only with `--confidence possible`:
+    /// The confidence is `possible`, and the finding is shown only with `--confidence possible`, in these cases:
     ///
-    /// - for temporary tables
-    /// - in a `DO` block, outside loops
-    /// - if the handler catches `OTHERS`, and the block does more than this `INSERT`
-    /// - if the handler catches `OTHERS`, and only writes a message
+    /// - The table is temporary.
+    /// - The `INSERT` is in a `DO` block, outside of loops.
+    /// - The handler catches `OTHERS`, and the block does more than this `INSERT`.
+    /// - The handler catches `OTHERS`, and only writes a message.
     ///
     /// ## Fix safety
     ///
     /// The fix is offered if the block contains only the `INSERT`, and the handler does nothing or updates just the
-    /// conflicting row. It is unsafe if the table has triggers, because the block also catches their errors. It is also
-    /// unsafe if the `INSERT` may insert several rows: the block inserts all of them or none, but `ON CONFLICT` inserts
-    /// those without a conflict.
+    /// conflicting row. The fix is unsafe if the table has triggers, because the block also catches their errors. The
+    /// fix is also unsafe if the `INSERT` may insert several rows: the block inserts all of them or none, but
+    /// `ON CONFLICT` inserts those without a conflict.
     "exception-driven-upsert", Data, Warning,
     { fixable: true }
     routine = check,
@@ -137,7 +137,8 @@ fn report(
     };
     let first = indexes.first().filter(|index| !index.filled_before.is_empty());
     let of = first.map_or_else(String::new, |index| format!(" in `{}`", index.name));
-    let message = format!("every duplicate{of} that this handler catches leaves {left}, and consumes a transaction ID");
+    let message =
+        format!("every duplicate key{of} that this handler catches leaves {left}, and consumes a transaction ID");
     let label = match indexes.first() {
         Some(index) => format!("`{}` rejects duplicates of this row", index.name),
         None => "PostgreSQL tries this INSERT first".to_owned(),
@@ -158,7 +159,10 @@ fn report(
     };
     if let (Some(round), Some(section)) = (round, &upsert.block.exception) {
         let what = "with more than 64 in one transaction, visibility checks get slower in every session";
-        finding = finding.label(section.keyword, format!("a subtransaction {round}, even without a duplicate: {what}"));
+        finding = finding.label(
+            section.keyword,
+            format!("the block starts a subtransaction {round}, even if no row is a duplicate: {what}"),
+        );
     }
     let fix = table.filter(|table| table.known).and_then(|table| fix(context, upsert, table, &indexes, is_body));
     if let Some(fix) = fix {

@@ -10,14 +10,14 @@ use pgvet_syntax::ast::Ast;
 use smol_str::SmolStr;
 
 declare_rule! {
-    /// Changes of rows while `session_replication_role` is `replica` or all triggers of the table are disabled.
+    /// Changes to rows while `session_replication_role` is `replica`, or while all triggers of the table are disabled.
     ///
     /// ## Why it matters
     ///
-    /// PostgreSQL checks foreign keys with triggers. While these are disabled, it accepts rows that refer to nothing,
-    /// and deletes rows to which other rows refer. When the triggers are enabled again, PostgreSQL does not check these
-    /// rows: the catalog still says that the constraint is valid, and nobody notices the wrong rows until a dump cannot
-    /// be restored.
+    /// PostgreSQL checks foreign keys with triggers. While these triggers are disabled, it accepts rows that refer to
+    /// nothing, and deletes rows to which other rows refer. When the triggers are enabled again, PostgreSQL does not
+    /// check these rows. The catalog still says that the constraint is valid, and nobody notices the wrong rows until a
+    /// dump cannot be restored.
     ///
     /// ## Example
     ///
@@ -48,7 +48,7 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - a change that cannot violate a foreign key, for example an `UPDATE` that sets none of its columns
+    /// - a change that cannot violate a foreign key, for example an `UPDATE` that sets no column of a foreign key
     /// - temporary tables
     ///
     /// ## Confidence
@@ -58,12 +58,12 @@ declare_rule! {
     ///
     /// ## Incidents
     ///
-    /// - [nebraska #1632](https://github.com/flatcar/nebraska/issues/1632): deletes with `session_replication_role = replica` leave rows without
-    ///   their parent
+    /// - [nebraska #1632](https://github.com/flatcar/nebraska/issues/1632): deletes with
+    ///   `session_replication_role = replica` left rows without the rows to which they refer
     ///
     /// ## Other linters
     ///
-    /// No other known linter reports such changes.
+    /// No other known linter reports these changes.
     "foreign-keys-not-checked", Data, Warning,
     {}
     statement = check,
@@ -135,7 +135,8 @@ fn report(
         DataChangeKind::Delete => "deletes from",
     };
     let message = format!(
-        "triggers are disabled, so PostgreSQL never checks the foreign key `{constraint}` for the rows that this {verb} `{}`",
+        "triggers are disabled, so PostgreSQL never checks the foreign key `{constraint}` for the rows that this \
+         statement {verb} `{}`",
         table.name
     );
     let relation = pgvet_model::effect::RelationName::existing(context.after.relation(referencing));

@@ -25,10 +25,10 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// When PostgreSQL finds the duplicate, it has already written the row, and an entry into every index older than
-    /// the unique index. Each failed `INSERT` leaves the row and these entries behind as bloat, consumes a transaction
-    /// ID and writes WAL for nothing. In a migration the consequence is worse: if the row exists, the deployment stops.
-    /// `ON CONFLICT` checks before it writes, and leaves nothing behind.
+    /// In a migration, the deployment stops if the row already exists. In a function, each failed `INSERT` leaves bloat
+    /// behind, consumes a transaction ID, and writes WAL for nothing. When PostgreSQL finds the duplicate, it has
+    /// already written the row, and an entry in every index that is older than the unique index. `ON CONFLICT` checks
+    /// before it writes, and leaves nothing behind.
     ///
     /// ## Example
     ///
@@ -52,8 +52,8 @@ declare_rule! {
     ///
     /// ## When it is reported
     ///
-    /// - A migration inserts rows into a table of an earlier deployment, with constant keys or with keys copied from
-    ///   another table.
+    /// - A migration inserts rows into a table that an earlier deployment created, with constant keys or with keys
+    ///   copied from another table.
     /// - A migration inserts a number into a column that has a sequence: the sequence has already generated that
     ///   number, or will generate it later.
     /// - A function inserts a key that is a constant, is copied from another table, or comes from its caller.
@@ -61,7 +61,7 @@ declare_rule! {
     /// If something suggests that no row with the same key exists, the confidence is `possible`, and the finding is
     /// shown only with `--confidence possible`:
     ///
-    /// - earlier migrations insert rows into the table, and nothing shows that other code does
+    /// - earlier migrations insert rows into the table, and nothing shows that other code inserts rows as well
     /// - the key is a constant, and the table does not generate keys: tables without generated keys are usually filled
     ///   only by migrations
     /// - the key is a constant, and the keys of the other rows are random, such as UUIDs
@@ -76,9 +76,9 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - `ON CONFLICT`
-    /// - a key of which a part comes from a sequence, `gen_random_uuid()` or another generator
-    /// - a key that references a row which the migration has just inserted, in an earlier statement or in the `WITH` of
-    ///   the same one: no other row can refer to that row yet
+    /// - a key that comes, at least in part, from a sequence, `gen_random_uuid()` or another generator
+    /// - a key that references a row that the migration has just inserted, because no other row can refer to that row
+    ///   yet. The row can come from an earlier statement, or from the `WITH` clause of the same statement.
     /// - a statement that excludes existing rows, for example with `WHERE NOT EXISTS`
     /// - tables that the same deployment created or emptied, and tables without a unique index
     /// - an exception handler that expects the error, which `exception-driven-upsert` reports

@@ -74,8 +74,8 @@ impl Load<'_> {
         if let Some(number) = refusals.iter().find_map(|refusal| self.numbers_by_hand(refusal)) {
             let table = &self.table.name;
             let message = format!(
-                "this sets `{table}.{number}` to a number that the column's sequence has generated or will generate: \
-                 this INSERT, or a later one that gets the same number, fails with a duplicate key error"
+                "this INSERT or a later one fails with a duplicate key error: it sets `{table}.{number}` to a number \
+                 that the column's sequence has generated or will generate"
             );
             let (sql_table, column) = (sql_name(self.context, &relation), identifier(&number));
             let help = format!(

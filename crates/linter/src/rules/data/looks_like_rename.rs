@@ -14,14 +14,13 @@ use smol_str::SmolStr;
 use std::sync::Arc;
 
 declare_rule! {
-    /// A dropped column or table, if the same deployment adds another column of the same type, or another table with
-    /// the same columns.
+    /// A dropped column or table that was probably meant to be renamed: the same deployment adds a column of the same
+    /// type, or a table with the same columns.
     ///
     /// ## Why it matters
     ///
-    /// Tools that compare two schemas cannot tell a rename from a removal and an addition. They generate `DROP COLUMN`
-    /// and `ADD COLUMN` instead of the rename that was meant. Tests pass, but in production all values of the column
-    /// are lost.
+    /// In production, all values of the column are lost, although tests pass. Tools that compare two schemas cannot see
+    /// that a column was renamed. They generate `DROP COLUMN` and `ADD COLUMN` instead of a rename.
     ///
     /// ## Example
     ///
@@ -45,9 +44,9 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - a new column or table that the migration fills, or an old column that it copies elsewhere
-    /// - a new column that is generated or an identity
-    /// - several new or several dropped columns that fit equally well
+    /// - a new column or table that the migration fills, or an old column whose values the migration copies elsewhere
+    /// - a new column that is a generated or identity column
+    /// - several new or several dropped columns that match equally well
     /// - tables and columns that the same migration created
     ///
     /// ## Confidence
@@ -57,9 +56,10 @@ declare_rule! {
     ///
     /// ## Incidents
     ///
-    /// - [supabase/cli #3920](https://github.com/supabase/cli/pull/3920): a generated migration dropped and added the column instead of renaming
-    ///   it, which "caused a major system failure"
-    /// - [supabase/cli #1721](https://github.com/supabase/cli/issues/1721): the same for a table
+    /// - [supabase/cli #3920](https://github.com/supabase/cli/pull/3920): a generated migration dropped a column and
+    ///   added a new one instead of renaming it, which "caused a major system failure"
+    /// - [supabase/cli #1721](https://github.com/supabase/cli/issues/1721): a generated migration dropped and created a
+    ///   table instead of renaming it
     "looks-like-rename", Data, Error,
     { needs_commit: true }
     statement = check,

@@ -18,7 +18,7 @@ declare_rule! {
     ///
     /// The planner has no statistics about an expression until the table is analyzed. A type change drops the
     /// statistics of the column. After a bulk load the statistics still describe the table as it was before. Until
-    /// autovacuum analyzes the table, plans can be bad enough to look like an outage.
+    /// autovacuum analyzes the table, query plans can be so slow that the effect looks like an outage.
     ///
     /// ## Example
     ///
@@ -41,20 +41,22 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - the migration runs `ANALYZE` on the table afterwards
+    /// - a statement after which the migration runs `ANALYZE` on the table
     /// - tables that the same migration creates
     /// - all but the last of several statements about one table
     /// - statements that a `ROLLBACK` of the migration undoes
     ///
     /// ## Incidents
     ///
-    /// - [concourse #9420](https://github.com/concourse/concourse/pull/9420): after the migrations a query took 7 s instead of 0.3 ms, until the table was analyzed
+    /// - [concourse #9420](https://github.com/concourse/concourse/pull/9420): after the migrations a query took 7 s
+    ///   instead of 0.3 ms, until the table was analyzed
     /// - [umami #4353](https://github.com/umami-software/umami/issues/4353): after an upgrade dashboard queries were
     ///   more than ten times slower because of stale statistics
     ///
     /// ## Fix safety
     ///
-    /// The fix writes ANALYZE after the statement. It is safe: ANALYZE reads a sample and changes no data.
+    /// The fix adds an ANALYZE after the statement. The fix is safe, because ANALYZE only reads a sample of the rows
+    /// and changes no data.
     "missing-analyze", Data, Info,
     { fixable: true, needs_commit: true, sources: &["migrationpilot/MP088"] }
     statement = check,
@@ -103,13 +105,19 @@ fn reason<'a>(context: &'a RuleContext<'_>) -> Option<(TextRange, &'a RelationNa
             AlterTableAction::AlterColumnType { column, .. } => Some(column),
             _ => None,
         })?;
-        let why = format!("this type change drops the planner's statistics about `{}`", change.text);
+        let why = format!(
+            "until ANALYZE runs, the planner has no statistics about `{}`: this type change drops them",
+            change.text
+        );
         return table.visibility.is_exposed().then_some((change.range, table, why));
     }
     for build in effects.index_builds.iter().filter(|build| build.cause == IndexBuildCause::CreateIndex) {
         let index = context.after.get_relation(build.index.oid).and_then(|index| index.index());
         if build.table.visibility.is_exposed() && index.is_some_and(|index| index.has_expressions()) {
-            let why = format!("the planner has no statistics about the expression in index `{}`", build.index.name);
+            let why = format!(
+                "until ANALYZE runs, the planner has no statistics about the expression in index `{}`",
+                build.index.name
+            );
             return Some((build.range, &build.table, why));
         }
     }
@@ -119,6 +127,9 @@ fn reason<'a>(context: &'a RuleContext<'_>) -> Option<(TextRange, &'a RelationNa
         .iter()
         .find(|change| is_load(change.kind) && !change.rows.is_few() && change.relation.visibility.is_exposed())?;
     let Ast::Insert(insert) = context.ast else { return None };
-    let why = format!("the planner's statistics describe `{}` as it was before this load", load.relation.name);
+    let why = format!(
+        "until ANALYZE runs, the planner's statistics describe `{}` as it was before this INSERT",
+        load.relation.name
+    );
     Some((insert.table.name.range(), &load.relation, why))
 }

@@ -16,9 +16,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Rows in production refer to these values. With an ordinary foreign key, the statement fails if even one row
-    /// refers to a deleted value; on a test database, which has no such rows, it succeeds. With `ON DELETE CASCADE` it
-    /// deletes the rows that refer to the value.
+    /// Rows in production refer to these values. With an ordinary foreign key, the `DELETE` fails if even one row
+    /// refers to a deleted value. With `ON DELETE CASCADE`, it also deletes the rows that refer to the value. Tests
+    /// show neither if the test database has no rows that refer to the value.
     ///
     /// ## Example
     ///
@@ -45,18 +45,18 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - tables into which no migration inserts rows, and tables that also get rows from something other than a list of
-    ///   values in a migration
+    /// - tables into which no migration inserts rows, and tables whose rows do not all come from lists of values in
+    ///   migrations
     /// - foreign keys with `ON DELETE SET NULL` or `SET DEFAULT`
     /// - referencing tables that the same deployment creates
     ///
     /// ## Confidence
     ///
-    /// The confidence is `possible` if the migration has changed rows of the referencing table before.
+    /// The confidence is `possible` if the migration has already changed rows of the referencing table.
     ///
     /// ## Other linters
     ///
-    /// No other known linter reports such statements.
+    /// No other known linter reports these statements.
     "referenced-value-deleted", Data, Warning,
     {}
     statement = check,
@@ -113,8 +113,8 @@ fn report(
     };
     let columns = enumerate(key.columns.iter().map(SmolStr::as_str));
     let help = format!(
-        "count the rows in production that have such a value in {columns}, and give them another one first; or mark the \
-         value as retired:\n    SELECT {names}, count(*) FROM {referencing} GROUP BY {names};",
+        "keep the values and mark them as retired; or first count the rows in production that use them in {columns}, \
+         and give these rows another value:\n    SELECT {names}, count(*) FROM {referencing} GROUP BY {names};",
         names = key.columns.iter().map(|name| identifier(name)).collect::<Vec<_>>().join(", "),
         referencing = qualified(&referencing.schema, other),
     );

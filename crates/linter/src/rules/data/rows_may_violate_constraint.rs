@@ -10,14 +10,14 @@ use pgvet_syntax::ast::{Ast, Part};
 use pgvet_syntax::statement::Statement;
 
 declare_rule! {
-    /// A constraint or unique index that fails if existing rows violate it.
+    /// A new constraint or unique index that PostgreSQL refuses if existing rows violate it.
     ///
     /// ## Why it matters
     ///
-    /// PostgreSQL checks every row when it adds a `NOT NULL`, `CHECK`, `UNIQUE` or foreign key, and a single row that
-    /// violates it makes the statement fail. A test database rarely has such a row, but production often does, because
-    /// nothing has rejected it until now. The deployment then stops in the middle, often after it has blocked the table
-    /// during the check.
+    /// PostgreSQL checks every row when it adds a `NOT NULL`, `CHECK`, `UNIQUE` or foreign key constraint. A single row
+    /// that violates the constraint makes the statement fail. A test database rarely has a violating row, but
+    /// production often has one, because nothing has rejected it until now. The deployment then stops in the middle,
+    /// often after it has blocked the table during the check.
     ///
     /// ## Example
     ///
@@ -30,9 +30,9 @@ declare_rule! {
     ///
     /// Use instead:
     ///
-    /// Add the constraint `NOT VALID`, so that PostgreSQL checks only new rows. Count the rows that violate it, with
-    /// the query in the help of the finding or with `pgvet precheck`, correct them, and validate the constraint in a
-    /// later migration.
+    /// Add the constraint `NOT VALID`, so that PostgreSQL checks only new rows. To count the rows that violate the
+    /// constraint, run `pgvet precheck`, or the query in the help of the finding. Correct these rows, and validate the
+    /// constraint in a later migration.
     ///
     /// ```sql,clean
     /// -- history:
@@ -56,31 +56,33 @@ declare_rule! {
     /// ## Confidence
     ///
     /// In a migration that `pgvet capture` recorded, the confidence is only `possible` if the program read rows of the
-    /// table before the statement. The program may correct these rows, and a capture on a private server cannot show
-    /// that, because the table is empty there.
+    /// table before the statement. The program may correct these rows. A capture on a private server cannot show that,
+    /// because the table is empty there.
     ///
     /// With the results of `pgvet precheck --format json` (`--precheck FILE` or `precheck` in the configuration), a
-    /// finding says how many violating rows were counted, and on which day. If there are any, the confidence is
-    /// `certain`, and pgvet also reports statements that otherwise only `pgvet precheck` lists. If there are none, the
-    /// confidence is `possible`.
+    /// finding says how many violating rows were counted, and on which day. If at least one row was counted, the
+    /// confidence is `certain`, and pgvet also reports statements that otherwise only `pgvet precheck` lists. If no row
+    /// was counted, the confidence is `possible`.
     ///
-    /// A count is used only for the migration for which it was made. If a reported migration changes rows of the table
-    /// before the statement, a finding with counted rows is `possible`, and a count of zero is ignored.
+    /// A count is used only for the migration for which it was made. If a checked migration changes rows of the table
+    /// before the statement, pgvet ignores a count of zero, and the confidence of a finding with counted rows is
+    /// `possible`.
     ///
     /// Without these results, the confidence is `likely` if every row violates the constraint, because a new column has
-    /// the same value in all rows. If it depends on the data whether rows violate the constraint, the confidence is
-    /// `possible`, and the finding is shown only with `--confidence possible`. `pgvet precheck` lists all of
-    /// these statements, and counts the rows that make them fail.
+    /// the same value in all rows. If only the data decides whether rows violate the constraint, the confidence is
+    /// `possible`, and the finding is shown only with `--confidence possible`. `pgvet precheck` lists all of these
+    /// statements, and counts the rows that make them fail.
     ///
     /// ## Incidents
     ///
-    /// - [ctms-api #832](https://github.com/mozilla-it/ctms-api/issues/832): the unique index could not be created because of duplicates
-    /// - [nocturne #828](https://github.com/nightscout/nocturne/issues/828): the same when a service migrates at
-    ///   startup: it crashes again and again
+    /// - [ctms-api #832](https://github.com/mozilla-it/ctms-api/issues/832): the unique index could not be created
+    ///   because of duplicates
+    /// - [nocturne #828](https://github.com/nightscout/nocturne/issues/828): the same in a service that runs migrations
+    ///   at startup and therefore crashed again and again
     ///
     /// ## Other linters
     ///
-    /// No other known linter reports such constraints.
+    /// No other known linter reports these constraints.
     "rows-may-violate-constraint", Data, Warning,
     {}
     statement = check,
@@ -166,10 +168,10 @@ fn help(context: &RuleContext<'_>, demand: &RowDemand) -> String {
     match demand.query(|relation| sql_name(context, relation)) {
         Ok(query) => {
             format!(
-                "before the deployment, count the rows in production that would make it fail{example}:\n    {query};"
+                "before the deployment, count the rows in production that would make this fail{example}:\n    {query};"
             )
         }
-        Err(_) => format!("before the deployment, look in production for rows that would make it fail{example}"),
+        Err(_) => format!("before the deployment, look in production for rows that would make this fail{example}"),
     }
 }
 

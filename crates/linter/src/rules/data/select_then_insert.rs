@@ -17,8 +17,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// If two sessions search at the same time, both find no row, and both insert one. With a unique index, one of them
-    /// fails, usually under load and never in tests. Without a unique index, the row exists twice.
+    /// If two sessions search at the same time, neither finds a row, and both insert one. With a unique index, one of
+    /// the two `INSERT`s fails. This usually happens under load, and hardly ever in tests. Without a unique index, the
+    /// row exists twice.
     ///
     /// ## Example
     ///
@@ -115,10 +116,9 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
                 ),
             };
             let asked = if guard.by_update {
-                "this found no row to update"
+                "this finds no row to update"
             } else {
-                "another session may have inserted the row \
-                                      by then"
+                "another session may insert the row after this check"
             };
             let finding = reporter
                 .report(insert.table.name.range(), message)

@@ -18,8 +18,9 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// Each statement is a round trip between the program and the server. A loop over a table with a million rows sends
-    /// a million statements, which takes many minutes even if each takes a millisecond. In one transaction, all changed
-    /// rows, and each table that was altered before, stay locked until it commits.
+    /// a million statements, which takes many minutes even if each takes a millisecond. If the loop runs in one
+    /// transaction, all changed rows stay locked until it commits. Tables that the transaction altered before the loop
+    /// stay locked as well.
     ///
     /// ## Example
     ///
@@ -45,16 +46,16 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - a statement that was sent fewer than 10 times
-    /// - UPDATE and DELETE that do not find their row by a primary key or a unique index: the program probably goes
-    ///   through a fixed list of values, such as renamed time zones
-    /// - INSERT, because the program probably inserts a fixed list of rows. It is reported if the migration first reads
-    ///   rows of an existing table. Queries that only test whether a row exists are not evidence of a loop over rows.
+    /// - UPDATE and DELETE that do not find their row by a primary key or a unique index. The program probably goes
+    ///   through a fixed list of values, such as renamed time zones.
+    /// - INSERT, unless the migration first reads rows of an existing table: the program probably inserts a fixed list
+    ///   of rows. A query that only tests whether a row exists is not treated as reading rows.
     /// - a SELECT in a loop that also changes rows: one of the changing statements is reported instead
     /// - tables that the same transaction created, and tables that the configuration declares small
     ///
-    /// By default, `pgvet capture` runs the migration on a private server, whose tables are empty. A loop over their
-    /// rows sends nothing there, and cannot be reported. To see such a loop, run the migration on a clone with rows:
-    /// `pgvet capture --on template`.
+    /// By default, `pgvet capture` runs the migration on a private server, whose tables are empty. A loop over the rows
+    /// of these tables sends no statements, so pgvet cannot report it. To find the loop, run the migration on a clone
+    /// with rows: `pgvet capture --on template`.
     "statement-per-row", Data, Warning,
     {}
     statement = check,
@@ -114,20 +115,21 @@ impl Verb {
     fn help(self) -> &'static str {
         match self {
             Self::Insert => {
-                "write the rows with INSERT ... SELECT, or many of them with one statement: bulk_create in Django, \
-                 insert_all in Rails"
+                "insert the rows with INSERT ... SELECT, or insert many rows with one statement: use bulk_create in \
+                 Django, insert_all in Rails"
             }
             Self::Update => {
                 "change the rows in batches, each with one UPDATE in its own transaction. Select a batch with `WHERE \
-                 id = ANY (...)`, or with a range of keys if every row in the range changes; in Django, call \
+                 id = ANY (...)`, or with a range of keys if every row in the range changes. In Django, call \
                  bulk_update once for each batch"
             }
             Self::Delete => {
-                "delete all these rows with one DELETE, such as `WHERE id = ANY (...)`; if there are many, delete them \
+                "delete all these rows with one `DELETE ... WHERE id = ANY (...)`; if there are many rows, delete them \
                  in batches, each in its own transaction"
             }
             Self::Select => {
-                "read the rows with one query: a join or IN (...), select_related in Django, includes in Rails"
+                "read the rows with one query, such as a join or IN (...): use select_related in Django, includes in \
+                 Rails"
             }
         }
     }

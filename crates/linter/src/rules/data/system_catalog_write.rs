@@ -14,9 +14,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// PostgreSQL does not check such a change, and takes none of the locks that DDL takes. The damage shows later: an
+    /// PostgreSQL does not check the change, and takes none of the locks that DDL takes. The damage shows later: an
     /// index that does not match its table, a dump that cannot be restored, a crash. Only superusers may write to
-    /// system catalogs, and managed services refuse it.
+    /// system catalogs, and managed services do not allow it at all.
     ///
     /// ## Example
     ///
@@ -33,7 +33,7 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - `pg_settings`, a view whose `UPDATE` is the same as `SET`
-    /// - if several statements of a migration change the same table, all but the first
+    /// - all but the first of several statements of a migration that change the same table
     ///
     /// For `pg_description` and `pg_shdescription`, the severity is `info`: they contain comments, and nothing in
     /// PostgreSQL depends on them.

@@ -7,7 +7,8 @@ use pgvet_model::effect::ChangedObject;
 use pgvet_syntax::ast::{Ast, ExprKind, FromItem, Insert, InsertSource, QueryBody};
 
 declare_rule! {
-    /// `SET COMPRESSION` on a column that has values, or an `INSERT ... SELECT` that is meant to compress values again.
+    /// `SET COMPRESSION` on a column that already has values, or an `INSERT ... SELECT` that is meant to compress
+    /// values with another method.
     ///
     /// ## Why it matters
     ///
@@ -44,7 +45,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         if !table.visibility.is_exposed() || method == "default" || is_updated(context, &table.name, column) {
             continue;
         }
-        let message = format!("values already stored in `{column}` keep their compression");
+        let message = format!("values already stored in `{column}` keep their old compression method");
         let help = format!(
             "update the rows in batches to compress the values again:\n    \
              UPDATE {} SET {column} = {column} || '' WHERE pg_column_compression({column}) <> '{method}' AND ...;",
@@ -95,7 +96,10 @@ fn copy(context: &RuleContext<'_>, insert: &Insert, reporter: &mut Reporter<'_>)
                 "values of `{}` are copied with their old compression instead of being compressed with {method}",
                 old.name
             );
-            let help = format!("select {} || '', so that the values are compressed again", old.name);
+            let help = format!(
+                "select `{0} || ''` instead of `{0}`, so that PostgreSQL compresses the values again",
+                old.name
+            );
             reporter.report(insert.table.name.range(), message).help(help).emit();
         }
     }

@@ -12,12 +12,12 @@ use smol_str::SmolStr;
 
 declare_rule! {
     /// A migration that disables a trigger, a rule or row-level security, or all triggers for its session
-    /// (`session_replication_role`), and does not enable it again.
+    /// (`session_replication_role`), and does not enable them again.
     ///
     /// ## Why it matters
     ///
     /// Triggers are often disabled for a large change of rows and then forgotten. From then on the trigger does not
-    /// run, and nobody gets an error: audit logs have gaps, counters are wrong, and if all triggers are disabled,
+    /// run, and nobody gets an error: audit logs have gaps, and counters are wrong. If all triggers are disabled,
     /// foreign keys are not checked. Without row-level security, every role with SELECT sees all rows.
     ///
     /// ## Example
@@ -42,8 +42,8 @@ declare_rule! {
     /// - tables that the same migration creates
     /// - `SET LOCAL`, which ends with the transaction
     /// - a statement that a `ROLLBACK` of the migration undoes
-    /// - row-level security of a table whose policies the migration drops, so that no known policy is left: row-level
-    ///   security is then disabled on purpose
+    /// - row-level security of a table whose policies the migration drops, so that no known policy is left: pgvet
+    ///   assumes that row-level security is then disabled on purpose
     "trigger-left-disabled", Data, Warning,
     {}
     migration = check,
@@ -120,8 +120,8 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
             }
             _ if times > 1 => "did you mean ENABLE here?",
             Off::RowSecurity => {
-                "enable row-level security again at the end of the migration; if the table no longer needs it, drop \
-                 the policies"
+                "enable row-level security again at the end of the migration; if the table no longer needs row-level \
+                 security, drop its policies"
             }
             Off::AllTriggers | Off::UserTriggers => "enable the triggers again at the end of the migration",
             Off::Trigger(_) | Off::Rule(_) => {

@@ -13,9 +13,10 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Every row that the query returns is locked until the transaction ends. Other sessions wait before they change
-    /// these rows (with `FOR KEY SHARE`, only before they delete them or change their keys). Each lock is stored in the
-    /// row itself: every page with a locked row is written again, and the locks go to the WAL.
+    /// Every row that the query returns is locked until the transaction ends. Until then, other sessions that want to
+    /// change these rows have to wait. With `FOR KEY SHARE`, only sessions that delete the rows or change their keys
+    /// have to wait. Each lock is stored in the row itself: every page with a locked row is written again, and the
+    /// locks go to the WAL.
     ///
     /// ## Example
     ///
@@ -44,8 +45,9 @@ declare_rule! {
     ///
     /// ## Confidence
     ///
-    /// The confidence is `likely` if the query locks all or most rows, or if no condition limits how many. It is only
-    /// `possible` if a condition compares a column with a value, because such a condition may select few rows.
+    /// The confidence is `likely` if the query locks all or most rows, or if no condition limits how many. The
+    /// confidence is only `possible` if a condition compares a column with a value, because this condition may select
+    /// only a few rows.
     "unbounded-row-lock", Data, Warning,
     {}
     statement = check,
@@ -60,12 +62,13 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             continue;
         }
         let message = format!(
-            "this locks {} of `{}` until the transaction ends: other sessions cannot {} them meanwhile",
+            "this locks {} of `{}` until the transaction ends: other sessions cannot {} them until then",
             what(rows),
             table.name,
             if *strength >= RowLockStrength::NoKeyUpdate { "change or lock" } else { "change" },
         );
-        let help = "lock only the rows that you need, by key, in batches, each in its own transaction";
+        let help =
+            "select only the rows that you need by their keys, and lock them in batches, each in its own transaction";
         let finding = reporter.report(read.range, message).relation(table).grows().help(help);
         if size == TableSize::Large && rows.is_whole() {
             finding.emit();

@@ -23,8 +23,9 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// Every changed row is locked until the transaction ends: other sessions may have to wait for hours before they
-    /// can change one of these rows. Each update writes a new version of the row: the table and its indexes can double
-    /// in size, the WAL and the lag of replicas grow, and VACUUM cannot remove dead rows until the transaction ends.
+    /// can change one of these rows. Each update writes a new version of the row, so the table and its indexes can
+    /// double in size, and the WAL and the lag of replicas grow. VACUUM cannot remove the dead rows until the
+    /// transaction ends.
     ///
     /// ## Example
     ///
@@ -45,7 +46,7 @@ declare_rule! {
     ///
     /// - statements that compare all columns of a unique index with constants, or with the result of a query whose
     ///   number of rows is limited
-    /// - statements that give a numeric key a lower and an upper limit, such as `id BETWEEN 1 AND 10000`
+    /// - statements whose condition gives a numeric key a lower and an upper limit, such as `id BETWEEN 1 AND 10000`
     /// - statements that take their rows from a subquery with `LIMIT`
     /// - loops that `COMMIT` after each batch
     /// - tables that the same transaction created, tables that a constraint limits to one row, and tables that the
@@ -55,32 +56,34 @@ declare_rule! {
     /// - a statement in a loop without `COMMIT`, which `bulk-change-in-loop` reports
     /// - statements in trigger functions
     ///
-    /// pgvet does not treat any other WHERE clause as a limit on the number of rows; it can lower the confidence. A
-    /// function is reported where it is defined, unless a migration calls it: then the call is reported.
+    /// pgvet treats no other WHERE clause as a limit on the number of rows, but another WHERE clause can lower the
+    /// confidence. A statement in a function is reported at the definition of the function. If a migration calls the
+    /// function, the call is reported instead.
     ///
     /// ## Confidence
     ///
     /// A finding assumes that the table is large. The confidence is `likely` if the statement writes all or most rows,
-    /// or if no condition limits how many it writes. A condition that is true for every row limits nothing. Examples
-    /// are a test for NULL in a column that was added without a default, a test for the default in a column where all
-    /// rows have it, and a join with the row to which a foreign key refers.
+    /// or if no condition limits how many it writes. A condition that is true for every row limits nothing. One example
+    /// is a test for NULL in a column that was added without a default. Others are a test for the default in a column
+    /// where all rows have it, and a join with the row to which a foreign key refers.
     ///
     /// The confidence is only `possible`, and the finding is shown only with `--confidence possible`, if something
     /// suggests that the statement affects few rows:
     ///
-    /// - a condition compares a column with a value, which few rows may have
+    /// - a condition compares a column with a value that perhaps only a few rows have
     /// - the rows are found through a few rows of another table
     /// - the same migration deletes the rows and inserts them again with `INSERT ... VALUES` or `COPY`
     /// - a foreign key with `ON DELETE CASCADE`, `SET NULL` or `SET DEFAULT` changes the rows that refer to a deleted
     ///   row, and only a few rows are deleted
-    /// - code reads the table into a single variable, as from a table with one row (`SELECT version INTO current FROM
-    ///   schema_version`)
-    /// - all rows are set to the same aggregate over another table (`SET n = (SELECT count(*) FROM other)`), as in a
-    ///   table with one row
-    /// - the statement is in a function that is called regularly, and how many rows match its condition is not known
+    /// - code reads the table into a single variable, which suggests that the table has one row
+    ///   (`SELECT version INTO current FROM schema_version`)
+    /// - all rows are set to the same aggregate over another table (`SET n = (SELECT count(*) FROM other)`), which also
+    ///   suggests that the table has one row
+    /// - the statement is in a function that is called regularly, and pgvet does not know how many rows match its
+    ///   condition
     ///
-    /// If statistics or `[tables]` in the configuration say that the table is large, the severity is error. If all rows
-    /// are written, the confidence is then `certain`.
+    /// If statistics or `[tables]` in the configuration say that the table is large, the severity is `error`. If the
+    /// statement also writes all rows, the confidence is `certain`.
     "unbounded-update-or-delete", Data, Warning,
     {
         sources: &["pgls/updateWithoutWhere", "dryrun/update-without-where", "bytebase/statement.where.require"],
@@ -241,16 +244,16 @@ fn help(change: &DataChange, ast: &Ast, relation: Option<&Relation>, in_function
             change.relation.name
         ),
         _ if matches!(ast, Ast::Merge(_)) => format!(
-            "merge the source in batches, {how}, and give WHEN MATCHED a condition that excludes unchanged rows"
+            "merge the source rows in batches, {how}, and give WHEN MATCHED a condition that excludes unchanged rows"
         ),
         DataChangeKind::Update if is_upsert(ast) => {
             format!(
-                "insert the source in batches, {how}, and give DO UPDATE a WHERE clause that excludes unchanged rows"
+                "insert the source rows in batches, {how}, and give DO UPDATE a WHERE clause that excludes unchanged rows"
             )
         }
         DataChangeKind::Delete if change.rows.extent == Extent::All => format!(
             "{one}delete in batches of a few thousand rows, {how}:\n    {batch}\n\
-             TRUNCATE is fast if nobody needs the table meanwhile"
+             if nobody uses the table at that time, TRUNCATE is faster"
         ),
         DataChangeKind::Delete => {
             format!("{one}delete in batches of a few thousand rows, {how}:\n    {batch}")

@@ -10,14 +10,15 @@ use pgvet_syntax::ast::{Assignment, Ast, Expr, ExprKind, Literal, OperatorForm, 
 use smol_str::SmolStr;
 
 declare_rule! {
-    /// An `UPDATE` that adds an amount to a column of a unique key or subtracts one from it, such as
+    /// An `UPDATE` that adds a number to a column of a unique key, or subtracts a number from it, such as
     /// `SET position = position + 1`.
     ///
     /// ## Why it matters
     ///
-    /// PostgreSQL checks a unique index after each row, and not at the end of the statement. `SET position = position + 1`
-    /// gives the first row the position of the second one, which still has it: the statement fails with a duplicate key
-    /// error. Whether it fails depends on the order in which PostgreSQL reads the rows, so it may succeed in a test.
+    /// PostgreSQL checks a unique index after each row, and not at the end of the statement.
+    /// `SET position = position + 1` gives the first row the position that the second row still has, so the statement
+    /// fails with a duplicate key error. Whether it fails depends on the order in which PostgreSQL reads the rows, so
+    /// the statement may succeed in a test.
     ///
     /// ## Example
     ///
@@ -51,12 +52,12 @@ declare_rule! {
     /// ## Confidence
     ///
     /// The confidence is `likely` for `+ 1`, because PostgreSQL usually reads rows in the order in which they were
-    /// inserted, and the numbers are usually consecutive. It is `possible` for `- 1`, which works in that order, and
-    /// for other amounts.
+    /// inserted, and the numbers are usually consecutive. The confidence is `possible` for other amounts, and for
+    /// `- 1`, which succeeds in that order.
     ///
     /// ## Other linters
     ///
-    /// No other known linter reports such updates.
+    /// No other known linter reports these updates.
     "update-collides-with-itself", Data, Warning,
     {}
     statement = check,
@@ -133,20 +134,20 @@ fn report(
 ) {
     let (table, column) = (&change.relation.name, &assignment.column.text);
     let message = format!(
-        "this fails with a duplicate key error on `{}` if it gives a row the `{column}` of another row of `{table}` \
-         that it has not changed yet",
+        "this fails with a duplicate key error on `{}` if a row of `{table}` gets the `{column}` of another row before \
+         that row is updated",
         index.name
     );
     let name = sql_name(context, &change.relation);
     let help = match index.constraint {
         Some(constraint) => format!(
-            "PostgreSQL checks a deferrable constraint at the end of the statement; make the constraint deferrable, which \
-             ON CONFLICT then cannot use and no foreign key can reference:\n    ALTER TABLE {name} DROP CONSTRAINT \
-             {constraint}, ADD CONSTRAINT {constraint} ...\n        DEFERRABLE;\nor move the rows out of the way first, \
-             to values that no row has, and back in a second UPDATE",
+            "make the constraint deferrable, so that PostgreSQL checks it at the end of the statement (ON CONFLICT and \
+             foreign keys cannot use a deferrable constraint):\n    ALTER TABLE {name} DROP CONSTRAINT \
+             {constraint}, ADD CONSTRAINT {constraint} ...\n        DEFERRABLE;\nor first set \
+             `{column}` to values that no row has, then set the new values in a second UPDATE",
             constraint = identifier(&constraint.name)
         ),
-        None => "move the rows out of the way first, to values that no row has, and back in a second UPDATE".to_owned(),
+        None => format!("first set `{column}` to values that no row has, then set the new values in a second UPDATE"),
     };
     let doubt = match amount {
         Amount::OneUp => Assumption::NeighboursInOrder { table: table.clone() },

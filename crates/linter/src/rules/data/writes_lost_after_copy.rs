@@ -38,9 +38,9 @@ declare_rule! {
     ///
     /// Use instead:
     ///
-    /// Create a trigger on the old table that applies each later INSERT, UPDATE and DELETE to the copy as well, copy
-    /// the rows in batches, then swap the names in a short transaction. For a small table, a lock that blocks writes is
-    /// enough:
+    /// Create a trigger on the old table that applies each later INSERT, UPDATE and DELETE to the copy as well. Then
+    /// copy the rows in batches, and swap the names in a short transaction. For a small table, a lock that blocks
+    /// writes is enough:
     ///
     /// ```sql,clean
     /// -- history:
@@ -62,7 +62,7 @@ declare_rule! {
     ///
     /// ## Confidence
     ///
-    /// The confidence is `possible`, and the finding is shown only with `--confidence possible`, if
+    /// The confidence is `possible`, and the finding is shown only with `--confidence possible`, in these cases:
     ///
     /// - the copy does not get the name of the table: the rows are moved elsewhere before the table is dropped or
     ///   emptied

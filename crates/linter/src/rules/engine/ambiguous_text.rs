@@ -13,20 +13,20 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Where a string ends depends on settings. With `standard_conforming_strings` off, a backslash escapes the quote
-    /// after it. In some client encodings, the byte of a backslash can be the second byte of another character.
-    /// If pgvet does not know one of these settings, it may treat a statement as part of a string, and then not check
-    /// it.
+    /// Settings decide where a string ends. With `standard_conforming_strings` off, a backslash escapes the quote after
+    /// it. In some client encodings, the byte of a backslash can be the second byte of another character. If pgvet does
+    /// not know one of these settings, it may treat a statement as part of a string, and then does not check the
+    /// statement.
     ///
     /// The rule reports:
     ///
-    /// - a string whose end depends on `standard_conforming_strings`, if a function, a DO block or a conditional
-    ///   command may have changed the setting, or if an earlier file changed it;
-    /// - characters beyond ASCII after `client_encoding` was set to an encoding such as GBK, Big5 or Shift JIS;
+    /// - a string whose end depends on `standard_conforming_strings`, if an earlier file changed the setting, or a
+    ///   function, a DO block or a conditional command may have changed it;
+    /// - non-ASCII characters after `client_encoding` was set to an encoding such as GBK, Big5 or Shift JIS;
     /// - a template tag (`{# ... #}`, `$name$_`) that PostgreSQL reads as SQL if no template engine replaces it;
-    /// - a placeholder before a statement, such as `${guard}` in `${guard} DROP TABLE t`. A tool probably replaces it by
-    ///   nothing, or by `--` to turn the statement off. The finding is a note, and the statement is checked as if the
-    ///   placeholder were empty;
+    /// - a placeholder before a statement, such as `${guard}` in `${guard} DROP TABLE t`. A tool probably replaces the
+    ///   placeholder with nothing, or with `--` to turn the statement off. The severity of this finding is `info`, and
+    ///   pgvet checks the statement as if the placeholder were empty;
     /// - data of `COPY ... FROM stdin` that psql reads as statements if it does not run the COPY;
     /// - `\set SINGLELINE`, with which psql sends each line as a statement.
     ///
@@ -47,7 +47,8 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - a string that ends at the same place with either setting
-    /// - a string after a plain `SET standard_conforming_strings` in the same file, outside of functions and `DO` blocks
+    /// - a string after a plain `SET standard_conforming_strings` in the same file, outside of functions and `DO`
+    ///   blocks
     "ambiguous-text", Engine, Error,
     { confidence: Confidence::Likely }
     statement = check_statement,
@@ -67,8 +68,8 @@ fn check_statement(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     {
         let value = if on { "on" } else { "off" };
         let message = format!(
-            "`standard_conforming_strings` is {value} here, so PostgreSQL ends this string at a different quote than \
-             pgvet does, and may run statements that pgvet did not check"
+            "PostgreSQL may run statements that pgvet did not check: `standard_conforming_strings` is {value} here, so \
+             this string ends at a different quote than pgvet assumes"
         );
         let place = setting.place;
         help(reporter.report(quoting.string, message).label_in(place.file, place.range, "set here")).emit();
@@ -80,8 +81,8 @@ fn report_omitted(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let omitted = context.statement.placeholders.iter().find(|one| one.kind == PlaceholderKind::Omitted);
     let Some(placeholder) = omitted else { return };
     let message = format!(
-        "the statement is checked as if `{}` were empty: with another value PostgreSQL may run something else, or \
-         nothing",
+        "pgvet checks this statement as if `{}` were empty: with another value, PostgreSQL may run a different \
+         statement or none",
         placeholder.text
     );
     let help = "set the value of the placeholder in pgvet.toml, or run pgvet on the rendered file";
@@ -102,14 +103,14 @@ fn report(doubt: Doubt, reporter: &mut Reporter<'_>) {
     let finding = match doubt.kind {
         DoubtKind::Quoting => help(reporter.report(
             doubt.range,
-            "the end of this string depends on `standard_conforming_strings`, whose value pgvet does not know here: \
-             PostgreSQL may run statements that pgvet did not check",
+            "PostgreSQL may run statements that pgvet did not check: the end of this string depends on \
+             `standard_conforming_strings`, and pgvet does not know its value here",
         )),
         DoubtKind::Encoding => reporter
             .report(
                 doubt.range,
-                "in client encodings such as SJIS and GBK, the last byte of this character and the quote or backslash \
-                 after it can be read as one character: PostgreSQL may run statements that pgvet did not check",
+                "PostgreSQL may run statements that pgvet did not check: if `client_encoding` is SJIS or GBK, for \
+                 example, the quote or backslash after this character can become part of the character",
             )
             .help("leave `client_encoding` at UTF8, or write the file in ASCII with Unicode escapes"),
         DoubtKind::Template => reporter
@@ -123,17 +124,13 @@ fn report(doubt: Doubt, reporter: &mut Reporter<'_>) {
                    hide a statement",
             ),
         DoubtKind::CopyData => reporter
-            .report(
-                doubt.range,
-                "these lines of data look like statements, and psql runs them as statements if it does not run the \
-                 COPY",
-            )
+            .report(doubt.range, "if psql does not run the COPY, it runs these lines of data as SQL statements")
             .assuming(Assumption::CopyNotRun)
             .help("end the data with a line `\\.` before the next statement, and run psql with `-v ON_ERROR_STOP=1`"),
         DoubtKind::SingleLine => reporter
             .report(
                 doubt.range,
-                "psql sends each line as a statement from here on, but pgvet splits the file at semicolons",
+                "from here on psql sends each line as a statement, but pgvet splits the file at semicolons",
             )
             .help("remove this psql command, and end each statement with a semicolon"),
         _ => return,

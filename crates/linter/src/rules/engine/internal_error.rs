@@ -3,7 +3,7 @@
 use crate::rule::declare_rule;
 
 declare_rule! {
-    /// A defect of pgvet: a rule crashed while it checked a statement.
+    /// A bug in pgvet: a rule crashed while it checked a statement.
     ///
     /// ## Why it matters
     ///
@@ -12,11 +12,12 @@ declare_rule! {
     ///
     /// ## Example
     ///
-    /// No statement is known that causes such a defect.
+    /// No statement is known that makes a rule crash.
     ///
     /// Use instead:
     ///
-    /// Report the statement, and turn the rule off for this file in `pgvet.toml` until the rule is fixed:
+    /// Report the statement to the developers of pgvet, and turn the rule off for this file in `pgvet.toml` until the
+    /// rule is fixed:
     ///
     /// ```toml
     /// [[overrides]]

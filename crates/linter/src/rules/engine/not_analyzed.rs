@@ -11,12 +11,12 @@ use pgvet_model::effect::{ChangedObject, Limit, Unknown, UnknownReason};
 use pgvet_syntax::source::TextRange;
 
 declare_rule! {
-    /// A statement that runs or defines code which pgvet does not analyze.
+    /// A statement that runs or defines code that pgvet does not analyze.
     ///
     /// ## Why it matters
     ///
-    /// pgvet does not check code that it cannot analyze. That code may lock or rewrite a table or delete its rows, and
-    /// no other finding reports that.
+    /// pgvet does not check code that it cannot analyze. That code may lock or rewrite a table or delete its rows
+    /// without any other finding.
     ///
     /// ## Example
     ///
@@ -45,10 +45,10 @@ declare_rule! {
     /// - code that cannot be parsed
     /// - calls that are nested more than 8 levels deep
     /// - more than 500 calls in one statement
-    /// - with dynamic SQL, more than 1000 iterations of loops in one statement
+    /// - more than 1000 iterations of loops with dynamic SQL in one statement
     /// - loops over a query of the system catalogs for which pgvet would have to test more than 100,000 rows
-    /// - everything after the first 200 statements that one statement runs: pgvet checks only the combined effects of
-    ///   the later ones
+    /// - everything after the first 200 statements that one statement runs: of the later statements, pgvet checks only
+    ///   the combined effects
     /// - SQL that `dblink`, `pg_cron` and Citus run on other connections
     /// - `DROP OWNED`: pgvet does not know which objects a role owns
     /// - programs that `COPY ... PROGRAM` runs on the server
@@ -62,9 +62,9 @@ declare_rule! {
     /// ## Severity
     ///
     /// The finding is a warning if the code runs in the migration and could change data or definitions. The severity is
-    /// `info` if a function is only defined, or if the code can only read. It is also `info` for `LOAD`, `IMPORT
-    /// FOREIGN SCHEMA` and the script of an extension: these usually only create new objects or change only the
-    /// session.
+    /// `info` if a function is only defined, or if the code can only read. The severity is also `info` for `LOAD`,
+    /// `IMPORT FOREIGN SCHEMA` and the script of an extension: these usually create only new objects, or change only
+    /// the session.
     ///
     /// ## When it is not reported
     ///
@@ -149,7 +149,7 @@ fn unknown_extensions<'c>(catalog: &'c Catalog, function: &str) -> Vec<&'c str> 
 }
 
 /// The end of the message about code that a trigger runs.
-const OF_TRIGGER: &str = "; a trigger runs this code, and the same applies to later statements that fire the trigger";
+const OF_TRIGGER: &str = " (a trigger runs this code; later statements that fire the trigger are not reported again)";
 
 /// Reports the gaps of one reason as one finding.
 fn report<'u>(
@@ -182,7 +182,9 @@ fn message(context: &RuleContext<'_>, reason: &UnknownReason) -> String {
         }
         UnknownReason::Language { function: None, language } => format!("this runs code in {language}"),
         UnknownReason::Unparsed => "this runs code that pgvet cannot parse".to_owned(),
-        UnknownReason::Limit(Limit::CallDepth(limit)) => format!("this nests calls more than {limit} deep"),
+        UnknownReason::Limit(Limit::CallDepth(limit)) => {
+            format!("this statement nests function calls more than {limit} levels deep")
+        }
         UnknownReason::Limit(Limit::Calls(limit)) => format!("this statement makes more than {limit} function calls"),
         UnknownReason::Limit(Limit::Rounds(limit)) => format!("this statement loops more than {limit} times"),
         UnknownReason::Limit(Limit::CatalogRows(limit)) => {
@@ -190,13 +192,13 @@ fn message(context: &RuleContext<'_>, reason: &UnknownReason) -> String {
         }
         UnknownReason::Limit(Limit::Statements(limit)) => {
             return format!(
-                "this statement runs more than {limit} others: pgvet checks only the first {limit} individually, and \
-                 knows only the combined effects of the rest"
+                "this statement runs more than {limit} other statements: pgvet checks only the first {limit} one by \
+                 one, and only the combined effects of the rest"
             );
         }
-        UnknownReason::Owned => "this drops everything that a role owns, and no migration shows what that \
-                                 is"
-        .to_owned(),
+        UnknownReason::Owned => {
+            "this drops all objects that a role owns, and no migration shows which objects these are".to_owned()
+        }
         UnknownReason::Program => "this runs a program on the server".to_owned(),
         UnknownReason::TextFunction { function } => format!("`{function}` runs SQL that it receives as text"),
         UnknownReason::MissingFunction { function } => match unknown_extensions(context.before, function).as_slice() {
@@ -206,7 +208,7 @@ fn message(context: &RuleContext<'_>, reason: &UnknownReason) -> String {
                 enumerate(names.iter().copied())
             ),
         },
-        UnknownReason::Rules { relation } => format!("the rules of `{relation}` rewrite this statement"),
+        UnknownReason::Rules { relation } => format!("rules (CREATE RULE) of `{relation}` rewrite this statement"),
         UnknownReason::PreparedStatement { name } => format!("no statement of this migration prepares `{name}`"),
         UnknownReason::ExtensionScript { extension } => {
             format!("this runs the script of extension `{extension}`, which is not part of PostgreSQL")
@@ -217,7 +219,7 @@ fn message(context: &RuleContext<'_>, reason: &UnknownReason) -> String {
                  statements that use them are not checked"
             );
         }
-        UnknownReason::Library => "this runs the initialization code of a library in the session".to_owned(),
+        UnknownReason::Library => "this loads a library, and the library runs its initialization code".to_owned(),
         UnknownReason::EventTrigger { trigger } => {
             return format!(
                 "the event trigger `{trigger}` runs a function on later DDL statements, and the effects of that \

@@ -10,11 +10,12 @@ use pgvet_syntax::ast::{AlterTableAction, Ast, QueryBody};
 use smol_str::SmolStr;
 
 declare_rule! {
-    /// A statement that PostgreSQL refuses in the schema that the earlier migrations create.
+    /// A statement that PostgreSQL refuses, given the schema that the migrations have created up to that point.
     ///
     /// ## Why it matters
     ///
-    /// The migration fails at this statement. Outside a transaction, its earlier statements are already committed.
+    /// The migration fails at this statement. Outside a transaction, the earlier statements of the migration are
+    /// already committed.
     ///
     /// ## Example
     ///
@@ -39,39 +40,40 @@ declare_rule! {
     ///   installs an extension whose objects pgvet does not know.
     /// - The missing names are parameters that a tool replaces, such as `@name` and `sqlc.arg(name)`.
     /// - `concurrently-in-transaction` or `enum-value-used-in-same-transaction` reports the statement.
-    /// - The refusal depends on another file (for example one of several scripts without numbers, or a migration in a
-    ///   programming language), and pgvet does not know which of the two files runs first.
+    /// - Whether PostgreSQL refuses the statement depends on another file, and pgvet does not know which of the two
+    ///   files runs first. Examples are scripts without numbers in their names, and migrations in a programming
+    ///   language.
     /// - An earlier migration already used the missing table or column: pgvet then assumes that the table or column
     ///   exists.
     ///
-    /// A finding in a migration that already ran in production is wrong. If many old files have findings, pgvet
-    /// probably applies them in the wrong order, or they belong to several databases. `pgvet config` shows the order.
-    /// If two folders contain the same migrations, skip one of the folders with `exclude`. List the folder of each
-    /// database in `paths`.
+    /// If a migration has already succeeded in production, a finding in it is wrong. If many old files have findings,
+    /// pgvet probably applies the files in the wrong order, or the files belong to several databases. `pgvet config`
+    /// shows the order. If two folders contain the same migrations, skip one of the folders with `exclude`. List the
+    /// folder of each database in `paths`.
     ///
     /// ## Also reported
     ///
-    /// This rule also reports files that the migration tool itself refuses: for example a file that goose cannot split
-    /// into statements, or a file for Flyway that mixes statements that can and cannot run in a transaction. The
-    /// confidence is `likely` if only comments in the file suggest the tool, and `certain` if the configuration or a
-    /// manifest of the project names it.
+    /// This rule also reports files that the migration tool itself refuses. For example, goose refuses a file that it
+    /// cannot split into statements. Flyway refuses a file that mixes statements that can run in a transaction with
+    /// statements that cannot. The confidence is `likely` if only comments in the file suggest the tool, and `certain`
+    /// if the configuration or a manifest of the project names the tool.
     ///
     /// ## Confidence
     ///
-    /// The confidence is `certain`, with these exceptions. It is `likely`:
+    /// The confidence is `certain`, with these exceptions. The confidence is `likely` in these cases:
     ///
-    /// - after code that was not analyzed and may have changed something
-    /// - if a name without a schema may refer to another schema, because no statement sets `search_path`
-    /// - if migrations of later deployments exist. This migration has then probably been applied, perhaps without an
-    ///   error, for a reason that the migrations do not show
+    /// - The statement follows code that pgvet does not analyze and that may have changed the schema.
+    /// - A name without a schema may refer to another schema, because no statement sets `search_path`.
+    /// - Migrations of later deployments exist. This migration has then probably been applied already, perhaps without
+    ///   an error, for a reason that the migrations do not show.
     ///
-    /// It is `possible`, and the finding is shown only with `--confidence possible`:
+    /// The confidence is `possible`, and the finding is shown only with `--confidence possible`, in these cases:
     ///
-    /// - if the statement creates a relation that an earlier statement already uses, although no earlier migration
-    ///   creates it
-    /// - if PostgreSQL already refuses an earlier statement of the migration
-    /// - if an exception handler hides the error. Nothing is reported if such a handler is the usual way to make the
-    ///   statement repeatable.
+    /// - The statement creates a relation that an earlier statement already uses, although no earlier migration creates
+    ///   the relation.
+    /// - PostgreSQL already refuses an earlier statement of the migration.
+    /// - An exception handler hides the error. If a handler of this kind is the usual way to make the statement
+    ///   repeatable, nothing is reported.
     "statement-will-fail", Engine, Error,
     {}
     statement = check,

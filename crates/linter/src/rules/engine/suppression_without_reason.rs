@@ -32,7 +32,7 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - the configuration does not require reasons
+    /// - suppressions, if the configuration does not require reasons
     /// - comments of other linters
     "suppression-without-reason", Engine, Warning,
     {}

@@ -3,11 +3,12 @@
 use crate::rule::declare_rule;
 
 declare_rule! {
-    /// A statement that PostgreSQL's own parser refuses.
+    /// A statement that the PostgreSQL parser refuses.
     ///
     /// ## Why it matters
     ///
-    /// The migration stops here. In a down migration nobody notices until it is needed.
+    /// The migration fails at this statement. In a down migration, nobody notices the error until the migration is
+    /// needed.
     ///
     /// ## Example
     ///
@@ -25,12 +26,13 @@ declare_rule! {
     ///
     /// - commands of psql, data of `COPY ... FROM stdin` and placeholders of templates, which are not SQL
     ///
-    /// The grammar is that of PostgreSQL 18. If the configured version is older and does not know the syntax,
-    /// `statement-will-fail` reports the statement.
+    /// pgvet parses SQL with the grammar of PostgreSQL 18. If the configured version is older and does not know the
+    /// syntax, `statement-will-fail` reports the statement.
     ///
-    /// `json`, `system_user` and a few other words are names in older versions, and keywords in PostgreSQL 16 or 17. A
-    /// statement that only these words make invalid is reported for the newer versions. If all configured versions are
-    /// older, PostgreSQL accepts it, but pgvet cannot read it: `not-analyzed` reports that.
+    /// `json`, `system_user` and a few other words are ordinary names in older versions, and became keywords in
+    /// PostgreSQL 16 or 17. If a statement is invalid only because of these words, this rule reports it for the newer
+    /// versions. If all configured versions are older, PostgreSQL accepts the statement, but pgvet cannot parse it, and
+    /// `not-analyzed` reports it.
     "syntax-error", Engine, Error,
     {}
 }

@@ -7,13 +7,13 @@ use pgvet_syntax::source::TextRange;
 use pgvet_syntax::statement::DoubtKind;
 
 declare_rule! {
-    /// A psql command whose statements or programs pgvet does not see.
+    /// A psql command that runs statements or programs that pgvet does not see.
     ///
     /// ## Why it matters
     ///
-    /// `\i` runs another file, `\gexec` runs the rows of a result as statements, `\!` runs a program, and a variable
-    /// can contain any SQL. None of these statements is in the file, so pgvet neither checks them nor knows what they
-    /// change in the schema.
+    /// `\i` runs another file, `\gexec` runs the rows of a result as statements, `\!` runs a program, and a psql
+    /// variable can contain any SQL. None of these statements is in the file, so pgvet neither checks them nor knows
+    /// what they change in the schema.
     ///
     /// ## Example
     ///

@@ -3,8 +3,8 @@
 use crate::rule::declare_rule;
 
 declare_rule! {
-    /// A `pgvet:` comment that suppresses nothing: it names no rule, a rule that does not exist, or a rule that cannot
-    /// be suppressed.
+    /// A `pgvet:` comment that suppresses nothing, because it names no rule, a rule that does not exist, or a rule that
+    /// cannot be suppressed.
     ///
     /// ## Why it matters
     ///
@@ -36,8 +36,8 @@ declare_rule! {
     ///
     /// - comments that do not begin with `pgvet:`
     ///
-    /// Comments cannot suppress rules of category `engine`, which report what PostgreSQL refuses or pgvet cannot
-    /// read. `pgvet baseline` accepts such findings.
+    /// Comments cannot suppress rules of category `engine`, which report statements that PostgreSQL refuses or that
+    /// pgvet cannot read. To accept their findings, use `pgvet baseline`.
     "unknown-suppression", Engine, Warning,
     {}
 }

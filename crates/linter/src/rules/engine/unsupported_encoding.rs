@@ -7,9 +7,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Migrations are read as UTF-8. In any other encoding, string literals and comments come out garbled or cannot be
-    /// decoded, and `psql` cannot read UTF-16 either. If `client_encoding` is UTF8, PostgreSQL rejects bytes that are
-    /// not valid UTF-8.
+    /// pgvet reads migrations as UTF-8. In any other encoding, string literals and comments are garbled or cannot be
+    /// decoded. `psql` cannot read UTF-16 either. If `client_encoding` is UTF8, PostgreSQL rejects bytes that are not
+    /// valid UTF-8.
     ///
     /// ## Example
     ///
@@ -24,7 +24,7 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - earlier migrations, which pgvet reads only to know the schema
-    /// - a byte order mark
+    /// - a file in UTF-8 with a byte order mark
     ///
     /// If only some bytes are wrong, the rest of the file is still checked.
     "unsupported-encoding", Engine, Error,

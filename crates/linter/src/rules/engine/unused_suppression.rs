@@ -3,7 +3,7 @@
 use crate::rule::declare_rule;
 
 declare_rule! {
-    /// A `pgvet: ignore` comment for a rule that reports nothing there.
+    /// A `pgvet: ignore` comment for a rule that reports nothing at that place.
     ///
     /// ## Why it matters
     ///
@@ -30,8 +30,8 @@ declare_rule! {
     ///
     /// ## Fix safety
     ///
-    /// The fix deletes the comment, or only the name of the rule if the comment also names other rules. It is safe: the
-    /// comment suppresses nothing.
+    /// The fix deletes the comment, or only the name of the rule if the comment also names other rules. The fix is
+    /// safe, because the comment suppresses nothing.
     "unused-suppression", Engine, Warning,
     { fixable: true }
 }

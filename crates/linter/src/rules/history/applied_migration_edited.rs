@@ -14,7 +14,7 @@ declare_rule! {
     ///
     /// A migration runs once on each database. Databases that have applied it never get the edit. New databases, such
     /// as test databases, run only the edited text. The schemas of old and new databases then differ, and no error
-    /// shows it.
+    /// shows the difference.
     ///
     /// Some tools store a checksum of the file, and after an edit, even of a comment, they refuse to run any migration.
     /// Others ignore the edit:
@@ -56,11 +56,11 @@ declare_rule! {
     ///
     /// ## Incidents
     ///
-    /// - [breeze #2624](https://github.com/LanternOps/breeze/issues/2624): a release edited eight applied migrations, and did not start after an
-    ///   upgrade
+    /// - [breeze #2624](https://github.com/LanternOps/breeze/issues/2624): a release edited eight applied migrations,
+    ///   and the program did not start after the upgrade
     /// - [meridian #261](https://github.com/Meridiona/meridian/pull/261): a changed comment at the top of 34 migrations
     ///   made each upgraded installation crash at startup, with sqlx
-    /// - [ironclaw #1328](https://github.com/nearai/ironclaw/issues/1328): refinery refuses the upgrade
+    /// - [ironclaw #1328](https://github.com/nearai/ironclaw/issues/1328): refinery refused the upgrade
     "applied-migration-edited", History, Error,
     {}
     migration = check,

@@ -20,10 +20,10 @@ declare_rule! {
     ///   missing file.
     /// - goose, dbmate, Diesel, pop, Drizzle and Postgrator ignore the missing file.
     ///
-    /// Tools that do not refuse treat a migration with a different version as a new one: its statements run again on
-    /// the same database, and most fail because the objects exist. Flyway, refinery, sql-migrate, node-pg-migrate,
-    /// Prisma and Sqitch also compare names: for them, a migration with a new name is another migration, even if its
-    /// version is the same.
+    /// Tools that do not refuse to run treat a migration with a different version as a new one. Its statements run
+    /// again on the same database, and most fail because the objects exist. Flyway, refinery, sql-migrate,
+    /// node-pg-migrate, Prisma and Sqitch also compare names: for them, a migration with a new name is another
+    /// migration, even if its version is the same.
     ///
     /// ## Example
     ///
@@ -38,7 +38,7 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - Without `--since`, `--staged` or `--changed`, because nothing shows what has been applied.
-    /// - If the whole folder of migrations is gone, or the file has moved to another folder and kept its name.
+    /// - If the whole folder of migrations was removed, or the file has moved to another folder and kept its name.
     /// - If only the name has changed, and the tool identifies migrations by their versions.
     /// - For files without a version in their names, rollback migrations, and changelogs of Liquibase.
     ///
@@ -48,13 +48,14 @@ declare_rule! {
     ///
     /// - with `--staged` and `--changed`, because the migration may be committed only on this branch, and not yet
     ///   applied
-    /// - if the tool ignores missing files, and other migrations are added or edited at the same time: they may contain
-    ///   the statements of the removed one
+    /// - if the tool ignores missing files, and other migrations are added or edited at the same time: these may
+    ///   contain the statements of the removed one
     ///
     /// ## Incidents
     ///
     /// - [sqlx #2079](https://github.com/transact-rs/sqlx/issues/2079): sqlx refused to run after a file was deleted
-    /// - [kaiden #2860](https://github.com/openkaiden/kaiden/issues/2860): a gateway did not start because an applied migration was missing
+    /// - [kaiden #2860](https://github.com/openkaiden/kaiden/issues/2860): a gateway did not start because an applied
+    ///   migration was missing
     "applied-migration-removed", History, Error,
     {}
     migration = check,

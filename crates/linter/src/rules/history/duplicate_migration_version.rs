@@ -15,11 +15,11 @@ declare_rule! {
     ///
     /// - goose, golang-migrate, Flyway, refinery and Postgrator refuse to run anything, on every database.
     /// - sqlx and Supabase fail, because the version is already recorded.
-    /// - dbmate fails after it has run the second migration. If one of them is already applied, dbmate never runs the
-    ///   other, and reports no error.
+    /// - dbmate fails after it has run the second migration. If one of the two is already applied, dbmate never runs
+    ///   the other, and reports no error.
     /// - pop and Diesel run only one of the two migrations.
     ///
-    /// This happens when two branches each add the next version, and both are merged.
+    /// Two migrations get the same version if two branches each add the next version, and both branches are merged.
     ///
     /// ## Example
     ///
@@ -39,8 +39,8 @@ declare_rule! {
     ///
     /// ## Incidents
     ///
-    /// - [onboarding-service #1940](https://github.com/TulevaEE/onboarding-service/pull/1940): two branches took one version, and nothing could be
-    ///   deployed
+    /// - [onboarding-service #1940](https://github.com/TulevaEE/onboarding-service/pull/1940): two branches used the
+    ///   same version, and nothing could be deployed
     /// - [killbill #2180](https://github.com/killbill/killbill/pull/2180): Flyway refused the migrations of a release
     "duplicate-migration-version", History, Error,
     {}

@@ -11,12 +11,12 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Some tools run the migrations that a list names, and ignore other files. A file that is written by hand, or
-    /// whose line was lost in a merge, is in the repository and not in the list:
+    /// Some tools run only the migrations that a list names. A file that is written by hand is often missing from the
+    /// list. The line of a file can also be lost in a merge. The tools handle a missing line differently:
     ///
-    /// - Drizzle runs what `meta/_journal.json` names, and Sqitch what `sqitch.plan` names. They never run other files,
-    ///   and report no error.
-    /// - Atlas compares the files with `atlas.sum`, and refuses to run if `atlas.sum` lacks one.
+    /// - Drizzle runs only the migrations that `meta/_journal.json` names, and Sqitch only those that `sqitch.plan`
+    ///   names. Both tools ignore other files, and report no error.
+    /// - Atlas compares the files with `atlas.sum`, and refuses to run if `atlas.sum` lacks a file.
     ///
     /// ## Example
     ///
@@ -40,11 +40,12 @@ declare_rule! {
     ///
     /// ## Incidents
     ///
-    /// - [relay #26](https://github.com/Flatts3000/relay/issues/26): three migrations written by hand were not in the journal, and a new database lacked their
-    ///   tables
-    /// - [optio #369](https://github.com/jonwiggins/optio/pull/369): a migration without an entry in the journal never ran, and a worker crashed because a column
-    ///   was missing
-    /// - [babylon #1211](https://github.com/BabylonSocial/babylon/pull/1211): the same for two migrations, found when a new feature failed on staging
+    /// - [relay #26](https://github.com/Flatts3000/relay/issues/26): three migrations written by hand were not in the
+    ///   journal, and a new database lacked their tables
+    /// - [optio #369](https://github.com/jonwiggins/optio/pull/369): a migration without an entry in the journal never
+    ///   ran, and a worker crashed because a column was missing
+    /// - [babylon #1211](https://github.com/BabylonSocial/babylon/pull/1211): two migrations were not in the journal,
+    ///   which was noticed only when a new feature failed on staging
     "migration-not-listed", History, Error,
     {}
     migration = check,

@@ -8,18 +8,18 @@ use crate::severity::Severity;
 use pgvet_model::incident::{Consequence, Incident, IncidentKind, OrderedBy};
 
 declare_rule! {
-    /// A new migration that sorts before a migration which already exists in the base revision.
+    /// A new migration whose version is earlier than that of a migration that already exists in the base revision.
     ///
     /// ## Why it matters
     ///
-    /// Two branches each add a migration, and the one with the earlier version is merged last. A new database, for
-    /// example in CI, runs both in order, so nothing fails there. On a database that has already applied the later
-    /// migration, the result depends on the migration tool:
+    /// This happens if two branches each add a migration, and the migration with the earlier version is merged last. A
+    /// new database, for example in CI, runs both migrations in order, so nothing fails there. On a database that has
+    /// already applied the later migration, the result depends on the migration tool:
     ///
-    /// - golang-migrate and Postgrator never run the earlier migration, and report no error. Drizzle skips a journal
-    ///   entry unless its `when` is later than that of the newest applied entry.
+    /// - golang-migrate and Postgrator never run the earlier migration, and report no error. Drizzle runs a journal
+    ///   entry only if its `when` is later than that of the newest applied entry.
     /// - goose, Flyway, Atlas, Supabase, refinery and node-pg-migrate refuse to run.
-    /// - dbmate, sqlx, sql-migrate, Diesel, pop and Prisma run it after the later migration.
+    /// - dbmate, sqlx, sql-migrate, Diesel, pop and Prisma run the earlier migration after the later one.
     ///
     /// ## Example
     ///
@@ -38,7 +38,7 @@ declare_rule! {
     ///
     /// - Without `--since`, `--staged` or `--changed`, because nothing shows which migrations are new.
     /// - If the tool does not take the order from file names or versions: Sqitch (plan), Liquibase (changelog),
-    ///   graphile-migrate (each file names the one before).
+    ///   graphile-migrate (each file names the previous file).
     ///
     /// ## Confidence
     ///
@@ -50,8 +50,10 @@ declare_rule! {
     ///
     /// ## Incidents
     ///
-    /// - [superplane #4812](https://github.com/superplanehq/superplane/issues/4812): golang-migrate never ran a migration that was merged late
-    /// - [goose #121](https://github.com/pressly/goose/issues/121): goose skipped it without an error, which it does no longer
+    /// - [superplane #4812](https://github.com/superplanehq/superplane/issues/4812): golang-migrate never ran a
+    ///   migration that was merged late
+    /// - [goose #121](https://github.com/pressly/goose/issues/121): goose skipped a migration that was merged late and
+    ///   reported no error, but newer versions of goose refuse to run
     "migration-out-of-order", History, Error,
     {}
     migration = check,

@@ -10,11 +10,12 @@ use pgvet_model::effect::{IndexBuild, IndexBuildCause, RelationName, ScanCause};
 use pgvet_syntax::ast::{AlterTableAction, Ast, IndexElement, ObjectName, PartitionBound};
 
 declare_rule! {
-    /// `ATTACH PARTITION` that has to read a table or build its indexes while nobody can use it.
+    /// `ATTACH PARTITION` that has to read a table or build its indexes while nobody can use the table.
     ///
     /// ## Why it matters
     ///
-    /// The attached table and the DEFAULT partition are locked in ACCESS EXCLUSIVE mode. Meanwhile PostgreSQL:
+    /// The attached table and the DEFAULT partition are locked in ACCESS EXCLUSIVE mode. While they are locked,
+    /// PostgreSQL:
     ///
     /// - reads the whole table, unless a valid CHECK constraint implies the partition bound,
     /// - reads the whole DEFAULT partition, unless a valid CHECK constraint excludes the rows of the new partition,
@@ -35,7 +36,7 @@ declare_rule! {
     /// ALTER TABLE events_2025 VALIDATE CONSTRAINT bound;
     /// ```
     ///
-    /// Attach the table in a later migration, after you have built all indexes of the parent on it.
+    /// Build all indexes of the parent on the table as well. Attach the table in a later migration.
     ///
     /// ## When it is not reported
     ///
@@ -63,7 +64,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         return;
     }
     let names = enumerate(work.relations.iter().map(|relation| relation.name.as_str()));
-    let message = format!("this {}: {names} cannot be used meanwhile", join(&work.parts));
+    let message = format!("{names} cannot be read or written while this statement {}", join(&work.parts));
     let help = work.help(context, parent, partition, bound);
     let steps = work.steps(context, parent, partition, bound).filter(|_| statement.commands.len() == 1);
     let mut finding = reporter.report(command.keyword, message).help(help).steps(steps.unwrap_or_default());
@@ -159,7 +160,9 @@ impl<'a> Work<'a> {
             lines.push(format!("first build the parent's indexes on the partition, outside a transaction{colon}{sql}"));
         }
         if self.foreign_key {
-            lines.push("first add the parent's foreign keys to the partition, NOT VALID, and validate them".to_owned());
+            lines.push(
+                "first add the parent's foreign keys to the partition as NOT VALID, and validate them".to_owned(),
+            );
         }
         lines.join("\n")
     }
@@ -198,13 +201,13 @@ fn bound_help(context: &RuleContext<'_>, parent: &Relation, partition: &ObjectNa
         Some(proof) => {
             format!(
                 "to avoid the scan of `{table}`, first add a CHECK constraint that implies the partition bound, and \
-                 validate the constraint in another transaction:{}",
+                 validate it in another transaction:{}",
                 proof.lines()
             )
         }
         None => format!(
-            "to avoid the scan of `{table}`, first add a CHECK constraint that implies the partition bound, with IS NOT \
-             NULL for the key: add the constraint NOT VALID, and validate it in another transaction"
+            "to avoid the scan of `{table}`, first add a CHECK constraint as NOT VALID that implies the partition \
+             bound and contains IS NOT NULL for the key, and validate it in another transaction"
         ),
     }
 }

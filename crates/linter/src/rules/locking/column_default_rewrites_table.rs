@@ -17,13 +17,13 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// From PostgreSQL 11 on, the value of a constant default is stored in the catalog, so the column is added at once.
-    /// Some columns need a value that is computed for each row. For these, PostgreSQL rewrites the whole table and all
-    /// of its indexes under an ACCESS EXCLUSIVE lock, which blocks every query:
+    /// Some columns need a value that PostgreSQL computes for each row. To add one of these columns, PostgreSQL
+    /// rewrites the whole table and all of its indexes under an ACCESS EXCLUSIVE lock, which blocks every query:
     ///
-    /// - a volatile default, such as `gen_random_uuid()`, `clock_timestamp()` or `nextval(...)`
+    /// - a column with a volatile default, such as `gen_random_uuid()`, `clock_timestamp()` or `nextval(...)`
     /// - a serial or identity column
     /// - a STORED generated column
-    /// - a domain with constraints
+    /// - a column whose type is a domain with constraints
     ///
     /// ## Example
     ///
@@ -38,18 +38,19 @@ declare_rule! {
     /// ALTER TABLE orders ALTER COLUMN token SET DEFAULT gen_random_uuid();
     /// ```
     ///
-    /// Then fill old rows in batches.
+    /// Then fill the old rows in batches.
     ///
     /// ## When it is not reported
     ///
-    /// - constant and stable defaults, including `now()`. PostgreSQL 10 rewrites the table for these as well: pgvet
+    /// - constant and stable defaults, including `now()`. PostgreSQL 10 rewrites the table for these as well, but pgvet
     ///   does not report that.
-    /// - a column without a default, or with `DEFAULT NULL`, unless it is `serial`, an identity column, a STORED
-    ///   generated column or of a domain with constraints
+    /// - a column without a default, or with `DEFAULT NULL`. Serial and identity columns, STORED generated columns, and
+    ///   columns whose type is a domain with constraints are reported nevertheless.
     /// - VIRTUAL generated columns
     /// - a table that the same transaction created, or that the same migration created and left empty
     ///
-    /// For a function that the migrations define, the declared volatility is used, or `VOLATILE` if none is declared.
+    /// For a function that the migrations define, pgvet uses the declared volatility, or `VOLATILE` if none is
+    /// declared.
     "column-default-rewrites-table", Locking, Error,
     {
         sources: &[
@@ -97,9 +98,9 @@ fn reason(cause: &RewriteCause) -> Option<String> {
         RewriteCause::VolatileDefault { .. } => "the default is volatile".to_owned(),
         RewriteCause::Serial { .. } => "a serial column calls `nextval()` for each row".to_owned(),
         RewriteCause::Identity { .. } => "an identity column calls `nextval()` for each row".to_owned(),
-        RewriteCause::StoredGenerated { .. } => "a STORED generated column is computed for each row".to_owned(),
+        RewriteCause::StoredGenerated { .. } => "PostgreSQL computes a STORED generated column for each row".to_owned(),
         RewriteCause::ConstrainedDomain { domain, .. } => {
-            format!("the domain `{domain}` has constraints, which are checked for each row")
+            format!("PostgreSQL checks the constraints of the domain `{domain}` for each row")
         }
         _ => return None,
     })
@@ -110,8 +111,9 @@ fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRan
     let altered = Altered::of(context);
     let tables: Vec<&RelationName> = rewrites.iter().map(|rewrite| &rewrite.relation).collect();
     let subject = subject(altered, &tables);
-    let message =
-        format!("{reason}: this rewrites {subject} under ACCESS EXCLUSIVE and blocks all reads and writes meanwhile");
+    let message = format!(
+        "{reason}: this rewrites {subject} under ACCESS EXCLUSIVE and blocks all reads and writes until the transaction ends"
+    );
     let column = altered.and_then(|altered| match &altered.command(range)?.action {
         AlterTableAction::AddColumn { column, .. } => Some((altered.table, column)),
         _ => None,

@@ -17,7 +17,8 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// ALTER TABLE holds an ACCESS EXCLUSIVE lock while the index is built. On a large table, this stops all queries
-    /// for minutes or hours. A primary key over columns that may hold nulls reads the table a second time.
+    /// for minutes or hours. For a primary key over columns that may hold nulls, PostgreSQL reads the table a second
+    /// time.
     ///
     /// ## Example
     ///
@@ -32,15 +33,19 @@ declare_rule! {
     /// ALTER TABLE orders ADD CONSTRAINT orders_number_key UNIQUE USING INDEX orders_number_key;
     /// ```
     ///
-    /// For a primary key, set the columns NOT NULL first (see `set-not-null-scans-table`); otherwise the second
-    /// statement reads the whole table. PostgreSQL refuses `USING INDEX` for partitioned tables: add the constraint to
-    /// each partition this way, then to the parent with `ALTER TABLE ONLY`, and attach the index of each partition with
+    /// For a primary key, set the columns NOT NULL first (see `set-not-null-scans-table`). Otherwise the second
+    /// statement reads the whole table.
+    ///
+    /// PostgreSQL refuses `USING INDEX` for partitioned tables. There, add the constraint to each partition as shown
+    /// above, and then to the parent with `ALTER TABLE ONLY`. Last, attach the index of each partition with
     /// `ALTER INDEX ... ATTACH PARTITION`. Until then the index of the parent is invalid, and `ON CONFLICT` on the
-    /// parent fails. PostgreSQL cannot add `EXCLUDE` and `WITHOUT OVERLAPS` constraints in this way.
+    /// parent fails.
+    ///
+    /// PostgreSQL cannot add `EXCLUDE` and `WITHOUT OVERLAPS` constraints in this way.
     ///
     /// ## When it is not reported
     ///
-    /// - `USING INDEX`
+    /// - a constraint that is added with `USING INDEX`
     /// - a constraint on a new column, if adding the column rewrites the table: `column-default-rewrites-table` reports
     ///   that rewrite
     /// - a table that the same transaction created, or that the same migration created and left empty
@@ -48,7 +53,8 @@ declare_rule! {
     /// ## Fix safety
     ///
     /// If each statement of the file runs in its own transaction, the fix replaces the statement with the steps shown
-    /// above. The resulting schema is the same. The fix is unsafe, because duplicate values now leave an invalid index.
+    /// above. The resulting schema is the same. The fix is unsafe, because the concurrent build leaves an invalid index
+    /// behind if it finds duplicate values.
     "constraint-builds-index", Locking, Error,
     {
         fixable: true,
@@ -85,12 +91,12 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         reporter,
         |work| match &work.kind {
             PartitionWorkKind::IndexBuild(IndexBuildCause::Constraint) => {
-                Some("this constraint builds an index on".to_owned())
+                Some("adding this constraint builds an index on".to_owned())
             }
             _ => None,
         },
-        "build a unique index concurrently on each partition, turn it into a constraint of the partition with USING \
-         INDEX, and then add the constraint to the parent",
+        "build a unique index concurrently on each partition, add the constraint to the partition with USING INDEX, \
+         and then add the constraint to the parent",
     );
 }
 
@@ -112,7 +118,8 @@ fn report(
         _ => "constraint",
     };
     let message = format!(
-        "this {kind} builds its index under ACCESS EXCLUSIVE on {subject} and blocks all reads and writes meanwhile"
+        "adding this {kind} builds its index under ACCESS EXCLUSIVE on {subject} and blocks all reads and writes \
+         until the transaction ends"
     );
     let place = written.map_or(range, |(_, written)| written.constraint.keyword);
     let finding = reporter

@@ -17,10 +17,11 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// The parent, the partition and the DEFAULT partition are locked in ACCESS EXCLUSIVE mode until the transaction
-    /// ends: nobody can read or write through the parent. Only reads that name another partition can run; an `INSERT`
-    /// or `UPDATE` there may wait as well, because it checks the partition bound. The statement waits for every open
-    /// transaction that has used these tables, and all later queries on them queue behind it. With `CONCURRENTLY`
-    /// (PostgreSQL 14 and later), reads and writes of the parent continue while the statement waits.
+    /// ends: nobody can read or write through the parent. A query that reads another partition by its own name can
+    /// still run. An `INSERT` or `UPDATE` of another partition may have to wait, because it checks the partition bound.
+    /// The statement waits for every open transaction that has used these tables, and all later queries on them queue
+    /// behind it. With `CONCURRENTLY` (PostgreSQL 14 and later), reads and writes of the parent continue while the
+    /// statement waits.
     ///
     /// ## Example
     ///
@@ -44,8 +45,8 @@ declare_rule! {
     ///
     /// ## Fix safety
     ///
-    /// The fix adds `CONCURRENTLY`. It is unsafe, because the file can no longer run in a transaction, and the detach
-    /// stays pending if the statement is cancelled. No fix is offered where PostgreSQL would refuse the statement:
+    /// The fix adds `CONCURRENTLY`. The fix is unsafe, because the file can no longer run in a transaction, and the
+    /// detach stays pending if the statement is cancelled. No fix is offered if PostgreSQL would refuse the statement:
     /// inside a transaction, for a table with a DEFAULT partition, and before PostgreSQL 14.
     "detach-partition-without-concurrently", Locking, Warning,
     {

@@ -13,10 +13,10 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// PostgreSQL reads every table with a column of the domain in full, one table after the other. Each table stays
-    /// locked in SHARE mode until the transaction ends: nobody can insert, update or delete. `NOT VALID` avoids the
-    /// scan for a CHECK, but up to PostgreSQL 18 `VALIDATE CONSTRAINT` on a domain, unlike on a table, takes the same
-    /// lock.
+    /// PostgreSQL reads every table that has a column of the domain in full, one table after the other. Each table
+    /// stays locked in SHARE mode until the transaction ends: nobody can insert, update or delete. For a CHECK,
+    /// `NOT VALID` avoids the scan. However, up to PostgreSQL 18, a later `VALIDATE CONSTRAINT` on the domain takes the
+    /// same lock. On a table, `VALIDATE CONSTRAINT` takes a weaker lock.
     ///
     /// ## Example
     ///
@@ -95,22 +95,21 @@ fn is_known(context: &RuleContext<'_>, statement: &AlterDomain) -> bool {
 }
 
 fn help(context: &RuleContext<'_>) -> String {
-    let tables = "to check existing rows without blocking writes, add the CHECK to each table as NOT VALID, with the \
-                  column instead of VALUE, and validate it there in a later transaction";
+    let tables = "to check existing rows without blocking writes, add the same CHECK to each table as NOT VALID (with \
+                  the column name instead of VALUE), and validate it in a later transaction";
     let Ast::AlterDomain(statement) = context.ast else { return tables.to_owned() };
     match &statement.action {
         AlterDomainAction::AddConstraint(constraint) if matches!(constraint.kind, ConstraintKind::Check(_)) => format!(
-            "add the constraint as NOT VALID: PostgreSQL then checks only new values, and reads no table:\n    ALTER \
+            "add the constraint as NOT VALID, so that PostgreSQL checks only new values and reads no table:\n    ALTER \
              DOMAIN {} ADD \
              {} NOT VALID;\n{tables}",
             context.text(statement.name.range()),
             context.text(constraint.range)
         ),
         AlterDomainAction::ValidateConstraint { .. } => {
-            format!("leave the constraint of the domain NOT VALID: it still checks new values; {tables}")
+            format!("leave the constraint of the domain NOT VALID: it still checks new values. {tables}")
         }
-        _ => "add CHECK (... IS NOT NULL) as NOT VALID to each table instead, and validate it there in a later \
-              transaction"
+        _ => "add CHECK (... IS NOT NULL) to each table as NOT VALID instead, and validate it in a later transaction"
             .to_owned(),
     }
 }

@@ -36,7 +36,7 @@ declare_rule! {
     /// ```
     ///
     /// `CONCURRENTLY` drops one index at a time and cannot run in a transaction block. PostgreSQL refuses it for the
-    /// index of a partitioned table: set a short `lock_timeout` there, and retry if it expires.
+    /// index of a partitioned table. There, set a short `lock_timeout`, and retry if the timeout expires.
     ///
     /// ## When it is not reported
     ///
@@ -48,9 +48,9 @@ declare_rule! {
     ///
     /// ## Fix safety
     ///
-    /// The fix adds `CONCURRENTLY`. It is unsafe, because the file can no longer run in a transaction. No fix is
-    /// offered where PostgreSQL would refuse the statement: inside a transaction, for several indexes, with `CASCADE`,
-    /// and for indexes of partitioned tables.
+    /// The fix adds `CONCURRENTLY`. The fix is unsafe, because the file can no longer run in a transaction. No fix is
+    /// offered if PostgreSQL would refuse the statement: inside a transaction, for several indexes, with `CASCADE`, and
+    /// for indexes of partitioned tables.
     "drop-index-without-concurrently", Locking, Warning,
     {
         fixable: true,

@@ -12,9 +12,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Without a mode the statement takes ACCESS EXCLUSIVE, which also blocks reads. A weaker mode is usually enough.
-    /// While the statement waits for the transactions that use the table, later conflicting queries queue behind it.
-    /// Without `NOWAIT` or a `lock_timeout`, the wait lasts until the last of those transactions ends.
+    /// Without a mode, the statement takes an ACCESS EXCLUSIVE lock, which blocks reads and writes. A weaker mode is
+    /// usually enough. While the statement waits for the transactions that use the table, later conflicting queries
+    /// queue behind it. Without `NOWAIT` or a `lock_timeout`, the wait lasts until the last of those transactions ends.
     ///
     /// ## Example
     ///

@@ -14,9 +14,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// PostgreSQL creates the foreign key again and takes ACCESS EXCLUSIVE locks on both of its tables, even if the
-    /// type changes only in the catalog. The statement does not show that it blocks every query on a second, often
-    /// busier, table.
+    /// The statement also blocks every query on a second, often busier, table, which it does not name. The reason is
+    /// that PostgreSQL creates the foreign key again, and takes ACCESS EXCLUSIVE locks on both of its tables. It does
+    /// so even if the type change affects only the catalog.
     ///
     /// ## Example
     ///
@@ -43,15 +43,16 @@ declare_rule! {
     /// ```
     ///
     /// Run each statement in its own transaction. The other table of the foreign key is then blocked only for a moment,
-    /// when the foreign key is dropped and when it is added. The type change still blocks its own table, for as long as
-    /// a rewrite takes if the new type needs one.
+    /// when the foreign key is dropped and when it is added. The type change still blocks its own table. If the new
+    /// type needs a rewrite, it blocks the table until the rewrite is done.
     ///
     /// ## When it is not reported
     ///
-    /// - another table that the same transaction created, or that the same migration created and left empty
+    /// - a foreign key whose other table was created by the same transaction, or was created and left empty by the same
+    ///   migration
     /// - a foreign key that no migration shows
     ///
-    /// `type-change-rewrites-table` reports the effect on the table itself.
+    /// `type-change-rewrites-table` reports the effect on the altered table.
     "foreign-key-column-type-change", Locking, Warning,
     {}
     statement = check,

@@ -15,13 +15,14 @@ use pgvet_syntax::ast::{Ast, LockMode};
 use pgvet_syntax::source::TextRange;
 
 declare_rule! {
-    /// A statement that locks a second table because it adds or drops a foreign key to it.
+    /// A statement that adds or drops a foreign key, and therefore also locks the other table of the foreign key.
     ///
     /// ## Why it matters
     ///
-    /// A foreign key has triggers on both of its tables. Dropping it, or a table or column that has it, also takes an
-    /// ACCESS EXCLUSIVE lock on the referenced table, which the statement does not mention: every query on that table
-    /// waits until the transaction ends. Adding a foreign key takes SHARE ROW EXCLUSIVE, which blocks writes.
+    /// A foreign key has triggers on both of its tables. If a statement drops a foreign key, or a table or column with
+    /// a foreign key, it also takes an ACCESS EXCLUSIVE lock on the referenced table. Every query on that table then
+    /// waits until the transaction ends, although the statement does not name the table. Adding a foreign key takes
+    /// SHARE ROW EXCLUSIVE on the referenced table, which blocks writes.
     ///
     /// ## Example
     ///
@@ -50,17 +51,20 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - statements that name the other table
-    /// - another table that the same migration drops
-    /// - another table on which the transaction already holds the same or a stronger lock
-    /// - another table that the same transaction created, or that the same migration created and left empty
+    /// - statements whose other table the same migration drops
+    /// - statements in a transaction that already holds the same or a stronger lock on the other table
+    /// - statements whose other table was created by the same transaction, or was created and left empty by the same
+    ///   migration
     /// - a foreign key that is added without `NOT VALID`, which `foreign-key-without-not-valid` reports
     ///
     /// ## Confidence
     ///
-    /// If an earlier statement of the migration takes the same locks, the finding applies only if the transaction of
-    /// that statement has already ended. Unless pgvet knows how the migration runs, the confidence is then `possible`.
+    /// If an earlier statement of the migration takes the same locks, and its transaction is still open, the later
+    /// statement adds no lock. If pgvet does not know whether the transaction is still open, the confidence is
+    /// `possible`.
     ///
-    /// The severity is `info` if the foreign key is added to a new table or with `NOT VALID`: the lock is then short.
+    /// If the foreign key is added to a new table or with `NOT VALID`, the severity is `info`, because the lock is then
+    /// short.
     "foreign-key-locks-other-table", Locking, Warning,
     {}
     statement = check,
@@ -99,7 +103,7 @@ fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRan
     let message = match context.ast {
         _ if !exclusive => format!("adding this foreign key blocks writes to {names} until the transaction ends"),
         Ast::Drop(_) if tables.len() > 1 => format!(
-            "this also drops foreign keys, takes ACCESS EXCLUSIVE on {names} and blocks all reads and writes \
+            "this also drops foreign keys, which takes ACCESS EXCLUSIVE on {names} and blocks all reads and writes \
              there"
         ),
         _ => format!(

@@ -16,8 +16,8 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// PostgreSQL looks up every row of the referencing table in the referenced table and holds SHARE ROW EXCLUSIVE
-    /// locks on both: nobody can write to either table meanwhile.
+    /// Nobody can write to the referencing or the referenced table until the transaction ends. PostgreSQL looks up
+    /// every row of the referencing table in the referenced table, and holds SHARE ROW EXCLUSIVE locks on both tables.
     ///
     /// ## Example
     ///
@@ -34,23 +34,25 @@ declare_rule! {
     /// ```
     ///
     /// With `NOT VALID`, PostgreSQL does not check existing rows, but it checks every row that is inserted or updated
-    /// from then on. `VALIDATE` reads the table under a lock that allows reads and writes, unless both statements run in
-    /// one transaction. Before PostgreSQL 18 a foreign key of a partitioned table cannot be `NOT
-    /// VALID`: add it to each partition first, then to the parent, which adopts the foreign keys of the partitions.
+    /// from then on. `VALIDATE` reads the table under a lock that allows reads and writes. Run the two statements in
+    /// separate transactions.
+    ///
+    /// Before PostgreSQL 18, a foreign key of a partitioned table cannot be `NOT VALID`. Add the foreign key to each
+    /// partition first, and then to the parent, which adopts the foreign keys of the partitions.
     ///
     /// ## When it is not reported
     ///
-    /// - `NOT VALID` and `NOT ENFORCED`
+    /// - a foreign key with `NOT VALID` or `NOT ENFORCED`
     /// - `ADD COLUMN ... REFERENCES` without a default: all values are null, so PostgreSQL reads nothing
-    /// - a referencing table that is new and empty. If the new table already has rows, the statement is reported: the
-    ///   referenced table is locked while PostgreSQL checks these rows.
+    /// - a referencing table that is new and empty. If the new table already has rows, the statement is reported,
+    ///   because the referenced table is locked while PostgreSQL checks these rows.
     ///
     /// ## Fix safety
     ///
     /// If each statement of the file runs in its own transaction, one fix replaces the statement with the steps shown
-    /// above. The resulting schema is the same. The fix is unsafe, because if a row violates the foreign key, the
-    /// foreign key now remains, marked NOT VALID. The other fix only adds NOT VALID. It is unsafe, because a later
-    /// migration has to validate the foreign key. Neither fix is offered for partitioned tables before PostgreSQL 18.
+    /// above. The resulting schema is the same. The fix is unsafe, because the foreign key remains, marked as NOT
+    /// VALID, if a row violates it. The other fix only adds NOT VALID. That fix is unsafe, because a later migration
+    /// has to validate the foreign key. Neither fix is offered for partitioned tables before PostgreSQL 18.
     "foreign-key-without-not-valid", Locking, Error,
     {
         fixable: true,
@@ -165,7 +167,7 @@ fn blocked<'t>(effects: &Effects, tables: impl Iterator<Item = &'t RelationName>
     }
     let because = match unreadable.as_slice() {
         [] => String::new(),
-        unreadable => format!(", because the statement also takes ACCESS EXCLUSIVE on {}", names(unreadable)),
+        unreadable => format!(" (the statement also takes ACCESS EXCLUSIVE on {})", names(unreadable)),
     };
-    format!("{} meanwhile{because}", join(&phrases))
+    format!("{} until the transaction ends{because}", join(&phrases))
 }

@@ -21,8 +21,8 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// The build takes a SHARE lock: nobody can insert, update or delete until the index is complete and the
-    /// transaction ends. On a large table that takes minutes or hours. On a partitioned table the indexes of all
-    /// partitions are built one after the other, and all partitions stay locked until the last one is done.
+    /// transaction ends. On a large table, the build takes minutes or hours. On a partitioned table, PostgreSQL builds
+    /// the indexes of all partitions one after the other, and all partitions stay locked until the last index is done.
     ///
     /// ## Example
     ///
@@ -38,27 +38,27 @@ declare_rule! {
     ///
     /// `CONCURRENTLY` cannot run in a transaction block. A build that fails leaves an invalid index behind: drop that
     /// index before the next attempt. PostgreSQL refuses `CONCURRENTLY` for a partitioned table. There, create the
-    /// index `ON ONLY` the parent, create one `CONCURRENTLY` on each partition, and attach each with `ALTER INDEX ...
-    /// ATTACH PARTITION`.
+    /// index `ON ONLY` the parent. Then create an index `CONCURRENTLY` on each partition, and attach each of these with
+    /// `ALTER INDEX ... ATTACH PARTITION`.
     ///
     /// ## When it is not reported
     ///
     /// - a table that the same transaction created, or that the same migration created and left empty
-    /// - `ON ONLY` a partitioned table, which builds nothing
+    /// - an index `ON ONLY` a partitioned table, because PostgreSQL builds nothing
     /// - a temporary table
     /// - a materialized view that the same migration creates
     ///
     /// On a materialized view that an earlier migration created, the build blocks `REFRESH`, and queries queue behind a
-    /// `REFRESH` that waits. `CREATE INDEX CONCURRENTLY` blocks `REFRESH` as well, so the help is to build the index
-    /// when no `REFRESH` is due. The severity is only warning.
+    /// `REFRESH` that waits. `CREATE INDEX CONCURRENTLY` blocks `REFRESH` as well, so build the index when no `REFRESH`
+    /// is due. The severity is `warning`.
     ///
     /// ## Fix safety
     ///
-    /// The fix adds `CONCURRENTLY`. It is unsafe, because the file can no longer run in a transaction, and a failed
-    /// build leaves an invalid index, which `IF NOT EXISTS` treats as a valid one. If a migration tool runs the file in
-    /// a transaction and this is the only statement, the fix also adds the comment that tells the tool not to open a
-    /// transaction. No fix is offered if the transaction contains other statements, for partitioned tables and
-    /// materialized views, and in function bodies.
+    /// The fix adds `CONCURRENTLY`. The fix is unsafe, because the file can no longer run in a transaction, and a
+    /// failed build leaves an invalid index. `IF NOT EXISTS` treats an invalid index as a valid one. If a migration
+    /// tool runs the file in a transaction, and the file has no other statement, the fix also adds the comment that
+    /// disables this transaction. No fix is offered if the transaction contains other statements, for partitioned
+    /// tables and materialized views, and in function bodies.
     "index-without-concurrently", Locking, Error,
     {
         fixable: true,
@@ -106,7 +106,7 @@ fn report_unseen_partitions(context: &RuleContext<'_>, reporter: &mut Reporter<'
     }
     let name = &table.name;
     let message =
-        format!("building this index blocks all writes to `{name}` and its partitions until the last index is done");
+        format!("building this index blocks all writes to `{name}` and its partitions until the last index is built");
     let help = "create the index ON ONLY the parent, build an index concurrently on each partition, and attach these \
                 indexes";
     let finding = reporter.report(statement.index_keyword, message).relation(table).help(help);
@@ -138,8 +138,8 @@ fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRan
         ),
         (RelationKind::MaterializedView, _) => {
             format!(
-                "building this index blocks every REFRESH of `{}` until it is done, and queries queue behind a REFRESH \
-                 without CONCURRENTLY",
+                "building this index blocks every REFRESH of `{}`: until the index is built, queries of the view queue \
+                 behind any waiting REFRESH without CONCURRENTLY",
                 table.name
             )
         }
@@ -161,9 +161,8 @@ fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRan
             offer(context, finding, advice)
         }
         Some(statement) => offer(context, finding, index::create_concurrently(context, statement)),
-        None => {
-            finding.help("build the index with CREATE INDEX CONCURRENTLY, which functions and DO blocks cannot run")
-        }
+        None => finding
+            .help("build the index with CREATE INDEX CONCURRENTLY, outside of functions, DO blocks and transactions"),
     };
     let is_helped = !matches!(table.kind, RelationKind::PartitionedTable | RelationKind::MaterializedView);
     finding.fix(statement.filter(|_| is_helped).and_then(|statement| concurrently(context, statement))).emit();
@@ -172,8 +171,8 @@ fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRan
 /// SHARE UPDATE EXCLUSIVE, which CONCURRENTLY holds during the build, conflicts with the locks of REFRESH.
 ///
 /// Source: PostgreSQL 18 documentation, 13.3.1.
-const WITHOUT_REFRESH: &str = "build the index in a transaction of its own when no REFRESH is due: CREATE INDEX \
-                               CONCURRENTLY blocks REFRESH as well";
+const WITHOUT_REFRESH: &str = "build the index in a transaction of its own when no REFRESH is due (CREATE INDEX \
+                               CONCURRENTLY would block REFRESH, too)";
 
 fn concurrently(context: &RuleContext<'_>, statement: &CreateIndex) -> Option<Fix> {
     let mut edits = leave_transaction(context)?;

@@ -21,14 +21,13 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// However short the work is, the statement waits for every transaction that holds a conflicting lock, and later
+    /// Even if the work is short, the statement waits for every transaction that holds a conflicting lock, and later
     /// conflicting queries queue behind it. One forgotten transaction or long report is enough to lock everybody out
     /// until it ends. With a `lock_timeout` the migration gives up after a moment and can be retried.
     ///
     /// The finding assumes that neither the role, the database nor the connection sets `lock_timeout`. If one of them
     /// does, set `lock-timeout = "runner"` in pgvet.toml. Reports combine the findings of one transaction into one
-    /// finding with several locations. They also combine those of the statements of one migration that run outside
-    /// transactions.
+    /// finding with several locations. Findings of statements outside transactions are combined for each migration.
     ///
     /// ## Example
     ///
@@ -43,7 +42,7 @@ declare_rule! {
     /// ALTER TABLE orders ADD COLUMN note text;
     /// ```
     ///
-    /// In a transaction `SET LOCAL lock_timeout = '2s'` limits the setting to that transaction.
+    /// In a transaction, use `SET LOCAL lock_timeout = '2s'`: the setting then ends with the transaction.
     ///
     /// A statement that waits for several locks is reported once. The message names the lock that blocks most. If
     /// several locks block equally, it names the one on the oldest table.
@@ -53,23 +52,23 @@ declare_rule! {
     /// - a statement in a transaction in which an earlier statement has taken a lock that blocks reads or writes, on
     ///   any table: the earlier statement is reported
     /// - a table or view that the migration drops for good, which `drop-table` reports
-    /// - `LOCK TABLE`, which `explicit-table-lock` reports
-    /// - a migration that sets a timeout without effect, which `timeout-not-in-effect` reports
+    /// - a `LOCK TABLE` statement, which `explicit-table-lock` reports
+    /// - a migration that sets a timeout that is not in effect, which `timeout-not-in-effect` reports
     /// - statements such as `CREATE INDEX CONCURRENTLY`: a timeout could make them leave an invalid index
     /// - a table that the same transaction created, or that the same deployment created and left empty
     ///
     /// ## Incidents
     ///
-    /// - [sentry #79052](https://github.com/getsentry/sentry/pull/79052): a migration without a lock timeout waited for its
-    ///   lock, and production went down
+    /// - [sentry #79052](https://github.com/getsentry/sentry/pull/79052): a migration without a lock timeout waited for
+    ///   its lock, and production went down
     ///
     /// ## Fix safety
     ///
-    /// In a transaction, the fix writes `SET LOCAL lock_timeout` before the statement. It is safe: if the timeout
-    /// expires, the whole migration is rolled back. Outside a transaction, the fix writes `SET lock_timeout` at the
-    /// start of the file. It is unsafe: if the timeout expires, earlier statements are already committed, and the
-    /// setting remains for the session. Outside a transaction, there is no fix in files with `CONCURRENTLY`, because
-    /// such statements must be able to wait. There is none either for an index that can be built or dropped
+    /// In a transaction, the fix writes `SET LOCAL lock_timeout` before the statement. That fix is safe: if the timeout
+    /// expires, the whole transaction is rolled back. Outside a transaction, the fix writes `SET lock_timeout` at the
+    /// start of the file. That fix is unsafe: if the timeout expires, earlier statements are already committed. The
+    /// setting also remains for the session. Outside a transaction, there is no fix in files with `CONCURRENTLY`,
+    /// because concurrent builds must be able to wait. There is also no fix for an index that can be built or dropped
     /// concurrently.
     "missing-lock-timeout", Locking, Warning,
     {
@@ -85,7 +84,7 @@ const OUTSIDE: &str = "set lock_timeout at the start of the file:\n    SET lock_
 /// For a file with an up and a down section.
 const OUTSIDE_OF_PART: &str = "set lock_timeout at the start of the up section:\n    SET lock_timeout = '2s';";
 const ELSEWHERE: &str =
-    "if the role, database or connection sets lock_timeout, say so in pgvet.toml: lock-timeout = \"runner\"";
+    "if the role, database or connection sets lock_timeout, set `lock-timeout = \"runner\"` in pgvet.toml";
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let settled = context.settings.lock_timeout == LockTimeout::Runner || lock_timeout_in_effect(context);
@@ -142,14 +141,14 @@ fn set_before(context: &RuleContext<'_>) -> Option<Fix> {
     }
     if in_transaction {
         let sql = "SET LOCAL lock_timeout = '2s'";
-        let (title, edits) = (format!("Write {sql} before it"), vec![line_before(context, sql)]);
+        let (title, edits) = (format!("Add {sql} before this statement"), vec![line_before(context, sql)]);
         return Some(Fix { title, applicability: Applicability::Safe, edits });
     }
     let sql = "SET lock_timeout = '2s'";
     let first = context.migration.statements().next()?.range.start;
     let edit = Edit { range: TextRange::at(first), text: format!("{sql};\n") };
     let start = if context.migration.section.is_some() { "up section" } else { "file" };
-    let title = format!("Write {sql} at the start of the {start}");
+    let title = format!("Add {sql} at the start of the {start}");
     Some(Fix { title, applicability: Applicability::Unsafe, edits: vec![edit] })
 }
 

@@ -116,14 +116,12 @@ pub(crate) fn default_scan_help(
         Some(proof) => {
             let lines = proof.lines();
             format!(
-                "a valid CHECK on the DEFAULT partition avoids the scan of that partition; first add and validate it, \
-                 in two \
-                 transactions:{lines}"
+                "to avoid the scan of the DEFAULT partition, first add a CHECK constraint that excludes the rows of \
+                 the new partition, and validate it in another transaction:{lines}"
             )
         }
-        None => "a CHECK on the DEFAULT partition that excludes the rows of the new partition avoids the scan: first \
-                 add it \
-                NOT VALID and validate it, in two transactions"
+        None => "to avoid the scan of the DEFAULT partition, first add a CHECK constraint as NOT VALID that excludes \
+                 the rows of the new partition, and validate it in another transaction"
             .to_owned(),
     }
 }

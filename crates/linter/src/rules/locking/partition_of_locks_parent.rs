@@ -16,12 +16,12 @@ declare_rule! {
     ///
     /// The parent is locked in ACCESS EXCLUSIVE mode until the transaction ends: nobody can read or write through the
     /// parent. The statement waits for every open transaction that has used the parent, and all later queries on it
-    /// queue behind it. A DEFAULT partition is read in full under that lock, to find rows that belong to the new
-    /// partition.
+    /// queue behind it. If there is a DEFAULT partition, PostgreSQL reads it in full under that lock, to find rows that
+    /// belong to the new partition.
     ///
     /// `ATTACH PARTITION` only needs SHARE UPDATE EXCLUSIVE on the parent, which blocks neither reads nor writes
-    /// (PostgreSQL 12 and later). It still locks a DEFAULT partition ACCESS EXCLUSIVE, and reads that partition unless
-    /// a valid CHECK constraint excludes the rows of the new partition.
+    /// (PostgreSQL 12 and later). `ATTACH PARTITION` still takes ACCESS EXCLUSIVE on a DEFAULT partition, and reads
+    /// that partition unless a valid CHECK constraint excludes the rows of the new partition.
     ///
     /// ## Example
     ///

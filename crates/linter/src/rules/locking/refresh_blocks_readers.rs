@@ -15,8 +15,8 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// The view is locked in ACCESS EXCLUSIVE mode while its query runs and its indexes are built, and then until the
-    /// transaction ends: nobody can read it. `CONCURRENTLY` lets readers continue. It needs a unique index over plain
-    /// columns without WHERE, and a view that has been filled before.
+    /// transaction ends: nobody can read it. `CONCURRENTLY` lets readers continue. `CONCURRENTLY` works only if the
+    /// view has a unique index on plain columns without WHERE, and has been filled before.
     ///
     /// ## Example
     ///
@@ -37,8 +37,8 @@ declare_rule! {
     ///
     /// ## Fix safety
     ///
-    /// The fix adds `CONCURRENTLY` if the view has the unique index that `CONCURRENTLY` needs. It is unsafe, because
-    /// the refresh can take longer and write more if many rows have changed.
+    /// The fix adds `CONCURRENTLY` if the view has the unique index that `CONCURRENTLY` needs. The fix is unsafe,
+    /// because the refresh can take longer and write more if many rows have changed.
     "refresh-blocks-readers", Locking, Warning,
     {
         fixable: true,

@@ -16,9 +16,11 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// The rebuild holds a SHARE lock on the table, which blocks all writes, and an ACCESS EXCLUSIVE lock on the index.
-    /// The planner looks at every index of a table, so even queries that would not use this index wait until the
-    /// rebuild is done. `REINDEX SYSTEM` rebuilds the indexes of the system catalogs, which every session reads when it
-    /// connects and when it plans a query: new connections and any query may have to wait.
+    /// The planner needs a lock on every index of a table, so even queries that would not use this index wait until the
+    /// rebuild is done.
+    ///
+    /// `REINDEX SYSTEM` rebuilds the indexes of the system catalogs. Every session reads these catalogs when it
+    /// connects and when it plans a query, so new connections and any query may have to wait.
     ///
     /// ## Example
     ///
@@ -32,10 +34,10 @@ declare_rule! {
     /// REINDEX TABLE CONCURRENTLY orders;
     /// ```
     ///
-    /// `CONCURRENTLY` needs PostgreSQL 12 and cannot run in a transaction block. It skips the indexes of exclusion
-    /// constraints. It also skips invalid indexes, unless `REINDEX INDEX CONCURRENTLY` names them. A failed rebuild can
-    /// leave an invalid index. Its name ends in `_ccnew`, or in `_ccold` if only the old index could not be dropped; a
-    /// number can follow.
+    /// `CONCURRENTLY` needs PostgreSQL 12 and cannot run in a transaction block. `CONCURRENTLY` skips the indexes of
+    /// exclusion constraints. It also skips invalid indexes, unless `REINDEX INDEX CONCURRENTLY` names them. A failed
+    /// rebuild can leave an invalid index. The name of that index ends in `_ccnew`, or in `_ccold` if only the old
+    /// index could not be dropped. A number can follow.
     ///
     /// ## When it is not reported
     ///
@@ -43,8 +45,8 @@ declare_rule! {
     ///
     /// ## Fix safety
     ///
-    /// The fix adds `CONCURRENTLY`. It is unsafe, because the file can no longer run in a transaction, and a rebuild
-    /// that fails leaves an invalid index. No fix is offered where PostgreSQL would refuse the statement: inside a
+    /// The fix adds `CONCURRENTLY`. The fix is unsafe, because the file can no longer run in a transaction, and a
+    /// rebuild that fails leaves an invalid index. No fix is offered if PostgreSQL would refuse the statement: inside a
     /// transaction, for `REINDEX SYSTEM`, and for the index of an exclusion constraint.
     "reindex-without-concurrently", Locking, Error,
     {
@@ -80,16 +82,19 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     };
     let message = match &statement.target {
         ReindexTarget::Index(_) | ReindexTarget::Table(_) => {
-            format!("REINDEX blocks all writes to {what} and the planning of all queries on that table")
+            format!(
+                "REINDEX blocks all writes to {what}, and most reads too: PostgreSQL cannot plan queries on the table \
+                 until the transaction ends"
+            )
         }
         // Every session reads the catalogs when it connects and when it plans a query.
         ReindexTarget::System => format!(
-            "REINDEX rebuilds the indexes of {what} one catalog after the other, and can meanwhile block new \
-             connections, the planning of any query, and DDL"
+            "REINDEX can block new connections, DDL and the planning of any query while it rebuilds the indexes of \
+             {what}, one catalog at a time"
         ),
         ReindexTarget::Schema(_) | ReindexTarget::Database => format!(
-            "REINDEX rebuilds the indexes of {what} table by table, and blocks all writes to the current table and the \
-             planning of all queries on it"
+            "REINDEX rebuilds the indexes of {what} table by table, and blocks all writes to the current table and \
+             most reads of it: PostgreSQL cannot plan queries on that table"
         ),
     };
     let mut finding = reporter.report(statement.keyword, message);

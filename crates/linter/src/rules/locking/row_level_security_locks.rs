@@ -10,8 +10,8 @@ use pgvet_model::effect::{ChangeAction, ChangedObject, Lock, ObjectChange, Relat
 use pgvet_syntax::ast::{Ast, LockMode, Transaction};
 
 declare_rule! {
-    /// `ENABLE ROW LEVEL SECURITY` on a table in use that has no policy, or a change of row-level security or of a
-    /// policy while no `lock_timeout` is in effect.
+    /// `ENABLE ROW LEVEL SECURITY` on a table in use that has no policy, or any change of row-level security or
+    /// policies while no `lock_timeout` is in effect.
     ///
     /// ## Why it matters
     ///
@@ -36,7 +36,8 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - a `lock_timeout` is in effect, and a policy exists or is created in the same transaction
+    /// - a statement that runs while a `lock_timeout` is in effect, if a policy exists or is created in the same
+    ///   transaction
     /// - a table that the same transaction created, or that the same migration created and left empty
     ///
     /// If only the `lock_timeout` is missing, the severity is `info`.
@@ -63,10 +64,10 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let name = &lock.relation.name;
     if enables && denies_all(context, lock) {
         let message = format!(
-            "`{name}` has no policy: only its owner and roles that bypass row-level security can read or write its rows from \
-                     now on"
+            "from now on, only the owner of `{name}` and roles that bypass row-level security can read or write its rows, \
+             because the table has no policy"
         );
-        let help = "create the policies of the table first, or in the same transaction";
+        let help = "create policies for the table before this statement, or in the same transaction";
         let is_unseen = context.before.get_relation(lock.relation.oid).is_none_or(|relation| !relation.known);
         let unseen = is_unseen.then(|| Assumption::NoPolicyUnseen { table: name.clone() });
         reporter.report(change.range, message).relation(&lock.relation).assuming(unseen).help(help).emit();

@@ -15,13 +15,13 @@ use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
 
 declare_rule! {
-    /// `SET NOT NULL` that reads the whole table while nobody can use it.
+    /// `SET NOT NULL` that reads the whole table while nobody can use the table.
     ///
     /// ## Why it matters
     ///
     /// PostgreSQL checks every row for nulls under an ACCESS EXCLUSIVE lock: no query runs on the table until the scan
-    /// has ended. Since PostgreSQL 12 it skips the scan if a valid CHECK constraint proves that there are no nulls.
-    /// Adding a primary key over nullable columns reads all rows, too, even with USING INDEX.
+    /// has ended. From PostgreSQL 12 on, it skips the scan if a valid CHECK constraint proves that there are no nulls.
+    /// Adding a primary key over nullable columns also reads all rows, even with USING INDEX.
     ///
     /// ## Example
     ///
@@ -38,11 +38,11 @@ declare_rule! {
     /// ALTER TABLE orders DROP CONSTRAINT orders_note_is_not_null;
     /// ```
     ///
-    /// The first two statements must not share a transaction. From PostgreSQL 18 on, `ADD CONSTRAINT ... NOT NULL note
-    /// NOT VALID` and `VALIDATE CONSTRAINT` are enough.
+    /// Run the first two statements in separate transactions. From PostgreSQL 18 on,
+    /// `ADD CONSTRAINT ... NOT NULL note NOT VALID` and `VALIDATE CONSTRAINT` are enough.
     ///
-    /// PostgreSQL checks several columns of one `ALTER TABLE` in one scan. They are reported as one finding with
-    /// several locations.
+    /// PostgreSQL checks several columns of one `ALTER TABLE` in one scan. pgvet reports these columns as one finding
+    /// with several locations.
     ///
     /// ## When it is not reported
     ///
@@ -57,8 +57,8 @@ declare_rule! {
     /// ## Fix safety
     ///
     /// If each statement of the file runs in its own transaction, the fix replaces the statement with the steps shown
-    /// above. The resulting schema is the same. The fix is unsafe, because the additional CHECK constraint remains if a
-    /// row has a null. It needs PostgreSQL 12.
+    /// above. The resulting schema is the same. The fix is unsafe, because the additional CHECK constraint remains if
+    /// the column is null in a row. The fix needs PostgreSQL 12.
     "set-not-null-scans-table", Locking, Error,
     {
         fixable: true,
@@ -98,7 +98,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             }
             _ => None,
         },
-        "first add a CHECK (... IS NOT NULL) constraint to each partition as NOT VALID, and validate it",
+        "first add a CHECK (... IS NOT NULL) constraint to each partition as NOT VALID, and validate it in a later \
+         transaction",
     );
 }
 
@@ -151,7 +152,8 @@ fn report(
     let names = enumerate(columns.iter().map(SmolStr::as_str));
     let subject = subject(altered, &tables);
     let message = format!(
-        "SET NOT NULL on {names} reads all of {subject} under ACCESS EXCLUSIVE and blocks all reads and writes meanwhile"
+        "SET NOT NULL on {names} reads all of {subject} under ACCESS EXCLUSIVE and blocks all reads and writes \
+         until the transaction ends"
     );
     let advice = not_null::advice(context, table, &columns);
     let cause = Cause::Pass { relation: table.oid, statement: context.in_file(context.statement.range) };

@@ -14,9 +14,10 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// The table is locked in ACCESS EXCLUSIVE mode until the copy is done: nobody can read or write it. On a large
-    /// table that takes minutes or hours, needs twice the disk space, and is replicated to the standbys in full. Moving
-    /// an index to another tablespace locks the index. PostgreSQL then cannot plan any query on the table of the index
-    /// until the move is done.
+    /// table the copy takes minutes or hours, needs twice the disk space, and is sent to the standbys in full.
+    ///
+    /// Moving an index to another tablespace locks the index. Until the move is done, PostgreSQL cannot plan any query
+    /// on the table of the index.
     ///
     /// ## Example
     ///
@@ -30,7 +31,7 @@ declare_rule! {
     /// VACUUM orders;
     /// ```
     ///
-    /// Plain VACUUM makes the space of dead rows reusable without a lock that blocks anybody. The extensions
+    /// Plain VACUUM makes the space of dead rows reusable without a lock that blocks reads or writes. The extensions
     /// `pg_repack` and `pg_squeeze` return that space to the operating system while the table is in use.
     ///
     /// ## When it is not reported
@@ -67,7 +68,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         }
         _ => None,
     };
-    let help = "run the statement on each partition separately, at a time when nobody uses that partition";
+    let help = "run the statement on each partition separately, when nobody uses that partition";
     unseen_partitions::report(context, reporter, |work| rewrites(work, false), help);
     let help =
         "add a plain column, keep it up to date with a trigger, fill it in batches, and replace the column with it";
@@ -152,8 +153,8 @@ fn help(context: &RuleContext<'_>, relation: &RelationName, cause: &RewriteCause
     let tables = if everything { String::new() } else { format!(" {name}") };
     match cause {
         RewriteCause::VacuumFull => format!(
-            "use plain VACUUM, which makes the space reusable without blocking reads or writes; or use the extension \
-             pg_repack or pg_squeeze, which returns the space to the operating system while the table is in use:\n    \
+            "to return the space to the operating system while the table is in use, use the extension pg_repack or \
+             pg_squeeze. To only make the space reusable, use plain VACUUM, which does not block reads or writes:\n    \
              VACUUM{tables};"
         ),
         RewriteCause::Cluster => {

@@ -16,9 +16,9 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// With `CONCURRENTLY`, PostgreSQL waits for older transactions that may still use the table without the change. If
-    /// a `lock_timeout` cancels that wait, or a `statement_timeout` cancels the work, an invalid index can remain,
-    /// which slows down every write and serves no query. `DETACH PARTITION CONCURRENTLY` can leave the detach
-    /// pending, until you run `DETACH PARTITION ... FINALIZE`.
+    /// a `lock_timeout` cancels that wait, or a `statement_timeout` cancels the work, an invalid index can remain. An
+    /// invalid index slows down every write, but no query can use it. A cancelled `DETACH PARTITION CONCURRENTLY` can
+    /// leave the detach pending until you run `DETACH PARTITION ... FINALIZE`.
     ///
     /// ## Example
     ///
@@ -42,7 +42,7 @@ declare_rule! {
     ///
     /// ## Fix safety
     ///
-    /// The fix writes `SET ... = 0` before the statement. It is unsafe, because the setting also applies to later
+    /// The fix adds `SET ... = 0` before the statement. The fix is unsafe, because the setting also applies to later
     /// statements.
     "timeout-during-concurrent-build", Locking, Warning,
     { fixable: true }
@@ -62,13 +62,13 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let names: Vec<String> = active.iter().map(ToString::to_string).collect();
     let message = format!("if {} expires, this statement {left}", names.join(" or "));
     let zeros: Vec<String> = active.iter().map(|name| format!("\n    SET {name} = 0;")).collect();
+    let which = if active.len() == 1 { "the timeout" } else { "both timeouts" };
     let help = if context.migration.runner.keeps_apart {
         format!(
-            "{} at the end of an earlier migration: this migration must contain nothing else",
-            zeros.concat().trim_start()
+            "turn off {which} at the end of an earlier migration, because this migration must contain nothing else:{}",
+            zeros.concat()
         )
     } else {
-        let which = if active.len() == 1 { "the timeout" } else { "both timeouts" };
         format!("turn off {which} before this statement:{}", zeros.concat())
     };
     let mut finding = reporter.report(range, message).help(help);

@@ -15,9 +15,10 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The migration looks safe, but it is not. `SET LOCAL` outside a transaction block only raises a warning. The
-    /// value 0 turns a timeout off, and so does `RESET`, unless the server, the database or the role sets another
-    /// default. `SET LOCAL` ends with COMMIT, and ROLLBACK undoes every SET of the transaction.
+    /// The migration looks as if its waits were limited, but they are not. `SET LOCAL` outside a transaction block only
+    /// raises a warning. The value 0 turns a timeout off. `RESET` also turns it off, unless the server, the database or
+    /// the role sets another default. The effect of `SET LOCAL` ends at COMMIT, and ROLLBACK undoes every SET of the
+    /// transaction.
     ///
     /// ## Example
     ///
@@ -41,8 +42,9 @@ declare_rule! {
     ///
     /// ## Fix safety
     ///
-    /// The fix removes `LOCAL`, or sets `lock_timeout` again before the statement. It is unsafe, because a statement
-    /// that would have waited now fails when the timeout expires, and earlier statements are already committed.
+    /// The fix removes `LOCAL`, or sets `lock_timeout` again before the statement. The fix is unsafe, because a
+    /// statement that would have waited now fails when the timeout expires, and earlier statements are already
+    /// committed.
     "timeout-not-in-effect", Locking, Warning,
     { fixable: true }
     statement = check,

@@ -14,9 +14,11 @@ declare_rule! {
     ///
     /// Creating, enabling and disabling a trigger takes a SHARE ROW EXCLUSIVE lock, which blocks writes. Dropping a
     /// trigger, and any change of rules, takes ACCESS EXCLUSIVE, which also blocks reads. The work is short, but the
-    /// statement waits for open transactions: under SHARE ROW EXCLUSIVE for those that have written to the table, under
-    /// ACCESS EXCLUSIVE for all that have used it. Later writes queue behind the statement, and so do later reads under
-    /// ACCESS EXCLUSIVE. PostgreSQL holds the lock until the transaction ends.
+    /// statement waits for open transactions. For SHARE ROW EXCLUSIVE, it waits for transactions that have written to
+    /// the table. For ACCESS EXCLUSIVE, it waits for all transactions that have used the table.
+    ///
+    /// Later writes queue behind the statement. If it needs ACCESS EXCLUSIVE, later reads queue as well. PostgreSQL
+    /// holds the lock until the transaction ends.
     ///
     /// ## Example
     ///
@@ -33,8 +35,8 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - while a `lock_timeout` is in effect
-    /// - views
+    /// - statements that run while a `lock_timeout` is in effect
+    /// - triggers and rules of views
     /// - a table that the same transaction created, or that the same migration created and left empty
     "trigger-blocks-writes", Locking, Info,
     {

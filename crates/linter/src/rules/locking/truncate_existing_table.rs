@@ -13,7 +13,8 @@ declare_rule! {
     ///
     /// All rows are lost, and the table is locked in ACCESS EXCLUSIVE mode until the transaction ends: nobody can read
     /// or write it. The statement waits for every open transaction that has used the table, and all later queries on it
-    /// queue behind it. `CASCADE` also truncates every table that references the table, directly or indirectly.
+    /// queue behind it. With `CASCADE`, PostgreSQL also truncates every table that references the table, directly or
+    /// indirectly.
     ///
     /// ## Example
     ///
@@ -81,7 +82,7 @@ fn is_any_unknown(context: &RuleContext<'_>, relations: &[&RelationName]) -> boo
 
 fn help(context: &RuleContext<'_>, table: &RelationName, alone: bool) -> String {
     let name = sql_name(context, table);
-    let order = if alone { "" } else { ", referencing tables first" };
+    let order = if alone { "" } else { ", beginning with the tables that reference it" };
     format!(
         "if the table is in use, delete in batches{order}, each batch in its own transaction, until no rows are \
          left:\n    DELETE FROM {name} WHERE ctid = ANY (ARRAY(SELECT ctid FROM {name} LIMIT 10000));"

@@ -20,10 +20,10 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// ALTER TABLE holds an ACCESS EXCLUSIVE lock: nobody can read or write the table until the last row is written and
-    /// the last index is built. It also needs disk space for a second copy of the table and its indexes.
+    /// the last index is built. The rewrite also needs disk space for a second copy of the table and its indexes.
     ///
-    /// A change that does not rewrite the rows can be expensive, too. PostgreSQL rebuilds indexes that use the column
-    /// in an expression or a predicate, and rechecks every row for each CHECK that uses the column.
+    /// A change that does not rewrite the rows can also take long. PostgreSQL rebuilds indexes that use the column in
+    /// an expression or a predicate, and rechecks every row for each CHECK that uses the column.
     ///
     /// ## Example
     ///
@@ -42,8 +42,9 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - changes that PostgreSQL makes only in its catalog: `varchar(n)` to a wider one or to `text`, `numeric` to more
-    ///   digits of the same scale, `cidr` to `inet`, a domain without constraints to its base type and back
+    /// - changes that PostgreSQL makes only in its catalog. The changes are `varchar(n)` to a wider one or to `text`,
+    ///   `numeric` to a larger precision with the same scale, `cidr` to `inet`, and a domain without constraints to its
+    ///   base type and back.
     /// - from PostgreSQL 12 on, `timestamp` to `timestamptz`, if the migration sets the time zone to UTC and no index
     ///   uses the column
     /// - a table that the same transaction created, or that the same migration created and left empty
@@ -149,18 +150,18 @@ fn unless_utc<'c>(context: &RuleContext<'c>) -> impl Iterator<Item = &'c Rewrite
 /// Reports such a change, with the work that remains in UTC.
 fn report_time_zone(reporter: &mut Reporter<'_>, rewrite: &Rewrite, in_utc: &Work<'_>) {
     let mut message = format!(
-        "this type change rewrites `{}` under ACCESS EXCLUSIVE and blocks all reads and writes meanwhile, unless the time \
-         zone of the session is UTC",
+        "unless the time zone of the session is UTC, this type change rewrites `{}` under ACCESS EXCLUSIVE and blocks all \
+         reads and writes until the transaction ends",
         rewrite.relation.name
     );
     let mut kept = "does not rewrite the rows".to_owned();
     if !in_utc.rebuilt.is_empty() {
         let indexes = enumerate(in_utc.rebuilt.iter().map(|index| index.name.as_str()));
-        let _ = write!(message, "; even then it builds {indexes} again");
-        let _ = write!(kept, " and builds only {indexes} again");
+        let _ = write!(message, "; in UTC, it still builds {indexes} again");
+        let _ = write!(kept, " and only builds {indexes} again");
     } else if !in_utc.rechecked.is_empty() {
         let constraints = enumerate(in_utc.rechecked.iter().copied());
-        let _ = write!(message, "; even then it checks {constraints} again for every row");
+        let _ = write!(message, "; in UTC, it still checks {constraints} again for every row");
         kept.push_str(" and only checks them again");
     }
     let help = format!(
@@ -188,13 +189,13 @@ impl Work<'_> {
             let subject = subject(altered, &self.rewritten);
             let message = if self.from_unknown {
                 format!(
-                    "this type change may rewrite {subject} under ACCESS EXCLUSIVE and block all reads and writes meanwhile: \
-                     no migration shows the column's current type"
+                    "this type change may rewrite {subject} under ACCESS EXCLUSIVE and block all reads and writes until the \
+                     transaction ends: no migration shows the column's current type"
                 )
             } else {
                 format!(
                     "this type change rewrites {subject}, including all indexes, under ACCESS EXCLUSIVE and blocks \
-                     all reads and writes meanwhile"
+                     all reads and writes until the transaction ends"
                 )
             };
             (message, *first)
@@ -202,7 +203,8 @@ impl Work<'_> {
             let indexes = enumerate(self.rebuilt.iter().map(|index| index.name.as_str()));
             let subject = subject(altered, &self.built_on[..1]);
             let message = format!(
-                "this type change does not rewrite the rows, but builds {indexes} again under ACCESS EXCLUSIVE on {subject}"
+                "this type change does not rewrite the rows, but builds {indexes} again and blocks all reads and writes \
+                 of {subject} until the transaction ends"
             );
             (message, *first)
         } else if let Some(first) = self.scanned.first() {
@@ -210,7 +212,7 @@ impl Work<'_> {
             let subject = subject(altered.filter(|altered| altered.table.oid == first.oid), &self.scanned[..1]);
             let message = format!(
                 "this type change checks {constraints} again for every row of {subject} under ACCESS EXCLUSIVE, and \
-                 blocks all reads and writes meanwhile"
+                 blocks all reads and writes until the transaction ends"
             );
             (message, *first)
         } else {
@@ -265,7 +267,7 @@ impl Work<'_> {
             );
         }
         Some(Advice::new(
-            "drop the constraint and add it again NOT VALID in the same ALTER TABLE, and validate it in a later \
+            "in this ALTER TABLE, drop the constraint and add it again as NOT VALID; then validate it in a later \
              transaction",
         ))
     }

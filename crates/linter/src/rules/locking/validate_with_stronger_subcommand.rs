@@ -15,11 +15,13 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// On its own, VALIDATE reads the table under a lock that allows reads and writes. ALTER TABLE takes the strongest
-    /// lock that any of its subcommands needs, and holds it until the transaction ends. In one statement with ADD
-    /// COLUMN, or with the ADD CONSTRAINT of the same constraint, VALIDATE reads the whole table while writes, and
-    /// often also reads, are blocked. Merging the ALTER TABLE statements of a table, as some linters advise, can cause
-    /// this.
+    /// VALIDATE then reads the whole table while writes, and often also reads, are blocked. ALTER TABLE takes the
+    /// strongest lock that any of its subcommands needs, and holds the lock until the transaction ends. ADD COLUMN, and
+    /// the ADD CONSTRAINT of the same constraint, need a stronger lock than VALIDATE. On its own, VALIDATE takes a lock
+    /// that allows reads and writes.
+    ///
+    /// If you merge several ALTER TABLE statements into one, as some linters advise, VALIDATE may run under a stronger
+    /// lock than it needs.
     ///
     /// ## Example
     ///
@@ -81,7 +83,7 @@ fn report(
     let mode_name = mode.sql();
     let message = format!(
         "this VALIDATE reads all of {subject} under {mode_name}, because another subcommand of the ALTER TABLE needs that \
-         lock: {effect} meanwhile"
+         lock: {effect} until the transaction ends"
     );
     let mut finding = reporter.report(range, message).relation(altered.table);
     let stronger = altered.statement.commands.iter().find(|command| command_lock_level(&command.action) == mode);
@@ -92,11 +94,13 @@ fn report(
     let validate = altered.command(range).and_then(|command| one_line(context, command.range));
     let help: String = match validate {
         Some(validate) => {
-            let after = if adds_constraint(altered) { ", after the constraint has been committed" } else { "" };
-            let sentence = format!("validate the constraint in a statement and a transaction of its own{after}:");
+            let after =
+                if adds_constraint(altered) { ", after the transaction that adds it has committed" } else { "" };
+            let sentence =
+                format!("validate the constraint with a separate ALTER TABLE in its own transaction{after}:");
             Advice::new(sentence).sql(format!("ALTER TABLE {table} {validate}")).into()
         }
-        None => "validate the constraint in a statement and a transaction of its own".to_owned(),
+        None => "validate the constraint with a separate ALTER TABLE in its own transaction".to_owned(),
     };
     finding.help(help).emit();
 }

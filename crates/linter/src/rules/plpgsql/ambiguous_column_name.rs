@@ -14,13 +14,13 @@ use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
 
 declare_rule! {
-    /// A name in a query of PL/pgSQL that can mean a variable or a column.
+    /// A name in a PL/pgSQL query that can mean a variable or a column.
     ///
     /// ## Why it matters
     ///
-    /// PL/pgSQL does not choose: PostgreSQL refuses the query with `column reference "..." is ambiguous`, whatever the
-    /// data. It does so when the query runs for the first time, and not when the function is created. The output columns
-    /// of `RETURNS TABLE` and `OUT` parameters are variables, too.
+    /// Every call that reaches the query fails with `column reference "..." is ambiguous`, because PL/pgSQL does not
+    /// choose between the variable and the column. The error does not appear when the function is created. The output
+    /// columns of `RETURNS TABLE` and `OUT` parameters are variables, too.
     ///
     /// ## Example
     ///
@@ -45,14 +45,14 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - code with `#variable_conflict use_column` or `#variable_conflict use_variable`
-    /// - functions in SQL, where the column always wins
+    /// - functions in the language SQL, where the name always means the column
     /// - variables of inner blocks and of loops
     /// - tables that the code itself creates, and text for `EXECUTE`, where variables are not visible
     /// - names in `ORDER BY` and in the conditions of joins
     ///
     /// ## Other linters
     ///
-    /// `plpgsql_check` reports such names on a server.
+    /// `plpgsql_check` reports the same names on a server.
     "ambiguous-column-name", Plpgsql, Error,
     { sources: &["plpgsql_check/plpgsql_check_function"] }
     routine = check,
@@ -75,13 +75,13 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
         let (variable, table) = (first.variable, &first.table.name);
         let name = &variable.name;
         let message = format!(
-            "this fails whenever it runs: `{name}` can mean {} or a column of `{table}`, and PL/pgSQL refuses such a name",
+            "this fails whenever it runs: PL/pgSQL cannot tell whether `{name}` means {} or a column of `{table}`",
             variable.kind
         );
         let option =
-            if context.function().is_some() { ", or begin the body with #variable_conflict use_column" } else { "" };
+            if context.function().is_some() { ", or begin the body with `#variable_conflict use_column`" } else { "" };
         let help = format!(
-            "qualify the column ({}), or rename the {}{option}",
+            "qualify the column as `{}`, or rename the {}{option}",
             format_args!("{}.{}", first.called, identifier(name)),
             variable.kind.noun()
         );
@@ -131,7 +131,7 @@ impl std::fmt::Display for Kind {
         f.write_str(match self {
             Self::Parameter => "a parameter of the function",
             Self::Output => "an output column of the function",
-            Self::Declared => "a variable of the code",
+            Self::Declared => "a variable",
         })
     }
 }

@@ -14,9 +14,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// These statements take a lock that blocks reads or writes. In a migration, the lock is planned and visible. In a
-    /// function, PostgreSQL takes it whenever application code calls the function, even at the busiest time of day, and
-    /// holds it until the caller's transaction ends.
+    /// Statements that alter, drop, truncate or lock a table take a lock that blocks reads or writes. In a migration,
+    /// the lock is planned and visible. In a function, PostgreSQL takes it whenever application code calls the
+    /// function, even at the busiest time of day, and holds it until the caller's transaction ends.
     ///
     /// ## Example
     ///
@@ -84,7 +84,7 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
         return;
     }
     let message = format!(
-        "every call of {2} runs {0} on `{1}`: {3} until the caller's transaction ends",
+        "every call of {2} {3} `{1}` until the caller's transaction ends, because it runs {0}",
         target.verb,
         target.name,
         context.name(),
@@ -95,14 +95,14 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
         finding = finding.label(*range, format!("{} of `{}`, too", target.verb, target.name));
     }
     let help = match target.verb {
-        "TRUNCATE" => "use DELETE, which does not block readers",
+        "TRUNCATE" => "use DELETE instead, which does not block readers",
         "REFRESH MATERIALIZED VIEW" => {
             "use CONCURRENTLY, which does not block readers but needs a unique index on the \
                                        view"
         }
         "LOCK TABLE" => {
-            "lock only the rows that the function changes, or name the weakest lock mode that is enough; and set a \
-             short lock_timeout for the function"
+            "lock only the rows that the function changes, or name the weakest lock mode that is enough. Set a short \
+             lock_timeout for the function"
         }
         _ => "run the statement in a migration; if a function must run it, set a short lock_timeout for that function",
     };

@@ -12,8 +12,8 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// The statement locks or destroys a table, but its text does not show which one. If a query of the system catalogs
-    /// returns one row too many, or an argument is wrong, the wrong table is lost. Tests on other data do not reveal
-    /// that.
+    /// returns one row too many, or an argument is wrong, the wrong table is lost. Tests with other data do not show
+    /// this.
     ///
     /// ## Example
     ///
@@ -57,8 +57,8 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
             }
             said = true;
             let message = format!("this {verb} a {what} whose name is known only at run time");
-            let help = "write the name out, or restrict which names are possible: by schema, by owner or by a fixed part of \
-                        the name";
+            let help = "write the name as a constant, or restrict the possible names by schema, by owner or by a fixed \
+                        part of the name";
             reporter.report(sql.place(name.range()), message).help(help).emit();
         }
     }

@@ -14,9 +14,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Every role that may call the function can run any SQL: with the privileges of the function's owner if the
-    /// function is `SECURITY DEFINER`, otherwise with the privileges of the calling role. Even for honest callers, the
-    /// function fails if a name contains capital letters or a value contains a quote.
+    /// Anybody who controls the text can run any SQL. If the function is `SECURITY DEFINER`, the SQL runs with the
+    /// privileges of the function's owner, otherwise with the privileges of the calling role. The function also fails
+    /// for harmless text, if a name contains capital letters or a value contains a quote.
     ///
     /// ## Example
     ///
@@ -77,15 +77,15 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
         }
         let rights = if function.security_definer { " with the privileges of the function's owner" } else { "" };
         let (reason, help) =
-            if tainted.composed { ("is not quoted", QUOTE) } else { ("is the whole statement", WHOLE_STATEMENT) };
+            if tainted.composed { ("is not quoted", QUOTE) } else { ("is executed as it is", WHOLE_STATEMENT) };
         let message =
             format!("a caller of {} can run any SQL here{rights}: `{}` {reason}", context.name(), tainted.origin);
-        reporter.report(tainted.range, message).label(query.keyword, "it is executed here").help(help).emit();
+        reporter.report(tainted.range, message).label(query.keyword, "the SQL is executed here").help(help).emit();
     }
 }
 
 const QUOTE: &str = "quote names with format('%I', ...) and values with format('%L', ...), or pass values with EXECUTE \
-                     ... USING; do not accept whole clauses from the caller";
+                     ... USING. Do not accept whole clauses from the caller";
 
 const WHOLE_STATEMENT: &str = "let callers pass names and values instead of a whole statement; or revoke EXECUTE on \
                                the function from PUBLIC, and grant it only to roles that may run arbitrary SQL as its \

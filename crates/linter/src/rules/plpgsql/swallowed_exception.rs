@@ -13,8 +13,8 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The handler is meant for one harmless error, but also hides all others: a full disk, a deadlock, a lock timeout,
-    /// a renamed column. The work of the block is rolled back, and nobody notices.
+    /// The handler is meant for one harmless error, but it also hides all other errors: a full disk, a deadlock, a lock
+    /// timeout, a renamed column. The work of the block is rolled back, and nobody notices.
     ///
     /// ## Example
     ///
@@ -43,7 +43,7 @@ declare_rule! {
     /// - a handler that names the errors that it expects, or that uses the error: for a message, a row in a log, or a
     ///   different result
     /// - a block that only evaluates expressions, such as one that tries to convert a value
-    /// - a `DO` block that only runs statements such as `DROP FUNCTION` and `DROP TRIGGER`, to clean up if possible
+    /// - a `DO` block that only cleans up, with statements such as `DROP FUNCTION` and `DROP TRIGGER`
     /// - blocks that `exception-driven-upsert` reports
     "swallowed-exception", Plpgsql, Warning,
     { yields_to: &[&crate::rules::data::exception_driven_upsert::RULE.meta] }
@@ -72,7 +72,8 @@ fn help(section: &ExceptionSection) -> &'static str {
     if section.handlers.len() > 1 {
         "remove WHEN OTHERS: the other handlers name the expected errors"
     } else {
-        "name the expected error, such as WHEN duplicate_object, or at least RAISE WARNING '%', SQLERRM"
+        "catch only the expected error, such as WHEN duplicate_object; or at least report it with RAISE WARNING '%', \
+         SQLERRM"
     }
 }
 

@@ -8,12 +8,13 @@ pub(super) struct Target<'a> {
     pub(super) name: &'a ObjectName,
     /// `ALTER TABLE`.
     pub(super) verb: &'static str,
-    /// The queries that have to wait.
+    /// What it does to queries of other sessions.
     pub(super) blocks: &'static str,
 }
 
-const EVERYTHING: &str = "queries on it wait";
-const WRITES: &str = "writes to it wait";
+const EVERYTHING: &str = "blocks all reads and writes of";
+const EVERYTHING_OF_TABLE: &str = "blocks all reads and writes of the table of";
+const WRITES: &str = "blocks all writes to";
 
 /// The relation that a statement locks strongly; `None` for statements that do not, and for those that only create
 /// an object.
@@ -41,7 +42,8 @@ pub(super) fn of(ast: &Ast) -> Option<Target<'_>> {
                 ObjectKind::Index if !drop.concurrently => "DROP INDEX",
                 _ => return None,
             };
-            target(&drop.objects.first()?.name, verb, EVERYTHING)
+            let blocks = if drop.kind == ObjectKind::Index { EVERYTHING_OF_TABLE } else { EVERYTHING };
+            target(&drop.objects.first()?.name, verb, blocks)
         }
         Ast::Truncate(truncate) => target(&truncate.tables.first()?.0, "TRUNCATE", EVERYTHING),
         Ast::LockTable(lock) if lock.mode == LockMode::AccessExclusive => {

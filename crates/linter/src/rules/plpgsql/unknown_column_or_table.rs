@@ -19,9 +19,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// PostgreSQL does not look up the names in the body of a PL/pgSQL function before it runs, and a change of the
-    /// table does not change the function. Every call that reaches the statement fails, and so does the statement that
-    /// called the function: for a trigger function, each write that fires the trigger.
+    /// Every call that reaches the statement fails, and so does the statement that called the function. For a trigger
+    /// function, each write that fires the trigger fails. PostgreSQL does not look up the names in a PL/pgSQL function
+    /// before the function runs, and a change of the table does not change the function.
     ///
     /// ## Example
     ///
@@ -55,14 +55,14 @@ declare_rule! {
     /// `possible`, and the finding is shown only with `--confidence possible`, in these cases:
     ///
     /// - Other code of the project may create the table.
-    /// - The code uses a column of `NEW` or `OLD` only under a condition, and it tests which table fired the trigger, for
-    ///   example with `TG_TABLE_NAME`.
+    /// - The code uses a column of `NEW` or `OLD` only under a condition, and it tests which table fired the trigger,
+    ///   for example with `TG_TABLE_NAME`.
     /// - The code uses a column of `NEW` or `OLD` only under a condition, and only some of the tables with the trigger
     ///   lack the column.
     /// - The function sets `search_path`, or the order of the files is not known.
     ///
-    /// The severity is `info` if nothing seems to run the function: a trigger function whose triggers were dropped with
-    /// its table, or a function that a later migration created again with different parameters.
+    /// If nothing seems to run the function, the severity is `info`. Examples are a trigger function whose triggers
+    /// were dropped with their table, and a function that a later migration created again with different parameters.
     "unknown-column-or-table", Plpgsql, Error,
     { sources: &["plpgsql_check/plpgsql_check_function"] }
     routine = check,

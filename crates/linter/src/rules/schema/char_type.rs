@@ -13,8 +13,8 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// PostgreSQL stores the blanks, ignores them in comparisons, and removes them when the value is converted to
-    /// `text`: `length`, `LIKE` and concatenation give surprising results. It is neither faster nor smaller than
-    /// `text`.
+    /// `text`. Therefore `length`, `LIKE` and concatenation give surprising results. `char(n)` is neither faster nor
+    /// smaller than `text`.
     ///
     /// ## Example
     ///
@@ -36,7 +36,7 @@ declare_rule! {
     ///
     /// ## Other linters
     ///
-    /// squawk and pgls report every `char(n)`. pgvet does not report lengths up to three, which are usual for
+    /// squawk and pgls report every `char(n)`. pgvet does not report lengths up to three, which are common for
     /// fixed-length codes.
     "char-type", Schema, Warning,
     {
@@ -58,7 +58,7 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
     if has_full_length(context.relation, column) {
         return;
     }
-    let message = format!("every value of `{}` is padded with blanks to the full length", column.name);
+    let message = format!("PostgreSQL pads every value of `{}` with spaces to the declared length", column.name);
     reporter
         .report(range, message)
         .relation(&RelationName::existing(context.relation))

@@ -17,7 +17,7 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Every `INSERT` that omits the column stores the default, and fails with "new row for relation violates check
+    /// Every `INSERT` that omits the column uses the default, and fails with "new row for relation violates check
     /// constraint" (SQLSTATE 23514). The migration itself succeeds, even on a table with rows, if none of them has the
     /// default.
     ///
@@ -39,11 +39,11 @@ declare_rule! {
     ///
     /// - a default or a constraint that later statements change
     /// - a condition that depends on other columns, or on functions other than `length`, `lower`, `upper` and `trim`
-    /// - a table with a trigger `BEFORE INSERT`, which may set the column
+    /// - a table with a `BEFORE INSERT` trigger, which may set the column
     ///
     /// ## Other linters
     ///
-    /// No other known linter reports such defaults.
+    /// No other known linter reports these defaults.
     "default-violates-check", Schema, Warning,
     {}
     declaration = check_constraint,
@@ -123,7 +123,8 @@ fn is_decided(catalog: &Catalog, column: &Column) -> bool {
 fn report(reporter: &mut Reporter<'_>, range: TextRange, table: &Relation, column: &Column, constraint: &str) {
     let (table_name, name) = (&table.name, &column.name);
     let message = format!(
-        "every INSERT into `{table_name}` that omits `{name}` fails: its default violates the constraint `{constraint}`"
+        "every INSERT into `{table_name}` that omits `{name}` fails: the default of `{name}` violates the constraint \
+             `{constraint}`"
     );
     reporter
         .report(range, message)

@@ -15,9 +15,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The object gets a shorter name than the one in the statement, with a notice that is easily missed. Two names
-    /// whose first 63 bytes are equal become one: the second definition fails or, with `IF NOT EXISTS`, is skipped with
-    /// only a notice. Tools that look for the full name in the catalog do not find it.
+    /// The object gets a shorter name than the one in the statement, and PostgreSQL only raises a notice, which is
+    /// easily missed. Two names whose first 63 bytes are equal become one: the second definition fails or, with
+    /// `IF NOT EXISTS`, is skipped with only a notice. Tools that look for the full name in the catalog do not find it.
     ///
     /// ## Example
     ///

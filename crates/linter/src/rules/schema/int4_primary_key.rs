@@ -15,8 +15,8 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// After 2,147,483,647 numbers, used or not, every `INSERT` fails. Then the key, and each column that refers to it,
-    /// must become `bigint`, which rewrites the tables. A widened column keeps its old sequence, whose `nextval` still
-    /// fails at the old limit.
+    /// must become `bigint`, which rewrites the tables. A column that was widened to `bigint` keeps its old sequence,
+    /// and `nextval` still fails at the old limit.
     ///
     /// ## Example
     ///

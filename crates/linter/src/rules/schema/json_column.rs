@@ -11,9 +11,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// `json` stores the text as it is. It is parsed again on every access, has no equality operator (so no `DISTINCT`,
-    /// `GROUP BY` or `UNION`), and cannot have a GIN index. `jsonb` has none of these limits; it loses the order of
-    /// keys, duplicate keys and white space.
+    /// `json` stores the text as it is, so PostgreSQL parses the value again on every access. The type has no equality
+    /// operator, so `DISTINCT`, `GROUP BY` and `UNION` fail. A `json` column also cannot have a GIN index. `jsonb` has
+    /// none of these limits, but it does not keep the order of keys, duplicate keys, or white space.
     ///
     /// ## Example
     ///
@@ -33,7 +33,7 @@ declare_rule! {
     ///
     /// ## Other linters
     ///
-    /// eugene and pgls report the statement; pgvet reports the column as it is after the last migration.
+    /// eugene and pgls report the statement. pgvet reports the column as it is after the last migration.
     "json-column", Schema, Warning,
     {
         recommended: false,

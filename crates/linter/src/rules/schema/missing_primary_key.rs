@@ -37,8 +37,8 @@ declare_rule! {
     ///
     /// ## Other linters
     ///
-    /// splinter does not accept a unique index. pg-migration-lint, like pgvet, looks at the table after the last
-    /// migration.
+    /// splinter also reports tables that have a unique index instead of a primary key. pg-migration-lint, like pgvet,
+    /// looks at the table after the last migration.
     "missing-primary-key", Schema, Warning,
     { recommended: false, sources: &["splinter/no_primary_key", "pg-migration-lint/PGM502", "pglinter/B001"] }
     declaration = check,

@@ -16,8 +16,8 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// PostgreSQL accepts an `integer` column that refers to a `bigint` column. The narrower column cannot hold all
-    /// keys of the wider column: rows cannot refer to keys that are out of range. In every join, values of different
-    /// types are compared, and a conversion may prevent the use of an index.
+    /// keys of the wider column: rows cannot refer to keys that are out of range. Every join compares values of
+    /// different types, and the conversion may prevent the use of an index.
     ///
     /// ## Example
     ///
@@ -37,7 +37,7 @@ declare_rule! {
     ///
     /// - columns that have the same type after the last migration. `varchar` and `text` are treated as the same type,
     ///   and lengths and precisions are ignored.
-    /// - a column whose type is not known
+    /// - a column whose type pgvet does not know
     ///
     /// ## Other linters
     ///

@@ -11,9 +11,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The meaning of a value depends on `lc_monetary` of the session. In a database with another setting the same rows
-    /// are read as another currency, with another number of decimal places. The type cannot hold fractions of a cent,
-    /// and one column cannot hold several currencies.
+    /// The meaning of a value depends on the `lc_monetary` setting of the session. With another setting, the same rows
+    /// are read as another currency, perhaps with another number of decimal places. The type cannot hold fractions of a
+    /// cent, and one column cannot hold several currencies.
     ///
     /// ## Example
     ///
@@ -44,7 +44,7 @@ declare_rule! {
 
 fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
     let Some((column, range)) = declared_type(context, "money") else { return };
-    let message = format!("the currency of `{}` depends on the setting lc_monetary of each session", column.name);
+    let message = format!("the currency of `{}` depends on the `lc_monetary` setting of each session", column.name);
     reporter
         .report(range, message)
         .relation(&RelationName::existing(context.relation))

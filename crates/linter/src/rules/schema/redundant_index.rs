@@ -9,12 +9,14 @@ use pgvet_model::effect::RelationName;
 use pgvet_syntax::ast::IndexElement;
 
 declare_rule! {
-    /// An index whose columns are the first columns of another index of its table, so that the other can replace it.
+    /// An index whose columns are the first columns of another index of its table, so that the other index can replace
+    /// it.
     ///
     /// ## Why it matters
     ///
-    /// Every query that can use the shorter index can also use the longer one, which is somewhat larger to read. The
-    /// shorter one makes every write slower, and takes disk space and cache for entries that the longer one also has.
+    /// Every query that can use the shorter index can also use the longer one, although the longer one is somewhat
+    /// larger. The shorter index makes every write slower, and takes disk space and cache for entries that the longer
+    /// one also has.
     ///
     /// ## Example
     ///
@@ -33,18 +35,19 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - indexes with another method, collation, operator class, order or `WHERE`
+    /// - indexes that differ in method, collation, operator class, sort order or `WHERE`
     /// - indexes other than B-trees, unless both have the same columns
     /// - a shorter index that includes a column (`INCLUDE`) which the longer one lacks
     /// - indexes of constraints, and indexes of partitions, whose parent is reported
     /// - a shorter index that is unique, unless the other is unique on the same columns
-    /// - a pair of indexes if a later migration drops one of them
+    /// - a pair of indexes, if a later migration drops one of them
     ///
-    /// The statement that creates the later of the two is reported. The message names the index to drop.
+    /// The finding is at the statement that creates the later of the two indexes. The message names the index to drop.
     ///
     /// ## Other linters
     ///
-    /// splinter finds only equal indexes. pg-migration-lint, like pgvet, looks at the indexes after the last migration.
+    /// splinter finds only indexes that are equal. pg-migration-lint, like pgvet, looks at the indexes after the last
+    /// migration.
     "redundant-index", Schema, Warning,
     { recommended: false, sources: &["splinter/duplicate_index", "pg-migration-lint/PGM508", "pglinter/B002"] }
     declaration = check,

@@ -11,10 +11,11 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// `serial` is only a default value and a separate sequence. Roles need a privilege on the sequence to insert. A
-    /// wider column type does not widen the sequence. With `CREATE TABLE ... (LIKE ... INCLUDING DEFAULTS)` two tables
-    /// share one sequence. Any `INSERT` may write numbers of its own, which the sequence later generates again.
-    /// `GENERATED ALWAYS AS IDENTITY` is the standard form without these traps.
+    /// `serial` is only a default value and a separate sequence. To insert rows, a role also needs a privilege on the
+    /// sequence. A wider column type does not widen the sequence. After
+    /// `CREATE TABLE ... (LIKE ... INCLUDING DEFAULTS)`, two tables share one sequence. Any `INSERT` may write its own
+    /// number, which the sequence later generates again. `GENERATED ALWAYS AS IDENTITY` is the standard form without
+    /// these traps.
     ///
     /// ## Example
     ///
@@ -30,11 +31,11 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - a later migration makes it an identity column, or drops it
+    /// - a column that a later migration changes to an identity column or drops
     ///
     /// ## Other linters
     ///
-    /// squawk and pgls report the statement; pgvet reports the column as it is after the last migration.
+    /// squawk and pgls report the statement. pgvet reports the column as it is after the last migration.
     "serial-column", Schema, Warning,
     { recommended: false, sources: &["squawk/prefer-identity", "pgls/preferIdentity", "pg-migration-lint/PGM105"] }
     declaration = check,
@@ -50,7 +51,8 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
         return;
     }
     let message = format!(
-        "`{}` is a serial column: an INSERT needs a privilege on its sequence, and can also bypass the sequence",
+        "`{}` is a serial column: an INSERT needs a privilege on its sequence, and an INSERT with an explicit value \
+         bypasses the sequence",
         column.name
     );
     let help = format!("use {integer} GENERATED ALWAYS AS IDENTITY");

@@ -12,8 +12,8 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// `timestamp` stores a date and a time of day, not a moment: its meaning depends on the session that wrote it.
-    /// Sessions with different `TimeZone` settings, servers in other regions and the repeated hour in autumn create
-    /// ambiguous values. `timestamptz` takes the same eight bytes and stores the moment.
+    /// Values become ambiguous if sessions have different `TimeZone` settings, if servers are in different regions, and
+    /// in the hour that is repeated in autumn. `timestamptz` takes the same eight bytes and stores the moment.
     ///
     /// ## Example
     ///
@@ -33,7 +33,7 @@ declare_rule! {
     ///
     /// ## Other linters
     ///
-    /// squawk and pgls report the statement; pgvet reports the column as it is after the last migration.
+    /// squawk and pgls report the statement. pgvet reports the column as it is after the last migration.
     "timestamp-without-time-zone", Schema, Warning,
     {
         recommended: false,

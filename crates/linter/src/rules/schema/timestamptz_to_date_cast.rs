@@ -11,13 +11,13 @@ use pgvet_syntax::lexer::{Token, TokenKind, tokenize};
 use pgvet_syntax::source::TextRange;
 
 declare_rule! {
-    /// An index or partition key uses an `IMMUTABLE` function that converts a `timestamptz` to a day.
+    /// An index or partition key uses an `IMMUTABLE` function that converts a `timestamptz` to a date.
     ///
     /// ## Why it matters
     ///
-    /// Which day a moment belongs to depends on the `TimeZone` of the session, which is why PostgreSQL refuses the cast
-    /// itself in an index. A function around the cast that claims to be `IMMUTABLE` only hides this: each session
-    /// writes entries for its own day, which queries of other sessions do not find.
+    /// Queries miss rows if they run with another `TimeZone` than the session that wrote the index entries. The date of
+    /// a moment depends on the `TimeZone` of the session. PostgreSQL therefore refuses a direct cast from `timestamptz`
+    /// to `date` in an index. A function that contains the cast and is declared `IMMUTABLE` only hides this problem.
     ///
     /// ## Example
     ///
@@ -36,15 +36,15 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - the function names a time zone (`AT TIME ZONE`, `timezone()`, `date_trunc` with a third argument, `SET
-    ///   timezone`)
-    /// - the function truncates to minutes or less, or takes no `timestamptz`
-    /// - the index is dropped by a later migration
+    /// - a function that names a time zone (`AT TIME ZONE`, `timezone()`, `date_trunc` with a third argument,
+    ///   `SET timezone`)
+    /// - a function that truncates to minutes or a smaller unit, or has no `timestamptz` argument
+    /// - an index that a later migration drops
     /// - expressions that PostgreSQL refuses, which `statement-will-fail` reports
     ///
     /// ## Other linters
     ///
-    /// No other known linter looks into the function.
+    /// No other known linter checks what the function does.
     "timestamptz-to-date-cast", Schema, Warning,
     { recommended: false }
     declaration = check,
@@ -67,15 +67,15 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
     let function = keys.into_iter().find_map(|key| hiding(context, key));
     let (Some(function), Some(table)) = (function, table) else { return };
     let message = format!(
-        "{} is declared IMMUTABLE, but its result depends on the session's TimeZone: queries that use an index on this \
-         result miss rows that sessions with another TimeZone wrote",
+        "queries that find rows by the result of {} can miss rows written with another TimeZone: the function is \
+         declared IMMUTABLE, but its result depends on the session's TimeZone",
         function.display_name()
     );
     let mut finding = reporter.report(range, message).relation(&RelationName::existing(table));
     if let Some(at) = &function.defined_at {
         finding = finding.label_in(at.file, at.name, "the function");
     }
-    finding.help("name the time zone: (column AT TIME ZONE 'UTC')::date is immutable").emit();
+    finding.help("name the time zone in the function: (column AT TIME ZONE 'UTC')::date is immutable").emit();
 }
 
 /// A function of the project in the expression that hides the dependency.

@@ -17,8 +17,9 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// PostgreSQL does not create an index on the referencing columns. Every `DELETE` of a referenced row, and every
-    /// change of its key, reads the whole referencing table while the referenced row is locked. With `ON DELETE
-    /// CASCADE` this happens for each deleted row. Joins over the foreign key cannot use an index either.
+    /// change of its key, reads the whole referencing table while the referenced row is locked. A statement that
+    /// deletes many referenced rows reads the table once for each of them. Joins over the foreign key cannot use an
+    /// index on these columns either.
     ///
     /// ## Example
     ///
@@ -37,9 +38,9 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - a foreign key for which an index begins with its columns, in any order, after the last migration. The index
-    ///   may belong to a primary key or a unique constraint. A partial index is accepted only if its condition is that
-    ///   the columns are not null.
+    /// - a foreign key, if an index begins with its columns, in any order, after the last migration. The index may
+    ///   belong to a primary key or a unique constraint. A partial index is accepted only if its condition is that the
+    ///   columns are not null.
     /// - temporary tables
     /// - foreign keys that a later migration drops
     ///

@@ -13,8 +13,8 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// PostgreSQL writes no WAL for an unlogged table. After a crash, a failover or a restore from a base backup the
-    /// table is empty. It cannot be read on a standby, and subscribers never get its rows. `SET LOGGED` writes the
-    /// whole table to the WAL at once, under an ACCESS EXCLUSIVE lock.
+    /// table is empty. The table cannot be read on a standby, and subscribers of logical replication never get its
+    /// rows. `SET LOGGED` writes the whole table to the WAL at once, under an ACCESS EXCLUSIVE lock.
     ///
     /// ## Example
     ///

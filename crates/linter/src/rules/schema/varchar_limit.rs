@@ -11,11 +11,13 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The limit is part of the type. Raising it changes only the catalog, unless an index uses the column in an
-    /// expression or predicate (PostgreSQL builds it again) or a `CHECK` uses the column (PostgreSQL checks all rows
-    /// again). Lowering it rewrites the table under an ACCESS EXCLUSIVE lock, and no change is
-    /// possible while a view uses the column. A `CHECK` also limits the length, and can be replaced without blocking
-    /// anybody for long (`NOT VALID`, then `VALIDATE`). `text` is not slower.
+    /// The limit is part of the type, so a new limit is a type change. Lowering the limit rewrites the table under an ACCESS
+    /// EXCLUSIVE lock. Raising it usually changes only the catalog. However, PostgreSQL rebuilds each index that uses
+    /// the column in an expression or predicate, and checks all rows again if a `CHECK` uses the column. While a view
+    /// uses the column, PostgreSQL refuses any change of its type.
+    ///
+    /// A `CHECK` on a `text` column also limits the length. You can replace it without a long lock: add the new `CHECK`
+    /// as `NOT VALID`, validate it, and drop the old one. `text` is not slower than `varchar(n)`.
     ///
     /// ## Example
     ///
@@ -50,8 +52,8 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
         return;
     };
     let message = format!(
-        "the limit of `{}` is part of its type: lowering it rewrites the table, and no change is possible while a \
-         view uses the column",
+        "the length limit of `{}` is part of its type: lowering the limit rewrites the table, and PostgreSQL refuses any \
+         change while a view uses the column",
         column.name
     );
     reporter

@@ -15,8 +15,8 @@ declare_rule! {
     ///
     /// PostgreSQL checks a row only when it is inserted or updated. If the constraint depends on the time, a setting or
     /// the rows of another table, a row that passed can later violate it, and nobody notices. Any later UPDATE of this
-    /// row fails, even if it changes only another column. Restoring a dump fails if a row violates the constraint by
-    /// then, or if a table that the function reads is still empty.
+    /// row fails, even if it changes only another column. Restoring a dump fails if a row violates the constraint at
+    /// that time, or if a table that the function reads is still empty.
     ///
     /// ## Example
     ///
@@ -34,12 +34,12 @@ declare_rule! {
     ///
     /// - functions that are `IMMUTABLE` or `STABLE` and read no table, except those that return the time or session
     ///   state
-    /// - constraints that a later migration drops, or whose column or table it drops
+    /// - constraints that a later migration drops, directly or with their column or table
     /// - casts and functions of text search and formatting, which depend on settings that hardly ever change
     ///
     /// ## Other linters
     ///
-    /// `MigrationPilot` knows the functions of PostgreSQL; pgvet also knows those that the migrations define.
+    /// `MigrationPilot` knows the functions of PostgreSQL. pgvet also knows those that the migrations define.
     "volatile-check-constraint", Schema, Warning,
     { recommended: false, sources: &["migrationpilot/MP087"] }
     declaration = check,
@@ -59,11 +59,10 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
     });
     let Some((name, why)) = found else { return };
     let message = format!(
-        "this CHECK on `{}` uses {name}, {why}: a row that passed can later violate it, and then an UPDATE of the row or \
-         restoring a dump fails",
+        "this CHECK on `{}` uses {name}, {why}: updating an accepted row or restoring a dump can fail later",
         context.relation.name
     );
-    let help = "use only columns of the row and immutable functions, or check in a trigger when the row is written";
+    let help = "use only columns of the row and immutable functions, or check the row in a trigger when it is written";
     reporter.report(constraint.keyword, message).relation(&RelationName::existing(context.relation)).help(help).emit();
 }
 

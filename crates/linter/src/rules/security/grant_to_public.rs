@@ -15,7 +15,8 @@ declare_rule! {
     ///
     /// From then on every role that can connect has the privilege, including the roles of reporting tools and other
     /// applications. Revoking the privilege from a single role has no effect. `CREATE` on a schema lets every role
-    /// create functions and tables that others then find through their `search_path`.
+    /// create functions and tables in it. Other roles can then use these by mistake, because they find them through
+    /// their `search_path`.
     ///
     /// ## Example
     ///
@@ -87,7 +88,7 @@ fn report(context: &RuleContext<'_>, grant: &Grant, scope: Scope<'_>, reporter: 
     let message = format!("every current and future role gets {} on {on}", join(&privileges));
     reporter
         .report(grant.keyword, message)
-        .help("grant the privilege to the roles that need it, or to a group role of which they are members")
+        .help("grant the privilege to the roles that need it, or to a group role that has these roles as members")
         .emit();
 }
 

@@ -15,8 +15,8 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// With `USING (true)` or `WITH CHECK (true)`, row-level security does not restrict the command of the policy:
-    /// every role that the policy names, and that has the privilege, can write any row, including rows of other users.
+    /// With `USING (true)` or `WITH CHECK (true)`, row-level security does not restrict the command of the policy. If a
+    /// role that the policy names has the privilege on the table, it can write any row, including rows of other users.
     /// Permissive policies are combined with OR, so a stricter permissive policy for the same command has no effect.
     ///
     /// ## Example
@@ -37,12 +37,13 @@ declare_rule! {
     ///
     /// - policies for `SELECT` alone, which publish rows on purpose
     /// - restrictive policies
-    /// - policies only for roles other than `PUBLIC`, `anon`, `authenticated`, `web_anon`, `anonymous` and `webuser`:
-    ///   pgvet treats these as the roles of users, and others, such as `service_role`, as roles of the application
-    /// - a policy that the migration drops, or alters so that it is no longer open
+    /// - policies that apply to none of the roles `PUBLIC`, `anon`, `authenticated`, `web_anon`, `anonymous` and
+    ///   `webuser`. pgvet treats these as roles of users, and all others, such as `service_role`, as roles of the
+    ///   application.
+    /// - a policy that the migration drops, or alters so that its condition is no longer always true
     ///
-    /// Both conditions of a policy for `UPDATE` or for all commands are checked: `USING` selects the rows that may be
-    /// changed, and `WITH CHECK` limits their new values. Constants and comparisons of constants are recognized as
+    /// pgvet checks both conditions of a policy for `UPDATE` or for all commands: `USING` selects the rows that may be
+    /// changed, and `WITH CHECK` limits their new values. It recognizes constants and comparisons of constants as
     /// always true.
     ///
     /// ## Other linters
@@ -100,8 +101,8 @@ fn report(
     };
     let users = users(&policy.roles);
     let message = format!("policy `{}` lets {users} that has {privilege} on `{}` {what}", policy.name, table.name);
-    let help = "compare a column with the user, such as `author = auth.uid()` or `owner = current_user`; if everybody \
-               may read the rows but not change them, a policy FOR SELECT is enough";
+    let help = "compare a column with the current user, for example `author = auth.uid()` or `owner = current_user`. \
+                If everybody may read the rows but not change them, use a policy FOR SELECT";
     reporter.report(range, message).help(help).emit();
 }
 

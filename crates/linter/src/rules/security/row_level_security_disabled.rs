@@ -14,9 +14,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// `PostgREST`, which Supabase uses, lets every visitor query each table on which the roles of visitors (such as
-    /// `anon`) have privileges. Without row-level security visitors can read every row and, with the default privileges
-    /// of Supabase, change and delete it.
+    /// `PostgREST`, which Supabase uses, lets every visitor query each table on which the roles of visitors, such as
+    /// `anon`, have privileges. Without row-level security, visitors can read every row. With the default privileges of
+    /// Supabase, they can also change and delete it.
     ///
     /// ## Example
     ///
@@ -41,8 +41,8 @@ declare_rule! {
     /// - `DISABLE ROW LEVEL SECURITY`, which `trigger-left-disabled` reports
     ///
     /// A table is reachable if migrations grant privileges on it to `anon`, `authenticated` or a similar role, directly
-    /// or by default privileges. It is also reachable if its schema is `public` and other tables there have policies
-    /// for such roles or with `auth.uid()`.
+    /// or by default privileges. A table is also reachable if its schema is `public` and other tables there have
+    /// policies for these roles or with `auth.uid()`.
     ///
     /// ## Other linters
     ///
@@ -63,9 +63,9 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
     }
     let roles = reaching(context.catalog, table);
     let who = if !roles.is_empty() {
-        format!("so {} can reach every row", enumerate(roles.iter().map(|role| role.as_str())))
+        format!("so {} can access every row", enumerate(roles.iter().map(|role| role.as_str())))
     } else if table.schema == "public" && is_exposed_schema(context.catalog, &table.schema) {
-        "but other tables of `public` have it: the roles of the HTTP API (PostgREST), such as `anon`, can reach every row"
+        "unlike other tables of `public`: the roles of the HTTP API (PostgREST), such as `anon`, can access every row"
             .to_owned()
     } else {
         return;
@@ -73,7 +73,7 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
     let message = format!("`{}` has no row-level security, {who}", table.name);
     let name = qualified(&table.schema, &table.name);
     let help = format!(
-        "enable row-level security in the same migration, with policies for the rows that users may see:\n    \
+        "in the same migration, create policies for the rows that users may see, and enable row-level security:\n    \
          ALTER TABLE {name} ENABLE ROW LEVEL SECURITY;"
     );
     reporter.report(create.name.range(), message).relation(&RelationName::existing(table)).help(help).emit();

@@ -15,8 +15,9 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// `SECURITY DEFINER` gives the caller the privileges of the owner during the call. If the function does not set
-    /// `search_path`, the caller controls it. If the caller creates a table, function or operator with the same name in
-    /// a schema of their own, or a table in `pg_temp`, the function uses that object with the privileges of the owner.
+    /// `search_path`, the caller controls it. The caller can then create an object with the name of a table, function
+    /// or operator that the function uses, in a schema of their own. Tables can also be in `pg_temp`. The function uses
+    /// the caller's object with the privileges of the owner.
     ///
     /// ## Example
     ///
@@ -52,8 +53,8 @@ declare_rule! {
     ///
     /// ## Other linters
     ///
-    /// squawk, eugene and pg-migration-lint do not look at functions; splinter and pgspot look at a database or a
-    /// single statement.
+    /// squawk, eugene and pg-migration-lint do not check functions. splinter checks a live database, and pgspot checks
+    /// single statements.
     "security-definer-search-path", Security, Warning,
     { sources: &["splinter/function_search_path_mutable", "pgspot/PS003", "pgspot/PS004", "migrationpilot/MP099"] }
     routine = check,
@@ -67,12 +68,12 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
     let Some((_, path)) = function.settings.iter().find(|(name, _)| name == "search_path") else {
         let message = format!(
             "{} runs with its owner's privileges, but resolves names through its caller's search_path: the caller can \
-                     substitute other objects",
+             make it use other tables and functions",
             function.display_name()
         );
         let help = format!(
-            "set search_path on the function, either to the schemas that it needs, with pg_temp last, or to '' if all \
-             names in it are qualified:\n    ALTER ROUTINE {signature} SET search_path = {};",
+            "set search_path on the function to the schemas that it needs, with pg_temp last; or to '' if all names in \
+             its body are qualified:\n    ALTER ROUTINE {signature} SET search_path = {};",
             with_temporary_last(&search_path_value(&[&function.schema]))
         );
         let severity = match exposed {
@@ -88,7 +89,7 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
     if !schemas.is_empty() && !has_temporary_last && exposed == Exposed::Names {
         let message = format!(
             "{} runs with its owner's privileges, and finds its caller's temporary tables first: the caller can \
-             substitute other tables",
+             make it use other tables",
             function.display_name()
         );
         let help = format!(

@@ -5,14 +5,14 @@ use crate::rule::{RuleContext, declare_rule};
 use pgvet_model::effect::ChangedObject;
 
 declare_rule! {
-    /// An extension is created that gives SQL access to the server's files, programs or network.
+    /// An extension is created that lets SQL access the files, the programs or the network of the server.
     ///
     /// ## Why it matters
     ///
-    /// An extension is marked as trusted if any user with CREATE on the database may safely install it. The extensions
-    /// that this rule reports are not trusted: a role that may use them can read and write files, run programs or open
-    /// connections as the operating-system user of the server. A vulnerability of the application then becomes a
-    /// vulnerability of the server.
+    /// A role that may use one of the reported extensions can read and write files, run programs or open connections as
+    /// the operating-system user of the server. A vulnerability of the application then becomes a vulnerability of the
+    /// server. PostgreSQL does not mark these extensions as trusted. Trusted extensions are those that any user with
+    /// CREATE on the database may safely install.
     ///
     /// ## Example
     ///
@@ -67,14 +67,14 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     for change in context.effects.changes.iter().filter(|_| context.effects.fails.is_none()) {
         let ChangedObject::Extension { name } = &change.object else { continue };
         let Some((name, power)) = UNTRUSTED.iter().find(|(known, _)| known == name) else { continue };
-        let message = format!("`{name}` lets SQL {power}");
+        let message = format!("`{name}` lets SQL statements {power}");
         // PostgreSQL refuses GRANT USAGE on an untrusted language.
         let help = if name.starts_with("pl") {
-            "run such code in the application instead; or let a superuser create the functions in this language, and \
+            "run this code in the application instead; or let a superuser create the functions in this language, and \
              revoke EXECUTE on them from PUBLIC"
         } else {
-            "do this work in the application; or let only a NOLOGIN role use the extension, and let that role own the \
-             SECURITY DEFINER functions that need it"
+            "do this work in the application; or let only a NOLOGIN role use the extension, and make that role the owner \
+             of the SECURITY DEFINER functions that need the extension"
         };
         reporter.report(change.range, message).help(help).emit();
     }

@@ -15,10 +15,10 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Policies are checked for the owner of a view, not for the role that queries it. The owner is usually the role
-    /// that ran the migration and owns the tables, and policies do not apply to the owner of a table unless they are
-    /// forced. Every role that may query the view then sees all rows that its query returns. Since PostgreSQL 15
-    /// `security_invoker` makes a view use the privileges of the querying role.
+    /// PostgreSQL applies the policies of the tables for the owner of the view, not for the role that queries the view.
+    /// The owner is usually the role that ran the migration and owns the tables. Policies do not apply to the owner of
+    /// a table unless they are forced, so every role that may query the view sees all rows that the view returns. From
+    /// PostgreSQL 15 on, `security_invoker` makes a view use the privileges of the querying role.
     ///
     /// ## Example
     ///
@@ -46,7 +46,7 @@ declare_rule! {
     ///
     /// - a view whose tables have no row-level security, as far as the migrations show
     /// - a view for which a later migration sets the option
-    /// - before PostgreSQL 15, which does not have the option
+    /// - a view on PostgreSQL before 15, which does not have the option
     /// - `CREATE OR REPLACE` that loses the option, which `replace-loses-attributes` reports
     ///
     /// ## Other linters

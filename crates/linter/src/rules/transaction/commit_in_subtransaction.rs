@@ -7,7 +7,7 @@ use pgvet_syntax::plpgsql::{self, BodyText, Context, StatementKind, Visitor, wal
 use pgvet_syntax::source::TextRange;
 
 declare_rule! {
-    /// PL/pgSQL code that ends the transaction in a place where PostgreSQL does not allow that.
+    /// PL/pgSQL code that runs `COMMIT` or `ROLLBACK` in a place where PostgreSQL does not allow it.
     ///
     /// ## Why it matters
     ///
@@ -18,7 +18,7 @@ declare_rule! {
     /// - in a procedure with a `SET` clause or `SECURITY DEFINER`
     /// - in a `DO` or `CALL` that runs in a transaction block
     ///
-    /// Tests with little data often do not reach the statement, and then the code fails only in production.
+    /// Tests with little data often do not reach the `COMMIT` or `ROLLBACK`, so the code fails only in production.
     ///
     /// ## Example
     ///
@@ -49,7 +49,7 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - `COMMIT` and `ROLLBACK` in an exception handler: the subtransaction of its block has ended by then. If an
-    ///   outer block has `EXCEPTION`, too, they are reported.
+    ///   outer block also has `EXCEPTION`, the statement is reported.
     "commit-in-subtransaction", Transaction, Error,
     {}
     statement = check,
@@ -83,8 +83,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             });
             if ends {
                 let message = format!(
-                    "the procedure `{name}()` ends the transaction (COMMIT or ROLLBACK), which PostgreSQL refuses if the \
-                     procedure is called in a transaction block"
+                    "PostgreSQL refuses this call in a transaction block, because the procedure `{name}()` ends the \
+                     transaction with COMMIT or ROLLBACK"
                 );
                 let help = "call the procedure from a migration that runs without a transaction";
                 reporter.report(call.call.name_range, message).help(help).emit();
@@ -109,7 +109,7 @@ fn refusal(function: &CreateFunction) -> Option<Refusal> {
     };
     if !function.procedure {
         Some(Refusal {
-            reason: "a function cannot end the transaction; a procedure can",
+            reason: "a function cannot end the transaction, but a procedure can",
             help: "use a procedure, and call it outside a transaction; or let the caller end the transaction",
         })
     } else if has("set", |_| true) {
@@ -143,7 +143,8 @@ fn report(
         } else if ending.in_subtransaction {
             let message =
                 "PostgreSQL refuses to end the transaction here: a block with an EXCEPTION clause is a subtransaction";
-            let help = "put the statements that may fail into their own block, and end the transaction after it";
+            let help = "put only the statements that may fail into the block with EXCEPTION, and end the transaction \
+                        after that block";
             reporter.report(range, message).help(help).emit();
         }
     }

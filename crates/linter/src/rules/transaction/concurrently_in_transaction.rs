@@ -14,13 +14,13 @@ use pgvet_syntax::ast::Ast;
 use pgvet_syntax::source::TextRange;
 
 declare_rule! {
-    /// A statement in a transaction block, although PostgreSQL does not allow it there.
+    /// A statement that runs in a transaction block, although PostgreSQL does not allow it there.
     ///
     /// ## Why it matters
     ///
-    /// PostgreSQL refuses `CREATE INDEX CONCURRENTLY`, `VACUUM`, `ALTER SYSTEM` and some other statements in a
-    /// transaction block, no matter what opened the block: `BEGIN` in the file, the migration tool, or several
-    /// statements that are sent as one string. The migration fails at this statement.
+    /// The migration fails at this statement. PostgreSQL refuses `CREATE INDEX CONCURRENTLY`, `VACUUM`, `ALTER SYSTEM`
+    /// and some other statements in a transaction block. A `BEGIN` in the file or the migration tool can open the
+    /// block. PostgreSQL also opens one if several statements are sent as one string.
     ///
     /// ## Example
     ///
@@ -43,21 +43,22 @@ declare_rule! {
     ///
     /// ## Confidence
     ///
-    /// The confidence is `certain`, unless no migration tool is recognized and the configuration has no `transaction`.
-    /// pgvet then assumes that a migration tool opens a transaction for each file with a version in its name:
+    /// If pgvet recognizes no migration tool, and the configuration does not set `transaction`, pgvet assumes that a
+    /// migration tool opens a transaction for each file with a version in its name. Unless the transaction begins with
+    /// a `BEGIN` in the file, the confidence is then lower than `certain`:
     ///
-    /// - the confidence is `likely` if other statements of the file can run in a transaction
-    /// - the confidence is `possible`, and the finding is shown only with `--confidence possible`, if the file contains
-    ///   only settings and statements that cannot run in a transaction: this suggests that the tool opens no
-    ///   transaction
-    /// - the confidence is also `possible` if another file in the folder mixes such statements with others: that file
-    ///   can only work if the tool opens no transaction
+    /// - the confidence is `likely` if other statements of the file can run in a transaction.
+    /// - the confidence is `possible` if the file contains only settings and statements that cannot run in a
+    ///   transaction. This suggests that the tool opens no transaction. The finding is then shown only with
+    ///   `--confidence possible`.
+    /// - the confidence is also `possible` if another file in the folder mixes statements that cannot run in a
+    ///   transaction with other statements. That file works only if the tool opens no transaction.
     ///
     /// ## Fix safety
     ///
     /// If the statement is the only one of its migration, and the migration tool has a comment that disables its
-    /// transaction, the fix adds that comment. The fix is unsafe, because the file then runs without a transaction: if
-    /// you add more statements to the file and one of them fails, the earlier statements are already committed.
+    /// transaction, the fix adds that comment. The fix is unsafe, because the file then runs without a transaction. If
+    /// you later add statements to the file and one of them fails, the earlier statements are already committed.
     "concurrently-in-transaction", Transaction, Error,
     {
         fixable: true,
@@ -77,7 +78,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let range = if failure.range.is_empty() { first_words(context) } else { failure.range };
     let is_code = context.code.is_some() || matches!(context.ast, Ast::Do(_) | Ast::Call(_) | Ast::Select(_));
     let Some(block) = context.session.block.as_ref().filter(|_| !is_code) else {
-        let help = "code in DO blocks and functions always runs in a transaction: make this a separate statement";
+        let help = "code in DO blocks and functions always runs in a transaction: run this as a separate statement";
         reporter.report(range, failure.reason.clone()).help(help).emit();
         return;
     };
@@ -90,10 +91,12 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         TransactionMode::Transaction => {
             "put the statement into a separate migration, and have the migration tool run it without a transaction"
         }
-        TransactionMode::Autocommit if block.explicit => "move the statement after COMMIT, or before BEGIN",
+        TransactionMode::Autocommit if block.explicit => {
+            "move the statement out of the transaction: before BEGIN or after COMMIT"
+        }
         TransactionMode::Autocommit => {
-            "give the statement its own StatementBegin and StatementEnd, or none: everything between them is one \
-             transaction"
+            "give the statement its own StatementBegin and StatementEnd, or place it outside them: everything between \
+             them runs in one transaction"
         }
         TransactionMode::SingleString => {
             "put the statement into a separate file: a single statement is not wrapped in a transaction"
@@ -103,7 +106,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         TransactionMode::Transaction => "the migration tool opens a transaction before this",
         _ if block.explicit => "the transaction begins here",
         TransactionMode::Autocommit | TransactionMode::SingleString => {
-            "statements that are sent as one string are one transaction, which begins here"
+            "statements that are sent as one string run in one transaction, which begins here"
         }
     };
     let assumption = Assumption::of_transaction(context.migration).filter(|_| !block.explicit);
@@ -120,12 +123,12 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
 }
 
 const UNKNOWN_RUNNER_HELP: &str = "move the statement to a separate migration, and run it without a transaction; \
-                                   if the program that runs the migrations opens none, set `transaction = \
-                                   \"autocommit\"` under [migrations] in pgvet.toml";
+                                   if the program that runs the migrations opens no transactions, set \
+                                   `transaction = \"autocommit\"` under [migrations] in pgvet.toml";
 
-const UNLIKELY_TRANSACTION_HELP: &str = "make sure that the program that runs the migrations opens no transaction for this one; \
-                                         if it opens none at all, set `transaction = \"autocommit\"` under [migrations] \
-                                         in pgvet.toml";
+const UNLIKELY_TRANSACTION_HELP: &str = "make sure that the program that runs the migrations opens no transaction for this file; \
+                                         if the program never opens transactions, set `transaction = \
+                                         \"autocommit\"` under [migrations] in pgvet.toml";
 
 /// Reports a statement that would be refused if the program opened a transaction, against what the file suggests.
 fn check_unlikely_transaction(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {

@@ -18,9 +18,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// PostgreSQL refuses the statement: `unsafe use of new value of enum type`. Until the transaction commits, no row
-    /// and no default may contain the label. If the same transaction also created the type, PostgreSQL 17 and later
-    /// accept the label; PostgreSQL 12 to 16 still refuse it.
+    /// PostgreSQL refuses the statement with `unsafe use of new value of enum type`. Until the transaction commits, no
+    /// row and no default may contain the label. If the same transaction also created the type, PostgreSQL 17 and later
+    /// accept the label, but PostgreSQL 12 to 16 refuse it.
     ///
     /// ## Example
     ///
@@ -50,8 +50,8 @@ declare_rule! {
     ///
     /// - a label that `CREATE TYPE` lists, in the transaction that creates the type
     /// - from PostgreSQL 17 on, a label that `ADD VALUE` adds in the transaction that creates the type
-    /// - on PostgreSQL before 12, which refuses `ADD VALUE` itself in a transaction, unless the transaction created the
-    ///   type: `concurrently-in-transaction` reports that statement
+    /// - before PostgreSQL 12, an `ADD VALUE` that PostgreSQL itself refuses in a transaction, which
+    ///   `concurrently-in-transaction` reports. PostgreSQL accepts it if the same transaction created the type.
     ///
     /// If the tool runs all pending migrations in one transaction (Drizzle, node-pg-migrate), labels of earlier pending
     /// migrations are reported as well.

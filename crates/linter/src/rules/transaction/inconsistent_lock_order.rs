@@ -22,7 +22,7 @@ use smol_str::SmolStr;
 
 declare_rule! {
     /// A migration that locks tables in an order that can deadlock with the application, or that changes rows of a
-    /// table and later takes a stronger lock on the same table.
+    /// table and later needs a stronger lock on it.
     ///
     /// ## Why it matters
     ///
@@ -31,19 +31,19 @@ declare_rule! {
     /// cancels one of the two: the migration, or the transaction of a user.
     ///
     /// A typical case is `ALTER TABLE a; UPDATE a ...; ALTER TABLE b` in one transaction, while the application writes
-    /// to `b` and then to `a`. A deployment that is repeated after each deadlock blocks the application each time.
+    /// to `b` and then to `a`. If the deployment is repeated after each deadlock, it blocks the application each time.
     ///
-    /// pgvet learns the order in which the application locks from:
+    /// pgvet learns from these sources in which order the application locks tables:
     ///
     /// - foreign keys: an INSERT locks its table, and then the referenced table
     /// - triggers: the statement that fires a trigger locks its table, and then the tables that the trigger uses
     /// - views: a query locks the view, and then the tables that the view reads, in the order in which the view names
     ///   them
-    /// - functions, by the statements in their text
-    /// - queries of the project: files of sqlc, `PgTyped`, yesql, aiosql and HugSQL, and `.sqlx/query-*.json`
+    /// - functions: the statements in their bodies, in the order of the text
+    /// - queries of the project: the query files of sqlc, `PgTyped`, yesql, aiosql and HugSQL, and `.sqlx/query-*.json`
     ///
-    /// The same happens within one table. A session that waits for a row which the migration has changed holds a lock
-    /// on the table. If the migration then alters the table, it waits for that lock.
+    /// A deadlock is also possible within one table. A session that waits for a row that the migration has changed
+    /// holds a lock on the table. If the migration then alters the table, it waits for that lock, and the two deadlock.
     ///
     /// ## Example
     ///
@@ -67,44 +67,45 @@ declare_rule! {
     /// ALTER TABLE orders ADD COLUMN note text;
     /// ```
     ///
-    /// In one transaction, lock the tables first, in the order in which the application locks them. Whatever the order,
-    /// set `lock_timeout` below `deadlock_timeout`, and run the migration again if the timeout expires.
+    /// If you need one transaction, lock the tables at its beginning, in the order in which the application locks them.
+    /// In any case, set `lock_timeout` below `deadlock_timeout`, and run the migration again if the timeout expires.
     ///
     /// ## When it is not reported
     ///
     /// - tables in separate transactions
     /// - tables that the migration created
-    /// - locks with which the application does not conflict
-    /// - the order of a function that changes the schema, which is treated as a helper of migrations
+    /// - locks that do not conflict with the locks of the application
+    /// - the lock order of a function that changes the schema: pgvet treats this function as a helper of migrations
     /// - a table that `LOCK TABLE ... NOWAIT` requests: the migration fails instead of waiting
-    /// - a table that the migration has already locked when it waits for the other one, if the application locks that
-    ///   table first
+    /// - two tables, if the application first locks a third table that the migration has already locked: the
+    ///   application then waits there before it locks one of the two
     /// - a change of all rows of a table before the table is altered, which `mixed-ddl-and-bulk-dml` reports
     ///
     /// ## Confidence
     ///
-    /// The confidence is `possible`
+    /// The confidence is `possible` in these cases:
     ///
-    /// - if only a DELETE locks in the opposite order
-    /// - if the deadlock is about rows of a table, and the migration changes only a part of them
-    /// - if only INSERTs or UPDATEs of a table do whose rows migrations insert, such as a lookup table
-    /// - if the migration takes the locks in one statement without a transaction, one right after the other, and
-    ///   only foreign keys, and no code, show the opposite order
-    /// - if `lock_timeout` is shorter than the default of `deadlock_timeout` (1 s), because the migration usually gives
-    ///   up first
+    /// - Only a DELETE locks in the opposite order.
+    /// - The deadlock is about rows of a table, and the migration changes only some of these rows.
+    /// - Only an INSERT into or UPDATE of a lookup table locks in the opposite order. The rows of a lookup table are
+    ///   inserted by migrations.
+    /// - One statement outside a transaction takes all locks right after each other, and only foreign keys show the
+    ///   opposite order.
+    /// - `lock_timeout` is shorter than the default of `deadlock_timeout` (1 s), so the migration usually gives up
+    ///   first.
     ///
-    /// The statements of a function are compared in the order of its text. For each transaction of a migration, pgvet follows at most 500
-    /// calls of functions and triggers in the statements of the application. Two migrations are not compared with each
-    /// other, because migration tools run one migration at a time.
+    /// For each transaction of a migration, pgvet follows at most 500 calls of functions and triggers in the statements
+    /// of the application. pgvet does not compare two migrations with each other, because migration tools run one
+    /// migration at a time.
     ///
     /// ## Incidents
     ///
-    /// - [memex-ai #353](https://github.com/mindset-ai/memex-ai/pull/353): a migration altered two tables in the opposite order of the application, and the deadlock
-    ///   stopped the release
-    /// - [boardsesh #3496](https://github.com/boardsesh/boardsesh/pull/3496): a backfill between two `ALTER TABLE` held the first lock for two minutes, and the second
-    ///   one deadlocked with a query
-    /// - [Ekubo indexer #173](https://github.com/EkuboProtocol/indexer/pull/173): a deployment that locked about 20 tables one after the other deadlocked with the
-    ///   workers
+    /// - [memex-ai #353](https://github.com/mindset-ai/memex-ai/pull/353): a migration altered two tables in the
+    ///   opposite order of the application, and the deadlock stopped the release
+    /// - [boardsesh #3496](https://github.com/boardsesh/boardsesh/pull/3496): a backfill between two `ALTER TABLE`
+    ///   statements held the first lock for two minutes, and the second `ALTER TABLE` deadlocked with a query
+    /// - [Ekubo indexer #173](https://github.com/EkuboProtocol/indexer/pull/173): a deployment that locked about 20
+    ///   tables one after the other deadlocked with the workers
     ///
     /// ## Other linters
     ///
@@ -241,11 +242,11 @@ impl Ending<'_> {
         let (held, wants) = (&self.locks[cycle.held], &self.locks[wanted]);
         let subject = self.subject(&sequence.source);
         let message = format!(
-            "this needs {} while the transaction holds {}, but {subject} {}: the migration and the {} can deadlock",
-            self.lock(&wants.placed.step),
+            "this can deadlock with {subject}: this transaction holds {} and now needs {}, but the {} {}",
             self.lock(&held.placed.step),
-            self.order(sequence, &cycle),
-            noun(&sequence.source)
+            self.lock(&wants.placed.step),
+            noun(&sequence.source),
+            self.order(sequence, &cycle)
         );
         let mut finding = reporter.report(wants.range(), message).caused_by(Cause::Transaction(self.transaction));
         for step in [&wants.placed.step, &held.placed.step] {
@@ -437,8 +438,8 @@ fn report_upgrades(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         }
         let name = &lock.relation.name;
         let message = format!(
-            "this waits for every session that uses `{name}`, and the transaction has already changed rows of that \
-             table: a session that waits for one of these rows deadlocks with the migration"
+            "this can deadlock: it waits until no other session uses `{name}`, but a session may be waiting for a row \
+             of `{name}` that this transaction has already changed"
         );
         let help = format!(
             "begin the transaction with LOCK TABLE {} IN {} MODE, or change the rows in a separate transaction",

@@ -17,9 +17,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// A concurrent build can fail because of a timeout, a deadlock, a duplicate key or a lost connection. It then
-    /// leaves an invalid index with the name of the new one. `IF NOT EXISTS` only checks the name, so the next run
-    /// builds nothing, succeeds, and the migration is recorded as applied.
+    /// A concurrent build can fail because of a timeout, a deadlock, a duplicate key or a lost connection. A failed
+    /// build leaves behind an invalid index with the name of the new index. `IF NOT EXISTS` only checks the name, so
+    /// the next run builds nothing and succeeds. The migration is then recorded as applied.
     ///
     /// No query uses an invalid index, but every write maintains it. A unique index that is invalid because of
     /// duplicates still rejects some new rows, and does not guarantee that the existing ones are unique.
@@ -38,12 +38,12 @@ declare_rule! {
     /// ```
     ///
     /// If the migration tool sends the whole file as one string, the `CONCURRENTLY` statement must be the only one in
-    /// the file, so the file cannot drop the index first. Omit `IF NOT EXISTS` in such a file: the next run then fails,
-    /// and you can drop the invalid index.
+    /// the file. The file therefore cannot drop the index first. Omit `IF NOT EXISTS` in this file: after a failed
+    /// build, the next run then fails, and you can drop the invalid index.
     ///
     /// ## When it is not reported
     ///
-    /// - a statement after one that drops an index of that name with `IF EXISTS`
+    /// - a statement that follows a `DROP INDEX ... IF EXISTS` of the same name
     /// - an index that an earlier migration creates
     ///
     /// ## Confidence
@@ -53,14 +53,14 @@ declare_rule! {
     ///
     /// ## Incidents
     ///
-    /// - [chatwoot #15885](https://github.com/chatwoot/chatwoot/issues/15885): the build was interrupted, the retry skipped it, and the migration
-    ///   was recorded as applied
+    /// - [chatwoot #15885](https://github.com/chatwoot/chatwoot/issues/15885): the build was interrupted, the retry
+    ///   skipped it, and the migration was recorded as applied
     /// - [freehire #2165](https://github.com/strelov1/freehire/pull/2165): a unique index stayed invalid in production
     ///
     /// ## Fix safety
     ///
-    /// The fix writes `DROP INDEX CONCURRENTLY IF EXISTS` before the statement. It is unsafe, because it also drops a
-    /// valid index of that name, for example one that somebody has built by hand.
+    /// The fix adds `DROP INDEX CONCURRENTLY IF EXISTS` before the statement. The fix is unsafe, because it also drops
+    /// a valid index of that name, for example one that somebody built by hand.
     "invalid-index-kept", Transaction, Warning,
     { fixable: true }
     statement = check,
@@ -76,8 +76,9 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let again = run_again(context);
     let help = if context.migration.transaction == TransactionMode::SingleString {
         format!(
-            "omit IF NOT EXISTS, so that the next run fails instead: this file must contain one statement. To recover \
-             from a failed build, run this by hand, then {again}:\n    {drop};"
+            "remove IF NOT EXISTS, so that the next run fails instead of keeping an invalid index (this file must \
+             contain only one statement, so it cannot drop the index first). To recover from a failed build, run this \
+             by hand, then {again}:\n    {drop};"
         )
     } else {
         format!(
@@ -86,8 +87,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         )
     };
     let message = format!(
-        "if this build fails, it leaves `{}` invalid, and the next run keeps it, because IF NOT EXISTS only checks the \
-         name",
+        "if this build fails, it leaves an invalid index `{}`, and the next run keeps that index, because IF NOT \
+         EXISTS only checks the name",
         build.index.name
     );
     let table = build.table.name.clone();

@@ -13,14 +13,13 @@ use pgvet_syntax::ast::LockMode;
 use rustc_hash::FxHashSet;
 
 declare_rule! {
-    /// A transaction that locks many tables which are in use, or that adds foreign keys between several pairs of
-    /// tables.
+    /// A transaction that locks many tables that are in use, or that adds foreign keys between several pairs of tables.
     ///
     /// ## Why it matters
     ///
-    /// Each lock waits for the queries on its table, while the earlier locks already block queries on their tables.
-    /// With every further table the total wait grows, and so does the risk of a deadlock with a transaction that locks
-    /// the same tables in a different order.
+    /// For each lock, the migration waits for the queries on the table, while its earlier locks already block queries
+    /// on other tables. With every further table, the total wait grows. The risk of a deadlock with a transaction that
+    /// locks the same tables in a different order also grows.
     ///
     /// ## Example
     ///
@@ -46,8 +45,9 @@ declare_rule! {
     ///
     /// - tables that the same transaction created or drops later
     /// - partitions, which are counted together with their parent
-    /// - up to 3 tables under ACCESS EXCLUSIVE, or as many as the option `max-tables` of this rule allows
-    /// - statements after the one that exceeds the limit
+    /// - up to 3 tables that are locked in ACCESS EXCLUSIVE mode, or up to the value of the option `max-tables` of this
+    ///   rule
+    /// - statements after the statement that exceeds the limit
     /// - a second foreign key that is added without `NOT VALID`, which `foreign-key-without-not-valid` reports
     ///
     /// ## Confidence
@@ -57,8 +57,8 @@ declare_rule! {
     ///
     /// ## Incidents
     ///
-    /// - [Kilo-Org/cloud #5040](https://github.com/Kilo-Org/cloud/pull/5040): a migration that dropped twelve tables deadlocked in five
-    ///   deployments and stopped 13 requests
+    /// - [Kilo-Org/cloud #5040](https://github.com/Kilo-Org/cloud/pull/5040): a migration that dropped twelve tables
+    ///   deadlocked in five deployments and stopped 13 requests
     "many-tables-locked", Transaction, Warning,
     {
         sources: &["pgls/multipleAlterTable", "gitlab/multiple_tables_locked"],
@@ -163,8 +163,8 @@ fn check_foreign_keys(context: &RuleContext<'_>, block: &TransactionBlock, repor
         return;
     }
     let message = format!(
-        "adding a second foreign key in this transaction locks `{}` and `{}` while both tables of the first foreign \
-         key are still locked: nobody can write to any of these tables until the transaction ends",
+        "adding this second foreign key blocks writes to `{}` and `{}` until the transaction ends, while writes to \
+         both tables of the first foreign key are still blocked",
         target.relation.name, other.relation.name
     );
     let finding = reporter.report(first_words(context), message).relation(&target.relation).relation(&other.relation);

@@ -9,15 +9,16 @@ use pgvet_model::session::Change;
 use pgvet_syntax::ast::Ast;
 
 declare_rule! {
-    /// A transaction that changes all rows of a table and then alters the table, or that alters a table while a
-    /// deferred foreign key check of its rows is pending.
+    /// A transaction that changes all rows of a table and then alters the table, or that alters a table with pending
+    /// checks of a deferred foreign key.
     ///
     /// ## Why it matters
     ///
     /// After it has changed the rows, the transaction needs a stronger lock on the table. It then waits for every other
     /// open transaction that has used the table. If one of these transactions waits for a changed row, the two
     /// deadlock. PostgreSQL then cancels one of the two transactions, and hours of work can be lost. If a deferred
-    /// foreign key still has to be checked, PostgreSQL refuses `ALTER TABLE`: the table has pending trigger events.
+    /// foreign key still has to be checked, PostgreSQL refuses `ALTER TABLE`, because the table "has pending trigger
+    /// events".
     ///
     /// ## Example
     ///
@@ -39,7 +40,7 @@ declare_rule! {
     ///
     /// - changes that a WHERE clause limits
     /// - tables that the same transaction created, unless a deferred foreign key check is pending
-    /// - tables that are altered first, which `work-after-strong-lock` reports
+    /// - tables that the transaction alters before it changes their rows, which `work-after-strong-lock` reports
     "mixed-ddl-and-bulk-dml", Transaction, Warning,
     {
         sources: &["bytebase/statement.disallow-mix-in-ddl-dml", "gitlab/migrations_with_ddl_and_dml"],
@@ -66,8 +67,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         let name = &lock.relation.name;
         if let Some(change) = block.changes.of(lock.relation.oid).find(|change| is_pending(context, change)) {
             let message = format!(
-                "PostgreSQL refuses this because a deferred foreign key check is pending for rows that the transaction \
-                 wrote to `{name}`"
+                "PostgreSQL refuses this, because a deferred foreign key check is pending for rows that the \
+                 transaction wrote to `{name}`"
             );
             let help = format!("run SET CONSTRAINTS ALL IMMEDIATE first, or {}", split_help(context, "this statement"));
             let finding = reporter.report(first_words(context), message).relation(&lock.relation).help(help);
@@ -79,8 +80,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         let bulk = |change: &&Change| !change.rows.is_few() && !change.rows.are_referring();
         if let Some(change) = block.changes.of(lock.relation.oid).find(bulk).filter(|_| is_upgrade(context, lock)) {
             let message = format!(
-                "the transaction has changed rows of `{name}` and now needs {} on the table: this can deadlock with \
-                 sessions that use the table, and a deadlock can roll back all changes",
+                "this can deadlock with sessions that use `{name}`, and a deadlock can roll back all changes: the \
+                 transaction has changed rows of the table and now needs {} on it",
                 lock.mode.sql()
             );
             let finding = reporter.report(first_words(context), message).relation(&lock.relation);

@@ -43,10 +43,12 @@ fn split_help(context: &RuleContext<'_>, what: &str) -> String {
         (_, None) => format!("move {what} out of this function or DO block, and run it in its own transaction"),
         (_, Some(block)) if block.explicit => format!("COMMIT before {what}"),
         (TransactionMode::Autocommit, Some(_)) => format!(
-            "give {what} its own StatementBegin and StatementEnd: everything between them is sent as one string, which \
-             is one transaction"
+            "give {what} its own StatementBegin and StatementEnd: everything between them is sent as one string and runs \
+             in one transaction"
         ),
-        (_, Some(_)) => format!("move {what} to a later migration: statements sent as one string are one transaction"),
+        (_, Some(_)) => {
+            format!("move {what} to a later migration: statements that are sent as one string run in one transaction")
+        }
     }
 }
 

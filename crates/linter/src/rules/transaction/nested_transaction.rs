@@ -15,9 +15,9 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// PostgreSQL has no nested transactions: a second `BEGIN` only raises a warning, and the first `COMMIT` ends the
-    /// transaction of the migration tool. Later statements run outside it and are not undone on failure, and the tool
-    /// may record a half-applied migration. Some tools then fail at their own `COMMIT`, after the migration was
-    /// applied. A transaction that is never committed is rolled back when the session ends.
+    /// transaction of the migration tool. Later statements run outside this transaction, so a failure does not undo
+    /// them. The tool may then record a half-applied migration. Some tools fail at their own `COMMIT`, after the
+    /// migration was applied. A transaction that is never committed is rolled back when the session ends.
     ///
     /// ## Example
     ///
@@ -39,7 +39,7 @@ declare_rule! {
     ///
     /// - a file in which every `BEGIN` has its `COMMIT`, if the migration tool opens no transaction
     /// - savepoints, which are not transactions
-    /// - a `COMMIT` after a statement that does not parse, which may have been the `BEGIN`
+    /// - a `COMMIT` after a statement that pgvet cannot parse, because that statement may contain the `BEGIN`
     "nested-transaction", Transaction, Warning,
     {
         sources: &["squawk/transaction-nesting", "pgls/transactionNesting"],
@@ -79,7 +79,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
                 reporter.report(range, message).help(help).emit();
             } else {
                 let message = format!(
-                    "this {verb} has no BEGIN, and ends the implicit transaction of the statements sent with it"
+                    "this {verb} has no BEGIN: it ends the implicit transaction of the statements that are sent with it"
                 );
                 reporter.report(range, message).help("add BEGIN where the transaction should start").emit();
             }
@@ -122,8 +122,8 @@ fn check_end(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
 fn check_missed(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
     let Some((last, control)) = missed(context.migration) else { return };
     let message = format!(
-        "this {} ends the transaction in which the migration tool runs the file: the COMMIT of the tool then fails, \
-         and so does the run, although the migration has been applied",
+        "this {} ends the migration tool's transaction: the tool's own COMMIT then fails, and the tool reports an \
+         error although the migration has been applied",
         verb(control)
     );
     let help = "delete BEGIN and COMMIT, or have the tool run this migration without a transaction";

@@ -14,17 +14,19 @@ use pgvet_model::runner::Retry;
 use pgvet_syntax::ast::{AlterTableAction, Ast, InsertSource, ObjectName, QueryBody};
 
 declare_rule! {
-    /// A statement that runs outside a transaction and, when the migration is run again, fails or inserts its rows a
-    /// second time.
+    /// A statement outside a transaction that fails, or inserts its rows a second time, when the migration is run
+    /// again.
     ///
     /// ## Why it matters
     ///
-    /// If a later statement of the file fails, this one is already committed. The next run of the migration fails at
-    /// this statement, and somebody has to clean up by hand. An `INSERT` inserts its rows a second time. `REINDEX
-    /// CONCURRENTLY` can leave an invalid index if it fails, and `DETACH PARTITION CONCURRENTLY` leaves the detach
-    /// pending if it fails while it waits for older queries.
+    /// If a later statement of the file fails, the reported statement is already committed. The next run of the
+    /// migration then fails at the reported statement, and somebody has to clean up by hand. An `INSERT` may succeed,
+    /// but it then inserts its rows a second time.
     ///
-    /// `pgvet trace --crash` tries this on a server: it ends the session at each statement, and runs the migration
+    /// If `REINDEX CONCURRENTLY` fails, it can leave an invalid index behind. If `DETACH PARTITION CONCURRENTLY` fails
+    /// while it waits for older queries, the detach stays pending.
+    ///
+    /// `pgvet trace --crash` tests this on a server: it ends the session at each statement, and runs the migration
     /// again.
     ///
     /// ## Example
@@ -43,21 +45,21 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - statements in a transaction: it is rolled back as a whole
+    /// - statements in a transaction, because the transaction is rolled back as a whole
     /// - the last statement of the file, unless it is `CREATE INDEX CONCURRENTLY`, `REINDEX CONCURRENTLY` or `DETACH
     ///   PARTITION CONCURRENTLY`, which can leave something behind when they fail
-    /// - a statement after one that drops the same object with `IF EXISTS`
+    /// - a statement that follows a `DROP ... IF EXISTS` of the same object
     /// - an `INSERT` with `ON CONFLICT`, an `INSERT ... SELECT`, and an `INSERT` after a statement that empties the
     ///   table
-    /// - migrations of a tool that resumes a failed migration at the failed statement, as Atlas does; statements that
-    ///   can leave something behind when they fail are still reported
+    /// - migrations of a tool that resumes a failed migration at the failed statement, as Atlas does. Statements that
+    ///   can leave something behind when they fail are still reported.
     /// - a statement with `IF NOT EXISTS` that would keep an invalid index, which `invalid-index-kept` reports
-    /// - a statement before one that may well fail: `retry-blocked` reports the one that may fail
+    /// - a statement that is followed by a statement that may well fail: `retry-blocked` reports the later statement
     ///
     /// ## Incidents
     ///
-    /// - [Kilo-Org/cloud #5037](https://github.com/Kilo-Org/cloud/pull/5037): after the tables of a failed migration were dropped by hand, each further run
-    ///   failed because they did not exist
+    /// - [Kilo-Org/cloud #5037](https://github.com/Kilo-Org/cloud/pull/5037): after the tables of a failed migration
+    ///   were dropped by hand, each further run failed because the tables did not exist
     "not-rerunnable", Transaction, Info,
     {
         recommended: false,
@@ -83,8 +85,10 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     };
     let message = match concurrent {
         Some(index) if is_dropped_before(context, index) => return,
-        Some(index) if index.if_not_exists => "a failed build leaves an invalid index, which the next run keeps",
-        Some(_) => "a failed build leaves an invalid index, and the next run fails because that name is taken",
+        Some(index) if index.if_not_exists => {
+            "if this build fails, it leaves an invalid index, and the next run keeps that index"
+        }
+        Some(_) => "if this build fails, it leaves an invalid index, and the next run fails because the name is taken",
         None if is_last || context.migration.runner.retry == Retry::Continues || runs_again(context) => return,
         None => "if a later statement fails, the next run of the migration fails at this statement",
     };
@@ -101,7 +105,7 @@ fn half_done(context: &RuleContext<'_>) -> Option<(&'static str, String)> {
                 _ => "NAME_ccnew".to_owned(),
             };
             let help = format!(
-                "if it has already failed, drop the invalid index, whose name ends with `_ccnew` or `_ccold` (a number \
+                "if the rebuild has already failed, drop the invalid index, whose name ends with `_ccnew` or `_ccold` (a number \
                  can follow), and {again}:\n    \
                  DROP INDEX CONCURRENTLY IF EXISTS {index};"
             );
@@ -115,7 +119,7 @@ fn half_done(context: &RuleContext<'_>) -> Option<(&'static str, String)> {
             let record = context.migration.runner.restart.record(&context.migration.file.path);
             let help = format!(
                 "if the detach is pending (pg_inherits.inhdetachpending), complete it with `ALTER TABLE {} \
-                 DETACH PARTITION {} FINALIZE`, and {record}; otherwise {again}",
+                 DETACH PARTITION {} FINALIZE`, and {record}. Otherwise {again}",
                 written(context, &alter.name),
                 written(context, partition)
             );
@@ -181,10 +185,10 @@ fn check_insert(context: &RuleContext<'_>, is_last: bool, reporter: &mut Reporte
     }
     let message = format!(
         "if a later statement fails, the next run of the migration inserts these rows into `{}` again, or fails with a \
-         duplicate key",
+         duplicate key error",
         into.relation.name
     );
-    let help = "run the file in a transaction, or add ON CONFLICT DO NOTHING if a unique index covers the rows";
+    let help = "run the file in a transaction, or add ON CONFLICT DO NOTHING if a unique index rejects duplicates";
     reporter.report(first_words(context), message).relation(&into.relation).help(help).emit();
 }
 

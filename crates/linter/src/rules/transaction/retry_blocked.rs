@@ -17,18 +17,18 @@ use pgvet_syntax::statement::Statement;
 use std::collections::HashSet;
 
 declare_rule! {
-    /// A statement that runs outside a transaction, may well fail, and follows statements that cannot run a second
-    /// time.
+    /// A statement outside a transaction that may well fail, and that follows statements that cannot run a second time.
     ///
     /// ## Why it matters
     ///
-    /// Outside a transaction each statement is already committed when a later one fails. The migration tool has not
-    /// recorded the migration and runs it again from the start. The next run then fails at a statement that has already
-    /// run, such as `ALTER TABLE ... ADD COLUMN`, and so does each later deployment until somebody repairs the database
-    /// by hand.
+    /// After a failure, each later deployment fails as well, until somebody repairs the database by hand. Outside a
+    /// transaction, the statements before the failed one are already committed. The migration tool has not recorded the
+    /// migration, so it runs the migration again from the start. The next run then fails at a statement that has
+    /// already run, such as `ALTER TABLE ... ADD COLUMN`.
     ///
-    /// Statements that may well fail are concurrent builds (timeouts, deadlocks, duplicate keys), checks of existing
-    /// rows, changes of all rows of a table, and waits for a strong lock under `lock_timeout`.
+    /// These statements may well fail: concurrent builds, checks of existing rows, changes of all rows of a table, and
+    /// statements that wait for a strong lock under `lock_timeout`. A concurrent build can fail because of a timeout, a
+    /// deadlock or a duplicate key.
     ///
     /// ## Example
     ///
@@ -47,20 +47,22 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - statements in a transaction before which the migration has committed nothing: a failure rolls all of them back
-    /// - a statement if all statements before it can run again, thanks to `IF NOT EXISTS`, `IF EXISTS` or `OR REPLACE`.
-    ///   To find out, pgvet applies them a second time to the schema that it has computed from the migrations.
+    /// - statements in a transaction, if the migration has committed nothing before: a failure then rolls back the
+    ///   whole migration
+    /// - a statement, if all statements before it can run again because of `IF NOT EXISTS`, `IF EXISTS` or
+    ///   `OR REPLACE`. To find out, pgvet applies them a second time to the schema that it has computed from the
+    ///   migrations.
     /// - migrations of a tool that resumes a failed migration at the failed statement, as Atlas does
     ///
     /// ## Confidence
     ///
-    /// If nothing shows which program runs the file, and no statement of it has to run outside a transaction, the
-    /// confidence is `possible`, and the finding is shown only with `--confidence possible`.
+    /// The confidence is `possible` if nothing shows which program runs the file, and no statement in the file has to
+    /// run outside a transaction. The finding is then shown only with `--confidence possible`.
     ///
     /// ## Incidents
     ///
-    /// - [matrix-authentication-service #5297](https://github.com/element-hq/matrix-authentication-service/pull/5297): after a failed build each
-    ///   retry failed with "relation already exists"
+    /// - [matrix-authentication-service #5297](https://github.com/element-hq/matrix-authentication-service/pull/5297):
+    ///   after a failed build each retry failed with "relation already exists"
     "retry-blocked", Transaction, Warning,
     { recommended: false }
     statement = check,
@@ -163,7 +165,8 @@ fn blocker<'a>(context: &RuleContext<'a>, stopped: &Catalog, end: u32) -> Option
 fn message(context: &RuleContext<'_>, blocker: &Blocker<'_>) -> String {
     let what = if context.effects.index_builds.is_empty() { "this statement" } else { "this index build" };
     format!(
-        "if {what} fails, the statements before it are already committed, and the next run of the migration fails: {}",
+        "if {what} fails, the next run of the migration fails too, because earlier statements are already committed: \
+         {}",
         blocker.failure.reason
     )
 }
@@ -171,7 +174,8 @@ fn message(context: &RuleContext<'_>, blocker: &Blocker<'_>) -> String {
 fn help(context: &RuleContext<'_>, blocker: &Blocker<'_>) -> String {
     let guard = match blocker.statement.ast() {
         Some(Ast::CreateIndex(index)) if index.concurrently => {
-            "; or add DROP INDEX CONCURRENTLY IF EXISTS before the statement that fails in the next run"
+            "; or add DROP INDEX CONCURRENTLY IF EXISTS before the earlier CREATE INDEX CONCURRENTLY, so that the next \
+             run can repeat it"
         }
         _ => "",
     };
@@ -182,11 +186,11 @@ fn help(context: &RuleContext<'_>, blocker: &Blocker<'_>) -> String {
     let record = context.migration.runner.restart.record(&context.migration.file.path);
     let recovery = match left {
         Some(build) => format!(
-            "drop the invalid index with `DROP INDEX CONCURRENTLY IF EXISTS {}`, run this statement and all later ones \
-             by hand, and {record}",
+            "drop the invalid index with `DROP INDEX CONCURRENTLY IF EXISTS {}`, run it and all later statements by \
+             hand, and {record}",
             sql_name(context, &build.index)
         ),
-        None => format!("run this statement and all later ones by hand, and {record}"),
+        None => format!("run it and all later statements by hand, and {record}"),
     };
-    format!("move this statement to a separate migration{guard}. If it has already failed, {recovery}")
+    format!("move this statement to a separate migration{guard}. If this statement has already failed, {recovery}")
 }

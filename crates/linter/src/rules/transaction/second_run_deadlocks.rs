@@ -16,13 +16,13 @@ declare_rule! {
     ///
     /// A concurrent build waits for every transaction that can still see the table without the index, even if that
     /// transaction never reads the table. Some tools prevent two runs at the same time with
-    /// `SELECT pg_advisory_lock(...)`. A second run that waits in this statement is such a transaction: it waits for
-    /// the lock of the first run, and the build of the first run waits for the second run. PostgreSQL notices this
-    /// after `deadlock_timeout`, one second by default, and ends one of the two: `deadlock detected` (SQLSTATE 40P01).
-    /// If it ends the build, an invalid index is left.
+    /// `SELECT pg_advisory_lock(...)`. The second run then waits in this statement for the lock of the first run. The
+    /// index build of the first run waits for the transaction of the second run. After `deadlock_timeout`, one second
+    /// by default, PostgreSQL cancels one of the two statements with `deadlock detected` (SQLSTATE 40P01). If it
+    /// cancels the build, an invalid index is left behind.
     ///
-    /// This happens if each replica of a program runs the migrations when it starts. Golang-migrate, sqlx, tern, Prisma
-    /// and Atlas wait in this way. `pgvet trace --twice` reproduces it.
+    /// The deadlock can occur if each replica of a program runs the migrations when it starts. The tools
+    /// golang-migrate, sqlx, tern, Prisma and Atlas wait in this way. `pgvet trace --twice` reproduces the deadlock.
     ///
     /// ## Example
     ///
@@ -46,7 +46,7 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - other migration tools: they take no lock, or their second run polls for the lock or ends at once
+    /// - other migration tools: they take no lock, or a second run polls for the lock or ends at once
     /// - an index that already exists
     ///
     /// The confidence is `possible`, because nothing shows whether two runs start together. The finding is shown only
@@ -54,9 +54,13 @@ declare_rule! {
     ///
     /// ## Incidents
     ///
-    /// - [golang-migrate #960](https://github.com/golang-migrate/migrate/issues/960): several replicas, a dirty version and an invalid index
-    /// - [matrix-authentication-service #5298](https://github.com/element-hq/matrix-authentication-service/issues/5298): sqlx, several replicas
-    /// - [coder #8353](https://github.com/coder/coder/pull/8353): `CONCURRENTLY` was removed from all migrations
+    /// - [golang-migrate #960](https://github.com/golang-migrate/migrate/issues/960): several replicas ran the
+    ///   migrations at once, which left a dirty version and an invalid index
+    /// - [matrix-authentication-service
+    ///   #5298](https://github.com/element-hq/matrix-authentication-service/issues/5298): several replicas ran the
+    ///   migrations at once with sqlx
+    /// - [coder #8353](https://github.com/coder/coder/pull/8353): the project removed `CONCURRENTLY` from all
+    ///   migrations
     ///
     /// ## Other linters
     ///
@@ -75,13 +79,13 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         return;
     }
     let message = format!(
-        "if a second run of the migrations starts during this build of `{}`, that run waits for the migration tool's \
-         lock, and the build waits for that run: PostgreSQL ends one of the two with \"deadlock detected\"",
+        "if a second run of the migrations starts during this build of `{}`, both deadlock: the second run waits for \
+         the migration tool's lock, and the build waits for the second run",
         build.index.name
     );
     let help = format!(
-        "run the migrations from one process for each deployment, and not from each replica that starts. To recover \
-         from a deadlock that ended the build, drop the invalid index, and run the migration again:\n    DROP INDEX \
+        "run the migrations from only one process in each deployment, and not from every replica that starts. If a \
+         deadlock has ended the build, drop the invalid index, and run the migration again:\n    DROP INDEX \
          CONCURRENTLY IF EXISTS {};",
         sql_name(context, &build.index)
     );

@@ -11,9 +11,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// `pg_terminate_backend` closes a connection in the middle of its transaction, and `pg_cancel_backend` aborts its
-    /// statement. The application gets errors, its open transactions are rolled back, and jobs and other migrations
-    /// stop before their end. It is safer to wait for a lock with `lock_timeout`, and to retry if the timeout expires.
+    /// `pg_terminate_backend` closes a connection in the middle of its transaction, and `pg_cancel_backend` cancels the
+    /// statement that a session runs. The application gets errors, its open transactions are rolled back, and jobs and
+    /// other migrations stop halfway. It is safer to set `lock_timeout`, and to retry if the timeout expires.
     ///
     /// ## Example
     ///

@@ -10,15 +10,17 @@ use smol_str::SmolStr;
 use std::collections::BTreeSet;
 
 declare_rule! {
-    /// A statement that would use different objects, or create an object with a different owner, in a new session: an
-    /// earlier migration has changed `search_path` or the role for the session.
+    /// A statement whose effect depends on a `search_path` or role that an earlier migration set for the session.
     ///
     /// ## Why it matters
     ///
-    /// Some migration tools run all pending migrations in one session, and `SET` lasts until its end. On a new
-    /// database, the migration that changes the setting and this one run in one session. On a database where the
-    /// earlier one has already been applied, this one runs in a new session, with the default: names without a schema
-    /// then refer to different objects, and new objects belong to a different role.
+    /// The migration can have different effects on different databases. Some migration tools run all pending migrations
+    /// in one session, and a `SET` lasts until the session ends. On a new database, the migration that changes the
+    /// setting and this one run in the same session.
+    ///
+    /// On a database where the earlier migration has already been applied, this one runs in a new session, with the
+    /// default setting. Names without a schema then refer to different objects, and new objects belong to a different
+    /// role.
     ///
     /// ## Example
     ///
@@ -44,15 +46,16 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - tools that use a session for each migration, or reset the setting before each
-    /// - statements that have the same effect with the default
+    /// - tools that use a separate session for each migration, or reset the setting before each migration
+    /// - statements that have the same effect with the default setting
     /// - `SET LOCAL`, which ends with its transaction
     ///
     /// ## Incidents
     ///
-    /// - [flyway #1108](https://github.com/flyway/flyway/issues/1108): a migration changed the schema of the session, and the next one created its table there,
-    ///   but only if both ran together
-    /// - [golang-migrate #37](https://github.com/golang-migrate/migrate/issues/37): after such a migration the tool no longer found its own table
+    /// - [flyway #1108](https://github.com/flyway/flyway/issues/1108): a migration changed the schema of the session,
+    ///   and the next one created its table there, but only if both ran together
+    /// - [golang-migrate #37](https://github.com/golang-migrate/migrate/issues/37): after a migration had changed the
+    ///   schema of the session, the tool no longer found its own table
     ///
     /// ## Other linters
     ///
@@ -99,12 +102,11 @@ fn names(effects: &Effects) -> BTreeSet<(&SmolStr, &SmolStr)> {
 fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, name: &str, setting: &SettingValue, then: &str) {
     let file = context.migrations.get(setting.place.file as usize).map_or("", |migration| &migration.file.path);
     let message = format!(
-        "this depends on the setting `{name}`, which `{file}` has set for the session: if `{file}` was applied in an \
-         earlier run, its setting is gone, and {then}"
+        "{then} if `{file}` was applied in an earlier run, because `{file}` sets `{name}` only for its own session"
     );
     let help = match name {
-        "search_path" => "write the schema before each name, or set search_path in this migration as well",
-        _ => "set the role in this migration as well",
+        "search_path" => "write the schema before each name, or also set search_path in this migration",
+        _ => "also set the role in this migration",
     };
     let finding = reporter.report(context.statement.range, message).caused_by(Cause::Message);
     finding.label_in(setting.place.file, setting.place.range, format!("{name} is set here")).help(help).emit();

@@ -12,8 +12,8 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// `NOT VALID` exists so that the strong lock of `ADD CONSTRAINT` is released before all rows are checked. If both
-    /// statements run in one transaction, that lock is held during the check, as if the constraint had been added
-    /// without `NOT VALID`.
+    /// statements run in one transaction, PostgreSQL holds that lock during the check, as if the constraint had been
+    /// added without `NOT VALID`.
     ///
     /// ## Example
     ///
@@ -58,7 +58,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         let access = if lock.mode.blocks_reads() { "read or write" } else { "write to" };
         let message = format!(
             "validating `{constraint}` here reads all rows while the transaction holds {} on `{}`: nobody can {access} \
-             it until the transaction ends",
+             the table until the transaction ends",
             lock.mode.sql(),
             table.name
         );

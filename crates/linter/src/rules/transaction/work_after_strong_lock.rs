@@ -18,13 +18,13 @@ use pgvet_syntax::source::TextRange;
 use rustc_hash::FxHashSet;
 
 declare_rule! {
-    /// A scan, rewrite, index build or backfill while the transaction holds a strong lock that an earlier statement
-    /// took.
+    /// A scan, rewrite, index build or backfill while the transaction holds a strong lock from an earlier statement.
     ///
     /// ## Why it matters
     ///
-    /// Locks are held until the end of the transaction. A lock that would otherwise be held for milliseconds now blocks
-    /// the application for as long as the slow statement runs, even if that statement alone would block nobody.
+    /// The lock blocks the application for as long as the slow statement runs, because PostgreSQL holds locks until the
+    /// end of the transaction. The slow statement alone might block nobody, and in a separate transaction the lock
+    /// might be held only for milliseconds.
     ///
     /// ## Example
     ///
@@ -44,26 +44,25 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - changes of rows whose WHERE clause compares all columns of a unique index with constants, or with the result
-    ///   of a query whose number of rows is limited
-    /// - changes of rows whose WHERE clause gives a numeric key a lower and an upper limit
-    /// - changes of rows that come from a query with `LIMIT`
+    /// - changes whose WHERE clause compares all columns of a unique index with constants, or with the result of a
+    ///   query whose number of rows is limited
+    /// - changes whose WHERE clause gives a numeric key a lower and an upper limit
+    /// - changes of rows that a query with `LIMIT` selects
     /// - `SELECT`s that find their rows with an index, or that need only the first row or the last entry of an index
     /// - work on tables that are new and empty, or that can have only one row
     /// - work on tables that the same transaction created and fills with a few rows: constants, or rows of the system
     ///   catalogs
     /// - locks on tables that the same deployment created
     /// - slow statements that themselves block writes to their table, such as a plain `CREATE INDEX` or `SET NOT NULL`,
-    ///   unless the transaction holds ACCESS EXCLUSIVE on another table. Other rules report these statements, and say
-    ///   what to do instead.
+    ///   unless the transaction holds ACCESS EXCLUSIVE on another table. Other rules report these statements.
     ///
     /// The message names the locks that block most. Reports show the slow statements of one transaction as one finding
     /// with several locations.
     ///
     /// ## Confidence
     ///
-    /// The confidence is `likely`. It is only `possible` if the statement may read or change few rows: because a
-    /// condition compares a column with a value, or because the indexes of the table are not known.
+    /// The confidence is `likely`. If the statement may read or change only a few rows, the confidence is only
+    /// `possible`: a condition compares a column with a value, or pgvet does not know the indexes of the table.
     "work-after-strong-lock", Transaction, Error,
     {
         sources: &["eugene/E4", "pgls/runningStatementWhileHoldingAccessExclusive", "gitlab/with_lock_retries"],
