@@ -383,6 +383,7 @@ static EXCEPTIONS: &[Exception] = &[
             &compatibility::drop_object_cascade::RULE,
             &compatibility::drop_table::RULE,
             &compatibility::enum_value_renamed_or_removed::RULE,
+            &compatibility::if_not_exists_masks_difference::RULE,
             &compatibility::index_function_replaced::RULE,
             &compatibility::policy_hides_rows::RULE,
             &compatibility::primary_key_dropped::RULE,

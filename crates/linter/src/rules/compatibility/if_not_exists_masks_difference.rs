@@ -2,6 +2,7 @@
 
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
+use crate::rules::deployment::other_statements::{Until, ahead};
 use crate::rules::text::{enumerate, identifier, sql_name};
 use pgvet_model::builtin::type_by_oid;
 use pgvet_model::catalog::{Catalog, ConstraintKind, Relation, RelationKind, SqlType, TypeKind};
@@ -51,6 +52,7 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - an existing object that has all parts that the statement defines, and possibly more
+    /// - a table to which later statements of the migration add the missing columns
     /// - an object that no migration defines completely
     ///
     /// pgvet does not compare defaults and constraints.
@@ -201,6 +203,9 @@ fn table(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, create: &Create
         reporter.report(create.name.range(), message).help("give the table another name").emit();
         return;
     }
+    // Later statements of the migration may add what is missing.
+    let end = ahead(context, &existing.name, Until::EndOfMigration);
+    let existing = end.get_relation(oid).map_or(existing, |relation| &**relation);
     let missing: Vec<&str> = wanted
         .columns
         .iter()

@@ -6,8 +6,10 @@ use crate::rules::advice::constraint::{self, without_check};
 use crate::rules::advice::offer::offer;
 use crate::rules::locking::unseen_partitions;
 use crate::rules::statement::altered::{Altered, by_range, subject};
+use crate::rules::statement::locks::{assumed_transaction, lock_on_reads, show_lock, show_other_locks};
 use crate::rules::text::{enumerate, join};
-use pgvet_model::effect::{Effects, LockCause, PartitionWorkKind, RelationName, Scan, ScanCause};
+use pgvet_model::catalog::Oid;
+use pgvet_model::effect::{LockCause, PartitionWorkKind, RelationName, Scan, ScanCause};
 use pgvet_model::throughput::Work;
 use pgvet_syntax::source::TextRange;
 
@@ -117,24 +119,21 @@ fn report(
 ) {
     let Some(first) = scans.first() else { return };
     let tables: Vec<&RelationName> = scans.iter().map(|scan| &scan.relation).collect();
-    let locks = context.effects.locks.iter();
-    let mut referenced: Vec<&RelationName> = Vec::new();
-    for lock in locks.filter(|lock| {
-        matches!(lock.cause, LockCause::ForeignKeyAdded | LockCause::ForeignKeyDropped | LockCause::ForeignKey)
-    }) {
-        if !tables.iter().chain(&referenced).any(|known| known.oid == lock.relation.oid) {
-            referenced.push(&lock.relation);
-        }
-    }
+    let referenced = referenced_tables(context, &tables);
     let subject = subject(altered, &tables);
     let table = altered.map_or(&first.relation, |altered| altered.table);
     let waiting =
         std::iter::once(table).chain(referenced.iter().copied()).filter(|table| table.visibility.is_exposed());
-    let blocked = blocked(context.effects, waiting);
+    let blocked = blocked(context, waiting);
     let message = format!("checking this foreign key reads all of {subject} and blocks {blocked}");
     let mut finding = reporter.report(range, message).relation(table).work(Work::ForeignKey);
-    for table in referenced {
+    for table in &referenced {
         finding = finding.relation(table);
+    }
+    if let Some(lock) = lock_on_reads(context, table.oid) {
+        finding = show_lock(finding, lock).assuming(assumed_transaction(context, lock.place));
+        let named: Vec<Oid> = std::iter::once(table).chain(referenced).map(|table| table.oid).collect();
+        finding = show_other_locks(finding, context, &named);
     }
     let written = altered.and_then(|altered| Some((altered, altered.constraint(range)?)));
     let name = match &first.cause {
@@ -150,13 +149,30 @@ fn report(
     finding.fix(written.and_then(|(altered, written)| without_check(context, altered, written))).emit();
 }
 
-/// What nobody can do with the tables meanwhile, by the strongest lock that the whole statement takes on each. The
-/// foreign key alone blocks only writes.
-fn blocked<'t>(effects: &Effects, tables: impl Iterator<Item = &'t RelationName>) -> String {
-    let blocks_reads = |table: &&RelationName| {
-        effects.locks.iter().any(|lock| lock.relation.oid == table.oid && lock.mode.blocks_reads())
+/// The other tables that the statement locks for foreign keys.
+fn referenced_tables<'e>(context: &RuleContext<'e>, tables: &[&RelationName]) -> Vec<&'e RelationName> {
+    let locks = context.effects.locks.iter().filter(|lock| {
+        matches!(lock.cause, LockCause::ForeignKeyAdded | LockCause::ForeignKeyDropped | LockCause::ForeignKey)
+    });
+    let mut referenced: Vec<&RelationName> = Vec::new();
+    for lock in locks {
+        if !tables.iter().chain(&referenced).any(|known| known.oid == lock.relation.oid) {
+            referenced.push(&lock.relation);
+        }
+    }
+    referenced
+}
+
+/// What nobody can do with the tables meanwhile, by the strongest lock that the whole statement and the transaction before
+/// it take on each. The foreign key alone blocks only writes.
+fn blocked<'t>(context: &RuleContext<'_>, tables: impl Iterator<Item = &'t RelationName>) -> String {
+    let taken = |table: &RelationName| {
+        context.effects.locks.iter().any(|lock| lock.relation.oid == table.oid && lock.mode.blocks_reads())
     };
-    let (unreadable, unwritable): (Vec<&RelationName>, Vec<_>) = tables.partition(blocks_reads);
+    let tables: Vec<&RelationName> = tables.collect();
+    let is_taken = tables.iter().any(|table| taken(table));
+    let is_unreadable = |table: &&RelationName| taken(table) || lock_on_reads(context, table.oid).is_some();
+    let (unreadable, unwritable): (Vec<&RelationName>, Vec<_>) = tables.into_iter().partition(is_unreadable);
     let names = |tables: &[&'t RelationName]| enumerate(tables.iter().map(|table| table.name.as_str()));
     let mut phrases = Vec::new();
     if !unwritable.is_empty() {
@@ -167,7 +183,8 @@ fn blocked<'t>(effects: &Effects, tables: impl Iterator<Item = &'t RelationName>
     }
     let because = match unreadable.as_slice() {
         [] => String::new(),
-        unreadable => format!(" (the statement also takes ACCESS EXCLUSIVE on {})", names(unreadable)),
+        unreadable if is_taken => format!(" (the statement also takes ACCESS EXCLUSIVE on {})", names(unreadable)),
+        unreadable => format!(" (the transaction already holds ACCESS EXCLUSIVE on {})", names(unreadable)),
     };
     format!("{} until the transaction ends{because}", join(&phrases))
 }

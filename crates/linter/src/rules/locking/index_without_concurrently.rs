@@ -7,7 +7,7 @@ use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::index;
 use crate::rules::advice::offer::{leave_transaction, offer};
 use crate::rules::statement::altered::by_range;
-use crate::rules::statement::locks::{lock_on_reads, show_lock, show_other_locks};
+use crate::rules::statement::locks::{assumed_transaction, lock_on_reads, show_lock, show_other_locks};
 use crate::severity::Severity;
 use pgvet_model::catalog::RelationKind;
 use pgvet_model::effect::{IndexBuild, IndexBuildCause, Visibility};
@@ -123,7 +123,7 @@ fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRan
         context.effects.locks.iter().find(|lock| lock.range == statement.table.range()).map(|lock| &lock.relation)
     });
     let table = named.unwrap_or(&first.table);
-    let locked = lock_on_reads(context.session, table.oid).filter(|_| context.is_surely_in_block());
+    let locked = lock_on_reads(context, table.oid);
     let message = match (table.kind, builds.len()) {
         _ if locked.is_some() => format!(
             "nobody can read or write `{}` while this index is built: the transaction already holds {} on it",
@@ -147,11 +147,11 @@ fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRan
     };
     let mut finding = reporter.report(range, message).relation(table).work(Work::IndexBuild);
     if let Some(lock) = locked {
-        finding = show_lock(finding, lock);
+        finding = show_lock(finding, lock).assuming(assumed_transaction(context, lock.place));
     } else if table.kind == RelationKind::MaterializedView {
         finding = finding.severity(Severity::Warning);
     }
-    if context.is_surely_in_block() {
+    if locked.is_some() || context.is_surely_in_block() {
         finding = show_other_locks(finding, context, &[table.oid]);
     }
     let finding = match statement {

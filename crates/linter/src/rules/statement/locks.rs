@@ -1,9 +1,12 @@
 //! Locks that make queries of tables in use wait.
 
+use crate::assumption::Assumption;
+use crate::confidence::Confidence;
 use crate::report::Finding;
 use crate::rule::RuleContext;
 use crate::rules::text::enumerate;
 use pgvet_model::catalog::{Oid, RelationKind};
+use pgvet_model::place::Place;
 use pgvet_model::session::{HeldLock, Session};
 
 /// The locks of earlier statements of the transaction that make queries of tables in use wait.
@@ -12,10 +15,21 @@ pub(crate) fn strong_locks(session: &Session) -> impl Iterator<Item = &HeldLock>
     held.filter(|lock| stops_queries(lock.kind))
 }
 
-/// The lock of an earlier statement of the transaction that already blocks reads of a table in use.
-pub(crate) fn lock_on_reads(session: &Session, table: Oid) -> Option<&HeldLock> {
-    let mut held = session.block.as_ref()?.locks.of(table);
-    held.find(|lock| lock.exposed && lock.mode.blocks_reads())
+/// The lock of an earlier statement that already blocks reads of a table in use, if both statements are at least likely to
+/// share a transaction.
+pub(crate) fn lock_on_reads<'a>(context: &RuleContext<'a>, table: Oid) -> Option<&'a HeldLock> {
+    let mut held = context.session.block.as_ref()?.locks.of(table);
+    let lock = held.find(|lock| lock.exposed && lock.mode.blocks_reads())?;
+    let assumption = assumed_transaction(context, lock.place);
+    assumption.is_none_or(|assumption| assumption.confidence() >= Confidence::Likely).then_some(lock)
+}
+
+/// What is assumed if a statement is reported because it runs in the transaction of an earlier one: nothing if the file
+/// itself has a BEGIN, or if both run in the code of one statement.
+pub(crate) fn assumed_transaction(context: &RuleContext<'_>, earlier: Place) -> Option<Assumption> {
+    context.session.block.as_ref().filter(|block| !block.explicit)?;
+    let is_same_statement = earlier.file == context.file && context.outer().contains(earlier.range);
+    if is_same_statement { None } else { Assumption::of_transaction(context.migration) }
 }
 
 /// Shows where the transaction took a lock.
@@ -27,7 +41,7 @@ pub(crate) fn show_lock<'r, 'a>(finding: Finding<'r, 'a>, lock: &HeldLock) -> Fi
 /// How many locks of a transaction are looked at: one may lock tens of thousands of tables.
 const LOOKED_AT: usize = 100;
 
-/// Shows which other tables earlier statements of the transaction have locked so that their writes wait as well: a new
+/// Shows which other tables earlier statements of the transaction have locked so that their queries wait as well: a new
 /// foreign key also locks the table that it references. `named` are the tables that the finding names itself.
 pub(crate) fn show_other_locks<'r, 'a>(
     finding: Finding<'r, 'a>,
@@ -43,10 +57,14 @@ pub(crate) fn show_other_locks<'r, 'a>(
             others.push(lock);
         }
     }
-    let Some(first) = others.first() else { return finding };
-    let names = enumerate(others.iter().map(|lock| lock.unqualified_name()));
-    let label = format!("writes to {names} also wait until the end of the transaction");
-    finding.label_in(first.place.file, first.place.range, label)
+    let (unreadable, unwritable): (Vec<_>, Vec<_>) = others.into_iter().partition(|lock| lock.mode.blocks_reads());
+    let groups = [(unreadable, "reads and writes of"), (unwritable, "writes to")];
+    groups.into_iter().fold(finding, |finding, (locks, access)| {
+        let Some(first) = locks.first() else { return finding };
+        let names = enumerate(locks.iter().map(|lock| lock.unqualified_name()));
+        let label = format!("{access} {names} also wait until the end of the transaction");
+        finding.label_in(first.place.file, first.place.range, label)
+    })
 }
 
 /// Whether queries name relations of this kind, so that they wait for its locks.

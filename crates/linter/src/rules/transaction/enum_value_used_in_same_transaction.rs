@@ -1,10 +1,11 @@
 //! A new enum label that is used before it is committed.
 
-use super::{assumed_transaction, split_help};
+use super::split_help;
 use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::everywhere_at_least;
+use crate::rules::statement::locks::assumed_transaction;
 use crate::rules::statement::sqlstate::UNSAFE_NEW_ENUM_VALUE_USAGE;
 use pgvet_model::catalog::{Oid, TypeDef, TypeKind};
 use pgvet_syntax::ast::{

@@ -1,10 +1,11 @@
 //! Strong locks on many tables at once.
 
-use super::{assumed_transaction, first_words, split_help};
+use super::{first_words, split_help};
 use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::deployment::dropped_later::is_dropped_later;
+use crate::rules::statement::locks::assumed_transaction;
 use pgvet_model::catalog::Oid;
 use pgvet_model::effect::{Lock, LockCause, ScanCause};
 use pgvet_model::place::Place;

@@ -1,8 +1,9 @@
 //! A table is altered after its rows were changed.
 
-use super::{assumed_transaction, first_words, split_help};
+use super::{first_words, split_help};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
+use crate::rules::statement::locks::assumed_transaction;
 use pgvet_model::catalog::Oid;
 use pgvet_model::effect::{DataChangeKind, Lock, LockCause};
 use pgvet_model::session::Change;

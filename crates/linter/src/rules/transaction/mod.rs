@@ -19,19 +19,9 @@ pub mod work_after_strong_lock;
 mod lock_order;
 mod retry;
 
-use crate::assumption::Assumption;
 use crate::rule::RuleContext;
 use pgvet_model::migration::TransactionMode;
-use pgvet_model::place::Place;
 use pgvet_syntax::source::TextRange;
-
-/// What is assumed if a statement is reported because it runs in the transaction of an earlier one: nothing if the file
-/// itself has a BEGIN, or if both run in the code of one statement.
-fn assumed_transaction(context: &RuleContext<'_>, earlier: Place) -> Option<Assumption> {
-    context.session.block.as_ref().filter(|block| !block.explicit)?;
-    let is_same_statement = earlier.file == context.file && context.outer().contains(earlier.range);
-    if is_same_statement { None } else { Assumption::of_transaction(context.migration) }
-}
 
 /// How to leave a transaction before a statement, for the tool and the file at hand.
 fn split_help(context: &RuleContext<'_>, what: &str) -> String {

@@ -1,8 +1,9 @@
 //! NOT VALID and VALIDATE CONSTRAINT in one transaction.
 
-use super::{assumed_transaction, split_help};
+use super::split_help;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
+use crate::rules::statement::locks::assumed_transaction;
 use pgvet_model::catalog::Oid;
 use pgvet_model::effect::ScanCause;
 

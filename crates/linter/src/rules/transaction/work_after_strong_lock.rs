@@ -1,11 +1,11 @@
 //! Slow work while an earlier statement's lock is still held.
 
-use super::{assumed_transaction, split_help};
+use super::split_help;
 use crate::assumption::Assumption;
 use crate::cause::Cause;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
-use crate::rules::statement::locks::{show_lock, show_other_locks, stops_queries, strong_locks};
+use crate::rules::statement::locks::{assumed_transaction, show_lock, show_other_locks, stops_queries, strong_locks};
 use pgvet_model::catalog::Oid;
 use pgvet_model::effect::{
     DataChange, DataChangeKind, Effects, Extent, PartitionWorkKind, Read, RelationName, Rows, RowsReason, Scan,
@@ -254,8 +254,8 @@ fn blocking_locks(context: &RuleContext<'_>, work: &Work<'_>) -> Vec<HeldLock> {
     };
     let held = strong_locks(context.session).take(LOOKED_AT);
     let mut locks: Vec<HeldLock> = held.filter(is_in_the_way).cloned().collect();
-    // The rule that reports the work also says what the lock on its own table blocks.
-    if blocks_by_itself && locks.iter().all(|lock| lock.relation == work.relation.oid) {
+    // The rule that reports the work then also says that the transaction blocks reads, of this table and of others.
+    if blocks_by_itself && locks.iter().any(|lock| lock.relation == work.relation.oid) {
         locks.clear();
     }
     if locks.is_empty() {

@@ -18,12 +18,13 @@ impl Joined<'_> {
         }
     }
 
-    /// Returns why no row of a member meets a condition: it wants a column to be NULL that never is.
+    /// Returns why no row of a member meets a condition: it wants a column to be NULL that never is, or to have another
+    /// value than the same deployment gave to all rows.
     pub(super) fn excluded_by(&self, at: usize, condition: &Expr) -> Option<RowsReason> {
         let (truth, reasons) = self.decide_for_all(at, condition)?;
-        let is_never_null = |rows: &Rows| matches!(rows.reason, RowsReason::NeverNull { .. });
         let [rows, ..] = reasons.as_slice() else { return None };
-        (truth == Some(false) && reasons.iter().all(is_never_null)).then(|| rows.reason.clone())
+        let is_of_all = |rows: &Rows| rows.extent == Extent::All;
+        (truth == Some(false) && reasons.iter().all(is_of_all)).then(|| rows.reason.clone())
     }
 
     /// What a condition is for every row, and what makes it so.
