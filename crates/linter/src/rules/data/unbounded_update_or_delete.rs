@@ -15,6 +15,7 @@ use pgvet_model::routine::{Sql, SqlRole, Trial};
 use pgvet_syntax::ast::{Ast, Expr, ExprKind, InsertSource, Part, QueryBody};
 use pgvet_syntax::plpgsql::HOLE;
 use pgvet_syntax::source::TextRange;
+use smol_str::SmolStr;
 use std::fmt::Write;
 
 declare_rule! {
@@ -233,6 +234,9 @@ fn help(change: &DataChange, ast: &Ast, relation: Option<&Relation>, in_function
         };
         let _ = write!(batch, "\nreplace (...) with the condition of the statement{joined}");
     }
+    if change.kind == DataChangeKind::Update && key_of_batches(relation).is_none() {
+        batch.push_str("\nthe condition must exclude the rows that earlier batches have updated");
+    }
     match change.kind {
         DataChangeKind::Delete if is_cascade(change) => format!(
             "first delete these rows of `{}` in batches, {how}: ON DELETE CASCADE deletes all of them at once",
@@ -285,6 +289,14 @@ fn joining(ast: &Ast) -> &'static str {
     }
 }
 
+/// The primary key, if it is one column.
+fn key_of_batches(relation: Option<&Relation>) -> Option<&SmolStr> {
+    match relation.filter(|relation| relation.known)?.primary_key()?.columns() {
+        [column] => Some(column),
+        _ => None,
+    }
+}
+
 /// One batch: along the primary key if it is one column, which any type with an order can be, or else by addresses.
 fn batch(change: &DataChange, relation: Option<&Relation>, ast: &Ast) -> String {
     let (schema, name) = (&change.relation.schema, &change.relation.name);
@@ -297,9 +309,8 @@ fn batch(change: &DataChange, relation: Option<&Relation>, ast: &Ast) -> String 
         DataChangeKind::Delete => format!("DELETE FROM {table}"),
         _ => format!("UPDATE {table} SET ..."),
     };
-    let key = relation.filter(|relation| relation.known).and_then(Relation::primary_key);
-    match key.map(|key| key.columns()) {
-        Some([column]) => {
+    match key_of_batches(relation) {
+        Some(column) => {
             let key = identifier(column);
             match joining(ast) {
                 "" => format!("{verb} WHERE {key} > ... AND {key} <= ...{condition};"),
