@@ -39,8 +39,8 @@ pub(crate) struct ReduceArgs {
     #[arg(long, value_name = "WHAT", num_args = 0..=1, require_equals = true, default_missing_value = "any",
         value_parser = DIFFERENCES)]
     pub(crate) difference: Option<String>,
-    /// Keep the output of the last query, if it differs from what you expect: its rows (`result`), or a node of its plan,
-    /// such as 'plan:Seq Scan on orders'. The SQL is run on a temporary server.
+    /// Keep the output of the last query, if it differs from what you expect: its rows (`result`), or a node of its
+    /// plan, such as 'plan:Seq Scan on orders'. The SQL is run on a temporary server.
     #[arg(long, value_name = "OUTPUT", num_args = 0..=1, require_equals = true, default_missing_value = "result",
         value_parser = WantedOutput::parse)]
     pub(crate) output_differs: Option<WantedOutput>,
