@@ -35,7 +35,7 @@ pub(crate) fn run(args: &InitArgs, out: &mut dyn Write) -> Result<ExitStatus, Fa
     for folder in &folders {
         let tool = folder.tools.first().map_or(Tool::Plain, |count| count.tool);
         let (files, run) = (plural(folder.files, "file"), folder.run);
-        let run = if run < folder.files { format!(" ({run} of them up migrations)") } else { String::new() };
+        let run = if run < folder.files { format!(" ({})", plural(run, "up migration")) } else { String::new() };
         writeln!(out, "  {}: {}, {files}{run}", folder.folder, detected::name(tool))?;
     }
     if folders.is_empty() {

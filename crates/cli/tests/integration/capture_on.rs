@@ -90,5 +90,5 @@ fn captured_statements_are_traced_with_their_values_and_nothing_keeps_these() {
         assert!(text.contains("INSERT INTO users") && !text.contains(VALUE), "{file}: {text}");
     }
     let program = ["capture", "--trace", "--format", "json", "--", "true"];
-    assert_has(&folder.run(&program), &["with --trace, standard output has the report of the trace, too"]);
+    assert_has(&folder.run(&program), &["with --trace, the report of the trace also goes to standard output"]);
 }

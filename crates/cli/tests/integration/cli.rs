@@ -197,7 +197,7 @@ fn a_file_that_cannot_be_read_is_an_error() {
     --- stdout
     No problems found in 1 file; 1 path not checked
     --- stderr
-    error: `2_b.sql` is a symbolic link to something that does not exist
+    error: `2_b.sql` is a symbolic link whose target does not exist
     ");
 }
 

@@ -314,7 +314,7 @@ pub(crate) struct MigrationsSetting {
 
 /// A text, or a list of them.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
-#[serde(untagged, expecting = "expected a text in quotes, or a list of them")]
+#[serde(untagged, expecting = "expected a string or a list of strings")]
 pub(crate) enum OneOrMany {
     One(String),
     Many(Vec<String>),
