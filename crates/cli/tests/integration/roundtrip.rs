@@ -94,7 +94,7 @@ fn what_cannot_be_run_is_said() {
     assert!(gone.starts_with("exit 2\n") && gone.contains("nowhere"), "{gone}");
     let squash = folder.run(&["squash", "m", "--check", "m/2_b.up.sql", "--pg-version", "18"]);
     assert!(
-        squash.starts_with("exit 2\n") && squash.contains("the history does not run: m/1_a.up.sql:2:1"),
+        squash.starts_with("exit 2\n") && squash.contains("an earlier migration fails: m/1_a.up.sql:2:1"),
         "{squash}"
     );
 }

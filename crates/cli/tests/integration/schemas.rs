@@ -290,5 +290,5 @@ fn reading_a_database_needs_no_privilege_but_connect() {
         "LOCK TABLE users IN ACCESS EXCLUSIVE MODE",
         || folder.run(&["diff", "migrations", &watched]),
     );
-    assert!(locked.starts_with("exit 2") && locked.contains("another session holds ACCESS EXCLUSIVE"), "{locked}");
+    assert!(locked.starts_with("exit 2") && locked.contains("another session, such as a migration, holds ACCESS EXCLUSIVE"), "{locked}");
 }
