@@ -112,8 +112,7 @@ impl Project {
         let mut is_last =
             |file: &ProjectFile| file.role.is_migration() && file.stable_path_in(&mut repositories) == *last;
         let Some(at) = self.files.iter().rposition(&mut is_last) else {
-            let wrong =
-                format!("is from a database whose last migration is `{last}`, which is not part of this run");
+            let wrong = format!("is from a database whose last migration is `{last}`, which is not part of this run");
             let help = "check the whole folder, or name the file that was written for this database";
             return self.problems.push(Problem::new(path, wrong, Some(help)));
         };

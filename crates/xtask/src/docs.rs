@@ -44,11 +44,7 @@ fn pages() -> std::io::Result<BTreeMap<String, String>> {
 
 /// The comments of the examples that describe a situation: how they begin, how the index shows them, what they mean.
 const SITUATIONS: &[(&str, &str, &str)] = &[
-    (
-        "-- history:",
-        "-- history:",
-        "a deployed migration begins here, in which pgvet reports nothing",
-    ),
+    ("-- history:", "-- history:", "a deployed migration begins here, in which pgvet reports nothing"),
     (
         "-- migration:",
         "-- migration:",

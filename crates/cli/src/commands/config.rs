@@ -96,7 +96,8 @@ fn write_folder(detected: &Detected, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "  {label:13}{}, {}{of}", detected::name(count.tool), detected::sign(count.sign))?;
     }
     let replayed = detected.files - detected.reported;
-    let replayed = if replayed > 0 { format!(", {replayed} of them read only to know the schema") } else { String::new() };
+    let replayed =
+        if replayed > 0 { format!(", {replayed} of them read only to know the schema") } else { String::new() };
     writeln!(out, "  {:13}{}{replayed}", "files:", plural(detected.files, "file"))?;
     if let (Some(first), Some(last)) = (&detected.first, &detected.last) {
         writeln!(out, "  {:13}{first} is the first, {last} the last", "order:")?;

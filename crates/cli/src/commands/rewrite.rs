@@ -91,7 +91,8 @@ fn the_file(project: &Project) -> Result<usize, Failure> {
         return Err(Failure::new("rewrite takes one file").help("name the migration that is to be rewritten"));
     };
     if file.has_values() {
-        let reason = "the new files would contain the configured values of its placeholders instead of the placeholders";
+        let reason =
+            "the new files would contain the configured values of its placeholders instead of the placeholders";
         return Err(refused(project, index, reason));
     }
     if file.encoding.is_some() {

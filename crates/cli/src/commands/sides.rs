@@ -84,8 +84,9 @@ impl Side {
                     let what = path
                         .as_ref()
                         .map_or_else(|| "the current folder".to_owned(), |path| path.display().to_string());
-                    return Err(Failure::new(format!("`{revision}` has no `{what}`"))
-                        .help("name a folder of that revision as REV:PATH, with PATH relative to the root of the repository"));
+                    return Err(Failure::new(format!("`{revision}` has no `{what}`")).help(
+                        "name a folder of that revision as REV:PATH, with PATH relative to the root of the repository",
+                    ));
                 }
                 let title = match path {
                     Some(path) => format!("{revision}:{}", path.display()),
@@ -199,9 +200,7 @@ fn note_failures(schema: &mut Schema, migrations: &mut [Migration<'_>], version:
         for one in effects {
             if let Some(failure) = &one.effects.fails {
                 let place = place(failure.range.start);
-                schema
-                    .gaps
-                    .push(format!("{place}: {}: the statement fails, so it changes nothing", failure.reason));
+                schema.gaps.push(format!("{place}: {}: the statement fails, so it changes nothing", failure.reason));
             }
         }
     }

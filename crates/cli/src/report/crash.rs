@@ -235,15 +235,20 @@ impl<'a> Entry<'a> {
             notes.push(format!("after its process was killed, the tool runs nothing until you take this step: {step}"));
         } else if let Retry::After(step) = self.retry {
             notes.push(format!(
-                "if the tool sees that its connection is lost outside a transaction, it runs nothing until this is done: \
+                "if the connection is lost outside a transaction, the tool runs nothing until you take this step: \
                  {step}"
             ));
         }
         if !self.is_known {
-            notes.push("no migration tool was recognized: each migration was run again from its first statement".to_owned());
+            notes.push(
+                "no migration tool was recognized: each migration was run again from its first statement".to_owned(),
+            );
         }
         if self.crash.twice.as_ref().is_some_and(|twice| twice.lock_unknown) {
-            notes.push("pgvet does not know how the tool prevents two runs at the same time, so both ran without a lock".to_owned());
+            notes.push(
+                "pgvet does not know how the tool prevents two runs at the same time, so both ran without a lock"
+                    .to_owned(),
+            );
         }
         notes
     }
@@ -287,7 +292,7 @@ impl<'a> Entry<'a> {
             Outcome::Complete => return None,
             Outcome::NotEnded => {
                 let message = format!(
-                    "{}: the session was not ended during this statement, which was not seen to wait for other sessions",
+                    "{}: pgvet did not end the session during this statement, because the statement was never seen to wait",
                     self.place(&stop.point)
                 );
                 return Some(Said { level: Level::Note, message, details: Vec::new() });
@@ -374,7 +379,8 @@ impl<'a> Entry<'a> {
                 (Level::Error, message, details)
             }
             Together::Hangs => {
-                let message = "if two runs start at once, they wait for each other, and PostgreSQL does not detect the deadlock";
+                let message =
+                    "if two runs start at once, they wait for each other, and PostgreSQL does not detect the deadlock";
                 (Level::Error, message, Vec::new())
             }
         };

@@ -288,7 +288,8 @@ fn write_differences(report: &TraceReport<'_>, out: &mut String) -> fmt::Result 
     }
     let count = plural(report.differences.len(), "difference");
     writeln!(out, "<h2>Differences from the prediction <small>{count}</small></h2>")?;
-    let mut table = Table::new(["Where", "What", "Relation", "Predicted", "Observed", "Why pgvet could not predict it"]);
+    let mut table =
+        Table::new(["Where", "What", "Relation", "Predicted", "Observed", "Why pgvet could not predict it"]);
     for difference in &report.differences {
         let (path, range) = report.place(difference);
         table.row([

@@ -287,7 +287,10 @@ fn a_table_that_pgvet_does_not_know_can_be_named() {
     let said = capture(&folder, &[], &script);
     assert_has(
         &said,
-        &["the command added no row to a table of applied migrations that pgvet knows", "`--table migrations --column name`"],
+        &[
+            "the command added no row to a table of applied migrations that pgvet knows",
+            "`--table migrations --column name`",
+        ],
     );
     let said = capture(&folder, &["--table", "applied", "--column", "file"], &script);
     assert_has(&said, &["captured 2 migrations", FINDING]);

@@ -206,7 +206,8 @@ fn migrations_are_judged_by_what_production_has() {
 
         write(&folder, "migrations/1_users.sql", format!("{FIRST}CREATE TABLE late (id int);"));
         assert!(
-            check("SELECT 1;", &[]).contains("was written before a migration up to `migrations/1_users.sql` was changed")
+            check("SELECT 1;", &[])
+                .contains("was written before a migration up to `migrations/1_users.sql` was changed")
         );
         for (text, said) in [
             ("{", "is not a report of `pgvet drift --format json`"),
@@ -290,5 +291,8 @@ fn reading_a_database_needs_no_privilege_but_connect() {
         "LOCK TABLE users IN ACCESS EXCLUSIVE MODE",
         || folder.run(&["diff", "migrations", &watched]),
     );
-    assert!(locked.starts_with("exit 2") && locked.contains("another session, such as a migration, holds ACCESS EXCLUSIVE"), "{locked}");
+    assert!(
+        locked.starts_with("exit 2") && locked.contains("another session, such as a migration, holds ACCESS EXCLUSIVE"),
+        "{locked}"
+    );
 }

@@ -103,8 +103,9 @@ impl Protection {
         };
         if mode.starts_with("verify") && roots.is_none() && !system {
             let file = file.map_or_else(|| "~/.postgresql/root.crt".to_owned(), |file| file.display().to_string());
-            return Err(Error::new(format!("sslmode `{mode}` needs `{file}`, which does not exist"))
-                .help("name a file with certificates of authorities, or use sslrootcert=system for the public authorities"));
+            return Err(Error::new(format!("sslmode `{mode}` needs `{file}`, which does not exist")).help(
+                "name a file with certificates of authorities, or use sslrootcert=system for the public authorities",
+            ));
         }
         let revoked = env::home_dir().map(|home| home.join(".postgresql/root.crl"));
         if verification != Verification::None

@@ -134,7 +134,8 @@ impl CloneProvider for DataDir {
             if !self.thin {
                 info.notes.push("the file system cannot share blocks, so pgvet made a full copy".to_owned());
             }
-            info.notes.push("the copy runs with PostgreSQL's default settings, not with those of the original".to_owned());
+            info.notes
+                .push("the copy runs with PostgreSQL's default settings, not with those of the original".to_owned());
             (info.has_schema, info.reaches_others) = (true, false);
             Ok(info)
         })

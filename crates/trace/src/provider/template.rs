@@ -97,7 +97,7 @@ impl CloneProvider for Template {
             let copied = if self.major >= 18 {
                 "the copy shares its files with the original only if the file system can clone them"
             } else {
-                "the copy is a full copy: PostgreSQL can clone files only from version 18 on"
+                "pgvet made a full copy, because PostgreSQL can clone files only from version 18 on"
             };
             info.notes.push(copied.to_owned());
             (info.has_schema, info.is_shared) = (true, true);

@@ -77,7 +77,8 @@ impl CloneProvider for Url {
             let connection = Connection::open(&self.database, "provider").await?;
             check(&connection).await?;
             let mut info = ServerInfo::ask(&connection).await?;
-            info.notes.push("transaction IDs and write-ahead log include those of other activity on the server".to_owned());
+            info.notes
+                .push("transaction IDs and write-ahead log include those of other activity on the server".to_owned());
             (info.has_schema, info.is_shared) = (true, true);
             info.announce_rights(&connection).await?;
             Ok(info)

@@ -29,8 +29,11 @@ impl RowTarget {
     /// # Errors
     /// A sentence that says what is accepted.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let help =
-            || format!("`{text}` does not name a table and a number of rows: expected TABLE=ROWS, such as orders=2000000 or orders=2M");
+        let help = || {
+            format!(
+                "`{text}` does not name a table and a number of rows: expected TABLE=ROWS, such as orders=2000000 or orders=2M"
+            )
+        };
         let (table, rows) = text.rsplit_once('=').ok_or_else(help)?;
         let digits = rows.trim().replace('_', "");
         let (number, factor) = match digits.char_indices().last() {

@@ -118,7 +118,9 @@ pub(crate) fn note(files: &[ProjectFile]) -> Option<Problem> {
     let mut doubted = files.iter().filter(|file| file.role == Role::Reported && file.layout.has_doubted_marks);
     let first = doubted.next()?;
     let message = match doubted.count() {
-        0 => "was checked only in part: unlike other files here, it has comments that divide it into sections".to_owned(),
+        0 => {
+            "was checked only in part: unlike other files here, it has comments that divide it into sections".to_owned()
+        }
         others => {
             let files = if others == 1 { "1 other file".to_owned() } else { format!("{others} other files") };
             format!(

@@ -65,7 +65,10 @@ pub(super) fn not_applied(job: &Job<'_>, refused: &RefusedStatement) {
 /// Says that nothing is reported.
 pub(super) fn about_new(job: &Job<'_>, new: &BTreeSet<String>) {
     if let (true, Some(revision)) = (new.is_empty(), &job.args.since) {
-        note(job, &Failure::new(inert::line(&format!("no migration has changed since {revision}, so nothing is reported"))));
+        note(
+            job,
+            &Failure::new(inert::line(&format!("no migration has changed since {revision}, so nothing is reported"))),
+        );
     }
 }
 
@@ -193,7 +196,8 @@ pub(super) fn about_sources(job: &Job<'_>, sources: &Sources, files: &Files) {
     }
     let [first, ..] = &*files.without_source else { return };
     let count = plural(files.without_source.len(), "migration");
-    let said = format!("nothing is reported about {count} without a file in this folder, such as {}", inert::line(first));
+    let said =
+        format!("nothing is reported about {count} without a file in this folder, such as {}", inert::line(first));
     note(job, &Failure::new(said));
 }
 
