@@ -69,7 +69,7 @@ pub(crate) fn fitting(value: Value) -> Result<Value, String> {
     if length <= MAX_RESULT {
         return Ok(value);
     }
-    Err(format!("the result has {} KiB, and {} KiB are the most: ask about less", length >> 10, MAX_RESULT >> 10))
+    Err(format!("the result has {} KiB, and at most {} KiB are allowed: ask about fewer files or tables", length >> 10, MAX_RESULT >> 10))
 }
 
 fn pick(value: &Value, keys: &[&str]) -> Value {
