@@ -65,11 +65,11 @@ pub(crate) struct TraceArgs {
     pub(crate) clients: Option<u16>,
     /// Show what happens if a migration is interrupted, and measure nothing. This ends the session after each statement
     /// and during each concurrent build, runs the migration again as its tool would, and compares schema and rows with
-    /// those of an undisturbed run. Needs a scratch server.
+    /// those of an undisturbed run. Needs --on scratch.
     #[arg(long, conflicts_with_all = MEASURES)]
     pub(crate) crash: bool,
     /// Show what happens if a migration runs twice at the same time, with the lock that its tool takes, and measure
-    /// nothing. Needs a scratch server.
+    /// nothing. Needs --on scratch.
     #[arg(long, conflicts_with_all = MEASURES)]
     pub(crate) twice: bool,
     /// Exit with 3 if a statement behaves differently from the prediction, unless the prediction says that it may be
