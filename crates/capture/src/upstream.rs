@@ -68,7 +68,7 @@ impl Target {
         let config = address.config();
         if config.get_channel_binding() == WantedBinding::Require {
             return Err(Error::new("a capture cannot bind a password to its encrypted connection")
-                .help("leave channel_binding=require out, and verify the server with sslmode=verify-full"));
+                .help("omit channel_binding=require, and verify the server with sslmode=verify-full"));
         }
         if config.get_hosts().len() > 1 {
             return Err(Error::new("the address names several servers").help("name the one with the clone"));
@@ -207,7 +207,7 @@ fn not_proven() -> io::Error {
 }
 
 fn unsupported() -> io::Error {
-    io::Error::other("it wants a kind of authentication that pgvet lacks")
+    io::Error::other("it requires an authentication method that pgvet does not support")
 }
 
 /// Reads one message with its tag and length.

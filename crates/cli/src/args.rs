@@ -96,7 +96,7 @@ pub(crate) enum Command {
 
 /// Replaces a blocking migration by several safer ones.
 ///
-/// It takes one migration: a file, or the only new one that --since, --staged or --changed finds.
+/// Give one migration: a file, or --since, --staged or --changed if they find exactly one.
 #[derive(Debug, Args)]
 #[command(after_help = "Exit status: 0 rewritten, or nothing to rewrite; 1 a finding has no rewrite; \
     2 the migration could not be rewritten.")]
@@ -109,7 +109,7 @@ pub(crate) struct RewriteArgs {
     /// Write the files to this folder.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["in_place", "format"])]
     pub(crate) out: Option<PathBuf>,
-    /// Replace the original by the first file, and write the others beside it with the tool's next versions.
+    /// Replace the original by the first file, and write the other files beside it, with the next version numbers.
     #[arg(long, conflicts_with = "format")]
     pub(crate) in_place: bool,
 }
@@ -119,14 +119,14 @@ pub(crate) struct RewriteArgs {
 #[command(after_help = "Exit status: 0 written, 2 the database could not be read.")]
 pub(crate) struct SnapshotArgs {
     /// The database, such as `postgres://USER@HOST/DATABASE` or `service=NAME`. Passwords come from PGPASSWORD, ~/.pgpass
-    /// or a service, or are asked for on a terminal.
+    /// or a service, or pgvet asks for them on a terminal.
     #[arg(value_name = "URL")]
     pub(crate) database: String,
     /// Where to write the statistics; `-` is standard output.
     #[arg(long, value_name = "FILE", default_value = pgvet_workspace::config::STATISTICS_NAME)]
     pub(crate) out: PathBuf,
-    /// The shortest time that counters must cover. Newer counters do not show how busy tables and functions are, and
-    /// are omitted.
+    /// The shortest time that counters must cover. Counters that were reset more recently do not show how busy tables
+    /// and functions are, and are omitted.
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "1h")]
     pub(crate) min_window: Duration,
 }
@@ -200,7 +200,7 @@ pub(crate) struct McpArgs {
     /// The folder with the migrations and pgvet.toml. The tools read nothing else.
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub(crate) root: PathBuf,
-    /// Timeout for one call, such as `90s`: an hour at most.
+    /// Timeout for one call, such as `90s`; at most `1h`.
     #[arg(long, value_name = "DURATION", value_parser = call_limit, default_value = "60s")]
     pub(crate) time_limit: Duration,
 }
@@ -213,16 +213,17 @@ fn call_limit(text: &str) -> Result<Duration, String> {
 
 /// Counts the rows of a production database that would make migrations fail.
 ///
-/// A new NOT NULL, CHECK, UNIQUE or foreign key fails if existing rows violate it. Without --database this prints the
-/// queries that count such rows, as a script for psql. With --database it runs each in a read-only transaction of its own.
+/// A new NOT NULL, CHECK, UNIQUE or foreign key fails if existing rows violate it. Without --database, this command
+/// prints the queries that count these rows, as a script for psql. With --database, it runs each query in a read-only
+/// transaction of its own.
 #[derive(Debug, Args)]
-#[command(after_help = "Exit status: 0 no such row was found, or the queries were printed; 1 there are such rows; \
-    2 something could not be counted.")]
+#[command(after_help = "Exit status: 0 no rows make a migration fail, or the queries were printed; \
+    1 some rows make a migration fail; 2 something could not be counted.")]
 pub(crate) struct PrecheckArgs {
     #[command(flatten)]
     pub(crate) input: InputArgs,
-    /// The database to ask, such as `postgres://USER@HOST/DATABASE` or `service=NAME`. Passwords come from PGPASSWORD,
-    /// ~/.pgpass or a service, or are asked for on a terminal.
+    /// The database with the rows, such as `postgres://USER@HOST/DATABASE` or `service=NAME`. Passwords come from
+    /// PGPASSWORD, ~/.pgpass or a service, or pgvet asks for them on a terminal.
     #[arg(long, value_name = "URL")]
     pub(crate) database: Option<String>,
     /// Timeout for each query.
@@ -259,7 +260,7 @@ pub(crate) struct RulesArgs {
 /// Prints a manual page, or writes all of them.
 #[derive(Debug, Args)]
 pub(crate) struct ManArgs {
-    /// The command [default: the program].
+    /// The command whose page is printed [default: the page of pgvet itself].
     #[arg(value_name = "COMMAND")]
     pub(crate) command: Option<String>,
     /// Write the pages of all commands to this folder.

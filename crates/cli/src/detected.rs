@@ -132,7 +132,7 @@ impl Unordered {
         let why = match self.reason {
             UnknownOrder::NoVersion => "without a version in the name",
             UnknownOrder::OtherLanguages => "among migrations in a programming language",
-            UnknownOrder::OtherTool => "whose tool is not the most frequent one",
+            UnknownOrder::OtherTool => "of another tool than most files",
         };
         format!("{} {why}: {}", plural(self.files.len(), "file"), first(&self.files))
     }
@@ -154,7 +154,7 @@ pub(crate) fn sign(sign: Sign) -> &'static str {
         Sign::Configuration => "as configured",
         Sign::Comment => "from comments in the files",
         Sign::FileName => "from the names of the files",
-        Sign::Folder => "from the folder and what lies beside the files",
+        Sign::Folder => "from the folder and the files around it",
         Sign::CargoToml => "from a dependency in Cargo.toml",
         Sign::RunnerCode => "run by code of the project",
         Sign::None => "because no migration tool was recognized",

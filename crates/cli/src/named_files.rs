@@ -14,7 +14,7 @@ pub(crate) fn check(mut arguments: impl Iterator<Item = OsString>) -> Result<(),
         Some(argument) => {
             let name = argument.to_string_lossy();
             let help = "write `./` before the name of a file, or all names after `--`";
-            Err(Failure::new(format!("`{name}` is an option and the name of a file")).help(help))
+            Err(Failure::new(format!("`{name}` is both an option and the name of a file")).help(help))
         }
         None => Ok(()),
     }

@@ -71,7 +71,7 @@ fn role(file: &ProjectFile) -> (FileRole, String) {
         return said(FileRole::Baseline, "a dump of the schema from before the migrations");
     }
     if matches!(file.role, Role::Observed { .. }) {
-        return said(FileRole::Baseline, "what a live database has, judged by `against`");
+        return said(FileRole::Baseline, "the schema of a live database, named by `against`");
     }
     if layout.unlisted {
         return said(FileRole::Other, "not in the tool's own list of migrations, so not run");
@@ -87,10 +87,10 @@ fn role(file: &ProjectFile) -> (FileRole, String) {
     }
     match file.unknown_order {
         Some(UnknownOrder::NoVersion) if is_seed(&file.path) => {
-            said(FileRole::Seed, "its name says seed; checked, and its place among the migrations is unknown")
+            said(FileRole::Seed, "its name says seed; checked, but when it runs is not known")
         }
         Some(UnknownOrder::NoVersion) => {
-            said(FileRole::Other, "no version in its name; checked, and its place among the migrations is unknown")
+            said(FileRole::Other, "no version in its name; checked, but when it runs is not known")
         }
         _ => (FileRole::Up, format!("{}, {}", detected::name(layout.tool), detected::sign(layout.sign))),
     }

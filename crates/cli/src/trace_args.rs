@@ -22,8 +22,8 @@ pub(crate) struct TraceArgs {
     /// Fill tables with generated rows first, so that times are realistic: orders=2M,users=100k.
     #[arg(long, value_name = "TABLE=ROWS", value_delimiter = ',', value_parser = RowTarget::parse)]
     pub(crate) rows: Vec<RowTarget>,
-    /// The number of rows that tables have in production. Times that grow with the rows are extrapolated to it, and
-    /// marked as extrapolated [default: `rows` of `[tables]` in pgvet.toml].
+    /// The number of rows that tables have in production. Times that grow with the number of rows are extrapolated to
+    /// this number, and marked as extrapolated [default: `rows` of `[tables]` in pgvet.toml].
     #[arg(long, value_name = "TABLE=ROWS", value_delimiter = ',', value_parser = RowTarget::parse)]
     pub(crate) production_rows: Vec<RowTarget>,
     /// Output format.
@@ -32,13 +32,13 @@ pub(crate) struct TraceArgs {
     /// Also write a page with a timeline of the locks.
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
-    /// Write the measured speeds to the statistics file, from which `check` estimates times. By default, that is the
-    /// file that belongs to the migrations; FILE sets another one.
+    /// Write the measured speeds to the statistics file, from which `check` estimates times. By default, this is the
+    /// statistics file of the migrations; FILE names another file.
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "",
         value_parser = OsStringValueParser::new().map(StatisticsFile::from), conflicts_with = "workload")]
     pub(crate) calibrate: Option<StatisticsFile>,
-    /// The longest time that locks of this mode or a stronger one may be held. If one is held for longer, exit with 1.
-    /// Set limits of single tables in `pgvet.toml`.
+    /// The longest time that locks of this mode or a stronger one may be held. If a lock is held for longer, exit with
+    /// 1. Set limits for single tables in `pgvet.toml`.
     #[arg(long, value_name = "MODE=DURATION", value_delimiter = ',', value_parser = Limit::parse)]
     pub(crate) max_held: Vec<Limit>,
     /// Exit with 1 also if the rules report a finding of this severity or a higher one.
@@ -53,7 +53,7 @@ pub(crate) struct TraceArgs {
     #[arg(long)]
     pub(crate) canary: bool,
     /// With --canary: keep a transaction that has read these tables open for this time. The lock of the migration then
-    /// waits for it, and the canaries queue behind that lock.
+    /// waits for that transaction, and the canaries queue behind the lock.
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, requires = "canary")]
     pub(crate) inject_reader: Option<Duration>,
     /// Run the statements of this file repeatedly, and report how long they take before, during and after each
@@ -63,20 +63,20 @@ pub(crate) struct TraceArgs {
     /// With --workload: how many sessions run it at the same time [default: 1].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=500), requires = "workload")]
     pub(crate) clients: Option<u16>,
-    /// Measure nothing: end the session of each migration after each statement and during each concurrent build, run
-    /// the migration again as its tool would, and compare schema and rows with those of an undisturbed run. Only on a
-    /// scratch server.
+    /// Show what happens if a migration is interrupted, and measure nothing. This ends the session after each statement
+    /// and during each concurrent build, runs the migration again as its tool would, and compares schema and rows with
+    /// those of an undisturbed run. Needs --on scratch.
     #[arg(long, conflicts_with_all = MEASURES)]
     pub(crate) crash: bool,
-    /// Measure nothing: run each migration twice at the same time, with the lock that its tool takes. Only on a scratch
-    /// server.
+    /// Show what happens if a migration runs twice at the same time, with the lock that its tool takes, and measure
+    /// nothing. Needs --on scratch.
     #[arg(long, conflicts_with_all = MEASURES)]
     pub(crate) twice: bool,
     /// Exit with 3 if a statement behaves differently from the prediction, unless the prediction says that it may be
     /// wrong.
     #[arg(long)]
     pub(crate) strict_model: bool,
-    /// Cancel statements that take longer, such as `30s`; those of a workload, too.
+    /// Cancel statements that take longer than this, such as `30s`, including those of a workload.
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub(crate) statement_timeout: Option<Duration>,
     /// End the trace after this time, whatever a migration does.
@@ -100,13 +100,15 @@ pub(crate) struct CloneArgs {
     #[arg(long, value_enum, default_value_t = On::Scratch)]
     pub(crate) on: On,
     /// With --on template or url: the database, such as `postgres://USER@HOST/DATABASE` or `service=NAME`. Passwords
-    /// come from PGPASSWORD, ~/.pgpass or a service, or are asked for on a terminal.
+    /// come from PGPASSWORD, ~/.pgpass or a service, or pgvet asks for them on a terminal.
     #[arg(long, value_name = "URL")]
     pub(crate) database: Option<String>,
-    /// With --on datadir: the data directory. --database is a name, and the superuser is PGUSER, or else `postgres`.
+    /// With --on datadir: the data directory. Give the name of the database with --database. The superuser is PGUSER,
+    /// or else `postgres`.
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
-    /// With --on dblab: the address of the engine; the token comes from `DBLAB_TOKEN`, and --database is a name.
+    /// With --on dblab: the address of the engine. The token comes from `DBLAB_TOKEN`. Give the name of the database
+    /// with --database.
     #[arg(long, value_name = "URL")]
     pub(crate) dblab: Option<String>,
     /// With --on dblab: the branch to clone [default: main].
@@ -116,7 +118,7 @@ pub(crate) struct CloneArgs {
     #[arg(long)]
     pub(crate) this_is_a_clone: bool,
     /// With --on template or url: also run statements with effects beyond the database, such as CREATE ROLE, ALTER
-    /// SYSTEM and COPY ... PROGRAM. Without this option such a run is refused.
+    /// SYSTEM and COPY ... PROGRAM. Without this option, pgvet refuses the run.
     #[arg(long)]
     pub(crate) allow_server_changes: bool,
     /// The folder with `initdb` and `postgres` [default: searched for].
@@ -160,7 +162,7 @@ pub(crate) enum On {
     Scratch,
     /// A copy of a database on its own server (CREATE DATABASE ... TEMPLATE).
     Template,
-    /// A copy of the data directory of a server that runs or is stopped, or of a snapshot of it.
+    /// A copy of the data directory of a running or stopped server, or of a snapshot of one.
     Datadir,
     /// A database that is already a clone, and that nobody else uses.
     Url,

@@ -82,7 +82,7 @@ impl Actions<'_> {
         if finding.steps.is_empty() {
             return None;
         }
-        let mut text = String::from("\n-- The same without blocking for long, each in a transaction of its own:\n");
+        let mut text = String::from("\n-- Safer steps that do not block for long, each in a transaction of its own:\n");
         for step in &finding.steps {
             let note = step.note.iter().map(|note| format!("({note})"));
             let sql = format!("{};", step.sql);

@@ -69,7 +69,11 @@ pub(crate) fn fitting(value: Value) -> Result<Value, String> {
     if length <= MAX_RESULT {
         return Ok(value);
     }
-    Err(format!("the result has {} KiB, and {} KiB are the most: ask about less", length >> 10, MAX_RESULT >> 10))
+    Err(format!(
+        "the result has {} KiB, and at most {} KiB are allowed: ask about fewer files or tables",
+        length >> 10,
+        MAX_RESULT >> 10
+    ))
 }
 
 fn pick(value: &Value, keys: &[&str]) -> Value {
@@ -137,7 +141,7 @@ mod tests {
     fn a_result_that_is_too_long_is_an_error() {
         let files = |length: usize| json!({ "files": [{ "text": "x".repeat(length) }] });
         assert!(fitting(files(MAX_RESULT / 2)).is_ok());
-        assert!(fitting(files(MAX_RESULT)).unwrap_err().contains("ask about less"));
+        assert!(fitting(files(MAX_RESULT)).unwrap_err().contains("ask about fewer"));
     }
 
     #[test]

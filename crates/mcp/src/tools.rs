@@ -57,9 +57,10 @@ impl Tools {
         Self { calls: Arc::new(calls), boundary: Arc::new(boundary) }
     }
 
-    /// Says what a migration does to a running PostgreSQL database that could block it, lose data, break deployed code or
-    /// fail, after replaying the migrations of the repository before it. The verdict (`passes`, `fails`, `not-checked`) is
-    /// that of `pgvet check` in CI. Call it on every migration that you write or change, before you show it.
+    /// Reports the statements of a migration that block the application, lose data, break deployed code or fail. The
+    /// migration is checked against the schema that the earlier migrations of the repository create. The verdict
+    /// (`passes`, `fails`, `not-checked`) is the same as that of `pgvet check` in CI. Call this tool on every migration
+    /// that you write or change, before you show it.
     #[tool(annotations(title = "Check a migration", read_only_hint = true, open_world_hint = false))]
     async fn check_migration(
         &self,
@@ -74,8 +75,8 @@ impl Tools {
         answer(run, &context).await
     }
 
-    /// Shows for each statement of a migration which locks it takes on which tables, and what it rewrites, scans and
-    /// builds, whether it fails, and what is not known.
+    /// Shows which locks each statement of a migration takes on which tables, what it rewrites, scans and builds, whether
+    /// it fails, and which effects are not known.
     #[tool(annotations(title = "Explain what a migration does", read_only_hint = true, open_world_hint = false))]
     async fn explain_effects(
         &self,
@@ -89,8 +90,8 @@ impl Tools {
         answer(run, &context).await
     }
 
-    /// Makes a sequence of migrations that do the same without blocking for long, in the form of the migration tool of the
-    /// repository. Returns `files` with their paths and texts, and `unsolved` findings; it writes nothing.
+    /// Replaces a migration by several safer migrations that do not block for long, in the format of the repository's
+    /// migration tool. Returns `files` with their paths and texts, and `unsolved` findings. It writes nothing.
     #[tool(annotations(title = "Rewrite a migration", read_only_hint = true, open_world_hint = false))]
     async fn rewrite_migration(
         &self,

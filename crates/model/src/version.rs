@@ -42,8 +42,11 @@ impl VersionRange {
             SUPPORTED.0, SUPPORTED.1
         );
         let major = |part: &str| -> Result<PgVersion, String> {
-            let version =
-                part.trim().parse().map(PgVersion).map_err(|_| format!("`{text}` is no PostgreSQL version: {help}"))?;
+            let version = part
+                .trim()
+                .parse()
+                .map(PgVersion)
+                .map_err(|_| format!("`{text}` is not a PostgreSQL version: {help}"))?;
             if version < SUPPORTED.0 || version > SUPPORTED.1 {
                 return Err(format!("PostgreSQL {version} is not known: {help}"));
             }

@@ -1,4 +1,4 @@
-//! How fast the server got through work that grows with a table.
+//! The speed of work whose duration grows with a table, as measured on the server.
 
 use crate::observation::{MigrationTrace, Relation, StatementTrace, Trace};
 use pgvet_model::migration::Migration;
@@ -7,14 +7,15 @@ use pgvet_syntax::ast::{AlterTableAction, Ast, Constraint, ConstraintKind, Objec
 use pgvet_syntax::statement::Statement;
 use std::time::Duration;
 
-/// Fewer rows tell nothing about many.
+/// Minimum number of rows: smaller tables say nothing about large ones.
 pub const LEAST_ROWS: u64 = 100_000;
-/// In shorter times, what does not depend on rows counts too much.
+/// Minimum duration: in a shorter time, work that does not depend on the rows has too much weight.
 pub const LEAST_TIME: Duration = Duration::from_millis(20);
 
-/// The statements of a run that tell how fast the server is: what each had to do, with a table of what size, and how
-/// long that took. Only statements with one sort of work count, on a table that is large enough and that the migration
-/// has not changed before. `migrations` are those of the run.
+/// Returns the work, the table size and the duration of each statement of a run that shows how fast the server is.
+///
+/// A statement is used if it does only one kind of work, and if its table is large enough and was not changed earlier in
+/// the migration. `migrations` are those of the run.
 pub fn calibrate(trace: &Trace, migrations: &[Migration<'_>]) -> Vec<(Work, Size, Duration)> {
     let mut measures = Vec::new();
     for run in &trace.migrations {

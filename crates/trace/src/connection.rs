@@ -120,7 +120,7 @@ impl Drop for Connection {
 fn cannot_connect(error: &tokio_postgres::Error, address: &Address) -> Error {
     let said = Error::from_postgres(error);
     let said = if said.is_missing_password() {
-        said.help("set PGPASSWORD, or write it into ~/.pgpass; on a terminal it is asked for")
+        said.help("set PGPASSWORD, or write the password into ~/.pgpass; on a terminal, pgvet asks for it")
     } else if error.as_db_error().is_none() {
         said.help(format!("check that a server accepts connections at {}", address.places()))
     } else {

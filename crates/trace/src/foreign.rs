@@ -33,8 +33,7 @@ impl ForeignTables {
             others => format!(" (and {others} more)"),
         };
         Some(format!(
-            "`{schema}.{name}`{others} is a foreign table: rows that are changed there are those of another server, and stay \
-             changed"
+            "`{schema}.{name}`{others} is a foreign table: changes of its rows are made on another server, and remain there"
         ))
     }
 

@@ -27,7 +27,7 @@ pub(crate) async fn refusal(
             _ => return Ok(None),
         },
         None if step.statement.is_some() && changes_subscriptions(&step.sql) => {
-            ("a statement about subscriptions that pgvet cannot read".to_owned(), "nothing of it was traced")
+            ("a statement about subscriptions that pgvet cannot read".to_owned(), "the statement was not traced")
         }
         _ => return Ok(None),
     };

@@ -97,7 +97,7 @@ impl From<Stop> for Error {
             Stop::Refused(refused) => refused,
             Stop::Broken(error) => return error,
         };
-        let which = if refused.at_begin { "the history cannot begin" } else { "the history does not run" };
+        let which = if refused.at_begin { "the earlier migrations cannot begin" } else { "an earlier migration fails" };
         Self { message: format!("{which}: {}: {}", refused.place(), refused.message), help: refused.hint }
     }
 }

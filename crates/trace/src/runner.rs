@@ -121,7 +121,7 @@ impl<'a> Runner<'a> {
         tell: &mut Tell<'_>,
     ) -> Result<(MigrationTrace, Connection), Error> {
         self.trace.notes =
-            script.skipped.iter().map(|command| format!("`{command}` is psql's and was not run")).collect();
+            script.skipped.iter().map(|command| format!("`{command}` is a command of psql and was not run")).collect();
         self.trace.rows = probe::rows(&self.migrator).await?;
         let sizes = self.sizes().await?;
         self.trace.bytes = probe::bytes(&sizes);

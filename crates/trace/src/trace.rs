@@ -42,7 +42,7 @@ pub enum Event<'a> {
 }
 
 /// Note about the effect of a workload on other measures.
-const SHARED: &str = "XIDs, write-ahead log, dead rows and sizes also count what the workload did";
+const SHARED: &str = "transaction IDs, write-ahead log, dead rows and sizes include those of the workload";
 
 /// Replays the history and measures the migrations that are to be reported. Whatever happens, also when the user
 /// interrupts it, no clone is left.

@@ -178,7 +178,7 @@ impl Clients {
             let runs = self.runs.borrow();
             if let Some((run, error)) = runs.iter().find_map(|run| Some((run, run.error.as_ref()?))) {
                 let place = &self.workload.statements[run.query].place;
-                return Err(Error::new(format!("the workload does not run before the migration: {place}: {error}")));
+                return Err(Error::new(format!("the workload fails before the migration: {place}: {error}")));
             }
             let was_run = |query| runs.iter().any(|run| run.query == query);
             let all_run = (0..self.workload.statements.len()).all(was_run);

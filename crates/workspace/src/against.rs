@@ -75,12 +75,12 @@ impl Observed {
             .map_err(|error| format!("is not a report of `pgvet drift --format json`: {error}"))?;
         if document.schema_version != Self::VERSION {
             let (found, read) = (document.schema_version, Self::VERSION);
-            return Err(format!("has version {found}, and this program reads {read}"));
+            return Err(format!("has version {found}, but this pgvet reads version {read}"));
         }
         let observed = document.observed.ok_or("does not have the whole schema: it was written with --in-schema")?;
         let version = observed.schema.pg_version;
         if VersionRange::parse(&version.to_string()).is_err() {
-            return Err(format!("is of PostgreSQL {version}, which is not supported"));
+            return Err(format!("is from PostgreSQL {version}, which is not supported"));
         }
         Ok(observed)
     }
@@ -112,19 +112,18 @@ impl Project {
         let mut is_last =
             |file: &ProjectFile| file.role.is_migration() && file.stable_path_in(&mut repositories) == *last;
         let Some(at) = self.files.iter().rposition(&mut is_last) else {
-            let wrong =
-                format!("is of a database whose last migration is `{last}`, which is not among those of this run");
-            let help = "check the whole folder, or name the file of this database";
+            let wrong = format!("is from a database whose last migration is `{last}`, which is not part of this run");
+            let help = "check the whole folder, or name the file that was written for this database";
             return self.problems.push(Problem::new(path, wrong, Some(help)));
         };
         let mut note = |message: String, help| self.notes.push(Problem::new(path, message, help));
         let database = self.files[at].database;
         let is_later = |file: &ProjectFile| file.role == Role::Reported && file.database == database;
         if !self.files[at + 1..].iter().any(is_later) {
-            note(format!("is of a database that has applied `{last}`: no later migration is checked"), None);
+            note(format!("is from a database that has applied `{last}`, and no later migration is checked"), None);
         }
         if digest(&self.files[..=at], database) != *migrations_digest {
-            note(format!("was written before migrations up to `{last}` changed"), Some(HELP));
+            note(format!("was written before a migration up to `{last}` was changed"), Some(HELP));
         }
         let Reconciled { text, applied, left } = self.reconcile(at, schema);
         self.notes.extend(applied_note(path, last, applied, &left));

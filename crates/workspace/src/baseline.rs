@@ -32,9 +32,9 @@ impl KnownFinding {
     /// Why it cannot be read, as the end of the sentence "the baseline ...".
     pub fn read_all(path: &Path) -> Result<Vec<Self>, String> {
         let text = read::text(path).map_err(|error| format!("cannot be read: {error}"))?;
-        let document: Document = serde_json::from_str(&text).map_err(|error| format!("is none: {error}"))?;
+        let document: Document = serde_json::from_str(&text).map_err(|error| format!("is not a baseline: {error}"))?;
         if document.schema_version != SCHEMA_VERSION {
-            return Err(format!("has version {}, and this program reads 1", document.schema_version));
+            return Err(format!("has version {}, but this pgvet reads version 1", document.schema_version));
         }
         Ok(document.findings)
     }

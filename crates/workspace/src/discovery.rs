@@ -31,7 +31,7 @@ pub(crate) fn files_at(path: &Path, identities: &Identities, problems: &mut Vec<
     let found = search(path, identities, problems);
     let files: Vec<PathBuf> = found.into_iter().filter(|found| found.skip.is_none()).map(|found| found.path).collect();
     if files.is_empty() && problems.len() == known {
-        problems.push(Problem::new(path, "holds no SQL files", Some("name a folder or file with `.sql` migrations")));
+        problems.push(Problem::new(path, "has no SQL files", Some("name a folder or file with `.sql` migrations")));
     }
     order::sort(files)
 }
@@ -39,7 +39,7 @@ pub(crate) fn files_at(path: &Path, identities: &Identities, problems: &mut Vec<
 /// Returns the SQL files at `path`, with those that are skipped because of their names.
 pub(crate) fn search(path: &Path, identities: &Identities, problems: &mut Vec<Problem>) -> Vec<Found> {
     if let Some(why) = Boundary::around(path).refusal(path) {
-        problems.push(Problem::new(path, why, Some("name what it leads to, to check that")));
+        problems.push(Problem::new(path, why, Some("to check its target, name the target itself")));
         return Vec::new();
     }
     match fs::metadata(path) {
@@ -206,7 +206,7 @@ fn walk(root: &Path, filter: Filter, identities: &Identities, problems: &mut Vec
             identities.know(path);
         }
         let is_read = refusal.is_none();
-        problems.extend(refusal.map(|why| Problem::new(path, why, Some("only files of the checkout are read"))));
+        problems.extend(refusal.map(|why| Problem::new(path, why, Some("pgvet reads only files of the checkout"))));
         is_read
     });
     problems.append(&mut unread.lock().unwrap_or_else(PoisonError::into_inner));
@@ -229,7 +229,8 @@ fn tracked_below(root: &Path) -> (Vec<Tracked>, Option<Problem>) {
     let entries = match index::entries(&top) {
         Ok(entries) => entries,
         Err((index, why)) => {
-            let help = "the files that git tracks are unknown; make a new one with `git reset`, which unstages changes";
+            let help = "make a new index with `git reset`, which unstages changes: without it, the files that git tracks \
+                        are not known";
             return (Vec::new(), Some(Problem::new(&index, why, Some(help))));
         }
     };
@@ -289,7 +290,7 @@ mod tests {
         assert!(files_at(root.path(), &Identities::default(), &mut problems).is_empty());
         assert!(files_at(&root.path().join("no"), &Identities::default(), &mut problems).is_empty());
         let messages: Vec<_> = problems.iter().map(|problem| problem.message.as_str()).collect();
-        assert_eq!(messages, ["holds no SQL files", "does not exist"]);
+        assert_eq!(messages, ["has no SQL files", "does not exist"]);
     }
 
     #[cfg(unix)]

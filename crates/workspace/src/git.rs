@@ -227,11 +227,11 @@ impl Repository {
         for (named, text) in held.iter().zip(texts) {
             let path = self.git.top.join(&named.name);
             let text = text.ok_or_else(|| {
-                let why = "cannot be read from the index: it has conflicts, or is too large, alone or with others";
+                let why = "cannot be read from the index: it has conflicts, or the staged files are too large";
                 Problem::new(
                     &path,
                     why,
-                    Some("make the files on disk and in the index equal: stage or stash the changes"),
+                    Some("stage or stash the changes, so that the files on disk and in the index are equal"),
                 )
             })?;
             changes.index.insert(identity(&path), Some(text));
@@ -335,7 +335,7 @@ impl Repository {
             "this is a shallow clone: fetch the history first (`git fetch --unshallow`; `fetch-depth: 0` for \
              actions/checkout; `GIT_DEPTH: 0` in GitLab)"
         } else {
-            "compare with a branch that this one comes from"
+            "compare with a branch from which this branch was created"
         };
         Err(self.problem(format!("has no commit in common with `{revision}`"), Some(help)))
     }

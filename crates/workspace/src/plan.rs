@@ -435,7 +435,7 @@ fn look(
     if let Some(language) = skipped::language(path).filter(|_| path.is_file()) {
         let help = framework::around(path.parent().unwrap_or(path))
             .map_or_else(|| SQL_OF_PROGRAM.to_owned(), framework::Framework::help);
-        found.problems.push(Problem::new(path, format!("is a program in {language} and not SQL"), Some(&help)));
+        found.problems.push(Problem::new(path, format!("is a program in {language}, not SQL"), Some(&help)));
         return Ok(found);
     }
     let files = discovery::search(path, identities, &mut found.problems);

@@ -66,7 +66,7 @@ impl Document {
         let document: Self = serde_json::from_str(&text)
             .map_err(|error| format!("is not a report of `pgvet precheck --format json`: {error}"))?;
         if document.schema_version != VERSION {
-            return Err(format!("has version {}, and this program reads {VERSION}", document.schema_version));
+            return Err(format!("has version {}, but this pgvet reads version {VERSION}", document.schema_version));
         }
         if document.taken_at.is_none() {
             return Err("has no counts: it was written without --database".to_owned());
@@ -133,7 +133,7 @@ impl Project {
             };
             self.notes.push(Problem::new(path, format!("{what} `{first}`{more}: the counts are ignored"), Some(HELP)));
         };
-        note(stale, "was written for another text of");
+        note(stale, "has counts for a different text of");
         note(foreign, "has counts for migrations that are not part of this run, such as");
     }
 }

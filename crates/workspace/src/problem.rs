@@ -21,7 +21,7 @@ impl Problem {
     pub(crate) fn io(path: &Path, error: &io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::NotFound if path.is_symlink() => {
-                Self::new(path, "is a symbolic link to something that does not exist", None)
+                Self::new(path, "is a symbolic link whose target does not exist", None)
             }
             io::ErrorKind::NotFound => Self::new(
                 path,

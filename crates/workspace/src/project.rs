@@ -482,9 +482,10 @@ fn is_stray(source: &Source, folders: &Folders, texts: &Texts) -> bool {
 }
 
 fn stray_note(path: &Path) -> Problem {
-    let message = "was skipped: it has NUL bytes, as UTF-16 and binary files have, and neither its name nor a tool makes \
-                   it a migration";
-    Problem::new(path, message, Some("save it as UTF-8 if it is a migration; otherwise rename it, or `exclude` it"))
+    let message = "was skipped: it has NUL bytes, as UTF-16 and binary files have, and neither its name nor a tool shows \
+                   that it is a migration";
+    let help = "if it is a migration, save it as UTF-8; otherwise rename it, or list it in `exclude`";
+    Problem::new(path, message, Some(help))
 }
 
 fn load_file(
@@ -531,7 +532,7 @@ fn foreign_note(files: &[ProjectFile]) -> Option<Problem> {
     };
     let why = format!("{others} name no source in this project, so nothing is reported about them");
     let why = if others.is_empty() { "names no source in this project, so nothing is reported about it" } else { &why };
-    Some(Problem::new(&first.path, why.trim_start(), Some("migrations of installed packages are such files")))
+    Some(Problem::new(&first.path, why.trim_start(), Some("this is normal for migrations of installed packages")))
 }
 
 /// The text with the values of placeholders, and the file as it was if there are any.

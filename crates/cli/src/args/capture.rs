@@ -33,12 +33,12 @@ pub(crate) struct CaptureArgs {
     /// by the values for the temporary server [default: `command` of `[capture]` in pgvet.toml].
     #[arg(value_name = "COMMAND", last = true, num_args = 1..)]
     pub(crate) command: Vec<OsString>,
-    /// Write one SQL file for each migration to this folder, for later checks without running the command. If it has
-    /// the files of an earlier capture, these are applied first, and the command runs only what is new or has changed
-    /// since.
+    /// Write one SQL file for each migration to this folder, so that later checks need not run the command. If the
+    /// folder has an earlier capture, pgvet applies it first, and the command runs only migrations that are new or have
+    /// changed since.
     #[arg(long, value_name = "DIR", help_heading = RUN)]
     pub(crate) save: Option<PathBuf>,
-    /// Run all migrations, although an earlier capture is saved.
+    /// Run all migrations, even if an earlier capture is saved.
     #[arg(long, help_heading = RUN)]
     pub(crate) from_beginning: bool,
     /// A dump of the database from which the command starts: the schema (`pg_dump --schema-only --no-owner`), and the
@@ -70,7 +70,7 @@ pub(crate) struct CaptureArgs {
     /// does.
     #[arg(long, help_heading = RUN)]
     pub(crate) trace: bool,
-    /// The PostgreSQL major version, or a range. The newest version of a range is run [default: 14-18].
+    /// The PostgreSQL major version, or a range. The server has the newest version of the range [default: 14-18].
     #[arg(long, value_name = "VERSION", value_parser = VersionRange::parse, help_heading = RUN)]
     pub(crate) pg_version: Option<VersionRange>,
     #[command(flatten)]

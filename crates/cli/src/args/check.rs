@@ -30,7 +30,7 @@ fn reason(text: &str) -> Result<String, String> {
         return Err("a suppression needs a reason".to_owned());
     }
     if text.contains(|character: char| character.is_control()) || text.contains("*/") {
-        return Err("a reason is one line of a comment".to_owned());
+        return Err("a reason must be one line of text without `*/`".to_owned());
     }
     Ok(text.to_owned())
 }
@@ -124,8 +124,8 @@ pub(crate) struct FixArgs {
     /// Show what `--fix` would change without changing it; exit with 1 if anything would change.
     #[arg(long, help_heading = FIXES)]
     pub(crate) diff: bool,
-    /// Write a comment with this reason before each statement with findings, so that they are suppressed; with
-    /// `--diff`, only show it. Use a baseline instead if the tool refuses to run after an applied migration was edited.
+    /// Suppress all findings: write a comment with this reason before each statement with findings. With `--diff`, only
+    /// show the comments. Use a baseline instead if the tool refuses to run after an applied migration was edited.
     #[arg(long, value_name = "REASON", value_parser = reason, conflicts_with_all = ["fix", "unsafe_fixes"],
         help_heading = FIXES)]
     pub(crate) add_ignore: Option<String>,

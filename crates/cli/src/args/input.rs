@@ -19,7 +19,7 @@ pub(super) const OUTPUT: &str = "Output";
 /// Which files a command reads, and for which versions.
 #[derive(Debug, Args)]
 pub(crate) struct InputArgs {
-    /// Files or folders with SQL; `-` reads standard input [default: the configured folders, or the current one].
+    /// Files or folders with SQL; `-` reads standard input [default: the configured folders, or the current folder].
     #[arg(value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
     /// Ignore files that match, in addition to `exclude` in pgvet.toml; may be repeated.
@@ -35,10 +35,10 @@ pub(crate) struct InputArgs {
     /// Ignore the earlier migrations of a file's folder.
     #[arg(long, conflicts_with = "history", help_heading = FILES)]
     pub(crate) no_history: bool,
-    /// A dump of the schema that existed before (`pg_dump --schema-only`).
+    /// A dump of the schema before the first migration (`pg_dump --schema-only`).
     #[arg(long, value_name = "FILE", help_heading = FILES)]
     pub(crate) schema: Option<PathBuf>,
-    /// Report only later migrations than this one: a file name, a path or a version; may be repeated.
+    /// Report only migrations after this one: a file name, a path or a version; may be repeated.
     #[arg(long, value_name = "MIGRATION", help_heading = FILES)]
     pub(crate) start_after: Vec<String>,
     #[command(flatten)]
@@ -46,7 +46,8 @@ pub(crate) struct InputArgs {
     /// Treat standard input as a file with this path.
     #[arg(long, value_name = "NAME", help_heading = FILES)]
     pub(crate) stdin_filename: Option<String>,
-    /// Accept empty standard input; without this it is an error, because the command before the pipe may have failed.
+    /// Accept empty standard input. Without this option, empty input is an error, because the command before the pipe
+    /// may have failed.
     #[arg(long, help_heading = FILES)]
     pub(crate) allow_empty: bool,
     /// The PostgreSQL major version, or a range of them: `16`, `14-18` [default: 14-18].

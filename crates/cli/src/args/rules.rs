@@ -14,8 +14,8 @@ const RULES: &str = "Rules";
 /// Which rules run, and what is shown of their findings.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct RuleArgs {
-    /// Lowest severity that is shown [default: warning, or that of --fail-on if it is lower]. NAME=SEVERITY changes the
-    /// severity of a rule or category for this run (`off` turns it off). May be repeated.
+    /// Lowest severity that is shown [default: warning, or the severity of --fail-on if that is lower]. NAME=SEVERITY
+    /// changes the severity of a rule or category for this run (`off` turns it off). May be repeated.
     #[arg(long, value_name = "SEVERITY", value_parser = names::level(), value_delimiter = ',', hide_possible_values = true,
         help_heading = RULES)]
     pub(crate) level: Vec<LevelArg>,

@@ -41,7 +41,7 @@ pub(crate) enum SchemaFormat {
     Json,
     /// Statements that create it in an empty database.
     Sql,
-    /// An entity diagram.
+    /// An entity-relationship diagram.
     Mermaid,
 }
 
@@ -96,7 +96,7 @@ pub(crate) enum DiffFormat {
 
 /// Shows where a live database differs from its migrations.
 ///
-/// The catalogs of the database are read in one read-only transaction. It reads no rows of tables, and takes no
+/// pgvet reads the catalogs of the database in one read-only transaction. It reads no rows of your tables, and takes no
 /// stronger lock than a query does. The role needs only CONNECT on the database.
 #[derive(Debug, Args)]
 #[command(after_help = "Exit status:\n  \
@@ -108,7 +108,7 @@ pub(crate) struct DriftArgs {
     #[arg(value_name = "MIGRATIONS", default_value = ".")]
     pub(crate) migrations: String,
     /// The database, such as `postgres://USER@HOST/DATABASE` or `service=NAME`. Passwords come from PGPASSWORD, ~/.pgpass
-    /// or a service, or are asked for on a terminal.
+    /// or a service, or pgvet asks for them on a terminal.
     #[arg(long, value_name = "URL", help_heading = DATABASE)]
     pub(crate) database: String,
     /// Timeout for each query.
@@ -141,5 +141,5 @@ pub(crate) struct DriftArgs {
 /// One supported major version.
 fn version(text: &str) -> Result<PgVersion, String> {
     let range = pgvet_model::version::VersionRange::parse(text)?;
-    if range.from == range.to { Ok(range.to) } else { Err("a schema is that of one version".to_owned()) }
+    if range.from == range.to { Ok(range.to) } else { Err("give one version, not a range".to_owned()) }
 }

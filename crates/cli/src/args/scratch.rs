@@ -18,7 +18,7 @@ pub(crate) struct ScratchArgs {
     /// The folder with `initdb` and `postgres` [default: searched for].
     #[arg(long, value_name = "DIR", help_heading = SERVER)]
     pub(crate) pg_bin: Option<PathBuf>,
-    /// Cancel statements that take longer, such as `30s`.
+    /// Cancel statements that take longer than this, such as `30s`.
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, help_heading = SERVER)]
     pub(crate) statement_timeout: Option<Duration>,
     /// End the run after this time, whatever a migration does.
@@ -35,7 +35,7 @@ pub(crate) struct ScratchArgs {
 /// Empty tables are filled with generated rows.
 #[derive(Debug, Args)]
 #[command(after_help = "Exit status:\n  \
-    0  nothing at or above --fail-on\n  \
+    0  no problem at or above --fail-on\n  \
     1  a down migration has a problem at or above --fail-on\n  \
     2  something could not be run")]
 pub(crate) struct RoundtripArgs {

@@ -25,10 +25,9 @@ pub(crate) fn run(args: &BaselineArgs, out: &mut dyn Write) -> Result<ExitStatus
     let path = path(&project, &args.file);
     // A checkout may call any of its files the baseline.
     if args.file.baseline.is_none() && KnownFinding::is_of_others(&path) {
-        let help = "remove it, or name it with `--baseline`, if it is to be the baseline";
-        return Err(
-            Failure::new(format!("`{}` is not written: it is there and no baseline", path.display())).help(help)
-        );
+        let help = "remove the file, or name it with `--baseline` to overwrite it";
+        let message = format!("`{}` was not written: the file exists, and it is not a baseline", path.display());
+        return Err(Failure::new(message).help(help));
     }
     let mut file = create_report(&path).map_err(|problem| Failure::from(&problem))?;
     file.write_all(baseline::text(&report.findings).as_bytes())

@@ -26,7 +26,7 @@ impl Calibration {
         };
         let Some(path) = path else {
             return Err(Failure::new("there are no statistics to calibrate")
-                .help("create them first: pgvet snapshot URL, or name the file: --calibrate=FILE"));
+                .help("create them first with `pgvet snapshot URL`, or name their file with --calibrate=FILE"));
         };
         let failure = |error: &dyn std::fmt::Display| {
             Failure::new(format!("cannot calibrate `{}`: {error}", path.display()))
@@ -47,7 +47,8 @@ impl Calibration {
             let (rows, time) = (pgvet_trace::LEAST_ROWS, pgvet_trace::LEAST_TIME.as_millis());
             writeln!(
                 stderr,
-                "note: {} is not calibrated: no statement did only this work on one table of {rows} rows for {time} ms",
+                "note: {} was not calibrated: no statement did only one kind of measured work, on a table of at least \
+                 {rows} rows, for at least {time} ms",
                 path.display()
             )?;
             return Ok(());

@@ -135,7 +135,7 @@ fn outputs(args: &CheckArgs) -> Result<Vec<Output>, Failure> {
     match (first, &args.output_file) {
         (Some(output), Some(file)) => output.file = Some(file.clone()),
         (None, Some(file)) => {
-            let message = format!("nothing is left to write to `{}`: each format has a file", file.display());
+            let message = format!("nothing would be written to `{}`: each format has its own file", file.display());
             return Err(Failure::new(message));
         }
         (_, None) => {}

@@ -96,7 +96,8 @@ fn write_folder(detected: &Detected, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "  {label:13}{}, {}{of}", detected::name(count.tool), detected::sign(count.sign))?;
     }
     let replayed = detected.files - detected.reported;
-    let replayed = if replayed > 0 { format!(", {replayed} of them only replayed") } else { String::new() };
+    let replayed =
+        if replayed > 0 { format!(", {replayed} of them read only to know the schema") } else { String::new() };
     writeln!(out, "  {:13}{}{replayed}", "files:", plural(detected.files, "file"))?;
     if let (Some(first), Some(last)) = (&detected.first, &detected.last) {
         writeln!(out, "  {:13}{first} is the first, {last} the last", "order:")?;
@@ -104,7 +105,7 @@ fn write_folder(detected: &Detected, out: &mut dyn Write) -> io::Result<()> {
     if detected.sequences > 1 {
         writeln!(
             out,
-            "  {:13}{} folders, one after the other; name them in [migrations] paths if they are different databases",
+            "  {:13}{} folders, one after the other; if they belong to different databases, list them in [migrations] paths",
             "", detected.sequences
         )?;
     }
@@ -114,7 +115,7 @@ fn write_folder(detected: &Detected, out: &mut dyn Write) -> io::Result<()> {
     }
     writeln!(out, "  {:13}{}", "transaction:", detected.transactions.describe())?;
     if detected.transactions_assumed {
-        let ask = "assumed, because no tool was recognized; set `transaction` under [migrations]";
+        let ask = "assumed, because no tool was recognized; if wrong, set `transaction` under [migrations]";
         writeln!(out, "  {:13}{ask}", "")?;
     }
     if detected.down > 0 {

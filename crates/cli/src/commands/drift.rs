@@ -34,7 +34,8 @@ pub(crate) fn run(args: &DriftArgs, out: &mut dyn Write) -> Result<ExitStatus, F
     let version = PgVersion(database.schema.pg_version);
     let migrations = Side::parse(&args.migrations);
     if migrations.is_database() {
-        return Err(Failure::new("the migrations are a database").help("`pgvet diff` compares two databases"));
+        return Err(Failure::new("a database was given instead of migrations")
+            .help("use `pgvet diff` to compare two databases"));
     }
     let migrations = migrations.read(&reading(Some(version), args.at.as_deref()))?;
     let (expected, observed) = both_in_schemas(&migrations.schema, &database.schema, &args.in_schema)?;

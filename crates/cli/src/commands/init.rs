@@ -35,7 +35,7 @@ pub(crate) fn run(args: &InitArgs, out: &mut dyn Write) -> Result<ExitStatus, Fa
     for folder in &folders {
         let tool = folder.tools.first().map_or(Tool::Plain, |count| count.tool);
         let (files, run) = (plural(folder.files, "file"), folder.run);
-        let run = if run < folder.files { format!(" ({run} to migrate up)") } else { String::new() };
+        let run = if run < folder.files { format!(" ({})", plural(run, "up migration")) } else { String::new() };
         writeln!(out, "  {}: {}, {files}{run}", folder.folder, detected::name(tool))?;
     }
     if folders.is_empty() {
@@ -45,7 +45,7 @@ pub(crate) fn run(args: &InitArgs, out: &mut dyn Write) -> Result<ExitStatus, Fa
             None => writeln!(
                 out,
                 "  - If they are in a folder with another name, name it in [migrations] paths.\n\
-                 \x20 - If migrations are programs, check what they send: `pgvet capture -- COMMAND`."
+                 \x20 - If the migrations are programs, check the SQL that they send: `pgvet capture -- COMMAND`."
             )?,
         }
         writeln!(out, "  - A dump of the current schema, such as db/structure.sql, goes into [migrations] schema.")?;
@@ -130,7 +130,7 @@ fn text(folders: &[Detected]) -> String {
          # exclude = [\"seeds/**\"]\n\n\
          # [rules]\n\
          # not-rerunnable = \"off\"\n\n\
-         # What pgvet cannot see in migrations: how large tables are, and how busy.\n\
+         # Facts about tables that migrations cannot show: how large they are, and how much they are used.\n\
          # [tables]\n\
          # orders = { rows = 50_000_000 }\n\
          # \"public.settings\" = { rows = 200 }\n\n\
@@ -168,8 +168,8 @@ fn write_folders(folders: &[Detected], text: &mut String) {
         let _ = writeln!(text, "# tool = \"{}\"", tool.as_str());
     }
     text.push_str(if folders.iter().any(|folder| folder.transactions_assumed) {
-        "# No tool was recognized. How are the files run? \"transaction\": each in a transaction of the program that runs it;\n\
-         # \"autocommit\": statement by statement, as by psql; \"single-string\": each sent as one string.\n\
+        "# No tool was recognized. Set how the files are run: \"transaction\" (each in a transaction of the program that runs\n\
+         # it), \"autocommit\" (statement by statement, as by psql) or \"single-string\" (each sent as one string).\n\
          # transaction = \"transaction\"\n"
     } else {
         "# \"transaction\", \"autocommit\" or \"single-string\", if the tool does not run files in its usual way.\n\

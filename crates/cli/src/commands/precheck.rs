@@ -46,7 +46,7 @@ fn of_one_database(project: &Project) -> Result<(), Failure> {
     if reported.all(|database| Some(database) == first) {
         return Ok(());
     }
-    Err(Failure::new("the migrations are those of several databases, and --database names one")
+    Err(Failure::new("these are migrations of several databases, but --database names only one")
         .help("name the migrations of that database; `pgvet config` shows which belong together"))
 }
 

@@ -53,7 +53,7 @@ fn one_rule(name: &str) -> Result<&'static str, Failure> {
     match rule_names::find(name)? {
         Named::Rule(rule) => Ok(rule.name),
         Named::Several(what, _) => {
-            Err(Failure::new(format!("`{name}` stands for {what}")).help("name one rule; `pgvet rules` lists them"))
+            Err(Failure::new(format!("`{name}` means {what}")).help("name one rule; `pgvet rules` lists them"))
         }
     }
 }
@@ -198,12 +198,12 @@ impl Search<'_> {
         match none {
             NoReduction::Failed(error) => error.into(),
             NoReduction::Flaky { held, tries } => Failure::new(format!(
-                "the original shows it in {held} of {tries} tries, so nothing can be removed reliably"
+                "only {held} of {tries} runs of the original show the problem, so nothing can be removed reliably"
             ))
-            .help("make it happen every time first, for example by fixing the time or the random values"),
+            .help("first make every run show it, for example with a fixed time or fixed random values"),
             NoReduction::DoesNotHold if args.difference.is_some() => {
                 Failure::new("the server does what pgvet predicts, so there is nothing to reduce")
-                    .help("`pgvet trace` shows differences; those that pgvet warned of are not reduced")
+                    .help("`pgvet trace` shows all differences; those that pgvet itself expects are not reduced")
             }
             NoReduction::DoesNotHold => match (&args.finding, &args.lock, &args.output_differs) {
                 (Some(rule), ..) => {
@@ -236,13 +236,13 @@ fn failure(seen: Option<&Outcome>) -> Option<String> {
 fn no_output(wanted: &WantedOutput, seen: Option<&Outcome>) -> Failure {
     if let Some(why) = failure(seen) {
         return Failure::new(format!("the last query has no output: {why}"))
-            .help("name the files with everything that the query needs; --error reduces SQL that fails");
+            .help("name all files that the query needs; to reduce SQL that fails, use --error");
     }
     match (wanted, seen) {
         (WantedOutput::PlanNode(node), Some(Outcome::Done(Output::Plan(nodes)))) => {
             let nodes: Vec<String> = nodes.iter().map(|node| inert::line(node).into_owned()).collect();
             Failure::new(format!("the plan of the last query has no node `{node}`; it has {}", nodes.join(", ")))
-                .help("name one of these nodes; statistics decide, so ANALYZE tables after rows are inserted")
+                .help("name one of these nodes, or run ANALYZE after rows are inserted: plans depend on statistics")
         }
         _ => Failure::new("the last statement returns no rows, so it has no output that could differ")
             .help("put the query at the end of the last file"),

@@ -24,8 +24,8 @@ pub(crate) fn run(args: &RewriteArgs, out: &mut dyn Write) -> Result<ExitStatus,
     if args.in_place
         && let Some(newer) = newer(&project.files[index])
     {
-        let message = format!("`{}` is a later migration, and would come before the new files", newer.display());
-        let help = "write the files to a folder of its own with `--out`, and number them as the project needs";
+        let message = format!("`{}` is a later migration, and would run before the new files", newer.display());
+        let help = "write the files to a separate folder with `--out`, and number them yourself";
         return Err(Failure::new(message).help(help));
     }
     let mut unsolved = Vec::new();
@@ -91,7 +91,8 @@ fn the_file(project: &Project) -> Result<usize, Failure> {
         return Err(Failure::new("rewrite takes one file").help("name the migration that is to be rewritten"));
     };
     if file.has_values() {
-        let reason = "it has placeholders with values of the configuration, which would be written out";
+        let reason =
+            "the new files would contain the configured values of its placeholders instead of the placeholders";
         return Err(refused(project, index, reason));
     }
     if file.encoding.is_some() {

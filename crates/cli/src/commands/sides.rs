@@ -84,8 +84,9 @@ impl Side {
                     let what = path
                         .as_ref()
                         .map_or_else(|| "the current folder".to_owned(), |path| path.display().to_string());
-                    return Err(Failure::new(format!("`{revision}` has no `{what}`"))
-                        .help("name a folder of that revision: REV:PATH, relative to the root of the repository"));
+                    return Err(Failure::new(format!("`{revision}` has no `{what}`")).help(
+                        "name a folder of that revision as REV:PATH, with PATH relative to the root of the repository",
+                    ));
                 }
                 let title = match path {
                     Some(path) => format!("{revision}:{}", path.display()),
@@ -134,7 +135,7 @@ fn of_files(path: &Path, title: String, reading: &Reading<'_>) -> Result<Read, F
     if project.databases.len() > 1 {
         let folders: Vec<String> = project.databases.iter().map(|database| database.shown().clone()).collect();
         return Err(Failure::new(format!("`{title}` has the migrations of several databases: {}", folders.join(", ")))
-            .help("compare them one by one: name the folder of one"));
+            .help("compare them one by one: name the folder of one database"));
     }
     if !project.files.iter().any(ProjectFile::is_run) {
         return Err(Failure::new(format!("`{title}` has no migrations that are run"))
@@ -193,15 +194,13 @@ fn note_failures(schema: &mut Schema, migrations: &mut [Migration<'_>], version:
             if let Err(error) = &statement.parsed {
                 unread += 1;
                 let place = place(statement.range.start);
-                schema.gaps.push(format!("{place}: {}: nothing of this statement is in the schema", error.message));
+                schema.gaps.push(format!("{place}: {}: the schema is shown without this statement", error.message));
             }
         }
         for one in effects {
             if let Some(failure) = &one.effects.fails {
                 let place = place(failure.range.start);
-                schema
-                    .gaps
-                    .push(format!("{place}: {}: the statement fails, so that it changes nothing", failure.reason));
+                schema.gaps.push(format!("{place}: {}: the statement fails, so it changes nothing", failure.reason));
             }
         }
     }

@@ -52,7 +52,7 @@ fn tell(statistics: &Statistics, path: &Path) -> io::Result<()> {
     let (tables, functions) = (statistics.tables.len(), statistics.functions.len());
     let (tables, functions) = (plural(tables, "table"), plural(functions, "function"));
     writeln!(stderr, "Wrote {}: {tables}, {functions}, PostgreSQL {}", path.display(), statistics.pg_version)?;
-    statistics.missing.iter().try_for_each(|missing| writeln!(stderr, "note: without {missing}"))
+    statistics.missing.iter().try_for_each(|missing| writeln!(stderr, "note: omitted: {missing}"))
 }
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ pub(crate) fn run(args: &SquashArgs, out: &mut dyn Write) -> Result<ExitStatus, 
     if project.databases.len() > 1 {
         let folders: Vec<String> = project.databases.iter().map(|database| database.shown().clone()).collect();
         return Err(Failure::new(format!("these are the migrations of several databases: {}", folders.join(", ")))
-            .help("squash them one by one: name the folder of one"));
+            .help("squash them one by one: name the folder of one database"));
     }
     let end = args.at.as_deref().map(|name| file_called(&project, name)).transpose()?;
     let end = end.unwrap_or(usize::MAX);
@@ -69,7 +69,7 @@ fn check(
     }
     let history = history(project, end, Some(file));
     if history.is_empty() {
-        return Err(Failure::new("the history has no migrations for the file to replace")
+        return Err(Failure::new("the history has no migrations that the file could replace")
             .help("`pgvet config --files` lists all files with their roles"));
     }
     let model = args.input.settings(&project.config_of(1));

@@ -73,11 +73,11 @@ const VERDICTS: [(Verdict, &str); 5] = [
     (Verdict::Safe, "safe to retry"),
     (
         Verdict::NotRecorded,
-        "safe to retry, except between the last statement and the record of the migration (--verbose shows them)",
+        "safe to retry, except after the last statement and before the tool records the migration (--verbose lists them)",
     ),
     (Verdict::Fails, "the next run fails"),
     (Verdict::Differs, "the next run succeeds with a different schema or different rows"),
-    (Verdict::NotJudged, "not judged, because the migration fails undisturbed"),
+    (Verdict::NotJudged, "not judged, because the migration itself fails"),
 ];
 
 impl<'a> CrashReport<'a> {
@@ -134,7 +134,7 @@ impl<'a> CrashReport<'a> {
         let note = |message: String| Said { level: Level::Note, message, details: Vec::new() };
         let mut all: Vec<Said> = self.migrations.iter().flat_map(|entry| entry.said(with_all)).collect();
         for refused in self.history_ended {
-            let message = format!("{}: the history does not run: {}", refused.place(), refused.message);
+            let message = format!("{}: an earlier migration fails: {}", refused.place(), refused.message);
             all.push(Said { level: Level::Error, message, details: Vec::new() });
         }
         all.extend(self.not_run.iter().cloned().map(note));
@@ -176,13 +176,13 @@ impl<'a> CrashReport<'a> {
         }
         let untried = count(&|crash| crash.untried);
         if untried > 0 {
-            counts.push(format!("{} not tried: only the first 100 of a migration are", plural(untried, "other point")));
+            counts.push(format!("{} not tried: at most 100 of a migration are tried", plural(untried, "other point")));
         }
         if self.not_reached > 0 {
             let why = if self.out_of_time {
                 "because little time was left: allow more with --time-limit, or name the migrations"
             } else {
-                "because the history before it fails"
+                "because an earlier migration fails"
             };
             counts.push(format!("{} not run, {why}", plural(self.not_reached, "other")));
         }
@@ -193,7 +193,7 @@ impl<'a> CrashReport<'a> {
 /// What two runs at the same time did, with what is said of a number of migrations.
 const TOGETHER: [(&str, &str); 6] = [
     ("waits", "the second waits for the first"),
-    ("kept-apart", "the tool's lock keeps them apart"),
+    ("kept-apart", "the tool's lock prevents them from overlapping"),
     ("one-fails", "one fails, and the result is that of one run"),
     ("same-twice", "both succeed, and the result is that of one run"),
     ("differs", "the result differs from that of one run"),
@@ -232,18 +232,23 @@ impl<'a> Entry<'a> {
             return notes;
         }
         if let Some(step) = &self.after_kill {
-            notes.push(format!("after a run that was killed, the tool runs nothing until this is done: {step}"));
+            notes.push(format!("after its process was killed, the tool runs nothing until you take this step: {step}"));
         } else if let Retry::After(step) = self.retry {
             notes.push(format!(
-                "if the tool sees that its connection is lost outside a transaction, it runs nothing until this is done: \
+                "if the connection is lost outside a transaction, the tool runs nothing until you take this step: \
                  {step}"
             ));
         }
         if !self.is_known {
-            notes.push("no migration tool is known: each migration was run again from its first statement".to_owned());
+            notes.push(
+                "no migration tool was recognized: each migration was run again from its first statement".to_owned(),
+            );
         }
         if self.crash.twice.as_ref().is_some_and(|twice| twice.lock_unknown) {
-            notes.push("it is not known how the tool keeps two of its runs apart: they ran without a lock".to_owned());
+            notes.push(
+                "pgvet does not know how the tool prevents two runs at the same time, so both ran without a lock"
+                    .to_owned(),
+            );
         }
         notes
     }
@@ -251,7 +256,7 @@ impl<'a> Entry<'a> {
     fn said(&self, with_all: bool) -> Vec<Said> {
         let mut all = Vec::new();
         if let Some(refused) = &self.crash.refused {
-            let message = format!("{}: the migration fails undisturbed: {}", refused.place(), refused.message);
+            let message = format!("{}: the migration itself fails: {}", refused.place(), refused.message);
             all.push(Said { level: Level::Error, message, details: refused.hint.clone().into_iter().collect() });
         }
         for (at, stop) in self.crash.stops.iter().enumerate() {
@@ -263,7 +268,7 @@ impl<'a> Entry<'a> {
         }
         for point in &self.crash.not_entered {
             let message = format!(
-                "{}: the session was not ended inside this statement, which may commit before it is complete",
+                "{}: pgvet did not end the session inside this statement, which may commit before it is complete",
                 self.place(point)
             );
             if with_all {
@@ -287,7 +292,7 @@ impl<'a> Entry<'a> {
             Outcome::Complete => return None,
             Outcome::NotEnded => {
                 let message = format!(
-                    "{}: the session was not ended during this statement, which was not seen to wait for other sessions",
+                    "{}: pgvet did not end the session during this statement, because the statement was never seen to wait",
                     self.place(&stop.point)
                 );
                 return Some(Said { level: Level::Note, message, details: Vec::new() });
@@ -340,7 +345,7 @@ impl<'a> Entry<'a> {
                 let from = if is_only {
                     format!("from line {line} on")
                 } else {
-                    "from the first that is not complete on".to_owned()
+                    "from the first incomplete one on".to_owned()
                 };
                 let settings = if after_settings { ", after the settings before them" } else { "" };
                 format!("run the statements {from} by hand{settings}, and {record}")
@@ -374,7 +379,8 @@ impl<'a> Entry<'a> {
                 (Level::Error, message, details)
             }
             Together::Hangs => {
-                let message = "if two runs start at once, they wait for each other, and PostgreSQL does not end that";
+                let message =
+                    "if two runs start at once, they wait for each other, and PostgreSQL does not detect the deadlock";
                 (Level::Error, message, Vec::new())
             }
         };

@@ -47,7 +47,10 @@ impl DriftReport<'_> {
         let warnings = self.drift.len() - errors;
         let (migrations, database) = (inert::line(self.migrations), inert::line(self.database));
         if self.drift.is_empty() {
-            writeln!(out, "No new drift: {database} has what {migrations} creates, as far as they were compared.")?;
+            writeln!(
+                out,
+                "No new drift: {database} has the schema that {migrations} creates, as far as they were compared."
+            )?;
         } else {
             let (errors, warnings) = (plural(errors, "error"), plural(warnings, "warning"));
             writeln!(out, "\n{database} differs from {migrations}: {errors}, {warnings}")?;
@@ -56,7 +59,7 @@ impl DriftReport<'_> {
             writeln!(out, "{} known from the baseline", plural(self.known, "difference"))?;
         }
         if self.gone > 0 {
-            writeln!(out, "{} of the baseline no longer found", plural(self.gone, "difference"))?;
+            writeln!(out, "{} from the baseline no longer found", plural(self.gone, "difference"))?;
         }
         write_not_compared(self.not_compared, out, with_all)
     }

@@ -40,7 +40,7 @@ struct Entry<'a> {
 const VERDICTS: [(Verdict, &str); 7] = [
     (Verdict::Honest, "restore schema and rows"),
     (Verdict::Partial, "restore the objects, but not all rows and values, or not the order of columns"),
-    (Verdict::NotRepeatable, "cannot be followed by the same up migration again"),
+    (Verdict::NotRepeatable, "restore the schema, but the up migration then fails or results in a different schema"),
     (Verdict::Dishonest, "do not restore the schema"),
     (Verdict::Empty, "undo nothing"),
     (Verdict::Fails, "fail"),
@@ -148,9 +148,9 @@ impl<'a> RoundtripReport<'a> {
         }
         if self.not_reached > 0 {
             let why = match (self.stopped, self.history_ended) {
-                (None, _) => "the history before it fails",
+                (None, _) => "an earlier migration fails",
                 (Some(_), []) => "the run ended early",
-                (Some(_), _) => "the history before it fails, or the run ended early",
+                (Some(_), _) => "an earlier migration fails, or the run ended early",
             };
             counts.push(format!("{} not run, because {why}", plural(self.not_reached, "other")));
         }
@@ -188,7 +188,7 @@ fn severity(problem: &Problem) -> &'static str {
 }
 
 fn ended(refused: &RefusedStatement) -> String {
-    format!("{}: the history does not run: {}", refused.place(), refused.message)
+    format!("{}: an earlier migration fails: {}", refused.place(), refused.message)
 }
 
 impl Entry<'_> {

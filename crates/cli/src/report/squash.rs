@@ -52,7 +52,8 @@ impl<'a> SquashReport<'a> {
         if self.equal {
             writeln!(
                 out,
-                "{} makes what {history} make: schema, privileges and the rows of {compared}, as far as they were compared",
+                "{} has the same result as {history}: schema, privileges and the rows of {compared}, as far as they were \
+                 compared",
                 line(self.file)
             )?;
         } else {
@@ -66,11 +67,11 @@ impl<'a> SquashReport<'a> {
     fn write_notes(&self, out: &mut dyn Write) -> io::Result<()> {
         if !self.seen.roles.is_empty() {
             let roles = self.seen.roles.join(", ");
-            writeln!(out, "note: the roles {} were created first: the file needs them", line(&roles))?;
+            writeln!(out, "note: the roles {} were created first, because the file needs them", line(&roles))?;
         }
         if !self.seen.volatile.is_empty() {
             let columns = self.seen.volatile.join(", ");
-            writeln!(out, "note: values that differ each time were not compared: {}", line(&columns))?;
+            writeln!(out, "note: values that differ in each run were not compared: {}", line(&columns))?;
         }
         self.seen.not_run.iter().try_for_each(|text| writeln!(out, "note: {}", line(text)))
     }

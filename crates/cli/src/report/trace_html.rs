@@ -287,8 +287,9 @@ fn write_differences(report: &TraceReport<'_>, out: &mut String) -> fmt::Result 
         return Ok(());
     }
     let count = plural(report.differences.len(), "difference");
-    writeln!(out, "<h2>The model and the server differ <small>{count}</small></h2>")?;
-    let mut table = Table::new(["Where", "What", "Relation", "Predicted", "Observed", "Why the model may not know"]);
+    writeln!(out, "<h2>Differences from the prediction <small>{count}</small></h2>")?;
+    let mut table =
+        Table::new(["Where", "What", "Relation", "Predicted", "Observed", "Why pgvet could not predict it"]);
     for difference in &report.differences {
         let (path, range) = report.place(difference);
         table.row([

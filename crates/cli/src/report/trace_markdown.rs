@@ -139,7 +139,7 @@ fn write_differences(report: &TraceReport<'_>, out: &mut dyn Write) -> io::Resul
     }
     writeln!(
         out,
-        "\n### The model and the server differ\n\n| Where | What | Predicted | Observed |\n|---|---|---|---|"
+        "\n### Differences from the prediction\n\n| Where | What | Predicted | Observed |\n|---|---|---|---|"
     )?;
     for difference in report.differences.iter().take(MOST) {
         let (path, range) = report.place(difference);

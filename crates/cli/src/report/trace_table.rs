@@ -69,7 +69,7 @@ fn write_migration(
         }
     }
     if trace.subtransactions.overflowed == Some(true) {
-        let what = "more than 64 subtransactions: every snapshot on the server looked into pg_subtrans";
+        let what = "more than 64 subtransactions in one transaction, which can slow down queries in every session";
         writeln!(out, "        {} {what}", style.yellow("overflow"))?;
     }
     for growth in trace.tables.iter().filter(|growth| growth.dead_rows > 0) {
@@ -249,14 +249,14 @@ fn write_differences(report: &TraceReport<'_>, style: Style, out: &mut dyn Write
     if report.differences.is_empty() {
         return Ok(());
     }
-    writeln!(out, "\n{}", style.bold("The model and the server differ"))?;
+    writeln!(out, "\n{}", style.bold("Differences from the prediction"))?;
     for difference in &report.differences {
         let (path, range) = report.place(difference);
         let what = format!("{} {}", difference.what, difference.relation);
         writeln!(out, "  {path}:{}:{}: {}", range.start.line, range.start.column, what.trim_end())?;
         writeln!(out, "        predicted {}, observed {}", difference.predicted, difference.observed)?;
         if let Some(reason) = &difference.unknown {
-            writeln!(out, "        the model did not know: {reason}")?;
+            writeln!(out, "        pgvet could not predict this: {reason}")?;
         }
     }
     Ok(())

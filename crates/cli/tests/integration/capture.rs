@@ -103,7 +103,7 @@ fn only_what_is_new_runs_after_a_saved_capture() {
         .unwrap();
     let again = ["CREATE INDEX ON users (id)".to_owned(), row("2_email.js")];
     let said = save(&folder, &again, &[]);
-    assert_has(&said, &["after 1 saved migration, the others run again, because `2_email.sql`", "saved 2 migrations"]);
+    assert_has(&said, &["all migrations after the first 1 run again, because `2_email.sql`", "saved 2 migrations"]);
     // Everything runs if that is asked for.
     let said = save(&folder, &first_run(), &["--from-beginning"]);
     assert!(!said.contains("applying"), "{said}");
@@ -186,7 +186,7 @@ fn statements_without_a_source_are_reported_under_a_name() {
     ];
     let said = capture(&folder, &[], &script);
     assert_has(&said, &["\nunfinished.sql:", "error[index-without-concurrently]"]);
-    assert_has(&said, &["1 migration without a file in this folder, such as 1.js, replayed and not reported"]);
+    assert_has(&said, &["nothing is reported about 1 migration without a file in this folder, such as 1.js"]);
 }
 
 #[test]
@@ -207,7 +207,7 @@ fn since_reports_only_what_is_new() {
     fs::remove_file(folder.path().join("migrations/3_both.js")).unwrap();
     let said = capture(&folder, &["--since", "HEAD"], &lines[..6]);
     assert!(said.starts_with("exit 0\n"), "{said}");
-    assert_has(&said, &["no source of a migration has changed since HEAD"]);
+    assert_has(&said, &["no migration has changed since HEAD, so nothing is reported"]);
     let said = capture(&folder, &["--since", "no-such"], &lines);
     assert!(said.starts_with("exit 2\n"), "{said}");
     assert_has(&said, &["has no revision `no-such`"]);
@@ -262,8 +262,8 @@ fn a_configured_command_is_printed_and_run_by_capture_alone() {
     assert!(folder.path().join("ran").exists());
     for (config, message) in [
         ("[capture]\ncommand = []\n", "this command has no program"),
-        ("[capture]\ntable = \"applied\"\n", "`table` and `column` of `[capture]` belong together"),
-        ("[capture]\ncolumn = \"applied\"\n", "`table` and `column` of `[capture]` belong together"),
+        ("[capture]\ntable = \"applied\"\n", "`[capture]` needs both `table` and `column`, or neither"),
+        ("[capture]\ncolumn = \"applied\"\n", "`[capture]` needs both `table` and `column`, or neither"),
         ("[capture]\nsave = \"../elsewhere\"\n", "this leads out of"),
         ("", "there is no command to run"),
     ] {
@@ -287,7 +287,10 @@ fn a_table_that_pgvet_does_not_know_can_be_named() {
     let said = capture(&folder, &[], &script);
     assert_has(
         &said,
-        &["no row was added to a table of migrations that pgvet knows", "`--table migrations --column name`"],
+        &[
+            "the command added no row to a table of applied migrations that pgvet knows",
+            "`--table migrations --column name`",
+        ],
     );
     let said = capture(&folder, &["--table", "applied", "--column", "file"], &script);
     assert_has(&said, &["captured 2 migrations", FINDING]);

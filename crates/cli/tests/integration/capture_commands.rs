@@ -92,7 +92,7 @@ fn a_command_that_migrates_another_database_is_reported() {
     assert!(said.starts_with("exit 2\n"), "{said}");
     assert_has(
         &said,
-        &["never connected to 127.0.0.1:", "its settings name another database, which it may have migrated"],
+        &["never connected to 127.0.0.1:", "if its settings name another database, it may have migrated that database"],
     );
     other.query("postgres", "SELECT FROM elsewhere").unwrap();
     // It also reads the private server.
@@ -141,7 +141,7 @@ fn a_program_that_outlives_the_command_is_reported() {
         &said,
         &[
             "1 connection was still open when the command ended",
-            "what a program in the background sends later is not captured",
+            "statements that a program in the background sends later are not captured",
             "captured 2 migrations of knex",
             "1 not run or not answered",
             FINDING,

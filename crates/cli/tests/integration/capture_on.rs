@@ -60,7 +60,7 @@ fn a_command_runs_on_a_copy_without_the_password_of_the_database() {
         let address = format!("host={} user=postgres dbname=shop", server.socket().display());
         let said = capture(&folder, &["--on", "template", "--database", &address], &SECOND, &[]);
         assert!(said.starts_with("exit 2\n"), "{said}");
-        assert_has(&said, &["`postgres` can do more than change one database", "--allow-server-changes"]);
+        assert_has(&said, &["`postgres` can change more than one database", "--allow-server-changes"]);
         // The database itself, only if it is said to be a clone.
         let url = ["--on", "url", "--database", &address];
         assert_has(&capture(&folder, &url, &SECOND, &[]), &["add --this-is-a-clone"]);
@@ -90,5 +90,5 @@ fn captured_statements_are_traced_with_their_values_and_nothing_keeps_these() {
         assert!(text.contains("INSERT INTO users") && !text.contains(VALUE), "{file}: {text}");
     }
     let program = ["capture", "--trace", "--format", "json", "--", "true"];
-    assert_has(&folder.run(&program), &["with --trace, standard output has the report of the trace, too"]);
+    assert_has(&folder.run(&program), &["with --trace, the report of the trace also goes to standard output"]);
 }

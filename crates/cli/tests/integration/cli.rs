@@ -197,7 +197,7 @@ fn a_file_that_cannot_be_read_is_an_error() {
     --- stdout
     No problems found in 1 file; 1 path not checked
     --- stderr
-    error: `2_b.sql` is a symbolic link to something that does not exist
+    error: `2_b.sql` is a symbolic link whose target does not exist
     ");
 }
 
@@ -254,7 +254,7 @@ fn an_unknown_version_or_format_is_an_error() {
     insta::assert_snapshot!(folder.run(&["check", "--pg-version", "9.6"]), @"
     exit 2
     --- stderr
-    error: invalid value '9.6' for '--pg-version <VERSION>': `9.6` is no PostgreSQL version: expected a major version or a range between 10 and 18, such as 16 or 14-18
+    error: invalid value '9.6' for '--pg-version <VERSION>': `9.6` is not a PostgreSQL version: expected a major version or a range between 10 and 18, such as 16 or 14-18
 
     For more information, try '--help'.
     ");

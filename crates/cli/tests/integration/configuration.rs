@@ -166,7 +166,7 @@ fn a_baseline_takes_no_place_of_another_file() {
         ("package.json", b"{\"name\": \"mine\"}\n"),
     ]);
     let said = folder.run(&["baseline"]);
-    assert!(said.contains("exit 2") && said.contains("it is there and no baseline"), "{said}");
+    assert!(said.contains("exit 2") && said.contains("the file exists, and it is not a baseline"), "{said}");
     assert_eq!(fs::read_to_string(folder.path().join("package.json")).unwrap(), "{\"name\": \"mine\"}\n");
     let said = folder.run(&["baseline", "--baseline", "package.json"]);
     assert!(said.starts_with("exit 0\n"), "{said}");
@@ -250,8 +250,8 @@ fn init_names_histories_and_the_newest_migration_of_each() {
     --- stdout
     Wrote pgvet.toml.
       app/db/migration: flyway, 2 files
-      tools/migrate/migrations: golang-migrate, 3 files (1 to migrate up)
-      warehouse/deploy: sqitch, 2 files (1 to migrate up)
+      tools/migrate/migrations: golang-migrate, 3 files (1 up migration)
+      warehouse/deploy: sqitch, 2 files (1 up migration)
     `pgvet config` shows their order and transactions.
 
     No errors in the existing migrations. Next, run `pgvet check`, also in CI.
@@ -267,7 +267,7 @@ fn init_names_histories_and_the_newest_migration_of_each() {
     rules:         recommended
 
     warehouse/deploy
-      tool:        sqitch, from the folder and what lies beside the files
+      tool:        sqitch, from the folder and the files around it
       files:       2 files
       order:       warehouse/deploy/stock.sql is the first, warehouse/deploy/stock.sql the last
       transaction: each statement by statement
@@ -287,7 +287,7 @@ fn config_names_the_files_whose_order_is_unknown() {
     let said = folder.run(&["config", "db"]);
     let expected = "\
   no order:    2 files without a version in the name: db/schema.sql, db/views.sql
-               1 file whose tool is not the most frequent one: db/3_c.sql
+               1 file of another tool than most files: db/3_c.sql
 ";
     assert!(said.contains(expected), "{said}");
     let output = folder.output(&["config", "db", "--format", "json"], b"", &[]);
@@ -330,9 +330,9 @@ fn init_proposes_no_newest_migration_where_folders_follow_each_other() {
       tool:        plain SQL files, because no migration tool was recognized
       files:       3 files
       order:       db/migrations/auth/1_users.sql is the first, db/migrations/billing/3_orders.sql the last
-                   2 folders, one after the other; name them in [migrations] paths if they are different databases
+                   2 folders, one after the other; if they belong to different databases, list them in [migrations] paths
       transaction: each in a transaction of the tool
-                   assumed, because no tool was recognized; set `transaction` under [migrations]
+                   assumed, because no tool was recognized; if wrong, set `transaction` under [migrations]
     ");
 }
 
@@ -362,7 +362,7 @@ fn init_says_what_to_do_without_migrations_in_sql() {
     Wrote pgvet.toml.
     No migrations in SQL were found below this folder.
       - If they are in a folder with another name, name it in [migrations] paths.
-      - If migrations are programs, check what they send: `pgvet capture -- COMMAND`.
+      - If the migrations are programs, check the SQL that they send: `pgvet capture -- COMMAND`.
       - A dump of the current schema, such as db/structure.sql, goes into [migrations] schema.
     ");
     let text = fs::read_to_string(folder.path().join("pgvet.toml")).unwrap();
@@ -411,8 +411,8 @@ fn init_writes_a_configuration_that_works() {
     paths = ["db/migrations"]
     # db/migrations: plain SQL files, because no migration tool was recognized; each in a transaction of the tool.
     # tool = "plain"
-    # No tool was recognized. How are the files run? "transaction": each in a transaction of the program that runs it;
-    # "autocommit": statement by statement, as by psql; "single-string": each sent as one string.
+    # No tool was recognized. Set how the files are run: "transaction" (each in a transaction of the program that runs
+    # it), "autocommit" (statement by statement, as by psql) or "single-string" (each sent as one string).
     # transaction = "transaction"
     # Report only migrations after the newest existing migration.
     # start-after = "2_b.sql"
@@ -422,7 +422,7 @@ fn init_writes_a_configuration_that_works() {
     # [rules]
     # not-rerunnable = "off"
 
-    # What pgvet cannot see in migrations: how large tables are, and how busy.
+    # Facts about tables that migrations cannot show: how large they are, and how much they are used.
     # [tables]
     # orders = { rows = 50_000_000 }
     # "public.settings" = { rows = 200 }
@@ -446,7 +446,7 @@ fn init_writes_a_configuration_that_works() {
       files:       2 files
       order:       db/migrations/1_a.sql is the first, db/migrations/2_b.sql the last
       transaction: each in a transaction of the tool
-                   assumed, because no tool was recognized; set `transaction` under [migrations]
+                   assumed, because no tool was recognized; if wrong, set `transaction` under [migrations]
     ");
     insta::assert_snapshot!(folder.run(&["init"]), @r"
     exit 2
@@ -510,7 +510,7 @@ fn numbered_files_in_any_folder_are_a_history() {
 fn a_program_is_not_read_as_sql() {
     let folder = folder(&[("manage.py", ""), ("shop/migrations/0001_initial.py", "import x  # y\n")]);
     let said = folder.run(&["check", "shop/migrations/0001_initial.py"]);
-    assert!(said.starts_with("exit 2") && said.contains("is a program in Python and not SQL"), "{said}");
+    assert!(said.starts_with("exit 2") && said.contains("is a program in Python, not SQL"), "{said}");
     assert!(said.contains("`pgvet capture -- COMMAND`"), "folders above count within a repository: {said}");
     repository::init(&folder);
     let said = folder.run(&["check", "shop/migrations/0001_initial.py"]);

@@ -83,7 +83,7 @@ fn what_goes_wrong_before_a_password_is_asked_for_is_the_error() {
     let Some(server) = server(18) else { return };
     let trace = format!("trace m --on datadir --data {} --database nowhere", server.data().display());
     let said = on_terminal(&folder, &trace, &mut |_| ()).unwrap();
-    assert!(said.contains("cannot be asked for a backup: ") && said.contains("set PGUSER"), "{said}");
+    assert!(said.contains("cannot take a backup from it: ") && said.contains("set PGUSER"), "{said}");
 }
 
 /// Returns the output of the terminal, and its final settings, if this is done when the password is requested. The
@@ -176,7 +176,7 @@ fn what_is_wrong_with_an_address_is_named() {
         ("host=db hots=x", "there is no connection parameter `hots`"),
         ("host = db sslcrl = revoked", "`sslcrl` is given, which pgvet does not support"),
         ("postgres://db/shop?sslmode=verify-full&sslrootcert=none.crt", "needs `none.crt`, which does not exist"),
-        ("postgres://ann:secret@db/shop", "holds a password"),
+        ("postgres://ann:secret@db/shop", "contains a password"),
     ] {
         let said = folder.run(&["snapshot", address]);
         assert!(said.starts_with("exit 2\n") && said.contains(expected), "{address}: {said}");

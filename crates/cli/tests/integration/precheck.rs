@@ -80,7 +80,7 @@ fn one_database_is_not_asked_about_the_migrations_of_several() {
     let table = b"CREATE TABLE t (a int);\n";
     let folder = Folder::new(&[("shop/migrations/1_a.sql", table), ("crm/migrations/1_a.sql", table)]);
     let said = folder.run(&["precheck", "--database", "host=/nonexistent dbname=x"]);
-    assert!(said.starts_with("exit 2\n") && said.contains("those of several databases"), "{said}");
+    assert!(said.starts_with("exit 2\n") && said.contains("these are migrations of several databases"), "{said}");
     let said = folder.run(&["precheck"]);
     assert!(said.starts_with("exit 0\n"), "{said}");
 }
@@ -123,7 +123,7 @@ ALTER TABLE users ALTER COLUMN note TYPE date USING note::date;
     // Another text of the migration, and a migration that is gone.
     write("m/2.sql", &pending.replace("18", "21"));
     let said = findings(&folder, &[]);
-    assert!(said.contains("was written for another text of `m/2.sql`: the counts are ignored"), "{said}");
+    assert!(said.contains("has counts for a different text of `m/2.sql`: the counts are ignored"), "{said}");
     assert!(!said.contains("counted 1 on 20"), "{said}");
     write("counts.json", &json.split("\n--- ").next().unwrap_or_default().replace("m/2.sql", "m/3.sql"));
     let said = findings(&folder, &[]);

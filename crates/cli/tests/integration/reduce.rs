@@ -61,7 +61,7 @@ fn a_lock_is_left_with_what_it_needs() {
     assert!(run.stdout.ends_with("CREATE INDEX ON orders (total);\n"), "{}", run.stdout);
     let wrong = self::run(&project(), &["reduce", "m", "--lock", "STRONG on orders"]);
     assert_eq!(wrong.status, 2);
-    assert!(wrong.stderr.contains("`STRONG` is no lock mode"), "{}", wrong.stderr);
+    assert!(wrong.stderr.contains("`STRONG` is not a lock mode"), "{}", wrong.stderr);
 }
 
 #[test]

@@ -88,13 +88,13 @@ fn what_cannot_be_run_is_said() {
     ]);
     let text = folder.run(&["roundtrip", "m", "--pg-version", "18"]);
     assert!(text.starts_with("exit 2\n"), "{text}");
-    assert!(text.contains("m/1_a.up.sql:2:1: the history does not run: column \"nothing\" does not exist"), "{text}");
-    assert!(text.contains("1 other not run, because the history before it fails"), "{text}");
+    assert!(text.contains("m/1_a.up.sql:2:1: an earlier migration fails: column \"nothing\" does not exist"), "{text}");
+    assert!(text.contains("1 other not run, because an earlier migration fails"), "{text}");
     let gone = folder.run(&["roundtrip", "m", "--pg-bin", "nowhere"]);
     assert!(gone.starts_with("exit 2\n") && gone.contains("nowhere"), "{gone}");
     let squash = folder.run(&["squash", "m", "--check", "m/2_b.up.sql", "--pg-version", "18"]);
     assert!(
-        squash.starts_with("exit 2\n") && squash.contains("the history does not run: m/1_a.up.sql:2:1"),
+        squash.starts_with("exit 2\n") && squash.contains("an earlier migration fails: m/1_a.up.sql:2:1"),
         "{squash}"
     );
 }
@@ -153,7 +153,7 @@ fn a_squash_is_compared_with_its_history() {
         let equal = check("squashed.sql");
         assert!(equal.starts_with("exit 0\n"), "PostgreSQL {major}: {equal}");
         assert!(equal.contains("the roles pgvet_app were created first"), "{equal}");
-        assert!(equal.contains("values that differ each time were not compared: public.t.made"), "{equal}");
+        assert!(equal.contains("values that differ in each run were not compared: public.t.made"), "{equal}");
         let other = EQUAL.replace("'one'", "'uno'").replace("GRANT SELECT", "GRANT INSERT");
         std::fs::write(folder.path().join("other.sql"), other).unwrap();
         let differs = check("other.sql");

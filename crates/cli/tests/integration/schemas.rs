@@ -150,7 +150,7 @@ fn a_live_database_is_compared_and_judged() {
         server.query("shop", "DROP INDEX by_mood; DROP VIEW active").unwrap();
         let new = drift(&["--baseline", "known.json"]);
         assert!(new.starts_with("exit 1") && new.contains("error: view public.active is missing"), "{new}");
-        assert!(new.contains("1 difference of the baseline no longer found"), "{new}");
+        assert!(new.contains("1 difference from the baseline no longer found"), "{new}");
     }
 }
 
@@ -206,11 +206,12 @@ fn migrations_are_judged_by_what_production_has() {
 
         write(&folder, "migrations/1_users.sql", format!("{FIRST}CREATE TABLE late (id int);"));
         assert!(
-            check("SELECT 1;", &[]).contains("was written before migrations up to `migrations/1_users.sql` changed")
+            check("SELECT 1;", &[])
+                .contains("was written before a migration up to `migrations/1_users.sql` was changed")
         );
         for (text, said) in [
             ("{", "is not a report of `pgvet drift --format json`"),
-            (r#"{"schema_version": 9}"#, "has version 9, and this program reads 1"),
+            (r#"{"schema_version": 9}"#, "has version 9, but this pgvet reads version 1"),
             (r#"{"schema_version": 1}"#, "does not have the whole schema"),
         ] {
             write(&folder, "drift.json", text);
@@ -290,5 +291,8 @@ fn reading_a_database_needs_no_privilege_but_connect() {
         "LOCK TABLE users IN ACCESS EXCLUSIVE MODE",
         || folder.run(&["diff", "migrations", &watched]),
     );
-    assert!(locked.starts_with("exit 2") && locked.contains("another session holds ACCESS EXCLUSIVE"), "{locked}");
+    assert!(
+        locked.starts_with("exit 2") && locked.contains("another session, such as a migration, holds ACCESS EXCLUSIVE"),
+        "{locked}"
+    );
 }

@@ -257,7 +257,7 @@ fn a_workload_shows_how_long_its_statements_take_before_meanwhile_and_after() {
     assert_eq!((&workload[0]["errors"], &workload[2]["after"]["runs"]), (&0.into(), &0.into()));
     assert!(workload[2]["error"].as_str().unwrap().contains("\"rating\" does not exist"), "{workload:?}");
     let said = folder.run(&[&args[..], &["bad.sql"]].concat());
-    let expected = "the workload does not run before the migration: bad.sql:1: division by zero";
+    let expected = "the workload fails before the migration: bad.sql:1: division by zero";
     assert!(said.starts_with("exit 2\n") && said.contains(expected), "{said}");
     let said = folder.run(&[&args[..], &["none.sql"]].concat());
     assert!(said.starts_with("exit 2\n") && said.contains("cannot read `none.sql`"), "{said}");
@@ -413,7 +413,7 @@ fn what_cannot_be_run_is_reported_with_the_way_out() {
     };
     let cases: [(&[&str], &str); 8] = [
         (&["trace", "m", "--pg-bin", "."], "error: `.` has no `initdb`"),
-        (&["trace", "m", "--history", "broken"], "the history does not run: broken/1.sql:1:1: relation \"nowhere\""),
+        (&["trace", "m", "--history", "broken"], "an earlier migration fails: broken/1.sql:1:1: relation \"nowhere\""),
         (&["trace", "vars"], "help: give one: --var schema=VALUE"),
         (&["trace", "slow", "--statement-timeout", "200ms"], "took longer than --statement-timeout"),
         (&["trace", "m", "--rows", "orders=10"], "there is no table `orders` before the first traced migration"),
@@ -509,7 +509,7 @@ fn a_trace_calibrates_the_statistics_that_check_reads() {
         folder.run(&["trace", calibrate, "m/2_work.sql", "--history", "m", "--pg-version", "18", "--rows", rows])
     };
     let said = trace("orders=1000", "--calibrate");
-    assert!(said.starts_with("exit 0\n") && said.contains("is not calibrated: no statement"), "{said}");
+    assert!(said.starts_with("exit 0\n") && said.contains("was not calibrated: no statement"), "{said}");
     assert_eq!(std::fs::read_to_string(&path).unwrap(), STATISTICS, "a small table says nothing");
 
     let said = trace("orders=700k,users=350k", "--calibrate");

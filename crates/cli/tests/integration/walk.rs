@@ -120,9 +120,9 @@ fn config_lists_every_file_with_its_role() {
     down        db/migrations/1_a.down.sql      a down migration, checked only with --down
     up          db/migrations/1_a.up.sql        golang-migrate, from the names of the files
     skipped     db/migrations/mysql/1_a.up.sql  for another database
-    seed        db/migrations/seed.sql          its name says seed; checked, and its place among the migrations is unknown
+    seed        db/migrations/seed.sql          its name says seed; checked, but when it runs is not known
     up          db/migrations/test/2_b.up.sql   golang-migrate, from the names of the files
-    other       db/migrations/views.sql         no version in its name; checked, and its place among the migrations is unknown
+    other       db/migrations/views.sql         no version in its name; checked, but when it runs is not known
     baseline    db/schema.sql                   a dump of the schema from before the migrations
     repeatable  flyway/R__views.sql             run again, always or whenever it changes
     skipped     out/1.sql                       ignored by git

@@ -24,14 +24,14 @@ impl WantedLock {
     /// # Errors
     /// Says what the text should be like.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let usage = || format!("`{text}` is no lock; write it as 'ACCESS EXCLUSIVE on t' or 'SHARE on app.t'");
+        let usage = || format!("`{text}` is not a lock; write it as 'ACCESS EXCLUSIVE on t' or 'SHARE on app.t'");
         let words: Vec<&str> = text.split_whitespace().collect();
         let on = words.iter().rposition(|word| word.eq_ignore_ascii_case("on")).ok_or_else(usage)?;
         let [name] = words[on + 1..] else { return Err(usage()) };
         let mode = words[..on].join(" ").to_uppercase();
         let mode = LockMode::ALL.into_iter().find(|known| known.sql() == mode).ok_or_else(|| {
             let known = LockMode::ALL.map(LockMode::sql);
-            format!("`{mode}` is no lock mode; the modes are {}", known.join(", "))
+            format!("`{mode}` is not a lock mode; the modes are {}", known.join(", "))
         })?;
         let (schema, relation) = match name.split_once('.') {
             Some((schema, relation)) => (Some(schema.to_owned()), relation.to_owned()),

@@ -48,7 +48,7 @@ impl Writer<'_> {
             }
         }
         for statistics in &relation.statistics {
-            self.omit("statistics", &statistics.to_string(), "what they are about is not kept");
+            self.omit("statistics", &statistics.to_string(), "their columns are not known");
         }
         self.privileges("TABLE", &name, &relation.privileges);
     }

@@ -60,7 +60,7 @@ impl RunningServer {
             return Err(Error::new(format!(
                 "the server at {host}, port {port}, runs on `{runs_on}`, not on `{shown}`"
             ))
-            .help("a `postmaster.pid` of another machine? Name the folder where its server runs, or a snapshot"));
+            .help("name the folder on the machine where its server runs, or a snapshot of the folder"));
         }
         keep_log(&connection).await?;
         let (start, stop) = if major >= 15 {
@@ -82,9 +82,9 @@ impl RunningServer {
 pub(super) fn no_backup(folder: &Path, error: &Error) -> Error {
     let (shown, said) = (folder.display(), &error.message);
     Error::new(format!(
-        "the server of `{shown}` is running, or was not stopped properly, and cannot be asked for a backup: {said}"
+        "the server of `{shown}` is running, or was not stopped properly, and pgvet cannot take a backup from it: {said}"
     ))
-    .help("set PGUSER (and PGPASSWORD) to a superuser of it, stop it, or name a snapshot of the folder")
+    .help("set PGUSER (and PGPASSWORD) to a superuser of the server, stop the server, or name a snapshot of the folder")
 }
 
 /// From now on the server keeps its write-ahead log, which it would otherwise use again while its files are copied.
@@ -93,8 +93,8 @@ async fn keep_log(connection: &Connection) -> Result<(), Error> {
     let sql = format!("SELECT pg_catalog.pg_create_physical_replication_slot('{name}', true, true)");
     connection.run(&sql).await.map_err(|error| {
         Error::new(format!("the server cannot keep its write-ahead log for the copy: {}", error.message)).help(
-            "the copy needs a replication slot while it is made: raise max_replication_slots or drop a slot that is not \
-             used, and set wal_level to replica or logical; or stop the server, or name a snapshot of the folder",
+            "pgvet needs a replication slot while it copies: raise max_replication_slots or drop an unused slot, and set \
+             wal_level to replica or logical. Or stop the server, or name a snapshot of the folder",
         )
     })
 }

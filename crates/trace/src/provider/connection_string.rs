@@ -89,7 +89,7 @@ impl Protection {
         }
         if system && mode != "verify-full" {
             return Err(Error::new(format!("sslmode `{mode}` is too weak for sslrootcert=system"))
-                .help("authorities that everybody trusts vouch for everybody: use sslmode=verify-full"));
+                .help("public authorities issue certificates for any host, so the host name must be verified: use sslmode=verify-full"));
         }
         let file = roots.map(PathBuf::from);
         let file = file.or_else(|| env::home_dir().map(|home| home.join(".postgresql/root.crt")));
@@ -103,8 +103,9 @@ impl Protection {
         };
         if mode.starts_with("verify") && roots.is_none() && !system {
             let file = file.map_or_else(|| "~/.postgresql/root.crt".to_owned(), |file| file.display().to_string());
-            return Err(Error::new(format!("sslmode `{mode}` needs `{file}`, which does not exist"))
-                .help("name a file with certificates of authorities, or sslrootcert=system for those of browsers"));
+            return Err(Error::new(format!("sslmode `{mode}` needs `{file}`, which does not exist")).help(
+                "name a file with certificates of authorities, or use sslrootcert=system for the public authorities",
+            ));
         }
         let revoked = env::home_dir().map(|home| home.join(".postgresql/root.crl"));
         if verification != Verification::None

@@ -132,9 +132,10 @@ impl CloneProvider for DataDir {
             let address = self.start().await?.address(&database)?;
             let mut info = ServerInfo::ask(&Connection::open(&address, "provider").await?).await?;
             if !self.thin {
-                info.notes.push("the file system cannot share blocks, so the copy is a full one".to_owned());
+                info.notes.push("the file system cannot share blocks, so pgvet made a full copy".to_owned());
             }
-            info.notes.push("the copy runs with PostgreSQL's own settings, not with those of the original".to_owned());
+            info.notes
+                .push("the copy runs with PostgreSQL's default settings, not with those of the original".to_owned());
             (info.has_schema, info.reaches_others) = (true, false);
             Ok(info)
         })

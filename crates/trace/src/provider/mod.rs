@@ -151,8 +151,8 @@ impl ServerInfo {
         if let Some(user) = user.first() {
             let user = crate::connection::text(user, 0);
             self.announcements.push(format!(
-                "`{user}` can do more than change one database: roles, settings, tablespaces and files that a migration \
-                 changes on this server stay changed, and programs that it starts run there"
+                "`{user}` can change more than one database: changes of roles, settings, tablespaces and files remain on \
+                 this server after the run, and programs that a migration starts run there"
             ));
         }
         let owner = connection.rows(OWNS_DATABASES).await?;

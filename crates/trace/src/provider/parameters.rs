@@ -127,9 +127,9 @@ impl Parameters {
     fn set_in_string(&mut self, name: &str, value: String) -> Result<(), Error> {
         if name == "password" {
             return Err(Error::new(
-                "the connection string holds a password, which other users of this machine can see",
+                "the connection string contains a password, which other users of this machine can see",
             )
-            .help("leave it out, and set PGPASSWORD or write it into ~/.pgpass"));
+            .help("omit it, and set PGPASSWORD or write the password into ~/.pgpass"));
         }
         self.set(name, value).map_err(|error| error.help(EXPECTED))
     }
@@ -160,7 +160,7 @@ impl Parameters {
                 }
                 (Some(_), Refused { .. }) if is_plain && name.starts_with("ssl") => {}
                 (Some(value), Refused { except }) if !except.contains(&value) => {
-                    let help = "leave it out, of PG... variables and services too, where the server can do without";
+                    let help = "if the server does not need it, omit it, also from PG... variables and services";
                     let message = format!("the connection parameter `{name}` is given, which pgvet does not support");
                     return Err(Error::new(message).help(help));
                 }
@@ -231,7 +231,7 @@ fn unknown(name: &str) -> Error {
     if is_name {
         Error::new(format!("there is no connection parameter `{name}`"))
     } else {
-        Error::new("there is no connection parameter of such a name")
+        Error::new("there is no connection parameter of this name")
     }
 }
 

@@ -39,14 +39,15 @@ const QUIET: [(&str, &str); 4] = [
 ];
 
 /// Note about figures of a run without rows.
-const EMPTY: &str = "the tables have only the rows that the migrations insert, so times say little; --rows fills them";
+const EMPTY: &str =
+    "the tables have only the rows that the migrations insert, so times say little; --rows generates more rows";
 
 /// Announcement on a system that does not isolate the network of a server.
-const SHARED_NETWORK: &str = "this server has no network of its own: programs that a migration starts, and connections \
-                              that it makes with its own options, reach other machines";
+const SHARED_NETWORK: &str = "this server is not cut off from the network: programs that a migration starts, and \
+                              connections that it makes with its own options, can reach other machines";
 
 const SHARED_PROCESSES: &str =
-    "this server has no processes of its own: programs that a migration starts can outlive the trace";
+    "this server has no process namespace of its own: programs that a migration starts can outlive the trace";
 
 const SHARED_USER: &str = "this server runs as you: programs that a migration starts can read the environment of your other \
                            processes";

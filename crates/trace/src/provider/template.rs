@@ -92,12 +92,12 @@ impl CloneProvider for Template {
             let mut info = ServerInfo::ask(&administrator).await?;
             self.major = info.major;
             info.announce_rights(&administrator).await?;
-            let shared = "the server is shared: XIDs and write-ahead log also count what other sessions did meanwhile";
+            let shared = "other sessions use this server: transaction IDs and write-ahead log include theirs";
             info.notes.push(shared.to_owned());
             let copied = if self.major >= 18 {
-                "the copy shares its files with the original only where the file system can clone them"
+                "the copy shares its files with the original only if the file system can clone them"
             } else {
-                "the copy is a full one: PostgreSQL clones files only from 18 on"
+                "pgvet made a full copy, because PostgreSQL can clone files only from version 18 on"
             };
             info.notes.push(copied.to_owned());
             (info.has_schema, info.is_shared) = (true, true);

@@ -77,7 +77,8 @@ impl CloneProvider for Url {
             let connection = Connection::open(&self.database, "provider").await?;
             check(&connection).await?;
             let mut info = ServerInfo::ask(&connection).await?;
-            info.notes.push("XIDs and write-ahead log also count what the server did besides the migration".to_owned());
+            info.notes
+                .push("transaction IDs and write-ahead log include those of other activity on the server".to_owned());
             (info.has_schema, info.is_shared) = (true, true);
             info.announce_rights(&connection).await?;
             Ok(info)
@@ -87,7 +88,7 @@ impl CloneProvider for Url {
     fn create(&mut self) -> Answer<'_, ThinClone> {
         Box::pin(async {
             if self.used {
-                return Err(Error::new("the database was used already, and pgvet cannot reset it")
+                return Err(Error::new("this run has already used the database, and pgvet cannot reset it")
                     .help("trace the migrations of one database at a time"));
             }
             self.used = true;

@@ -29,8 +29,11 @@ impl RowTarget {
     /// # Errors
     /// A sentence that says what is accepted.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let help =
-            || format!("`{text}` names no table and rows: expected TABLE=ROWS, such as orders=2000000 or orders=2M");
+        let help = || {
+            format!(
+                "`{text}` does not name a table and a number of rows: expected TABLE=ROWS, such as orders=2000000 or orders=2M"
+            )
+        };
         let (table, rows) = text.rsplit_once('=').ok_or_else(help)?;
         let digits = rows.trim().replace('_', "");
         let (number, factor) = match digits.char_indices().last() {
@@ -131,7 +134,7 @@ impl Filler<'_> {
 
 fn cannot_fill(table: &str, error: &Error) -> Error {
     Error::new(format!("cannot generate rows for `{table}`: {}", error.message))
-        .help("the constraint is not of a form that generated rows can follow; insert rows in a file that is given as --history")
+        .help("pgvet cannot generate rows for a constraint of this form: insert rows in a file, and pass the file as --history")
 }
 
 #[cfg(test)]

@@ -130,7 +130,7 @@ impl Table {
             // The first generation of a table that refers to itself refers to itself.
             if !own {
                 let message = format!("cannot generate rows for `{}`: `{}` is empty", self.name, key.parent_name);
-                return Err(Error::new(message).help("give that table rows, too"));
+                return Err(Error::new(message).help("add rows for that table, too"));
             }
         }
         if column.has_default && !column.unique && column.sequence.is_none() && column.allowed.list.is_empty() {

@@ -73,7 +73,8 @@ impl Reader<'_> {
     async fn all<T: DeserializeOwned>(&self, what: &str, sql: &str) -> Result<Vec<T>, Error> {
         let rows = self.connection.rows(sql).await.map_err(|error| {
             let is_locked = error.message.contains("(SQLSTATE 55P03)");
-            let help = "another session holds ACCESS EXCLUSIVE on a table, such as a migration: try again after it";
+            let help =
+                "another session, such as a migration, holds ACCESS EXCLUSIVE on a table: try again when it has ended";
             let message = format!("cannot read the {what} of the database: {}", error.message);
             Error { message, help: if is_locked { Some(help.to_owned()) } else { error.help } }
         })?;

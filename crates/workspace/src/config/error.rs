@@ -51,8 +51,8 @@ fn rephrase(message: &str) -> (String, Option<String>) {
         return (format!("there is no {noun} {wrong}"), Some(help));
     }
     if message == "invalid type: map, expected a sequence" {
-        let help = "write two brackets around the name, as in `[[overrides]]`: there may be several of them";
-        return ("this is one entry, and the key takes a list of them".to_owned(), Some(help.to_owned()));
+        let help = "write two brackets around the name, as in `[[overrides]]`";
+        return ("this is one table, but the key takes a list of tables".to_owned(), Some(help.to_owned()));
     }
     (message.replace('\n', " ").trim().to_owned(), None)
 }

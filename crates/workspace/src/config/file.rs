@@ -67,11 +67,11 @@ pub(crate) struct ConfigFile {
     pub(crate) tables: BTreeMap<String, TableSetting>,
     /// Facts about functions. The key is `schema.name`, or `name` for any schema.
     pub(crate) functions: BTreeMap<String, FunctionSetting>,
-    /// Which release is deployed, for migrations that wait for one.
+    /// Which release is deployed, for migrations that have to wait for a release.
     pub(crate) releases: ReleasesSetting,
     /// For `pgvet trace`.
     pub(crate) trace: TraceSetting,
-    /// For `pgvet capture`. No other command runs what is named here.
+    /// For `pgvet capture`. No other command of pgvet runs the command that is named here.
     pub(crate) capture: CaptureSetting,
     /// Values of placeholders, by name: `schema = "app"` replaces `${schema}`, `{{ schema }}` and `:schema` by `app`.
     pub(crate) placeholders: BTreeMap<String, String>,
@@ -193,8 +193,8 @@ impl<'de> Deserialize<'de> for RuleSetting {
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct ReleasesSetting {
-    /// The release whose code runs everywhere, such as `"2.4"`: it stands for all with a lower number. For names without
-    /// an order, a list of the deployed releases.
+    /// The release whose code runs everywhere, such as `"2.4"`. Releases with lower numbers are treated as deployed, too.
+    /// If the names of releases have no order, a list of the deployed releases.
     pub(crate) deployed: Option<OneOrMany>,
 }
 
@@ -215,8 +215,8 @@ pub(crate) struct CaptureSetting {
     /// folder of this file if `pgvet capture` is called without a command.
     #[schemars(with = "Vec<String>")]
     pub(crate) command: Option<Spanned<Vec<String>>>,
-    /// Further variables of its environment; `{url}`, `{host}`, `{port}`, `{user}`, `{password}` and `{database}` are
-    /// replaced.
+    /// Further environment variables of the command. `{url}`, `{host}`, `{port}`, `{user}`, `{password}` and
+    /// `{database}` are replaced.
     pub(crate) env: BTreeMap<String, String>,
     /// The table in which the tool records applied migrations, if pgvet does not know it.
     #[schemars(with = "Option<String>")]
@@ -294,7 +294,7 @@ pub(crate) struct MigrationsSetting {
     /// The folders of migrations, relative to this file; each is the history of one database.
     #[schemars(with = "Vec<String>")]
     pub(crate) paths: Vec<Spanned<String>>,
-    /// Files to check although pgvet would skip them: patterns relative to this file, such as `"tests/db/**"`.
+    /// Files to check even if pgvet would skip them: patterns relative to this file, such as `"tests/db/**"`.
     #[schemars(with = "Vec<String>")]
     pub(crate) include: Vec<Spanned<String>>,
     /// Files to skip because they are not migrations: patterns relative to this file, such as `"seeds/**"`.
@@ -312,9 +312,9 @@ pub(crate) struct MigrationsSetting {
     pub(crate) schema: Option<Spanned<String>>,
 }
 
-/// A text, or a list of them.
+/// A string, or a list of strings.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
-#[serde(untagged, expecting = "expected a text in quotes, or a list of them")]
+#[serde(untagged, expecting = "expected a string or a list of strings")]
 pub(crate) enum OneOrMany {
     One(String),
     Many(Vec<String>),

@@ -178,7 +178,7 @@ impl Layer<'_> {
             (None, None) => {}
             (Some(table), Some(column)) => capture.table = Some((table.into_inner(), column.into())),
             (table, _) => {
-                let message = "`table` and `column` of `[capture]` belong together";
+                let message = "`[capture]` needs both `table` and `column`, or neither";
                 return Err(match table {
                     Some(table) => self.error(table.span(), message),
                     None => ConfigError::new(self.path, message),

@@ -150,8 +150,8 @@ fn what_is_wrong_is_underlined() {
         (
             "[overrides]\npaths = ['a']",
             "[overrides]",
-            "this is one entry, and the key takes a list of them",
-            Some("write two brackets around the name, as in `[[overrides]]`: there may be several of them"),
+            "this is one table, but the key takes a list of tables",
+            Some("write two brackets around the name, as in `[[overrides]]`"),
         ),
         ("[rules]\ntable-rewrite = 3", "3", "invalid type: integer `3`, expected a level", None),
         ("[categories]\nlokking = \"off\"", "lokking", "there is no value `lokking`", Some("did you mean `locking`?")),

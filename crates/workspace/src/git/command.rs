@@ -98,7 +98,7 @@ impl Git {
         let top = top.ok_or_else(|| problem("is in no git repository".to_owned()))?;
         let program = program::find("git", &top).ok_or_else(|| {
             let help = "install git; a `git` below the checked folder is not run";
-            Problem::new(folder, "cannot be asked for changes: there is no git on PATH", Some(help))
+            Problem::new(folder, "cannot be searched for changes: there is no git on PATH", Some(help))
         })?;
         let unreadable = |message| problem(format!("is in no git repository that can be read: {message}"));
         let mut regular = RegularFiles::of(&top);
@@ -187,7 +187,7 @@ impl Git {
             // A command line may lack other bytes than those of UTF-8, and git takes what follows its first `=` for the
             // value.
             if matches!(shown, Cow::Owned(_)) || shown.contains('=') {
-                return Err(format!("its configuration has `{shown}`, which cannot be switched off"));
+                return Err(format!("its configuration has `{shown}`, which cannot be turned off"));
             }
             settings.push(OsString::from(setting));
         }

@@ -71,6 +71,7 @@ pub(crate) fn note_on_deleted(
         count => &format!("and {count} other migrations were"),
     };
     let message = format!("{others} deleted or moved: databases that have run it keep its changes");
-    let help = "restore what has run anywhere, and undo it in a new migration; some tools refuse to run without it";
+    let help = "restore migrations that have run on any database, and undo their changes in a new migration; some tools \
+                refuse to run without them";
     Ok(Some(Problem::new(first, message, Some(help))))
 }

@@ -219,8 +219,8 @@ pub fn clear(folder: &Path) -> Result<(), Problem> {
         let name = entry.file_name().to_string_lossy().into_owned();
         let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
         if !is_file || !(name == MANIFEST || known.contains(&name)) {
-            let help = "name a new folder, or one that holds nothing but captured migrations";
-            return Err(Problem::new(folder, format!("holds `{name}`, which no capture has written"), Some(help)));
+            let help = "name a new folder, or a folder that contains only captured migrations";
+            return Err(Problem::new(folder, format!("contains `{name}`, which no capture has written"), Some(help)));
         }
         removed.push(entry.path());
     }
@@ -317,7 +317,7 @@ fn stale(path: &Path, source: &Path, digest: &str) -> Option<Problem> {
         Ok(text) if self::digest(&text) == digest => None,
         Ok(_) => problem(format!("was captured from `{name}`, which has changed since it was captured")),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            problem(format!("was captured from `{name}`, which is gone"))
+            problem(format!("was captured from `{name}`, which no longer exists"))
         }
         Err(error) => problem(format!("was captured from `{name}`, which cannot be read: {error}")),
     }

@@ -98,7 +98,7 @@ const RELEASE_OF_INIT: u32 = u32::MAX - 1;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tool {
-    /// None that is known: each file is assumed to go through psql.
+    /// No known tool: each file is assumed to be run by psql.
     Plain,
     Flyway,
     Liquibase,

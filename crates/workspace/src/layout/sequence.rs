@@ -49,7 +49,7 @@ fn leads_on(path: &Path) -> bool {
 }
 
 const BY_HAND: &str =
-    "run without `--in-place` and `--out` to print it, then run these statements by hand, one at a time";
+    "run without `--in-place` and `--out` to print the plan, then run its statements by hand, one at a time";
 
 /// Says why the tool cannot run the plan, if it cannot, and what to do instead.
 fn refusal(file: &ProjectFile, in_transaction: bool, planned: &[PlannedFile]) -> Option<(String, String)> {
@@ -79,12 +79,13 @@ fn refusal(file: &ProjectFile, in_transaction: bool, planned: &[PlannedFile]) ->
     }
     if let Some(file) = refused.or_else(|| outside.clone().next().filter(|_| in_transaction)) {
         let with = match (in_transaction, assumed_transaction) {
-            (false, _) => format!("with {name}"),
+            (false, _) => format!("of {name}"),
             (true, false) => "of the configured tool".to_owned(),
             (true, true) => "of the program that runs it, as far as pgvet knows".to_owned(),
         };
         let help = if assumed_transaction {
-            "set `transaction` under [migrations] in pgvet.toml if the program opens none, or run these statements by hand"
+            "if the program opens no transaction, set `transaction` under [migrations] in pgvet.toml; otherwise run these \
+             statements by hand"
         } else {
             BY_HAND
         };
@@ -94,7 +95,8 @@ fn refusal(file: &ProjectFile, in_transaction: bool, planned: &[PlannedFile]) ->
     let shares_session = matches!(tool, Tool::Grate | Tool::Dbup) && !in_transaction && planned.len() > 1;
     if let Some(file) = planned.iter().find(|file| !resets(file).is_empty()).filter(|_| shares_session) {
         let message = format!(
-            "cannot be divided: {name} runs all files in one session, in which the timeout of `{}` of the plan lasts",
+            "cannot be divided: {name} runs all files in one session, so the timeout that `{}` of the plan sets would stay \
+             in effect",
             file.title
         );
         return Some((message, BY_HAND.to_owned()));
@@ -194,7 +196,7 @@ impl Form<'_> {
                     Problem::new(
                         self.path,
                         "has no free version number after its own",
-                        Some("write to a folder of its own with `--out`"),
+                        Some("write the files to a separate folder with `--out`"),
                     )
                 })?,
             };

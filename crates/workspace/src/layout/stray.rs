@@ -118,15 +118,18 @@ pub(crate) fn note(files: &[ProjectFile]) -> Option<Problem> {
     let mut doubted = files.iter().filter(|file| file.role == Role::Reported && file.layout.has_doubted_marks);
     let first = doubted.next()?;
     let message = match doubted.count() {
-        0 => "has comments that divide it, and other files here do not: a part of it was not checked".to_owned(),
+        0 => {
+            "was checked only in part: unlike other files here, it has comments that divide it into sections".to_owned()
+        }
         others => {
             let files = if others == 1 { "1 other file".to_owned() } else { format!("{others} other files") };
             format!(
-                "and {files} have comments that divide them, and other files here do not: a part of each was not checked"
+                "and {files} were checked only in part: unlike other files here, they have comments that divide them into \
+                 sections"
             )
         }
     };
-    let help = "set `tool` under [migrations] in pgvet.toml to the tool that runs them; `plain` checks each file whole";
+    let help = "set `tool` under [migrations] in pgvet.toml to the tool that runs them; `plain` checks whole files";
     Some(Problem { path: display(&first.path), message, help: Some(help.to_owned()) })
 }
 

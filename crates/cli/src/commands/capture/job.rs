@@ -76,7 +76,7 @@ impl<'a> Job<'a> {
 fn configured_command(configured: &CaptureConfig) -> Result<(Vec<OsString>, PathBuf), Failure> {
     let Some(file) = configured.file.as_deref() else {
         return Err(Failure::new("there is no command to run").help(
-            "write it after `--`, as in `pgvet capture -- python manage.py migrate`, or configure it:\n    [capture]\n    \
+            "write the command after `--`, as in `pgvet capture -- python manage.py migrate`, or configure it:\n    [capture]\n    \
              command = [\"python\", \"manage.py\", \"migrate\"]",
         ));
     };

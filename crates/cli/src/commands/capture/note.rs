@@ -35,7 +35,7 @@ pub(super) fn about_saved(job: &Job<'_>, saved: &Saved) {
         let which = if count == 0 {
             "all migrations run again".to_owned()
         } else {
-            format!("after {}, the others run again", plural(count, "saved migration"))
+            format!("all migrations after the first {count} run again")
         };
         note(job, &Failure::new(format!("{which}, because {}", inert::line(why))));
     }
@@ -65,7 +65,10 @@ pub(super) fn not_applied(job: &Job<'_>, refused: &RefusedStatement) {
 /// Says that nothing is reported.
 pub(super) fn about_new(job: &Job<'_>, new: &BTreeSet<String>) {
     if let (true, Some(revision)) = (new.is_empty(), &job.args.since) {
-        note(job, &Failure::new(inert::line(&format!("no source of a migration has changed since {revision}"))));
+        note(
+            job,
+            &Failure::new(inert::line(&format!("no migration has changed since {revision}, so nothing is reported"))),
+        );
     }
 }
 
@@ -94,15 +97,15 @@ pub(super) fn about_run(job: &Job<'_>, captured: &Captured, capture: &Capture) {
         let major = captured.server.major;
         let said = format!("the private server lacks an extension: {}", inert::line(&refused.message));
         let help = format!(
-            "install it for PostgreSQL {major} on this machine, as in `apt-get install postgresql-{major}-postgis-3`, or name \
-             the programs of a server that has it with --pg-bin"
+            "install it for PostgreSQL {major} on this machine, as in `apt-get install postgresql-{major}-postgis-3`; or \
+             name the folder of an installation that has it with --pg-bin"
         );
         failure(&Failure::new(said).help(help));
     }
     let left_open = captured.left_open;
     if left_open > 0 {
         let said = format!("{} still open when the command ended", connections(left_open));
-        let help = "what a program in the background sends later is not captured";
+        let help = "statements that a program in the background sends later are not captured";
         note(job, &Failure::new(said).help(help));
     }
     if capture.migrations.is_empty() {
@@ -145,7 +148,8 @@ fn about_statements(job: &Job<'_>, capture: &Capture) {
             ),
             None => (
                 format!(
-                    "no row was added to a table of migrations that pgvet knows; checked as one migration: {}",
+                    "the command added no row to a table of applied migrations that pgvet knows; checked as one \
+                     migration: {}",
                     plural(last.work.len(), "statement")
                 ),
                 "name the table and column in which the tool records applied migrations, as in `--table migrations --column name`",
@@ -187,13 +191,13 @@ fn about_repeated(job: &Job<'_>, capture: &Capture) {
 
 pub(super) fn about_sources(job: &Job<'_>, sources: &Sources, files: &Files) {
     if sources.is_cut {
-        let said = format!("searched for migrations in the first {MAX_FILES} files of this folder alone");
+        let said = format!("searched only the first {MAX_FILES} files of this folder for migrations");
         note(job, &Failure::new(said).help("run pgvet in the folder of the project"));
     }
     let [first, ..] = &*files.without_source else { return };
     let count = plural(files.without_source.len(), "migration");
     let said =
-        format!("{count} without a file in this folder, such as {}, replayed and not reported", inert::line(first));
+        format!("nothing is reported about {count} without a file in this folder, such as {}", inert::line(first));
     note(job, &Failure::new(said));
 }
 
@@ -225,9 +229,9 @@ pub(super) fn nothing(job: &Job<'_>, captured: &Captured) -> Failure {
     }
     if captured.connections == 0 {
         return Failure::new(format!("`{command}` never connected to {place}, so nothing was captured")).help(
-            "its settings name another database, which it may have migrated; make them read DATABASE_URL, or PGHOST and \
-             PGPORT, or pass the variables that they read, as in --env DB_HOST={host} --env DB_PORT={port}; or it started a \
-             program in the background, which must run in the foreground",
+            "if its settings name another database, it may have migrated that database: make the settings read \
+             DATABASE_URL, or PGHOST and PGPORT, or pass the variables that they read, as in --env DB_HOST={host} --env \
+             DB_PORT={port}. If it starts a program in the background, run that program in the foreground",
         );
     }
     if captured.refused_by_command > 0 && captured.recording.sessions.is_empty() {
@@ -237,7 +241,7 @@ pub(super) fn nothing(job: &Job<'_>, captured: &Captured) -> Failure {
     }
     if matches!(captured.started, Started::Clone(_)) {
         return Failure::new(format!("`{command}` ran no migration, so nothing was captured"))
-            .help("the clone has applied all of them; clone a database that lacks the new ones");
+            .help("the clone has already applied all migrations: clone a database without the new ones");
     }
     Failure::new(format!("`{command}` connected to {place} and ran no migration, so nothing was captured"))
         .help("run the command that applies all migrations to an empty database")

@@ -20,7 +20,7 @@ pub(super) fn saved(job: &Job<'_>) -> Result<Saved, Failure> {
         Some(why) if job.args.place.on != On::Scratch => {
             let said = format!("the saved capture is out of date: {why}");
             Err(Failure::new(inert::line(&said)).help(
-                "a clone may have applied these migrations and not run them again: capture them without --on first",
+                "the clone may have applied these migrations, and would not run them again: first capture them without --on",
             ))
         }
         _ => Ok(saved),

@@ -15,14 +15,12 @@ use std::path::PathBuf;
 /// Refuses what cannot be done before anything is run.
 pub(super) fn check_arguments(args: &CaptureArgs) -> Result<(), Failure> {
     if args.place.on == On::Url {
-        return Err(Failure::new(
-            "--trace runs the statements once more on a second clone, which --on url does not have",
-        )
-        .help("use --on template, or trace the saved migrations"));
+        return Err(Failure::new("--trace needs a second clone, which --on url does not have")
+            .help("use --on template, or trace the saved migrations"));
     }
     let is_text = |format: &Format| matches!(format, Format::Full | Format::Concise);
     if args.format.iter().any(|output| output.file.is_none() && !is_text(&output.format)) {
-        return Err(Failure::new("with --trace, standard output has the report of the trace, too")
+        return Err(Failure::new("with --trace, the report of the trace also goes to standard output")
             .help("write the findings to a file, as in `--format json=pgvet.json`"));
     }
     Ok(())

@@ -79,7 +79,7 @@ fn a_filter_whose_name_is_no_utf8_does_not_run() {
     hostile.assert_nothing_ran("a filter");
     let folders = BTreeSet::from([hostile.repository.0.path().to_owned()]);
     let problem = changes(&ChangeSelection::Uncommitted, &folders).unwrap_err();
-    assert!(problem.message.contains("which cannot be switched off"), "{}", problem.message);
+    assert!(problem.message.contains("which cannot be turned off"), "{}", problem.message);
 }
 
 /// The first line of a file that is no configuration may be a token.

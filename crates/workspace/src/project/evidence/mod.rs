@@ -42,7 +42,8 @@ fn is_judged(file: &ProjectFile) -> bool {
 /// Says that not all code was searched.
 pub(crate) fn limit_note(files: &[ProjectFile], folders: &Folders) -> Option<Problem> {
     let first = files.iter().find(|file| file.role == Role::Reported)?;
-    let message = "and the files beside it have more code around them than pgvet searches for how migrations run";
+    let message = "and the files beside it belong to a project with more code than pgvet searches, so pgvet may not know \
+                   how they run";
     let help = "set `tool` and `transaction` under [migrations] in pgvet.toml";
     folders.nearby().is_exhausted().then(|| Problem::new(&first.path, message, Some(help)))
 }
@@ -66,8 +67,8 @@ pub(crate) fn notes(files: &[ProjectFile]) -> Vec<Problem> {
             1 => "and 1 other file ".to_owned(),
             others => format!("and {others} other files "),
         };
-        let message = format!("{others}may no longer run, so that findings are only possible: {why}");
-        let help = "under [migrations] in pgvet.toml, `include` says that they run, and `exclude` skips them";
+        let message = format!("{others}may no longer run, so findings have the confidence `possible`: {why}");
+        let help = "under [migrations] in pgvet.toml, list them in `include` if they run, or in `exclude` to skip them";
         Problem { path: display(first), message, help: Some(help.to_owned()) }
     };
     reasons.into_iter().map(note).collect()
