@@ -9,6 +9,7 @@ use crate::cause::{Cause, TransactionId};
 use crate::report::Reporter;
 use crate::rule::{MigrationContext, RuleContext, declare_rule};
 use crate::rules::text::qualified;
+use indexmap::IndexMap;
 use pgvet_model::catalog::{Catalog, Oid, RelationKind};
 use pgvet_model::effect::{DataChangeKind, Lock, LockCause, RelationName};
 use pgvet_model::migration::Migration;
@@ -88,10 +89,13 @@ declare_rule! {
     /// - if only a DELETE locks in the opposite order
     /// - if the deadlock is about rows of a table, and the migration changes only a part of them
     /// - if only INSERTs or UPDATEs of a table do whose rows migrations insert, such as a lookup table
-    /// - if the migration takes the locks in one statement without a transaction, one right after the other, and
-    ///   only foreign keys, and no code, show the opposite order
+    /// - if the migration takes the two locks one right after the other, and only foreign keys or views, and no code, show
+    ///   the opposite order. In a transaction, this is so if it reads and writes at most a few rows, and waits for no other
+    ///   table between the two.
     /// - if `lock_timeout` is shorter than the default of `deadlock_timeout` (1 s), because the migration usually gives
     ///   up first
+    ///
+    /// Deadlocks of the partitions of two tables are one finding, which counts them.
     ///
     /// The statements of a function are compared in the order of its text. For each transaction of a migration, pgvet follows at most 500
     /// calls of functions and triggers in the statements of the application. Two migrations are not compared with each
@@ -122,11 +126,21 @@ struct Ending<'a> {
     partly_changed: FxHashSet<Oid>,
     /// Whether it is one statement outside a transaction block, which takes its locks right after each other.
     is_alone: bool,
+    /// Whether its statements do more than change the catalog and a few rows.
+    works: bool,
     setting: Setting<'a>,
     /// The catalog after the migration.
     after: &'a Catalog,
     transaction: TransactionId,
     assumed: Option<Assumption>,
+}
+
+/// A lock of the migration, by its position, and the statements of the application that can deadlock with it.
+#[derive(Clone, Copy)]
+struct Deadlock<'s> {
+    wanted: usize,
+    cycle: Cycle,
+    sequence: &'s Sequence,
 }
 
 /// A statement that ends a transaction: COMMIT, or any that runs outside of a block.
@@ -150,12 +164,14 @@ fn at_commit(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     if context.code.is_some() {
         return;
     }
+    let works = context.session.block.as_ref().is_none_or(|block| block.worked);
     let routines = Routines::new(context.migrations, catalog, &context.settings.functions, context.reader);
     let next = (context.after, context.deployment());
     let setting = Setting::new(&routines, context.session, context.settings, context.target.version(), next);
     let transaction = TransactionId::of(context.session, context.outer());
     let assumed = assumed(context.session, context.migration);
-    Ending { locks, partly_changed, is_alone, setting, after: context.after, transaction, assumed }.report(reporter);
+    Ending { locks, partly_changed, is_alone, works, setting, after: context.after, transaction, assumed }
+        .report(reporter);
 }
 
 /// The transaction that the program around the migration commits.
@@ -168,8 +184,9 @@ fn at_end(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
     let locks = migration::of_block(block, context.deployment());
     let (transaction, assumed) = (TransactionId::Block(block.number), assumed(context.session, context.migration));
     let partly_changed = migration::partly_changed(block);
-    let is_alone = false;
-    Ending { locks, partly_changed, is_alone, setting, after: context.after, transaction, assumed }.report(reporter);
+    let (is_alone, works) = (false, block.worked);
+    Ending { locks, partly_changed, is_alone, works, setting, after: context.after, transaction, assumed }
+        .report(reporter);
 }
 
 /// The default of `deadlock_timeout`, in milliseconds: a session waits for this time before it looks for a deadlock.
@@ -199,18 +216,50 @@ impl Ending<'_> {
         }
         let sequences = self.setting.sequences(&steps);
         let mut seen = FxHashSet::default();
+        let mut deadlocks: IndexMap<[Oid; 2], Vec<Deadlock<'_>>> = IndexMap::new();
         for wanted in 1..steps.len() {
             let is_nowait = self.locks[wanted].placed.patience == Some(0);
             if is_nowait || self.is_reported_elsewhere(wanted) || seen.contains(&steps[wanted].relation) {
                 continue;
             }
-            let deadlock = |sequence: &Sequence| cycle::at(&steps, wanted, &sequence.steps);
-            let mut used = sequences.iter().filter(|sequence| self.is_used(sequence));
-            let found = used.find_map(|sequence| Some((sequence, deadlock(sequence)?)));
-            if let Some((sequence, cycle)) = found {
+            let used = sequences.iter().filter(|sequence| self.is_used(sequence));
+            let found = used.filter_map(|sequence| {
+                let cycle = cycle::at(&steps, wanted, &sequence.steps)?;
+                Some(Deadlock { wanted, cycle, sequence })
+            });
+            if let Some(deadlock) = self.surest(found) {
                 seen.insert(steps[wanted].relation);
-                self.report_deadlock(wanted, cycle, sequence, &sequences, reporter);
+                let pair = [deadlock.cycle.held, wanted].map(|at| self.root(steps[at].relation));
+                deadlocks.entry(pair).or_default().push(deadlock);
             }
+        }
+        for of_pair in deadlocks.values() {
+            self.report_pair(of_pair, &sequences, reporter);
+        }
+    }
+
+    /// The partitioned table or parent at the top, or the relation itself.
+    fn root(&self, relation: Oid) -> Oid {
+        let parent = self.setting.catalog.get_relation(relation).and_then(|relation| relation.parents.first());
+        parent.map_or(relation, |parent| self.root(*parent))
+    }
+
+    /// The first deadlock without evidence against it, or else the first.
+    fn surest<'s>(&self, deadlocks: impl Iterator<Item = Deadlock<'s>>) -> Option<Deadlock<'s>> {
+        let mut first = None;
+        for deadlock in deadlocks {
+            if self.doubts(&deadlock).is_empty() {
+                return Some(deadlock);
+            }
+            first.get_or_insert(deadlock);
+        }
+        first
+    }
+
+    /// Reports the surest deadlock of two tables; those of their partitions are counted.
+    fn report_pair(&self, of_pair: &[Deadlock<'_>], all: &[Sequence], reporter: &mut Reporter<'_>) {
+        if let Some(deadlock) = self.surest(of_pair.iter().copied()) {
+            self.report_deadlock(&deadlock, of_pair.len() - 1, all, reporter);
         }
     }
 
@@ -230,14 +279,9 @@ impl Ending<'_> {
         wants.mode().is_some() && earlier.any(|taken| taken.mode().is_none())
     }
 
-    fn report_deadlock(
-        &self,
-        wanted: usize,
-        cycle: Cycle,
-        sequence: &Sequence,
-        all: &[Sequence],
-        reporter: &mut Reporter<'_>,
-    ) {
+    /// `others`: how many partitions of the same two tables can deadlock as well.
+    fn report_deadlock(&self, deadlock: &Deadlock<'_>, others: usize, all: &[Sequence], reporter: &mut Reporter<'_>) {
+        let Deadlock { wanted, cycle, sequence } = *deadlock;
         let (held, wants) = (&self.locks[cycle.held], &self.locks[wanted]);
         let subject = self.subject(&sequence.source);
         let message = format!(
@@ -264,7 +308,12 @@ impl Ending<'_> {
                 None => finding.label_in(wants.place.file, wants.range(), label),
             };
         }
-        for doubt in self.doubts([&wants.placed.step, &held.placed.step], sequence, &cycle) {
+        if others > 0 {
+            let also = if others == 1 { "another partition".to_owned() } else { format!("{others} other partitions") };
+            let label = format!("{also} of these tables can deadlock in the same way");
+            finding = finding.label_in(wants.place.file, wants.range(), label);
+        }
+        for doubt in self.doubts(deadlock) {
             finding = finding.assuming(doubt);
         }
         finding
@@ -275,12 +324,20 @@ impl Ending<'_> {
     }
 
     /// The evidence against a deadlock with the application.
-    fn doubts(&self, ours: [&Step; 2], sequence: &Sequence, cycle: &Cycle) -> Vec<Assumption> {
+    fn doubts(&self, deadlock: &Deadlock<'_>) -> Vec<Assumption> {
+        let Deadlock { wanted, cycle, sequence } = *deadlock;
+        let ours = [wanted, cycle.held].map(|at| &self.locks[at].placed.step);
         let mut doubts = Vec::new();
         let is_part =
             |step: &&&Step| matches!(step.lock, Requested::Rows(_)) && self.partly_changed.contains(&step.relation);
         if let Some(step) = ours.iter().find(is_part) {
             doubts.push(Assumption::SameRows { table: self.name(step.relation).into() });
+        }
+        let by_code = [cycle.other_held, cycle.other_wanted].map(|at| sequence.origins[at].cause);
+        let is_shown = matches!(sequence.source, Source::Query { .. } | Source::Function(_))
+            || by_code.contains(&LockCause::Function);
+        if !is_shown && self.is_close(cycle.held, wanted) {
+            doubts.push(Assumption::LocksBetween);
         }
         let Source::Write(table, kind) = sequence.source else { return doubts };
         let name = SmolStr::new(self.name(table));
@@ -289,11 +346,16 @@ impl Ending<'_> {
         } else if self.setting.catalog.relation(table).birth.lookup_rows().is_some() {
             doubts.push(Assumption::WritesListedTable { table: name });
         }
-        let by_code = [cycle.other_held, cycle.other_wanted].map(|at| sequence.origins[at].cause);
-        if self.is_alone && !by_code.contains(&LockCause::Function) {
-            doubts.push(Assumption::LocksBetween);
-        }
         doubts
+    }
+
+    /// Whether the migration requests the second lock right after it has got the first: it neither reads or writes many
+    /// rows in between, nor waits for another table.
+    fn is_close(&self, held: usize, wanted: usize) -> bool {
+        let ends = [held, wanted].map(|at| self.root(self.locks[at].placed.step.relation));
+        let is_other = |taken: &Taken| taken.mode().is_some() && !ends.contains(&self.root(taken.placed.step.relation));
+        let works = self.works || self.locks.iter().any(|taken| taken.mode().is_none());
+        self.is_alone || !works && !self.locks[held + 1..wanted].iter().any(is_other)
     }
 
     /// The way out: the lock first, unless that deadlocks with other statements of the application.
