@@ -7,7 +7,7 @@ use super::mixed_ddl_and_bulk_dml::is_upgrade;
 use crate::assumption::Assumption;
 use crate::cause::{Cause, TransactionId};
 use crate::report::Reporter;
-use crate::rule::{MigrationContext, RuleContext, declare_rule};
+use crate::rule::{Earlier, MigrationContext, RuleContext, declare_rule};
 use crate::rules::text::qualified;
 use indexmap::IndexMap;
 use pgvet_model::catalog::{Catalog, Oid, RelationKind};
@@ -90,8 +90,8 @@ declare_rule! {
     /// - if the deadlock is about rows of a table, and the migration changes only a part of them
     /// - if only INSERTs or UPDATEs of a table do whose rows migrations insert, such as a lookup table
     /// - if the migration takes the two locks one right after the other, and only foreign keys or views, and no code, show
-    ///   the opposite order. In a transaction, this is so if it reads and writes at most a few rows, and waits for no other
-    ///   table between the two.
+    ///   the opposite order. In a transaction, this is so if it runs no query, reads and writes at most a few rows, and waits
+    ///   for no other table between the two.
     /// - if `lock_timeout` is shorter than the default of `deadlock_timeout` (1 s), because the migration usually gives
     ///   up first
     ///
@@ -164,7 +164,7 @@ fn at_commit(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     if context.code.is_some() {
         return;
     }
-    let works = context.session.block.as_ref().is_none_or(|block| block.worked);
+    let works = context.session.block.as_ref().is_none_or(|block| block.worked || runs_queries(context.earlier));
     let routines = Routines::new(context.migrations, catalog, &context.settings.functions, context.reader);
     let next = (context.after, context.deployment());
     let setting = Setting::new(&routines, context.session, context.settings, context.target.version(), next);
@@ -184,9 +184,14 @@ fn at_end(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
     let locks = migration::of_block(block, context.deployment());
     let (transaction, assumed) = (TransactionId::Block(block.number), assumed(context.session, context.migration));
     let partly_changed = migration::partly_changed(block);
-    let (is_alone, works) = (false, block.worked);
+    let (is_alone, works) = (false, block.worked || runs_queries(context.ran));
     Ending { locks, partly_changed, is_alone, works, setting, after: context.after, transaction, assumed }
         .report(reporter);
+}
+
+/// Whether statements run queries or code, which may take any time: `SELECT pg_sleep(10)`.
+fn runs_queries(ran: &[Earlier]) -> bool {
+    ran.iter().any(|one| matches!(&*one.ast, Ast::Select(_) | Ast::Call(_) | Ast::Execute(_) | Ast::Do(_)))
 }
 
 /// The default of `deadlock_timeout`, in milliseconds: a session waits for this time before it looks for a deadlock.
