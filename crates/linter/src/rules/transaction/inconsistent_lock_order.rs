@@ -338,9 +338,7 @@ impl Ending<'_> {
         if let Some(step) = ours.iter().find(is_part) {
             doubts.push(Assumption::SameRows { table: self.name(step.relation).into() });
         }
-        let by_code = [cycle.other_held, cycle.other_wanted].map(|at| sequence.origins[at].cause);
-        let is_shown = matches!(sequence.source, Source::Query { .. } | Source::Function(_))
-            || by_code.contains(&LockCause::Function);
+        let is_shown = [cycle.other_held, cycle.other_wanted].iter().any(|at| is_of_code(self, sequence, *at));
         if !is_shown && self.is_close(cycle.held, wanted) {
             doubts.push(Assumption::LocksBetween);
         }
@@ -454,6 +452,18 @@ impl Ending<'_> {
     fn sql_name(&self, relation: Oid) -> String {
         let relation = self.setting.catalog.relation(relation);
         qualified(&relation.schema, &relation.name)
+    }
+}
+
+/// Whether code of the application or of a trigger takes a lock, and not only a foreign key, a view or the changed table.
+fn is_of_code(ending: &Ending<'_>, sequence: &Sequence, at: usize) -> bool {
+    match sequence.source {
+        Source::Query { .. } | Source::Function(_) => true,
+        Source::View(_) => false,
+        Source::Write(table, _) => {
+            let is_own = ending.root(sequence.steps[at].relation) == ending.root(table);
+            !is_own && sequence.origins[at].cause != LockCause::ForeignKey
+        }
     }
 }
 
