@@ -4,7 +4,7 @@ mod words;
 
 use crate::confidence::Confidence;
 use crate::repository::{CodeTimeout, IdleReason};
-use pgvet_model::effect::{Extent, FewRows, Met, Rows, RowsReason};
+use pgvet_model::effect::{Extent, FewRows, Met, Rows, RowsReason, UsualRows};
 use pgvet_model::migration::{Migration, TransactionMode};
 use pgvet_model::runner::KnownTransaction;
 use pgvet_model::version::PgVersion;
@@ -75,6 +75,8 @@ pub enum Assumption {
     HoldsLargeObjects { column: SmolStr },
     /// Only an earlier use shows that the relation exists.
     ExistsAsUsed { table: SmolStr },
+    /// What a statement drops IF EXISTS is there, although no migration creates it.
+    DropsUnseen { object: SmolStr },
     /// The session has a setting that no statement makes, and without which code does not run the statement.
     SettingMade { setting: SmolStr },
     /// A setting of another migration is in effect, because both run in one session.
@@ -171,6 +173,8 @@ pub enum Assumption {
     UsedThoughReleased { release: SmolStr },
     /// Rows of a table violate what a statement demands of them.
     RowsRefuse { table: SmolStr },
+    /// The table has rows of a kind that the schema lists, and that violate it.
+    HasUsualRows { table: SmolStr, rows: UsualRows },
     /// They may: nothing has kept such rows out, and nothing shows that there are any.
     RowsMayRefuse { table: SmolStr },
     /// They do, although there is evidence against it.
@@ -320,6 +324,7 @@ impl Assumption {
             | Self::ManyRows { .. }
             | Self::KeyTaken { .. }
             | Self::RowsRefuse { .. }
+            | Self::HasUsualRows { .. }
             | Self::NeighboursInOrder { .. }
             | Self::ReferTo { .. }
             | Self::HasPartitions { .. }
@@ -362,6 +367,7 @@ impl Assumption {
             | Self::UnusedRows
             | Self::HoldsLargeObjects { .. }
             | Self::ExistsAsUsed { .. }
+            | Self::DropsUnseen { .. }
             | Self::TransactionOfFileThoughNotOfOthers
             | Self::TransactionOfFileThoughSelective
             | Self::TransactionOfFileThoughReplaced

@@ -8,7 +8,7 @@ use crate::declared::Subjects;
 use crate::diagnostic::Diagnostic;
 use crate::guard::run_rule;
 use crate::meta::Category;
-use crate::passes::{self, Hidden};
+use crate::passes::{self, Hidden, Refused};
 use crate::report::places::Places;
 use crate::report::{self, Reporter};
 use crate::rule::{Earlier, MigrationContext, RoutineContext, Rule};
@@ -82,6 +82,7 @@ pub(crate) fn report(
         subjects: Subjects::default(),
         comments: Vec::new(),
         found: Vec::new(),
+        refused: Refused::default(),
         statement_found: Vec::new(),
         statement_rules: (u32::MAX, Rc::from([])),
         done: Vec::new(),
@@ -91,9 +92,10 @@ pub(crate) fn report(
     };
     replay.run_down = settings.lint_down;
     replay.run(migrations, &mut checker);
-    let Checker { mut found, comments, .. } = checker;
+    let Checker { mut found, comments, refused, .. } = checker;
     let mut suppressed = Vec::new();
     passes::weigh(&mut found, settings);
+    refused.doubt_later(&mut found);
     // Overlap comes before suppression: a comment that suppresses a finding must not bring back the one that it replaced.
     passes::yield_to_others(&mut found, settings);
     suppression::apply(&comments, migrations, settings, &mut found, &mut suppressed);
@@ -117,6 +119,7 @@ struct Checker<'s> {
     /// Comments that may suppress something.
     comments: Vec<FoundComment>,
     found: Vec<Diagnostic>,
+    refused: Refused,
     /// Findings about the present statement, for the versions seen so far.
     statement_found: Vec<Diagnostic>,
     /// The rules that look at the statements of a file, with their severities.
@@ -335,6 +338,7 @@ impl Visitor for Checker<'_> {
         found.into_iter().for_each(|diagnostic| places.record(&mut self.statement_found, diagnostic));
         self.statement_found.iter_mut().for_each(|found| found.evidence = visit.evidence);
         passes::keep_placeholders(&mut self.statement_found, &visit.statement.placeholders);
+        self.refused.note(visit);
         self.finish_version(visit);
         if visit.migration.direction == Direction::Up {
             self.subjects.note(visit);

@@ -1,5 +1,7 @@
-//! Passes over the findings of a run after the rules, in this order: evidence of the repository, overlap, suppression
+//! Passes over the findings of a run after the rules, in this order: evidence of the repository, refusals, overlap, suppression
 //! ([`crate::suppression`]), and what the settings hide. Baseline and grouping belong to the programs that report.
+
+mod refused;
 
 use crate::assumption::Assumption;
 use crate::confidence::Confidence;
@@ -11,6 +13,7 @@ use crate::settings::Settings;
 use crate::severity::Severity;
 use pgvet_syntax::source::TextRange;
 use pgvet_syntax::statement::{Placeholder, PlaceholderKind};
+pub(crate) use refused::Refused;
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 use std::collections::{BTreeMap, BTreeSet};

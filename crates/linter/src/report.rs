@@ -187,7 +187,9 @@ impl Finding<'_, '_> {
         }
         self.tables.push((relation.name.clone(), table));
         self.ignored &= table.ignore;
-        self.edit(|diagnostic| diagnostic.relations.push(relation.to_string()))
+        let unseen = relation.unseen_part.clone().map(|object| Assumption::DropsUnseen { object });
+        let unseen = unseen.filter(|unseen| !self.diagnostic.assumptions.contains(unseen));
+        self.assuming(unseen).edit(|diagnostic| diagnostic.relations.push(relation.to_string()))
     }
 
     /// Less (or more) severe than the rule is as a whole; configuration of the rule's level wins.

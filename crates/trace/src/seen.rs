@@ -101,6 +101,7 @@ impl<'a> Seen<'a> {
             kind: kind(relation.kind),
             visibility,
             few: None,
+            unseen_part: None,
         }
     }
 

@@ -49,6 +49,7 @@ pub(crate) mod tests {
             kind: RelationKind::Table,
             visibility: Visibility::Existing,
             few: None,
+            unseen_part: None,
         }
     }
 

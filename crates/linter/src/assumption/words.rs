@@ -109,6 +109,7 @@ impl fmt::Display for Assumption {
             Self::RowsRefuse { table } => {
                 write!(f, "assumes that `{table}` has rows")
             }
+            Self::HasUsualRows { table, rows } => write!(f, "assumes that `{table}` has {rows}"),
             Self::RowsMayRefuse { table } => {
                 write!(
                     f,
@@ -160,6 +161,11 @@ impl fmt::Display for Assumption {
             Self::HoldsLargeObjects { column } => write!(
                 f,
                 "assumes that `{column}` refers to large objects, although an oid can refer to other system objects"
+            ),
+            Self::DropsUnseen { object } => write!(
+                f,
+                "assumes that {object} exists, although no migration creates it: otherwise IF EXISTS skips it without \
+                 this lock"
             ),
             Self::ExistsAsUsed { table } => {
                 write!(f, "assumes that `{table}` exists, because an earlier statement uses it")
@@ -303,7 +309,7 @@ impl fmt::Display for Assumption {
                 write!(f, "assumes that deployed code writes to `{table}`, although migrations insert its rows")
             }
             Self::LocksBetween => f.write_str(
-                "assumes that deployed code takes a lock between two locks that the statement takes one right after \
+                "assumes that deployed code takes a lock between two locks that the migration takes one right after \
                  the other",
             ),
             Self::DeletesRows { table } => {

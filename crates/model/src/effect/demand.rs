@@ -25,6 +25,8 @@ pub struct RowDemand {
     pub is_pure: bool,
     /// What the schema before the statement allows, and the demand does not.
     pub counterexample: Option<Counterexample>,
+    /// Rows that do not meet it, and that the table usually has.
+    pub usual: Option<UsualRows>,
     /// How the query that counts the rows finds them.
     pub access: Access,
 }
@@ -50,6 +52,33 @@ pub struct Counterexample {
     pub values: Vec<(SmolStr, String)>,
     /// How PostgreSQL then refuses the statement.
     pub sqlstate: &'static str,
+}
+
+/// Rows that a table usually has.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum UsualRows {
+    /// All: they have the same values in the columns that matter.
+    All,
+    /// Those with a value that the schema lists for a column.
+    With {
+        column: SmolStr,
+        /// As SQL.
+        value: String,
+        listed: Listed,
+    },
+}
+
+/// What lists the values of a column.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Listed {
+    /// A CHECK that the deployment drops.
+    ByDropped(SmolStr),
+    ByCheck(SmolStr),
+    ByEnum,
+    /// The column is a boolean.
+    ByBoolean,
 }
 
 /// An expression as SQL, or why it cannot be written.
@@ -254,6 +283,20 @@ impl fmt::Display for Counterexample {
         let values: Vec<String> = self.values.iter().map(|(column, value)| format!("`{column}` = {value}")).collect();
         let rows = if self.rows == 1 { "a row with" } else { "two rows with" };
         write!(f, "{rows} {}", listed(&values))
+    }
+}
+
+/// `rows with ...`.
+impl fmt::Display for UsualRows {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self::With { column, value, listed } = self else { return f.write_str("rows") };
+        write!(f, "rows with `{column}` = {value}")?;
+        match listed {
+            Listed::ByDropped(check) => write!(f, ", which the dropped constraint `{check}` allowed"),
+            Listed::ByCheck(check) => write!(f, ", which the constraint `{check}` lists"),
+            Listed::ByEnum => f.write_str(", a label of its type"),
+            Listed::ByBoolean => Ok(()),
+        }
     }
 }
 

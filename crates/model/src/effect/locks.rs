@@ -5,6 +5,7 @@ use crate::catalog::Oid;
 use pgvet_syntax::ast::LockMode;
 use pgvet_syntax::source::TextRange;
 use rustc_hash::FxHashMap;
+use smol_str::SmolStr;
 use std::ops::Deref;
 
 /// The locks of a statement, in the order in which it takes them.
@@ -58,6 +59,12 @@ impl Locks {
     /// Notes that the locks from the position `from` on are not waited for.
     pub(crate) fn are_nowait(&mut self, from: usize) {
         self.list[from..].iter_mut().for_each(|lock| lock.patience = Some(0));
+    }
+
+    /// Notes that the locks from the position `from` on are taken only if a part of the relation exists, which no
+    /// statement has shown.
+    pub(crate) fn depend_on(&mut self, from: usize, part: &SmolStr) {
+        self.list[from..].iter_mut().for_each(|lock| lock.relation.unseen_part = Some(part.clone()));
     }
 
     fn note(&mut self, from: usize) {
@@ -130,6 +137,7 @@ mod tests {
                 kind: RelationKind::Table,
                 visibility: Visibility::Existing,
                 few: None,
+                unseen_part: None,
             },
             mode,
             cause: LockCause::Target,

@@ -18,8 +18,8 @@ pub use catalog_rows::CatalogRows;
 pub use change::{ChangeAction, ChangedObject, ObjectChange, RuleAction};
 pub use contents::FewRows;
 pub use demand::{
-    Access, Conversion, ConversionTest, Counterexample, Demand, DomainValues, Exclusion, KeyPart, Met, PartitionRows,
-    Reference, RowDemand, UniqueKey, Written,
+    Access, Conversion, ConversionTest, Counterexample, Demand, DomainValues, Exclusion, KeyPart, Listed, Met,
+    PartitionRows, Reference, RowDemand, UniqueKey, UsualRows, Written,
 };
 use indexmap::IndexSet;
 pub use locks::Locks;
@@ -109,6 +109,9 @@ pub struct RelationName {
     pub visibility: Visibility,
     /// Evidence for few rows in a table of an earlier deployment.
     pub few: Option<FewRows>,
+    /// The part of it that a statement drops IF EXISTS, and that no statement has shown: without that, the statement
+    /// does nothing.
+    pub unseen_part: Option<SmolStr>,
 }
 
 impl RelationName {
@@ -126,6 +129,7 @@ impl RelationName {
             kind: relation.kind,
             visibility: Visibility::Existing,
             few: None,
+            unseen_part: None,
         }
     }
 }
@@ -227,6 +231,10 @@ pub enum RewriteCause {
     VolatileDefault {
         column: SmolStr,
         function: Option<SmolStr>,
+    },
+    /// ADD COLUMN with a default that is the same for all rows, which PostgreSQL before 11 writes into each of them.
+    DefaultBefore11 {
+        column: SmolStr,
     },
     Serial {
         column: SmolStr,

@@ -6,6 +6,7 @@
 mod access;
 mod counterexample;
 mod fit;
+mod usual;
 
 use super::Executor;
 use crate::builtin::Volatility;
@@ -155,6 +156,7 @@ impl Executor<'_> {
             only,
             is_pure,
             counterexample: None,
+            usual: None,
             access: Access::Table,
         });
     }
@@ -219,6 +221,7 @@ impl Executor<'_> {
         }
         for demand in &mut gathered {
             demand.counterexample = self.counterexample(demand, before);
+            demand.usual = self.usual_rows(demand, before);
             demand.access = self.access(demand, before);
         }
         self.effects.demands = gathered;
@@ -326,6 +329,16 @@ impl Executor<'_> {
 
     fn dropped_constraints<'r>(&self, relation: &'r Relation) -> impl Iterator<Item = &'r Constraint> + use<'r> {
         self.dropped_here(relation).filter_map(|rule| match rule {
+            DroppedRule::Constraint(constraint) if constraint.valid && constraint.enforced => Some(&**constraint),
+            _ => None,
+        })
+    }
+
+    /// The CHECKs and other constraints that the deployment has dropped, and that all rows met until then.
+    fn dropped_by_deployment<'r>(&self, relation: &'r Relation) -> impl Iterator<Item = &'r Constraint> + use<'r> {
+        let deployment = self.deployment;
+        let dropped = relation.dropped.iter().filter(move |dropped| dropped.deployment == deployment);
+        dropped.filter_map(|dropped| match &dropped.rule {
             DroppedRule::Constraint(constraint) if constraint.valid && constraint.enforced => Some(&**constraint),
             _ => None,
         })

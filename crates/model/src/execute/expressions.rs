@@ -119,6 +119,7 @@ impl Executor<'_> {
     pub(crate) fn stored_default(&self, default: &Expr, sql_type: SqlType) -> Run<Option<Arc<Expr>>> {
         self.check_named_relations(default)?;
         self.check_enum_literal(sql_type, default)?;
+        self.check_enum_casts(default)?;
         Ok(self.keeps_default(default, sql_type).then(|| Arc::new(default.clone())))
     }
 

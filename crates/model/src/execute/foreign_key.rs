@@ -146,6 +146,11 @@ impl Executor<'_> {
             }
         });
         let relation = self.catalog.relation(oid);
+        // PostgreSQL 11, `src/backend/commands/tablecmds.c`, `ATAddForeignKeyConstraint`.
+        if relation.kind == RelationKind::PartitionedTable && !self.target.at_least(12) {
+            let reason = format!("cannot reference partitioned table \"{}\"", relation.name);
+            return fail("42809", reason, key.table.range());
+        }
         if matches!(relation.kind, RelationKind::Table | RelationKind::PartitionedTable) {
             return Ok(oid);
         }
@@ -154,6 +159,9 @@ impl Executor<'_> {
 
     fn check_partitioned_not_valid(&self, table: Oid, constraint: &Constraint, range: TextRange) -> Run {
         let relation = self.catalog.relation(table);
+        if relation.kind == RelationKind::PartitionedTable && !self.target.at_least(11) {
+            return fail("0A000", "foreign key constraints are not supported on partitioned tables", range);
+        }
         if relation.kind == RelationKind::PartitionedTable && constraint.not_valid && !self.target.at_least(18) {
             let reason = format!("cannot add NOT VALID foreign key on partitioned table \"{}\"", relation.name);
             return fail("42809", reason, range);

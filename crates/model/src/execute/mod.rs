@@ -32,6 +32,7 @@ pub(crate) mod routine;
 mod scope;
 mod sequence;
 mod settings;
+mod since;
 mod temporary;
 #[cfg(test)]
 mod testing;
@@ -258,6 +259,7 @@ impl Executor<'_> {
 
     fn statement(&mut self, ast: &Ast) -> Run {
         self.note_reach(ast);
+        self.check_available(ast)?;
         match ast {
             Ast::AlterTable(statement) => self.alter_table(statement),
             Ast::Do(statement) => self.run_do(statement),

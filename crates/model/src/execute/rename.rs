@@ -59,7 +59,9 @@ impl Executor<'_> {
                 Some(oid) => self.catalog.relation(oid).kind.is_index(),
                 None => true,
             };
-        let mode = if is_index { LockMode::ShareUpdateExclusive } else { LockMode::AccessExclusive };
+        // PostgreSQL 12 release notes, section "Indexes".
+        let is_weak = is_index && self.target.at_least(12);
+        let mode = if is_weak { LockMode::ShareUpdateExclusive } else { LockMode::AccessExclusive };
         let kind = Self::assumed_kind(rename.kind);
         let Some(oid) = self.open_if_exists(&rename.object, kind, mode, rename.if_exists)? else {
             return Ok(());

@@ -78,6 +78,12 @@ impl Executor<'_> {
         if wrong {
             return fail("42809", format!("\"{}\" cannot have such a trigger", relation.name), range);
         }
+        let is_for_rows = relation.kind == RelationKind::PartitionedTable && create.for_each_row;
+        let is_refused =
+            !self.target.at_least(11) || create.timing == TriggerTiming::Before && !self.target.at_least(13);
+        if is_for_rows && is_refused {
+            return fail("42809", format!("\"{}\" is a partitioned table", relation.name), range);
+        }
         if instead && !create.for_each_row {
             return fail("0A000", "INSTEAD OF triggers must be FOR EACH ROW", range);
         }

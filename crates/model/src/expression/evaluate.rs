@@ -1,6 +1,6 @@
 //! The value of an expression for one row, as far as integers, texts and booleans decide it.
 
-use pgvet_syntax::ast::{BooleanTest, Expr, ExprKind, FunctionCall, Literal, OperatorForm};
+use pgvet_syntax::ast::{BooleanTest, Expr, ExprKind, FunctionCall, Literal, OperatorForm, TypeName};
 use smol_str::SmolStr;
 use std::cmp::Ordering;
 
@@ -56,9 +56,7 @@ pub fn evaluate(expression: &Expr, row: &dyn Fn(&str) -> Option<Value>) -> Optio
             Literal::Numeric(_) | Literal::BitString(_) => None,
         },
         // The types that are known hold all texts.
-        ExprKind::Cast { operand, target }
-            if target.name == "text" && target.modifiers.is_empty() && !target.is_array =>
-        {
+        ExprKind::Cast { operand, target } if holds_texts(target) && !target.is_array => {
             value(operand).filter(|value| matches!(value, Value::Text(_) | Value::Null))
         }
         ExprKind::And(items) => truth(items, row, false),
@@ -127,13 +125,10 @@ fn operated(
             Some(is_in.map_or(Value::Null, |is_in| Value::Boolean(is_in != (operator == "<>"))))
         }
         // `x = ANY (ARRAY[...])`
-        (OperatorForm::AnyArray, [left, array]) if operator == "=" => match &array.kind {
-            ExprKind::Array(items) => {
-                let operands: Vec<Expr> = std::iter::once(left).chain(items).cloned().collect();
-                operated("=", OperatorForm::In, &operands, row)
-            }
-            _ => None,
-        },
+        (OperatorForm::AnyArray, [left, array]) if operator == "=" => {
+            let operands: Vec<Expr> = std::iter::once(left).chain(elements(array)?).cloned().collect();
+            operated("=", OperatorForm::In, &operands, row)
+        }
         (OperatorForm::Between | OperatorForm::NotBetween, [middle, from, to]) if !operator.contains("SYMMETRIC") => {
             let (middle, from, to) = (value(middle)?, value(from)?, value(to)?);
             let above = compared(">=", &middle, &from)?.truth()?;
@@ -146,6 +141,20 @@ fn operated(
             let is_meant = form == OperatorForm::Between;
             Some(is_between.map_or(Value::Null, |is_between| Value::Boolean(is_between == is_meant)))
         }
+        _ => None,
+    }
+}
+
+/// Whether the type holds all texts.
+fn holds_texts(target: &TypeName) -> bool {
+    matches!(target.name.as_str(), "text" | "varchar") && target.modifiers.is_empty()
+}
+
+/// The elements of an array that is written out, with or without a cast to an array of texts.
+fn elements(array: &Expr) -> Option<&[Expr]> {
+    match &array.kind {
+        ExprKind::Array(items) => Some(items),
+        ExprKind::Cast { operand, target } if holds_texts(target) && target.is_array => elements(operand),
         _ => None,
     }
 }
@@ -225,6 +234,8 @@ mod tests {
             ("word IN ('a', 'word')", &yes),
             ("word NOT IN ('a', NULL)", &null),
             ("word = ANY (ARRAY['a', 'b'])", &no),
+            ("word::text = ANY ((ARRAY['a'::character varying, 'word'::character varying])::text[])", &yes),
+            ("word = 'word'::varchar(2)", &None),
             ("length(word) <= 3", &no),
             ("upper(word) = 'WORD'", &yes),
             ("nothing IS NULL AND five > 9", &no),

@@ -139,6 +139,7 @@ impl<'a> Inference<'a> {
             ExprKind::Call(call) => self.call(call, scope),
             ExprKind::Operator { schema, operator, form, operands } => {
                 let types: Vec<SqlType> = operands.iter().map(|operand| self.visit(operand, scope)).collect();
+                self.refuse_labels(*form, operands, &types);
                 self.operator(schema.as_deref(), operator, *form, &types)
             }
             ExprKind::Cast { operand, target } => {
@@ -146,7 +147,9 @@ impl<'a> Inference<'a> {
                     self.array_cast(items, target, scope)
                 } else {
                     let from = self.visit(operand, scope);
-                    self.cast(from, target)
+                    let to = self.cast(from, target);
+                    self.refuse_label(to, operand);
+                    to
                 }
             }
             ExprKind::And(list) | ExprKind::Or(list) => {
@@ -428,9 +431,10 @@ impl<'a> Inference<'a> {
     ) -> SqlType {
         if !self.type_only {
             let operand = operand.map(|operand| self.visit(operand, scope));
-            for (condition, _) in branches {
-                let condition = self.visit(condition, scope);
+            for (written, _) in branches {
+                let condition = self.visit(written, scope);
                 if let Some(operand) = operand {
+                    self.refuse_label(operand, written);
                     self.operator(None, "=", OperatorForm::Plain, &[operand, condition]);
                 }
             }

@@ -3,9 +3,9 @@
 use super::infer::Inference;
 use super::overload::CallArguments;
 use crate::builtin::BuiltinTypeKind;
-use crate::catalog::{Oid, SqlType, is_of_platform};
+use crate::catalog::{Oid, SqlType, TypeKind, is_of_platform};
 use crate::effect::FailureSubject;
-use pgvet_syntax::ast::FunctionCall;
+use pgvet_syntax::ast::{Expr, ExprKind, FunctionCall, Literal, OperatorForm};
 
 /// Why an expression has no meaning, as far as all functions, operators and casts of the database are known.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,6 +84,28 @@ impl Inference<'_> {
         if base.oid.is_builtin() && is_plain && !has("btree") && !has("hash") {
             let reason = format!("could not identify an equality operator for type {}", self.listed(&[base.oid]));
             self.refuse("42883", reason);
+        }
+    }
+
+    /// Refuses texts beside an enum that are no labels of it: a literal gets the type of the other operand.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/parser/parse_oper.c`, `binary_oper_exact`; `parse_coerce.c`, `coerce_type`;
+    /// `src/backend/utils/adt/enum.c`, `enum_in`.
+    pub(super) fn refuse_labels(&mut self, form: OperatorForm, operands: &[Expr], types: &[SqlType]) {
+        let ([first, others @ ..], [first_type, other_types @ ..]) = (operands, types) else { return };
+        others.iter().for_each(|other| self.refuse_label(*first_type, other));
+        if let ([other_type], false) = (other_types, matches!(form, OperatorForm::AnyArray | OperatorForm::AllArray)) {
+            self.refuse_label(*other_type, first);
+        }
+    }
+
+    /// Refuses a text that becomes a value of an enum, and is no label of it.
+    pub(super) fn refuse_label(&mut self, sql_type: SqlType, value: &Expr) {
+        let ExprKind::Literal(Literal::String(text)) = &value.kind else { return };
+        let Some(definition) = self.analyzer.schema.type_by_oid(sql_type.oid) else { return };
+        let TypeKind::Enum { labels } = &definition.kind else { return };
+        if !labels.contains(text) {
+            self.refuse("22P02", format!("invalid input value for enum {}: \"{text}\"", definition.name));
         }
     }
 

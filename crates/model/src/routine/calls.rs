@@ -110,6 +110,13 @@ impl<'a> Routines<'a> {
         Some(self.reader.all_words(&function.body, text))
     }
 
+    /// The functions whose texts may have one of the names, the oldest first. A name without a word is in no text.
+    pub fn naming<'n>(&self, names: impl Iterator<Item = &'n str>) -> Vec<Arc<Function>> {
+        let mut naming = self.reader.naming.borrow_mut();
+        naming.add(self.catalog, |function| self.all_words(function));
+        naming.naming(self.catalog, names)
+    }
+
     /// The text of SQL in a routine; for EXECUTE the text that it runs.
     pub fn text<'s>(&'s self, routine: &Routine, sql: &'s Sql<'_>) -> &'s str {
         match sql.dynamic.and_then(|dynamic| dynamic.constant.as_ref()) {

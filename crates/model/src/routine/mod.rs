@@ -7,6 +7,7 @@ mod creations;
 mod evaluation;
 mod hotness;
 mod made;
+mod naming;
 mod outline;
 mod reach;
 mod read;

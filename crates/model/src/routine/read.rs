@@ -1,5 +1,6 @@
 //! From the text of a body to statements with ranges in the file.
 
+use super::naming::Naming;
 use super::{AllWords, Node, SqlRole, Words};
 use crate::catalog::{Function, Oid, PerBody, SearchPath};
 use crate::execute::Bodies;
@@ -168,6 +169,7 @@ pub struct RoutineReader {
     blocks: RefCell<FxHashMap<(u32, u32), Rc<Routine>>>,
     words: PerBody<Rc<Words>>,
     all_words: PerBody<Rc<AllWords>>,
+    pub(super) naming: RefCell<Naming>,
     /// The same bodies as statements that call the functions run them.
     pub(super) bodies: Rc<Bodies>,
 }

@@ -5,7 +5,7 @@ use crate::report::Reporter;
 use crate::row_counts::RowCount;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::text::sql_name;
-use pgvet_model::effect::{Demand, Met, RowDemand};
+use pgvet_model::effect::{Demand, Met, RowDemand, UsualRows};
 use pgvet_syntax::ast::{Ast, Part};
 use pgvet_syntax::statement::Statement;
 
@@ -68,10 +68,17 @@ declare_rule! {
     /// before the statement, pgvet ignores a count of zero, and the confidence of a finding with counted rows is
     /// `possible`.
     ///
-    /// Without these results, the confidence is `likely` if every row violates the constraint, because a new column has
-    /// the same value in all rows. If only the data decides whether rows violate the constraint, the confidence is
-    /// `possible`, and the finding is shown only with `--confidence possible`. `pgvet precheck` lists all of these
-    /// statements, and counts the rows that make them fail.
+    /// Without these results, the confidence is `likely` in these cases:
+    ///
+    /// - Every row violates the constraint, because a new column has the same value in all rows.
+    /// - The deployment drops a `CHECK` that lists the values of a column, and the new `CHECK` refuses one of them.
+    /// - A `CHECK`, an enum or `boolean` lists the values of a column, and the new `CHECK` refuses one of them together
+    ///   with the value that all rows have in a new column. An example is
+    ///   `CHECK (status <> 'done' OR done_at IS NOT NULL)` with the new column `done_at`.
+    ///
+    /// If only the data can show whether rows violate the constraint, or if the deployment changes rows of the table
+    /// first, the confidence is `possible`, and the finding is shown only with `--confidence possible`. `pgvet precheck`
+    /// lists all of these statements, and counts the rows that make them fail.
     ///
     /// ## Incidents
     ///
@@ -152,6 +159,14 @@ fn report_counted(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, demand
 
 fn assumption(context: &RuleContext<'_>, demand: &RowDemand, counted: Option<&RowCount>) -> Assumption {
     let table = demand.relation.name.clone();
+    // The values of new columns are part of the usual rows.
+    let usual = demand.usual.as_ref().filter(|_| demand.met.is_none_or(|met| met == Met::NewColumns));
+    if let (None, Some(rows)) = (counted, usual.filter(|_| !reads_rows(context, &table))) {
+        return match rows {
+            UsualRows::All => Assumption::RowsRefuse { table },
+            rows => Assumption::HasUsualRows { table, rows: rows.clone() },
+        };
+    }
     match (counted, demand.met, &demand.demand) {
         (Some(count), ..) => Assumption::RowsRefuseSince { table, day: count.day.clone() },
         (None, Some(because), _) => Assumption::RowsRefuseThough { table, because },

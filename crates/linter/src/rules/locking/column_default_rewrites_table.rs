@@ -20,6 +20,7 @@ declare_rule! {
     /// Some columns need a value that PostgreSQL computes for each row. To add one of these columns, PostgreSQL
     /// rewrites the whole table and all of its indexes under an ACCESS EXCLUSIVE lock, which blocks every query:
     ///
+    /// - before PostgreSQL 11, a column with any default except NULL
     /// - a column with a volatile default, such as `gen_random_uuid()`, `clock_timestamp()` or `nextval(...)`
     /// - a serial or identity column
     /// - a STORED generated column
@@ -42,8 +43,8 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - constant and stable defaults, including `now()`. PostgreSQL 10 rewrites the table for these as well, but pgvet
-    ///   does not report that.
+    /// - constant and stable defaults, including `now()`, unless the configured versions include PostgreSQL 10:
+    ///   PostgreSQL 11 and later do not rewrite the table for these
     /// - a column without a default, or with `DEFAULT NULL`. Serial and identity columns, STORED generated columns, and
     ///   columns whose type is a domain with constraints are reported nevertheless.
     /// - VIRTUAL generated columns
@@ -96,6 +97,7 @@ fn reason(cause: &RewriteCause) -> Option<String> {
             format!("the default calls `{function}()`, which is volatile")
         }
         RewriteCause::VolatileDefault { .. } => "the default is volatile".to_owned(),
+        RewriteCause::DefaultBefore11 { .. } => "PostgreSQL before 11 writes the default into every row".to_owned(),
         RewriteCause::Serial { .. } => "a serial column calls `nextval()` for each row".to_owned(),
         RewriteCause::Identity { .. } => "an identity column calls `nextval()` for each row".to_owned(),
         RewriteCause::StoredGenerated { .. } => "PostgreSQL computes a STORED generated column for each row".to_owned(),
@@ -145,9 +147,10 @@ fn culprit<'c>(column: &'c ColumnDef, cause: &RewriteCause) -> (Option<TextRange
         _ => {
             let constraint = column.constraints.iter().find_map(|constraint| {
                 let filling = match (&constraint.kind, cause) {
-                    (ConstraintKind::Default(default), RewriteCause::VolatileDefault { .. }) => {
-                        Filling::Default(default)
-                    }
+                    (
+                        ConstraintKind::Default(default),
+                        RewriteCause::VolatileDefault { .. } | RewriteCause::DefaultBefore11 { .. },
+                    ) => Filling::Default(default),
                     (ConstraintKind::Identity { .. }, RewriteCause::Identity { .. }) => Filling::Identity,
                     (ConstraintKind::Generated { expression, .. }, RewriteCause::StoredGenerated { .. }) => {
                         Filling::Stored(expression)

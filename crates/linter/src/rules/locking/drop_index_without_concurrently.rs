@@ -121,7 +121,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
 /// Whether a later ALTER TABLE of the transaction needs the same lock on the table, or even drops the index with a column.
 fn is_locked_later(context: &RuleContext<'_>, table: &RelationName) -> bool {
     let needs_lock = |alter: &AlterTable| {
-        let modes = alter.commands.iter().map(|command| command_lock_level(&command.action));
+        let modes = alter.commands.iter().map(|command| command_lock_level(&command.action, context.target));
         modes.max() == Some(LockMode::AccessExclusive) && means(context, &alter.name, table)
     };
     let later = || rest_until(context, Until::Commit);

@@ -7,7 +7,7 @@ use crate::rules::statement::altered::{Altered, by_range, subject};
 use crate::rules::text::sql_name;
 use pgvet_model::effect::{RelationName, Scan, ScanCause};
 use pgvet_model::execute::command_lock_level;
-use pgvet_syntax::ast::{AlterTableAction, ConstraintKind, LockMode};
+use pgvet_syntax::ast::{AlterTableAction, AlterTableCommand, ConstraintKind, LockMode};
 use pgvet_syntax::source::TextRange;
 
 declare_rule! {
@@ -86,7 +86,8 @@ fn report(
          lock: {effect} until the transaction ends"
     );
     let mut finding = reporter.report(range, message).relation(altered.table);
-    let stronger = altered.statement.commands.iter().find(|command| command_lock_level(&command.action) == mode);
+    let is_stronger = |command: &&AlterTableCommand| command_lock_level(&command.action, context.target) == mode;
+    let stronger = altered.statement.commands.iter().find(is_stronger);
     if let Some(command) = stronger {
         finding = finding.label(command.keyword, format!("takes {mode_name}"));
     }

@@ -7,8 +7,9 @@ use super::mixed_ddl_and_bulk_dml::is_upgrade;
 use crate::assumption::Assumption;
 use crate::cause::{Cause, TransactionId};
 use crate::report::Reporter;
-use crate::rule::{MigrationContext, RuleContext, declare_rule};
+use crate::rule::{Earlier, MigrationContext, RuleContext, declare_rule};
 use crate::rules::text::qualified;
+use indexmap::IndexMap;
 use pgvet_model::catalog::{Catalog, Oid, RelationKind};
 use pgvet_model::effect::{DataChangeKind, Lock, LockCause, RelationName};
 use pgvet_model::migration::Migration;
@@ -89,14 +90,17 @@ declare_rule! {
     /// - The deadlock is about rows of a table, and the migration changes only some of these rows.
     /// - Only an INSERT into or UPDATE of a lookup table locks in the opposite order. The rows of a lookup table are
     ///   inserted by migrations.
-    /// - One statement outside a transaction takes all locks right after each other, and only foreign keys show the
-    ///   opposite order.
+    /// - The migration takes the two locks one right after the other, and only foreign keys or views show the opposite
+    ///   order. In a transaction, this means that between the two locks, the migration runs no query, reads and writes
+    ///   at most a few rows, and waits for no other table.
     /// - `lock_timeout` is shorter than the default of `deadlock_timeout` (1 s), so the migration usually gives up
     ///   first.
     ///
-    /// For each transaction of a migration, pgvet follows at most 500 calls of functions and triggers in the statements
-    /// of the application. pgvet does not compare two migrations with each other, because migration tools run one
-    /// migration at a time.
+    /// Deadlocks of the partitions of two tables are one finding, which counts them.
+    ///
+    /// pgvet compares the statements of a function in the order of its text. For each transaction of a migration, it
+    /// follows at most 500 calls of functions and triggers in the statements of the application. pgvet does not compare
+    /// two migrations with each other, because migration tools run one migration at a time.
     ///
     /// ## Incidents
     ///
@@ -123,11 +127,21 @@ struct Ending<'a> {
     partly_changed: FxHashSet<Oid>,
     /// Whether it is one statement outside a transaction block, which takes its locks right after each other.
     is_alone: bool,
+    /// Whether its statements do more than change the catalog and a few rows.
+    works: bool,
     setting: Setting<'a>,
     /// The catalog after the migration.
     after: &'a Catalog,
     transaction: TransactionId,
     assumed: Option<Assumption>,
+}
+
+/// A lock of the migration, by its position, and the statements of the application that can deadlock with it.
+#[derive(Clone, Copy)]
+struct Deadlock<'s> {
+    wanted: usize,
+    cycle: Cycle,
+    sequence: &'s Sequence,
 }
 
 /// A statement that ends a transaction: COMMIT, or any that runs outside of a block.
@@ -151,12 +165,14 @@ fn at_commit(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     if context.code.is_some() {
         return;
     }
+    let works = context.session.block.as_ref().is_none_or(|block| block.worked || runs_queries(context.earlier));
     let routines = Routines::new(context.migrations, catalog, &context.settings.functions, context.reader);
     let next = (context.after, context.deployment());
     let setting = Setting::new(&routines, context.session, context.settings, context.target.version(), next);
     let transaction = TransactionId::of(context.session, context.outer());
     let assumed = assumed(context.session, context.migration);
-    Ending { locks, partly_changed, is_alone, setting, after: context.after, transaction, assumed }.report(reporter);
+    Ending { locks, partly_changed, is_alone, works, setting, after: context.after, transaction, assumed }
+        .report(reporter);
 }
 
 /// The transaction that the program around the migration commits.
@@ -169,8 +185,14 @@ fn at_end(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
     let locks = migration::of_block(block, context.deployment());
     let (transaction, assumed) = (TransactionId::Block(block.number), assumed(context.session, context.migration));
     let partly_changed = migration::partly_changed(block);
-    let is_alone = false;
-    Ending { locks, partly_changed, is_alone, setting, after: context.after, transaction, assumed }.report(reporter);
+    let (is_alone, works) = (false, block.worked || runs_queries(context.ran));
+    Ending { locks, partly_changed, is_alone, works, setting, after: context.after, transaction, assumed }
+        .report(reporter);
+}
+
+/// Whether statements run queries or code, which may take any time: `SELECT pg_sleep(10)`.
+fn runs_queries(ran: &[Earlier]) -> bool {
+    ran.iter().any(|one| matches!(&*one.ast, Ast::Select(_) | Ast::Call(_) | Ast::Execute(_) | Ast::Do(_)))
 }
 
 /// The default of `deadlock_timeout`, in milliseconds: a session waits for this time before it looks for a deadlock.
@@ -200,18 +222,50 @@ impl Ending<'_> {
         }
         let sequences = self.setting.sequences(&steps);
         let mut seen = FxHashSet::default();
+        let mut deadlocks: IndexMap<[Oid; 2], Vec<Deadlock<'_>>> = IndexMap::new();
         for wanted in 1..steps.len() {
             let is_nowait = self.locks[wanted].placed.patience == Some(0);
             if is_nowait || self.is_reported_elsewhere(wanted) || seen.contains(&steps[wanted].relation) {
                 continue;
             }
-            let deadlock = |sequence: &Sequence| cycle::at(&steps, wanted, &sequence.steps);
-            let mut used = sequences.iter().filter(|sequence| self.is_used(sequence));
-            let found = used.find_map(|sequence| Some((sequence, deadlock(sequence)?)));
-            if let Some((sequence, cycle)) = found {
+            let used = sequences.iter().filter(|sequence| self.is_used(sequence));
+            let found = used.filter_map(|sequence| {
+                let cycle = cycle::at(&steps, wanted, &sequence.steps)?;
+                Some(Deadlock { wanted, cycle, sequence })
+            });
+            if let Some(deadlock) = self.surest(found) {
                 seen.insert(steps[wanted].relation);
-                self.report_deadlock(wanted, cycle, sequence, &sequences, reporter);
+                let pair = [deadlock.cycle.held, wanted].map(|at| self.root(steps[at].relation));
+                deadlocks.entry(pair).or_default().push(deadlock);
             }
+        }
+        for of_pair in deadlocks.values() {
+            self.report_pair(of_pair, &sequences, reporter);
+        }
+    }
+
+    /// The partitioned table or parent at the top, or the relation itself.
+    fn root(&self, relation: Oid) -> Oid {
+        let parent = self.setting.catalog.get_relation(relation).and_then(|relation| relation.parents.first());
+        parent.map_or(relation, |parent| self.root(*parent))
+    }
+
+    /// The first deadlock without evidence against it, or else the first.
+    fn surest<'s>(&self, deadlocks: impl Iterator<Item = Deadlock<'s>>) -> Option<Deadlock<'s>> {
+        let mut first = None;
+        for deadlock in deadlocks {
+            if self.doubts(&deadlock).is_empty() {
+                return Some(deadlock);
+            }
+            first.get_or_insert(deadlock);
+        }
+        first
+    }
+
+    /// Reports the surest deadlock of two tables; those of their partitions are counted.
+    fn report_pair(&self, of_pair: &[Deadlock<'_>], all: &[Sequence], reporter: &mut Reporter<'_>) {
+        if let Some(deadlock) = self.surest(of_pair.iter().copied()) {
+            self.report_deadlock(&deadlock, of_pair.len() - 1, all, reporter);
         }
     }
 
@@ -231,14 +285,9 @@ impl Ending<'_> {
         wants.mode().is_some() && earlier.any(|taken| taken.mode().is_none())
     }
 
-    fn report_deadlock(
-        &self,
-        wanted: usize,
-        cycle: Cycle,
-        sequence: &Sequence,
-        all: &[Sequence],
-        reporter: &mut Reporter<'_>,
-    ) {
+    /// `others`: how many partitions of the same two tables can deadlock as well.
+    fn report_deadlock(&self, deadlock: &Deadlock<'_>, others: usize, all: &[Sequence], reporter: &mut Reporter<'_>) {
+        let Deadlock { wanted, cycle, sequence } = *deadlock;
         let (held, wants) = (&self.locks[cycle.held], &self.locks[wanted]);
         let subject = self.subject(&sequence.source);
         let message = format!(
@@ -265,7 +314,12 @@ impl Ending<'_> {
                 None => finding.label_in(wants.place.file, wants.range(), label),
             };
         }
-        for doubt in self.doubts([&wants.placed.step, &held.placed.step], sequence, &cycle) {
+        if others > 0 {
+            let also = if others == 1 { "another partition".to_owned() } else { format!("{others} other partitions") };
+            let label = format!("{also} of these tables can deadlock in the same way");
+            finding = finding.label_in(wants.place.file, wants.range(), label);
+        }
+        for doubt in self.doubts(deadlock) {
             finding = finding.assuming(doubt);
         }
         finding
@@ -276,12 +330,18 @@ impl Ending<'_> {
     }
 
     /// The evidence against a deadlock with the application.
-    fn doubts(&self, ours: [&Step; 2], sequence: &Sequence, cycle: &Cycle) -> Vec<Assumption> {
+    fn doubts(&self, deadlock: &Deadlock<'_>) -> Vec<Assumption> {
+        let Deadlock { wanted, cycle, sequence } = *deadlock;
+        let ours = [wanted, cycle.held].map(|at| &self.locks[at].placed.step);
         let mut doubts = Vec::new();
         let is_part =
             |step: &&&Step| matches!(step.lock, Requested::Rows(_)) && self.partly_changed.contains(&step.relation);
         if let Some(step) = ours.iter().find(is_part) {
             doubts.push(Assumption::SameRows { table: self.name(step.relation).into() });
+        }
+        let is_shown = [cycle.other_held, cycle.other_wanted].iter().any(|at| is_of_code(self, sequence, *at));
+        if !is_shown && self.is_close(cycle.held, wanted) {
+            doubts.push(Assumption::LocksBetween);
         }
         let Source::Write(table, kind) = sequence.source else { return doubts };
         let name = SmolStr::new(self.name(table));
@@ -290,11 +350,16 @@ impl Ending<'_> {
         } else if self.setting.catalog.relation(table).birth.lookup_rows().is_some() {
             doubts.push(Assumption::WritesListedTable { table: name });
         }
-        let by_code = [cycle.other_held, cycle.other_wanted].map(|at| sequence.origins[at].cause);
-        if self.is_alone && !by_code.contains(&LockCause::Function) {
-            doubts.push(Assumption::LocksBetween);
-        }
         doubts
+    }
+
+    /// Whether the migration requests the second lock right after it has got the first: it neither reads or writes many
+    /// rows in between, nor waits for another table.
+    fn is_close(&self, held: usize, wanted: usize) -> bool {
+        let ends = [held, wanted].map(|at| self.root(self.locks[at].placed.step.relation));
+        let is_other = |taken: &Taken| taken.mode().is_some() && !ends.contains(&self.root(taken.placed.step.relation));
+        let works = self.works || self.locks.iter().any(|taken| taken.mode().is_none());
+        self.is_alone || !works && !self.locks[held + 1..wanted].iter().any(is_other)
     }
 
     /// The way out: the lock first, unless that deadlocks with other statements of the application.
@@ -388,6 +453,18 @@ impl Ending<'_> {
     fn sql_name(&self, relation: Oid) -> String {
         let relation = self.setting.catalog.relation(relation);
         qualified(&relation.schema, &relation.name)
+    }
+}
+
+/// Whether code of the application or of a trigger takes a lock, and not only a foreign key, a view or the changed table.
+fn is_of_code(ending: &Ending<'_>, sequence: &Sequence, at: usize) -> bool {
+    match sequence.source {
+        Source::Query { .. } | Source::Function(_) => true,
+        Source::View(_) => false,
+        Source::Write(table, _) => {
+            let is_own = ending.root(sequence.steps[at].relation) == ending.root(table);
+            !is_own && sequence.origins[at].cause != LockCause::ForeignKey
+        }
     }
 }
 

@@ -40,7 +40,7 @@ enum Fill {
 fn held_value(fill: &Fill, column: &Column) -> Option<Held> {
     match fill {
         Fill::Null => Some(Held::Null),
-        Fill::Missing => column.default.clone().map(Held::Value),
+        Fill::Missing | Fill::Rewrite(RewriteCause::DefaultBefore11 { .. }) => column.default.clone().map(Held::Value),
         Fill::Rewrite(_) => None,
     }
 }
@@ -209,9 +209,12 @@ impl Executor<'_> {
         Ok(column)
     }
 
-    /// Before 18 a generated column is STORED and says so.
+    /// Before 18 a generated column is STORED and says so; before 12 there is none.
     pub(crate) fn check_generated_syntax(&self, constraint: &Constraint) -> Run {
         match &constraint.kind {
+            ConstraintKind::Generated { .. } if !self.target.at_least(12) => {
+                fail("42601", "syntax error: PostgreSQL before 12 has no generated columns", constraint.keyword)
+            }
             ConstraintKind::Generated { stored, explicit_kind, .. }
                 if !(self.target.at_least(18) || *stored && *explicit_kind) =>
             {
@@ -244,7 +247,9 @@ impl Executor<'_> {
     /// How old rows get the value of a new column.
     ///
     /// Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `ATExecAddColumn`;
-    /// `src/backend/catalog/heap.c`, `AddRelationNewConstraints`.
+    /// `src/backend/catalog/heap.c`, `AddRelationNewConstraints`. Before 11, `ATExecAddColumn` rewrites the table for
+    /// each default: PostgreSQL 11 release notes, section "Utility
+    /// Commands".
     fn fill_of(&mut self, table: Oid, definition: &ColumnDef, column: &Column) -> Fill {
         let name = column.name.clone();
         if let Some(generated) = &column.generated {
@@ -272,7 +277,8 @@ impl Executor<'_> {
                     column: name,
                     function: Some(function).filter(|name| !name.is_empty()),
                 }),
-                None => Fill::Missing,
+                None if self.target.at_least(11) => Fill::Missing,
+                None => Fill::Rewrite(RewriteCause::DefaultBefore11 { column: name }),
             },
         }
     }

@@ -82,6 +82,9 @@ impl Executor<'_> {
                 if index.nulls_not_distinct && !self.target.at_least(15) {
                     return syntax_error("NULLS");
                 }
+                if !index.including.is_empty() && !self.target.at_least(11) {
+                    return syntax_error("INCLUDE");
+                }
                 if index.without_overlaps && !self.target.at_least(18) {
                     return syntax_error("WITHOUT");
                 }

@@ -3,24 +3,26 @@
 //! Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `AlterTableGetLockLevel`, and
 //! `src/backend/access/common/reloptions.c` for storage parameters.
 
+use crate::version::Target;
 use pgvet_syntax::ast::{AlterTable, AlterTableAction, ConstraintKind, DefElem, LockMode};
 
 /// The strongest lock that any of the commands needs.
-pub(super) fn lock_level(statement: &AlterTable) -> LockMode {
-    let modes = statement.commands.iter().map(|command| command_lock_level(&command.action));
+pub(super) fn lock_level(statement: &AlterTable, target: &Target) -> LockMode {
+    let modes = statement.commands.iter().map(|command| command_lock_level(&command.action, target));
     modes.max().unwrap_or(LockMode::AccessExclusive)
 }
 
 /// The lock that one command needs.
-pub fn command_lock_level(action: &AlterTableAction) -> LockMode {
+pub fn command_lock_level(action: &AlterTableAction, target: &Target) -> LockMode {
     use AlterTableAction as Action;
     match action {
         Action::SetStatistics { .. }
         | Action::SetColumnOptions { .. }
         | Action::ClusterOn { .. }
         | Action::SetWithoutCluster
-        | Action::ValidateConstraint { .. }
-        | Action::AttachPartition { .. } => LockMode::ShareUpdateExclusive,
+        | Action::ValidateConstraint { .. } => LockMode::ShareUpdateExclusive,
+        // PostgreSQL 12 release notes, section "Partitioning".
+        Action::AttachPartition { .. } if target.at_least(12) => LockMode::ShareUpdateExclusive,
         Action::DetachPartition { concurrently, finalize, .. } if *concurrently || *finalize => {
             LockMode::ShareUpdateExclusive
         }

@@ -85,7 +85,7 @@ impl Executor<'_> {
         for command in &statement.commands {
             self.check_command_syntax(command)?;
         }
-        let lock = lock_level::lock_level(statement);
+        let lock = lock_level::lock_level(statement, self.target);
         let assumed = assumed_kind(statement.kind);
         let Some(table) = self.open_if_exists(&statement.name, assumed, lock, statement.if_exists)? else {
             return Ok(());

@@ -34,9 +34,22 @@ impl Executor<'_> {
             Action::SetExpression { .. } if !self.target.at_least(17) => {
                 fail("42601", "syntax error at or near \"EXPRESSION\"", command.keyword)
             }
+            Action::SetAccessMethod { .. } if !self.target.at_least(15) => {
+                fail("42601", "syntax error at or near \"ACCESS\"", command.keyword)
+            }
             Action::SetAccessMethod { method: None } if !self.target.at_least(17) => {
                 fail("42601", "syntax error at or near \"DEFAULT\"", command.keyword)
             }
+            Action::DropExpression { .. } if !self.target.at_least(13) => {
+                fail("42601", "syntax error at or near \"EXPRESSION\"", command.keyword)
+            }
+            Action::DetachPartition { concurrently: true, .. } if !self.target.at_least(14) => {
+                fail("42601", "syntax error at or near \"CONCURRENTLY\"", command.keyword)
+            }
+            Action::DetachPartition { finalize: true, .. } if !self.target.at_least(14) => {
+                fail("42601", "syntax error at or near \"FINALIZE\"", command.keyword)
+            }
+            Action::AttachPartition { bound: Some(bound), .. } => self.check_bound_syntax(bound, command.keyword),
             _ => Ok(()),
         }
     }

@@ -3,7 +3,7 @@
 //! What cannot be told, such as what a trigger does with a new row, leads to no row.
 
 use crate::builtin::oid;
-use crate::catalog::{Catalog, ConstraintKind, Oid, Relation, SqlType, TypeKind};
+use crate::catalog::{Catalog, Constraint, ConstraintKind, Oid, Relation, SqlType, TypeKind};
 use crate::effect::{Conversion, Counterexample, Demand, DomainValues, PartitionRows, RowDemand, Using};
 use crate::execute::Executor;
 use crate::execute::expressions::{columns_of, mentions};
@@ -27,15 +27,18 @@ const EXCLUSION_VIOLATION: &str = "23P01";
 struct OldTable<'a> {
     catalog: &'a Catalog,
     relation: &'a Relation,
+    /// CHECKs that the transaction has dropped. Its locks let nobody write, so that existing rows still meet them.
+    dropped: Vec<&'a Expr>,
 }
 
-type Row = Vec<(SmolStr, Value)>;
+pub(super) type Row = Vec<(SmolStr, Value)>;
 
 impl Executor<'_> {
     /// Returns a row that does not meet the demand, or two that do not together.
     pub(super) fn counterexample(&self, demand: &RowDemand, before: &Catalog) -> Option<Counterexample> {
         let relation = before.get_relation(demand.relation.oid)?;
-        let old = OldTable { catalog: before, relation };
+        let dropped = self.dropped_constraints(relation).filter_map(check_of).collect();
+        let old = OldTable { catalog: before, relation, dropped };
         if self.has_placeholders || !old.takes_rows_as_they_are() {
             return None;
         }
@@ -237,10 +240,8 @@ impl OldTable<'_> {
     /// Values of the type of a column that conditions tell apart.
     fn candidates(&self, column: &str, condition: Option<&Expr>) -> Option<Vec<Value>> {
         let column = self.relation.column(column)?;
-        let checks = self.relation.constraints.iter().filter_map(|constraint| match &constraint.kind {
-            ConstraintKind::Check { expression, .. } => Some(&**expression),
-            _ => None,
-        });
+        let checks = self.relation.constraints.iter().filter_map(|constraint| check_of(constraint));
+        let checks = checks.chain(self.dropped.iter().copied());
         let mut values =
             self.values_of(column.sql_type, &condition.into_iter().chain(checks).collect::<Vec<&Expr>>())?;
         values.push(Value::Null);
@@ -327,21 +328,16 @@ impl OldTable<'_> {
     }
 
     fn checks_pass(&self, row: &Row) -> bool {
-        let mut constraints = self.relation.constraints.iter().filter(|constraint| constraint.enforced);
-        constraints.all(|constraint| match &constraint.kind {
-            ConstraintKind::Check { expression, .. } if row.iter().any(|(name, _)| mentions(expression, name)) => {
-                matches!(value_in(expression, row), Some(Value::Null | Value::Boolean(true)))
-            }
-            _ => true,
-        })
+        let constraints = self.relation.constraints.iter().filter(|constraint| constraint.enforced);
+        let checks = constraints.filter_map(|constraint| check_of(constraint)).chain(self.dropped.iter().copied());
+        let mut touched = checks.filter(|check| row.iter().any(|(name, _)| mentions(check, name)));
+        touched.all(|check| matches!(value_in(check, row), Some(Value::Null | Value::Boolean(true))))
     }
 
     /// Foreign keys, unique indexes and exclusion constraints, and the keys of partitions.
     fn keys_pass(&self, row: &Row, times: usize) -> bool {
         let has = |column: &SmolStr| row.iter().any(|(name, value)| name == column && *value != Value::Null);
-        let refers = |constraint: &crate::catalog::Constraint| {
-            constraint.foreign_key().is_some_and(|key| key.columns.iter().any(has))
-        };
+        let refers = |constraint: &Constraint| constraint.foreign_key().is_some_and(|key| key.columns.iter().any(has));
         let in_way = |oid: &Oid| {
             let index = self.catalog.get_relation(*oid).and_then(|built| built.index());
             index.is_some_and(|index| {
@@ -357,15 +353,23 @@ impl OldTable<'_> {
     }
 }
 
+/// The condition of a CHECK.
+fn check_of(constraint: &Constraint) -> Option<&Expr> {
+    match &constraint.kind {
+        ConstraintKind::Check { expression, .. } => Some(expression),
+        _ => None,
+    }
+}
+
 /// The constants of conditions.
 #[derive(Default)]
-struct Constants {
-    integers: Vec<i128>,
-    texts: Vec<SmolStr>,
+pub(super) struct Constants {
+    pub(super) integers: Vec<i128>,
+    pub(super) texts: Vec<SmolStr>,
 }
 
 impl Constants {
-    fn collect(&mut self, expression: &Expr) {
+    pub(super) fn collect(&mut self, expression: &Expr) {
         match &expression.kind {
             ExprKind::Literal(Literal::Integer(number)) => self.integers.push(i128::from(*number)),
             ExprKind::Literal(Literal::String(text)) if text.len() <= LONGEST_TEXT => self.texts.push(text.clone()),
@@ -375,7 +379,7 @@ impl Constants {
     }
 }
 
-fn value_in(expression: &Expr, row: &Row) -> Option<Value> {
+pub(super) fn value_in(expression: &Expr, row: &Row) -> Option<Value> {
     evaluate(expression, &|name| row.iter().find(|(column, _)| column == name).map(|(_, value)| value.clone()))
 }
 
@@ -387,13 +391,16 @@ fn constant(value: &Expr) -> Option<Value> {
 }
 
 fn shown(rows: u8, row: &Row, sqlstate: &'static str) -> Counterexample {
-    let sql = |value: &Value| match value {
+    let values = row.iter().map(|(column, value)| (column.clone(), as_sql(value))).collect();
+    Counterexample { rows, values, sqlstate }
+}
+
+pub(super) fn as_sql(value: &Value) -> String {
+    match value {
         Value::Null => "NULL".to_owned(),
         Value::Boolean(value) => value.to_string(),
         Value::Integer(number) => number.to_string(),
         Value::Text(text) if text.len() > LONGEST_TEXT => format!("repeat('x', {})", text.len()),
         Value::Text(text) => deparse::string(text),
-    };
-    let values = row.iter().map(|(column, value)| (column.clone(), sql(value))).collect();
-    Counterexample { rows, values, sqlstate }
+    }
 }

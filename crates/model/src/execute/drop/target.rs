@@ -125,9 +125,18 @@ impl Executor<'_> {
         });
         let missing = matches!(shown, Some((false, true)));
         let mode = if missing && statement.if_exists { LockMode::AccessShare } else { LockMode::AccessExclusive };
+        let first = self.effects.locks.len();
         let Some(table) = self.open_if_exists(on, RelationKind::Table, mode, statement.if_exists)? else {
             return Ok(None);
         };
+        let what = match statement.kind {
+            ObjectKind::Trigger => "trigger",
+            ObjectKind::Rule => "rule",
+            _ => "policy",
+        };
+        if statement.if_exists && !shown.is_some_and(|(exists, _)| exists) {
+            self.effects.locks.depend_on(first, &format!("the {what} `{name}`").into());
+        }
         if missing {
             if statement.if_exists {
                 return Ok(None);
@@ -135,12 +144,8 @@ impl Executor<'_> {
             if name == "_RETURN" && self.catalog.relation(table).kind == RelationKind::View {
                 return fail("2BP01", "cannot drop the rule of a view without the view", object.name.range());
             }
-            let what = match statement.kind {
-                ObjectKind::Trigger => format!("trigger \"{name}\" for table"),
-                ObjectKind::Rule => format!("rule \"{name}\" for relation"),
-                _ => format!("policy \"{name}\" for table"),
-            };
-            let reason = format!("{what} \"{}\" does not exist", self.catalog.relation(table).name);
+            let of = if statement.kind == ObjectKind::Rule { "relation" } else { "table" };
+            let reason = format!("{what} \"{name}\" for {of} \"{}\" does not exist", self.catalog.relation(table).name);
             return fail("42704", reason, object.name.range());
         }
         let inherited = self.catalog.relation(table).triggers.get(&name).is_some_and(|trigger| trigger.inherited);

@@ -68,6 +68,11 @@ impl Executor<'_> {
         let range = definition.range;
         match relation.kind {
             RelationKind::Table | RelationKind::MaterializedView => {}
+            // PostgreSQL 10, `indexcmds.c`, `DefineIndex`; `parse_utilcmd.c`, `transformTableConstraint`.
+            RelationKind::PartitionedTable if !self.target.at_least(11) => {
+                let reason = format!("cannot create index on partitioned table \"{}\"", relation.name);
+                return fail(if definition.constraint { "0A000" } else { "42809" }, reason, range);
+            }
             RelationKind::PartitionedTable if definition.concurrently => {
                 let reason = format!("cannot create index on partitioned table \"{}\" concurrently", relation.name);
                 return fail("0A000", reason, range);

@@ -60,7 +60,10 @@ impl Executor<'_> {
                 let first = call.arguments.first().map(|argument| self.expression_type(&argument.value, scope, ctes));
                 Some(vec![(name, first.unwrap_or(SqlType::UNKNOWN))])
             }
-            "unnest" if call.arguments.len() == 1 => Some(vec![(name, SqlType::UNKNOWN)]),
+            "unnest" if call.arguments.len() == 1 => {
+                let array = self.expression_type(&call.arguments[0].value, scope, ctes);
+                self.elements_of(array, name)
+            }
             "regexp_split_to_table" | "string_to_table" => Some(vec![(name, TEXT)]),
             "jsonb_array_elements" => Some(vec![(SmolStr::new_static("value"), SqlType::new(Oid(3802)))]),
             "json_array_elements" => Some(vec![(SmolStr::new_static("value"), SqlType::new(Oid(114)))]),
@@ -68,6 +71,25 @@ impl Executor<'_> {
                 Some(vec![(SmolStr::new_static("value"), TEXT)])
             }
             _ => self.user_function_columns(call, &name),
+        }
+    }
+
+    /// The columns of `unnest`: those of the rows, or one if the elements are no rows. What is not known may be rows.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/utils/fmgr/funcapi.c`, `get_expr_result_type`.
+    fn elements_of(&self, array: SqlType, name: SmolStr) -> Option<Vec<QueryColumn>> {
+        let element = self.with_analyzer(|analyzer| {
+            let array = analyzer.base_type(array);
+            analyzer.element_type(array.oid).map(|element| (element, analyzer.base_type(SqlType::new(element))))
+        });
+        let (element, base) = element?;
+        if base.oid.0 == oid::RECORD {
+            return None;
+        }
+        match self.catalog.get_type(base.oid).map(|definition| &definition.kind) {
+            Some(TypeKind::Composite { relation }) => self.relation_columns(*relation),
+            Some(TypeKind::Assumed) => None,
+            _ => Some(vec![(name, SqlType::new(element))]),
         }
     }
 

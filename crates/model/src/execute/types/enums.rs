@@ -143,6 +143,20 @@ impl Executor<'_> {
         self.check_enum_literal(sql_type, operand)
     }
 
+    /// All `'label'::type` of an expression that no query contains.
+    pub(crate) fn check_enum_casts(&self, expression: &Expr) -> Run {
+        let mut casts = Vec::new();
+        expression.walk(&mut |part| {
+            if let ExprKind::Cast { operand, target } = &part.kind {
+                casts.push((&**operand, target));
+            }
+        });
+        casts.into_iter().try_for_each(|(operand, target)| {
+            let sql_type = self.with_analyzer(|analyzer| analyzer.resolve_type(target));
+            self.check_enum_literal(sql_type, operand)
+        })
+    }
+
     /// `SET column = 'label'`.
     pub(crate) fn check_enum_assignment(&self, table: Oid, assignment: &Assignment) -> Run {
         self.check_enum_value(table, &assignment.column.text, &assignment.value)
@@ -221,6 +235,21 @@ mod tests {
             ("UPDATE t SET m = 'glad' WHERE false", "22P02"),
             ("UPDATE t SET m = lower('SAD')::mood", ""),
             ("SELECT 'glad'::text", ""),
+            ("ALTER TABLE t ALTER COLUMN m SET DEFAULT 'glad'::mood", "22P02"),
+            ("CREATE TABLE u (m mood DEFAULT ('glad'::mood))", "22P02"),
+            ("ALTER TABLE t ADD CHECK (m <> 'glad')", "22P02"),
+            ("ALTER TABLE t ADD CHECK (m IN ('sad', 'glad'))", "22P02"),
+            ("ALTER TABLE t ADD CHECK (m IN ('sad', 'it''s ok'))", ""),
+            ("CREATE INDEX ON t (id) WHERE m = 'glad'", "22P02"),
+            ("SELECT 1 FROM t WHERE m = 'glad'", "22P02"),
+            ("SELECT 1 FROM t WHERE m BETWEEN 'glad' AND 'sad'", "22P02"),
+            ("SELECT 1 FROM t WHERE m IS DISTINCT FROM 'glad'", "22P02"),
+            ("SELECT 1 FROM t WHERE m = ANY ('{sad}')", ""),
+            ("SELECT 1 FROM t WHERE m::text = 'glad'", ""),
+            ("SELECT CASE m WHEN 'glad' THEN 1 END FROM t", "22P02"),
+            ("UPDATE t SET id = 1 WHERE m = 'glad'", "22P02"),
+            ("DELETE FROM t WHERE 'glad' = m", "22P02"),
+            ("CREATE VIEW v AS SELECT 1 AS x FROM t WHERE m = 'glad'", "22P02"),
         ] {
             check_failure(history, sql, expected);
         }

@@ -139,12 +139,11 @@ impl<'a> Setting<'a> {
 
     /// The functions whose code may name one of the relations, the oldest first.
     fn functions(&self, relations: &BTreeSet<Oid>) -> Vec<Arc<Function>> {
-        let names: BTreeSet<&str> = relations.iter().map(|oid| self.catalog.relation(*oid).name.as_str()).collect();
-        let may_use = |function: &&Arc<Function>| match self.routines.all_words(function) {
-            Some(words) => names.iter().any(|name| words.may_name(name)),
-            None => matches!(&*function.body, FunctionBody::Atomic { .. }),
-        };
-        let mut functions: Vec<Arc<Function>> = self.catalog.functions().filter(may_use).cloned().collect();
+        let names = relations.iter().map(|oid| self.catalog.relation(*oid).name.as_str());
+        let mut functions = self.routines.naming(names);
+        // Their statements are a tree, not a text.
+        let is_atomic = |function: &&Arc<Function>| matches!(&*function.body, FunctionBody::Atomic { .. });
+        functions.extend(self.catalog.functions().filter(is_atomic).cloned());
         functions.sort_unstable_by_key(|function| function.oid);
         functions
     }
@@ -155,15 +154,9 @@ impl<'a> Setting<'a> {
         let mut known: FxHashSet<Oid> = functions.iter().map(|function| function.oid).collect();
         let mut first_new = 0;
         while first_new < found.len() {
-            let names: BTreeSet<SmolStr> = found[first_new..].iter().map(|function| function.name.clone()).collect();
+            let callers = self.routines.naming(found[first_new..].iter().map(|function| function.name.as_str()));
             first_new = found.len();
-            for function in self.catalog.functions().filter(|function| !known.contains(&function.oid)) {
-                let words = self.routines.all_words(function);
-                if words.is_some_and(|words| names.iter().any(|name| words.may_name(name))) {
-                    found.push(Arc::clone(function));
-                }
-            }
-            known.extend(found[first_new..].iter().map(|function| function.oid));
+            found.extend(callers.into_iter().filter(|function| known.insert(function.oid)));
         }
         found
     }
@@ -245,11 +238,14 @@ impl<'a> Setting<'a> {
         found
     }
 
-    fn of_table(&self, table: &Arc<Relation>) -> Vec<Sequence> {
+    fn of_table<'t>(&self, table: &'t Arc<Relation>) -> Vec<Sequence> {
         let name = name_of(table);
         let mut texts = vec![(DataChangeKind::Insert, format!("INSERT INTO {name} DEFAULT VALUES"))];
-        let of_triggers = table.triggers.iter().filter_map(|trigger| trigger.columns.first());
-        let first = self.changed_column(table);
+        // A change of a key also locks the other side of its foreign keys, and is rare.
+        let keys = self.key_columns(table);
+        let of_trigger = |columns: &'t [SmolStr]| columns.iter().find(|name| !keys.contains(*name)).or(columns.first());
+        let of_triggers = table.triggers.iter().filter_map(|trigger| of_trigger(&trigger.columns));
+        let first = changed_column(table, &keys);
         let columns: BTreeSet<&SmolStr> = of_triggers.chain(first).collect();
         if !table.triggers.is_empty() && table.kind.is_table() {
             let update = |column| {
@@ -263,14 +259,13 @@ impl<'a> Setting<'a> {
         texts.into_iter().filter_map(sequence).collect()
     }
 
-    /// A column that an ordinary UPDATE changes: no foreign key looks at its values, unless one looks at all columns.
-    fn changed_column<'t>(&self, table: &'t Relation) -> Option<&'t SmolStr> {
+    /// The columns on either side of the foreign keys of a table. An UPDATE of others locks nothing for these, and its row
+    /// locks (FOR NO KEY UPDATE) do not conflict with those of a foreign key check (FOR KEY SHARE).
+    fn key_columns(&self, table: &Relation) -> BTreeSet<SmolStr> {
         let to = self.catalog.foreign_keys_to(table.oid);
         let referenced = to.iter().filter_map(|(_, key)| key.foreign_key()).flat_map(|key| &key.referenced_columns);
         let own = table.constraints.iter().filter_map(|key| key.foreign_key()).flat_map(|key| &key.columns);
-        let keys: BTreeSet<&SmolStr> = referenced.chain(own).collect();
-        let mut names = table.columns.iter().map(|column| &column.name);
-        names.clone().find(|name| !keys.contains(name)).or(names.next())
+        referenced.chain(own).cloned().collect()
     }
 
     fn of_text(&self, source: Source, text: &str) -> Option<Sequence> {
@@ -280,6 +275,12 @@ impl<'a> Setting<'a> {
         sequence.add(steps_of(&effects, &always), |_| None, None);
         effects.fails.is_none().then_some(sequence)
     }
+}
+
+/// A column that an ordinary UPDATE changes: no foreign key looks at its values, unless one looks at all columns.
+fn changed_column<'t>(table: &'t Relation, keys: &BTreeSet<SmolStr>) -> Option<&'t SmolStr> {
+    let mut names = table.columns.iter().map(|column| &column.name);
+    names.clone().find(|name| !keys.contains(*name)).or(names.next())
 }
 
 /// Whether applications run such statements, too.
