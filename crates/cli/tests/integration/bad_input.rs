@@ -338,6 +338,29 @@ fn nothing_takes_quadratic_time() {
     }
 }
 
+/// Lists of migrations in files that name each other.
+#[test]
+fn lists_of_migrations_take_bounded_time() {
+    let include = |file: &str| format!("<include file=\"{file}\" relativeToChangelogFile=\"true\"/>").repeat(20);
+    let log = |body: String| format!("<databaseChangeLog>{body}</databaseChangeLog>\n");
+    let each = |at: usize| (format!("db/{at}.xml"), log(include(&format!("{}.xml", at + 1))));
+    let mut logs: Vec<(String, String)> = (0..8).map(each).collect();
+    logs.push(("db/8.xml".to_owned(), log(include("a.sql"))));
+    logs.push(("db/changelog.xml".to_owned(), log(include("0.xml") + &include("changelog.xml"))));
+    // Everything on the machine.
+    let all = log("<includeAll path=\"../../../../../../..\" relativeToChangelogFile=\"true\"/>".to_owned());
+    logs.push(("db/master.xml".to_owned(), all));
+    let sql = "--liquibase formatted sql\n--changeset a:1\nSELECT 1;\n".to_owned();
+    logs.extend(["db/a.sql", "db/b.sql"].map(|name| (name.to_owned(), sql.clone())));
+    let files: Vec<(&str, &[u8])> = logs.iter().map(|(name, text)| (name.as_str(), text.as_bytes())).collect();
+    let folder = Folder::new(&files);
+    std::fs::create_dir_all(folder.path().join(".git")).unwrap();
+    let begun = std::time::Instant::now();
+    let said = folder.run(&["check", "db", "--no-cache"]);
+    assert!(said.contains("No problems found"), "{said}");
+    assert!(begun.elapsed().as_secs() < 60, "{:?}", begun.elapsed());
+}
+
 /// Patterns and chains of files in a configuration, which a checkout may bring.
 #[test]
 fn a_configuration_takes_bounded_time() {
