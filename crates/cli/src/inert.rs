@@ -42,6 +42,11 @@ pub(crate) fn through_if_seen<E: From<io::Error>>(
     if is_seen { through(out, Kind::Text, write) } else { write(out) }
 }
 
+/// Writes a line to standard error with a text in which a checkout may have its say: `note: TEXT`.
+pub(crate) fn say(label: &str, text: &str) -> io::Result<()> {
+    through(&mut io::stderr().lock(), Kind::Text, |out| writeln!(out, "{label}: {}", line(text)))
+}
+
 struct Inert<'a> {
     out: &'a mut dyn Write,
     kind: Kind,

@@ -4,7 +4,7 @@
 //! `docker_process_init_files` and `docker_process_sql`.
 
 use crate::config::absolute;
-use crate::nearby::{self, Nearby};
+use crate::nearby::Nearby;
 use crate::roots;
 use std::path::{Path, PathBuf};
 
@@ -39,7 +39,7 @@ impl InitScripts {
         if let Some(top) = top.filter(|top| !is_named && !is_of_tool(top)) {
             let around = folder.ancestors().take_while(|above| above.starts_with(top)).take(LEVELS);
             let folders = around.flat_map(|above| BELOW.iter().map(move |below| above.join(below)));
-            for file in folders.flat_map(|folder| nearby::of_containers(&folder)) {
+            for file in folders.flat_map(|folder| nearby.of_containers(&folder)) {
                 let Some(text) = nearby.text(&file) else { continue };
                 // The context of a build may be any folder above.
                 let bases = || file.ancestors().skip(1).take_while(|base| base.starts_with(top));

@@ -3,7 +3,6 @@
 use crate::config::absolute;
 use crate::dialect::Dialect;
 use crate::nearby::Nearby;
-use crate::read;
 use crate::roots::Repositories;
 use rustc_hash::FxHashMap;
 use std::path::{Path, PathBuf};
@@ -28,7 +27,7 @@ pub(crate) struct Manifests(FxHashMap<PathBuf, Option<Dialect>>);
 impl Manifests {
     /// Returns the database other than PostgreSQL that the project around a folder of migrations uses, if it says so.
     pub(crate) fn other_database(&mut self, migrations: &Path, nearby: &Nearby) -> Option<Dialect> {
-        of_lists(migrations).or_else(|| self.of_crate(migrations, nearby))
+        of_lists(migrations, nearby).or_else(|| self.of_crate(migrations, nearby))
     }
 
     /// The database of the nearest Cargo.toml.
@@ -43,11 +42,11 @@ impl Manifests {
 
 /// Drizzle's journal and Prisma's lock file name their database. Source: drizzle-kit 0.31, `meta/_journal.json`, `dialect`;
 /// Prisma 6 documentation, "`migration_lock.toml`".
-fn of_lists(migrations: &Path) -> Option<Dialect> {
+fn of_lists(migrations: &Path, nearby: &Nearby) -> Option<Dialect> {
     let named =
         |line: &str| DATABASES.iter().find(|(word, _)| line.contains(&format!("\"{word}\""))).map(|(_, one)| *one);
     let line_of = |file: &Path, key: &str| {
-        let text = read::text(file).ok()?;
+        let text = nearby.text(file)?;
         text.lines().find(|line| line.trim_start().trim_start_matches('"').starts_with(key)).map(str::to_owned)
     };
     let journal = || line_of(&migrations.join("meta/_journal.json"), "dialect");

@@ -20,10 +20,25 @@ const CONFIGURATION: [&str; 14] =
 /// Most bytes of a file that is read.
 const BYTES: u64 = 256 << 10;
 
-/// The texts of such files for all folders of a run: each is read once, and their size is limited, because many folders
-/// may have the same code around them.
+/// The names and texts of such files for all folders of a run: each is listed and read once, and the size of the texts is
+/// limited, because many folders may have the same code around them.
 #[derive(Debug, Default)]
-pub(crate) struct Nearby(Mutex<Texts>);
+pub(crate) struct Nearby {
+    texts: Mutex<Texts>,
+    folders: Mutex<FxHashMap<PathBuf, Arc<[Found]>>>,
+    /// The versions of packages that lock files and manifests of folders name.
+    versions: Mutex<FxHashMap<(PathBuf, &'static str), Option<(u32, u32)>>>,
+}
+
+/// A file that is small, no test, and of at least one kind.
+#[derive(Debug)]
+struct Found {
+    path: PathBuf,
+    is_code: bool,
+    is_configuration: bool,
+    is_readme: bool,
+    is_of_containers: bool,
+}
 
 #[derive(Debug, Default)]
 struct Texts {
@@ -44,7 +59,7 @@ const PART_OF_KNOWN: u64 = 8;
 impl Nearby {
     /// Returns the text of a file, if it can be read and the limit is not reached.
     pub(crate) fn text(&self, path: &Path) -> Option<Arc<str>> {
-        let texts = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let texts = || self.texts.lock().unwrap_or_else(PoisonError::into_inner);
         {
             let mut texts = texts();
             if texts.spent > SPENT {
@@ -67,56 +82,90 @@ impl Nearby {
         text
     }
 
+    /// Returns the version of a package in a folder, which is looked up once.
+    pub(crate) fn version(
+        &self,
+        folder: &Path,
+        package: &'static str,
+        look: impl FnOnce() -> Option<(u32, u32)>,
+    ) -> Option<(u32, u32)> {
+        let mut versions = self.versions.lock().unwrap_or_else(PoisonError::into_inner);
+        *versions.entry((folder.to_owned(), package)).or_insert_with(look)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn spent(&self) -> u64 {
+        self.texts.lock().unwrap_or_else(PoisonError::into_inner).spent
+    }
+
     /// Whether something was not read because of the limit.
     pub(crate) fn is_exhausted(&self) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).spent > SPENT
+        self.texts.lock().unwrap_or_else(PoisonError::into_inner).spent > SPENT
     }
 }
 
-/// Returns the code that lies directly in a folder, without tests, by name.
-pub(crate) fn code(folder: &Path) -> Vec<PathBuf> {
-    files(folder, |path| has_extension(path, &CODE) || stem(path) == "Makefile")
+impl Nearby {
+    /// Returns the code that lies directly in a folder, without tests, by name.
+    pub(crate) fn code(&self, folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+        self.files(folder, |found| found.is_code)
+    }
+
+    /// Returns the pages that say how to use what lies in a folder, by name.
+    pub(crate) fn readme(&self, folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+        self.files(folder, |found| found.is_readme)
+    }
+
+    /// Returns the code and configuration that lies directly in a folder, without tests, by name.
+    pub(crate) fn code_and_configuration(&self, folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+        self.files(folder, |found| found.is_code || found.is_configuration)
+    }
+
+    /// Returns the Dockerfiles and Compose files that lie directly in a folder, by name.
+    pub(crate) fn of_containers(&self, folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+        self.files(folder, |found| found.is_of_containers)
+    }
+
+    /// Whether a file of code or configuration directly in `above` names a path below it, as a whole.
+    pub(crate) fn names_path(&self, above: &Path, relative: &str) -> bool {
+        let names = |path: PathBuf| self.text(&path).is_some_and(|text| has_path(&text, relative));
+        self.code_and_configuration(above).any(names)
+    }
+
+    fn files(&self, folder: &Path, is_wanted: fn(&Found) -> bool) -> impl Iterator<Item = PathBuf> + use<> {
+        let mut folders = self.folders.lock().unwrap_or_else(PoisonError::into_inner);
+        let files = Arc::clone(folders.entry(folder.to_owned()).or_insert_with_key(|folder| listed(folder).into()));
+        (0..files.len()).filter_map(move |at| is_wanted(&files[at]).then(|| files[at].path.clone()))
+    }
 }
 
-/// Returns the pages that say how to use what lies in a folder, by name.
-pub(crate) fn readme(folder: &Path) -> Vec<PathBuf> {
-    files(folder, |path| {
-        let is_readme = stem(path).eq_ignore_ascii_case("README");
-        is_readme && (path.extension().is_none() || has_extension(path, &["md", "markdown", "rst", "txt"]))
-    })
-}
-
-/// Returns the code and configuration that lies directly in a folder, without tests, by name.
-pub(crate) fn code_and_configuration(folder: &Path) -> Vec<PathBuf> {
-    let is_named = |path: &Path| {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        ["Makefile", "Dockerfile", "Procfile", ".env"].iter().any(|known| name.starts_with(known))
-    };
-    files(folder, |path| has_extension(path, &CODE) || has_extension(path, &CONFIGURATION) || is_named(path))
-}
-
-/// Returns the Dockerfiles and Compose files that lie directly in a folder, by name.
-pub(crate) fn of_containers(folder: &Path) -> Vec<PathBuf> {
-    files(folder, |path| {
-        let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
-        let is_yaml = has_extension(path, &["yml", "yaml"]);
-        name.starts_with("dockerfile") || name.ends_with(".dockerfile") || (is_yaml && name.contains("compose"))
-    })
-}
-
-fn files(folder: &Path, is_wanted: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
+fn listed(folder: &Path) -> Vec<Found> {
     // A link to a folder may lead out of the checkout.
     let is_inside = folder.is_dir() && Boundary::around(&folder.join("x")).refusal(folder).is_none();
     let entries = is_inside.then(|| fs::read_dir(folder)).into_iter().flatten().flatten().filter_map(Result::ok);
-    let is_test = |path: &Path| {
-        let stem = stem(path);
-        [".test", ".tests", ".spec", "_test"].iter().any(|end| stem.ends_with(end)) || stem.starts_with("test_")
-    };
-    let is_small = |path: &Path| fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() <= BYTES);
-    let mut files: Vec<PathBuf> =
-        entries.map(|entry| entry.path()).filter(|path| is_wanted(path) && !is_test(path) && is_small(path)).collect();
-    files.sort();
+    let mut files: Vec<Found> = entries.filter_map(|entry| Found::of(entry.path())).collect();
+    files.sort_by(|one, other| one.path.cmp(&other.path));
     files
+}
+
+impl Found {
+    fn of(path: PathBuf) -> Option<Self> {
+        let stem = stem(&path);
+        if [".test", ".tests", ".spec", "_test"].iter().any(|end| stem.ends_with(end)) || stem.starts_with("test_") {
+            return None;
+        }
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let is_code = has_extension(&path, &CODE) || stem == "Makefile";
+        let is_named = ["Makefile", "Dockerfile", "Procfile", ".env"].iter().any(|known| name.starts_with(known));
+        let is_configuration = is_named || has_extension(&path, &CONFIGURATION);
+        let is_page = path.extension().is_none() || has_extension(&path, &["md", "markdown", "rst", "txt"]);
+        let is_readme = is_page && stem.eq_ignore_ascii_case("README");
+        let (name, is_yaml) = (name.to_ascii_lowercase(), has_extension(&path, &["yml", "yaml"]));
+        let is_of_containers =
+            name.starts_with("dockerfile") || name.ends_with(".dockerfile") || (is_yaml && name.contains("compose"));
+        let is_small = || fs::metadata(&path).is_ok_and(|file| file.is_file() && file.len() <= BYTES);
+        let is_wanted = (is_code || is_configuration || is_readme || is_of_containers) && is_small();
+        is_wanted.then_some(Self { path, is_code, is_configuration, is_readme, is_of_containers })
+    }
 }
 
 fn has_extension(path: &Path, extensions: &[&str]) -> bool {
@@ -125,12 +174,6 @@ fn has_extension(path: &Path, extensions: &[&str]) -> bool {
 
 fn stem(path: &Path) -> &str {
     path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default()
-}
-
-/// Whether a file of code or configuration directly in `above` names a path below it, as a whole.
-pub(crate) fn names_path(above: &Path, relative: &str, nearby: &Nearby) -> bool {
-    let names = |path: &PathBuf| nearby.text(path).is_some_and(|text| has_path(&text, relative));
-    code_and_configuration(above).iter().any(names)
 }
 
 /// Whether a text has a path. One name alone is a path where quotes, slashes or the like are around it.
@@ -168,8 +211,27 @@ mod tests {
             fs::write(folder.join("migrate.ts"), "").unwrap();
         }
         std::os::unix::fs::symlink(outside.path(), root.path().join("lib")).unwrap();
-        assert_eq!(code(&root.path().join("src")).len(), 1);
-        assert_eq!(code(&root.path().join("lib")), [] as [PathBuf; 0]);
+        let nearby = Nearby::default();
+        assert_eq!(nearby.code(&root.path().join("src")).count(), 1);
+        assert_eq!(nearby.code(&root.path().join("lib")).count(), 0);
+    }
+
+    #[test]
+    fn a_folder_is_listed_once() {
+        let root = tempfile::tempdir().unwrap();
+        for name in ["b.go", "a.ts", "a.test.ts", "c.yml", "compose.yml", "README.md", "notes.md"] {
+            fs::write(root.path().join(name), "").unwrap();
+        }
+        let nearby = Nearby::default();
+        let names = |files: &mut dyn Iterator<Item = PathBuf>| -> Vec<String> {
+            files.map(|path| path.file_name().unwrap().to_string_lossy().into_owned()).collect()
+        };
+        assert_eq!(names(&mut nearby.code(root.path())), ["a.ts", "b.go"]);
+        fs::remove_dir_all(root.path()).unwrap();
+        assert_eq!(names(&mut nearby.readme(root.path())), ["README.md"]);
+        assert_eq!(names(&mut nearby.of_containers(root.path())), ["compose.yml"]);
+        let both = ["a.ts", "b.go", "c.yml", "compose.yml"];
+        assert_eq!(names(&mut nearby.code_and_configuration(root.path())), both);
     }
 
     #[test]

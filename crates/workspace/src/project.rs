@@ -310,7 +310,8 @@ impl Project {
     /// there is nothing that they roll back.
     pub fn rollback_files(&self) -> usize {
         let reported = self.files.iter().filter(|file| file.role == Role::Reported && !file.layout.unlisted);
-        reported.filter(|file| !file.is_removed() && layout::stray::is_lone_rollback(file)).count()
+        let mut lone = layout::stray::LoneRollbacks::default();
+        reported.filter(|file| !file.is_removed() && lone.contain(file)).count()
     }
 
     /// How many migrations are replayed and not reported on.
@@ -551,7 +552,7 @@ pub(crate) fn project_file(
     // The layout of a deleted file is that of the text that it had.
     let shown = past.before.as_deref().filter(|_| past.removed.is_some()).unwrap_or(&text.text);
     let mut layout = layout::detect(&path, shown, folders, &config);
-    let origin = Origin::of(&path, shown, layout.tool);
+    let origin = Origin::of(&path, shown, layout.tool, folders.captures());
     let is_foreign = origin.as_ref().is_some_and(Origin::is_foreign);
     let role = if role == Role::Reported && is_foreign { Role::History } else { role };
     let on_disk = original.as_ref().map_or(&text, |original| &original.file);

@@ -1,12 +1,12 @@
 use crate::mutate::changed;
 use crate::scenario::Scenario;
 use fastrand::Rng;
-use pgvet_syntax::statement::{ParsedFile, parse_file_again};
 use pgvet_linter::check::check;
 use pgvet_linter::resume::check_from;
 use pgvet_model::checkpoint::Checkpoint;
 use pgvet_model::memory::Memory;
 use pgvet_syntax::source::SourceFile;
+use pgvet_syntax::statement::{ParsedFile, parse_file_again};
 
 /// Checks that parsing again after an edit gives the same as parsing from scratch.
 pub fn edits(text: &str) {
@@ -30,8 +30,7 @@ pub fn edits(text: &str) {
         let Some(previous) = files.pop() else { return };
         let text = changed(&previous.source.text, &mut random);
         let before = previous.source.text.clone();
-        let (parsed, first_change) =
-            parse_file_again(SourceFile::new(previous.source.path.clone(), text), previous);
+        let (parsed, first_change) = parse_file_again(SourceFile::new(previous.source.path.clone(), text), previous);
         let from_scratch = pgvet_syntax::statement::parse_file(parsed.source.clone());
         assert_eq!(shown(&parsed), shown(&from_scratch), "from {before:?} to {:?}", parsed.source.text);
         if let Some(first_change) = first_change {

@@ -1,13 +1,13 @@
 use crate::ranges::assert_inside;
 use crate::scenario::Scenario;
-use pgvet_syntax::statement::ParsedFile;
 use pgvet_linter::check::check;
+use pgvet_linter::diagnostic::Diagnostic;
 use pgvet_linter::resume::check_from;
 use pgvet_model::checkpoint::Checkpoint;
-use pgvet_linter::diagnostic::Diagnostic;
 use pgvet_model::effect::Effects;
-use pgvet_model::predict;
 use pgvet_model::memory::Memory;
+use pgvet_model::predict;
+use pgvet_syntax::statement::ParsedFile;
 
 /// A run says the same every time, also when it begins after the history, and points into its files.
 pub fn replay(text: &str) {

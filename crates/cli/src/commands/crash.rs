@@ -43,7 +43,7 @@ pub(crate) fn run(
     let trials = Trials { crash: args.crash, twice: args.twice };
     let seen = crash::run(&migrations, trials, &mut server, &settings, &mut |event| match event {
         // Nobody is left to tell when standard error is closed.
-        Event::Announcement { text } => drop(writeln!(std::io::stderr().lock(), "note: {}", inert::line(text))),
+        Event::Announcement { text } => drop(inert::say("note", text)),
         _ => spinner.begin(&said(event)),
     })?;
     drop(spinner);

@@ -79,11 +79,11 @@ fn write_line(line: &str, style: Style, out: &mut dyn Write) -> io::Result<()> {
 
 impl Fixed {
     fn tell_spoiled(&self, out: &mut dyn Write) -> io::Result<()> {
-        for path in &self.spoiled {
-            let path = inert::line(path);
-            writeln!(out, "warning: `{path}` keeps a finding: PostgreSQL would refuse the migration after its fix")?;
-        }
-        Ok(())
+        inert::through(out, inert::Kind::Text, |out| {
+            self.spoiled.iter().map(|path| inert::line(path)).try_for_each(|path| {
+                writeln!(out, "warning: `{path}` keeps a finding: PostgreSQL would refuse the migration after its fix")
+            })
+        })
     }
 }
 

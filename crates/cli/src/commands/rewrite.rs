@@ -74,13 +74,10 @@ pub(crate) fn run(args: &RewriteArgs, out: &mut dyn Write) -> Result<ExitStatus,
         return Ok(if unsolved.is_empty() { ExitStatus::Clean } else { ExitStatus::Findings });
     }
     deliver(args, &project.files[index].path.clone(), &original, &sequence, out)?;
-    let mut stderr = io::stderr().lock();
     for (rule, message) in &unsolved {
-        writeln!(stderr, "warning: no rewrite for a remaining finding: [{rule}] {}", inert::line(message))?;
+        inert::say("warning", &format!("no rewrite for a remaining finding: [{rule}] {message}"))?;
     }
-    for note in &sequence.notes {
-        writeln!(stderr, "note: {}", inert::line(note))?;
-    }
+    sequence.notes.iter().try_for_each(|note| inert::say("note", note))?;
     Ok(if unsolved.is_empty() { ExitStatus::Clean } else { ExitStatus::Findings })
 }
 
@@ -155,7 +152,6 @@ fn deliver(
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
     let failure = |problem: Problem| Failure::from(&problem);
-    let mut stderr = io::stderr().lock();
     if let Some(folder) = &args.out {
         let root = root(path, &sequence.files);
         let inside = |file: &WrittenFile| {
@@ -164,7 +160,7 @@ fn deliver(
         };
         let files: Vec<(PathBuf, String)> = sequence.files.iter().map(inside).collect();
         create_files(&files).map_err(failure)?;
-        writeln!(stderr, "Wrote {} to {}", plural(files.len(), "file"), folder.display())?;
+        writeln!(io::stderr().lock(), "Wrote {} to {}", plural(files.len(), "file"), folder.display())?;
     } else if args.in_place {
         let (changed, new): (Vec<&WrittenFile>, Vec<&WrittenFile>) =
             sequence.files.iter().partition(|file| file.path == path);
@@ -183,7 +179,9 @@ fn deliver(
         }
         let beside =
             if new.is_empty() { String::new() } else { format!(" and wrote {} beside it", plural(new.len(), "file")) };
-        writeln!(stderr, "Rewrote {}{beside}", inert::line(&path.display().to_string()))?;
+        inert::through(&mut io::stderr().lock(), inert::Kind::Text, |out| {
+            writeln!(out, "Rewrote {}{beside}", inert::line(&path.display().to_string()))
+        })?;
     } else {
         inert::through_if_seen(out, |out| show_files(&sequence.files, out))?;
     }

@@ -7,7 +7,6 @@ use crate::progress::Spinner;
 use pgvet_linter::settings::Settings;
 use pgvet_trace::provider::ScratchOptions;
 use pgvet_trace::{Event, Limits};
-use std::io::Write;
 
 /// The server for these settings: of the newest configured version, else the newest that is installed.
 pub(super) fn options(args: &ScratchArgs, settings: &Settings) -> ScratchOptions {
@@ -33,7 +32,7 @@ pub(super) fn settings(args: &ScratchArgs, setup: Vec<String>) -> pgvet_trace::S
 pub(super) fn show(spinner: &Spinner, event: Event<'_>) {
     match event {
         // Nobody is left to tell when standard error is closed.
-        Event::Announcement { text } => drop(writeln!(std::io::stderr().lock(), "note: {}", inert::line(text))),
+        Event::Announcement { text } => drop(inert::say("note", text)),
         _ => spinner.begin(&said(event)),
     }
 }

@@ -98,13 +98,8 @@ fn write(args: &SquashArgs, project: &Project, end: usize, out: &mut dyn Write) 
         None => inert::through_if_seen(out, |out| out.write_all(sql.text.as_bytes()))?,
     }
     let seeds = seeds(&history(project, end, None), version);
-    let mut stderr = std::io::stderr().lock();
-    for omitted in &sql.omitted {
-        writeln!(stderr, "omitted: {}", inert::line(omitted))?;
-    }
-    for table in &seeds {
-        writeln!(stderr, "omitted: {}", inert::line(&format!("the rows that migrations insert into {table}")))?;
-    }
+    let rows = seeds.iter().map(|table| format!("the rows that migrations insert into {table}"));
+    sql.omitted.iter().cloned().chain(rows).try_for_each(|omitted| inert::say("omitted", &omitted))?;
     Ok(match (replayed.unread, sql.omitted.is_empty() && seeds.is_empty()) {
         (0, true) => ExitStatus::Clean,
         (0, false) => ExitStatus::Findings,

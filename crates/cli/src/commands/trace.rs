@@ -117,7 +117,7 @@ fn measure(
     let mut trace = pgvet_trace::run(migrations, provider.as_mut(), &settings, &mut |event| match event {
         Event::Statement { progress: Some(_), .. } => spinner.say(&said(event)),
         // Nobody is left to tell when standard error is closed.
-        Event::Announcement { text } => drop(writeln!(std::io::stderr().lock(), "note: {}", inert::line(text))),
+        Event::Announcement { text } => drop(inert::say("note", text)),
         _ => spinner.begin(&said(event)),
     })?;
     let versions = model.versions;

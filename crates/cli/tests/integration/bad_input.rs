@@ -1,8 +1,9 @@
 //! Input that nobody means to write: the program names file, line, reason and next step, checks the rest, and never
 //! crashes or hangs.
 
-use crate::support::{Folder, Transcript};
+use crate::support::{Folder, Transcript, transcript};
 use std::fmt::Write as _;
+use std::process::Command;
 
 /// The output of `pgvet check` for one file, in one line for each finding.
 fn check(text: impl AsRef<[u8]>) -> Transcript {
@@ -316,6 +317,10 @@ fn nothing_takes_quadratic_time() {
         ("a long name in a comment", format!("-- pgvet: ignore[{}]\nSELECT 1;\n", "a".repeat(2_000_000))),
         ("columns of WITH", doubled),
         ("tables in one DROP", format!("DROP TABLE a{};\n", numbered(10_000, |at| format!(", t{at}")))),
+        ("default privileges", {
+            let names = |name: &str| format!("{name}{}", numbered(300, |at| format!(", {name}{at}")));
+            format!("ALTER DEFAULT PRIVILEGES IN SCHEMA {} GRANT SELECT ON TABLES TO {};\n", names("s"), names("r"))
+        }),
         ("WITH", ctes(10_000)),
         ("DO in DO", blocks(2_000)),
         ("statements", "SELECT 1;\n".repeat(20_000)),
@@ -336,6 +341,50 @@ fn nothing_takes_quadratic_time() {
         assert!(!said.starts_with("exit 2") && !said.contains("panicked"), "{what}: {}", &said[..200]);
         assert!(begun.elapsed().as_secs() < 60, "{what}: {:?}", begun.elapsed());
     }
+}
+
+/// Rows are tried with the constants of conditions, in up to three columns.
+#[test]
+fn conditions_take_bounded_time_and_memory() {
+    let nested = |inner: &str, around: fn(&str) -> String| (0..30).fold(inner.to_owned(), |inner, _| around(&inner));
+    let known = nested("c=3", |inner| format!("(b=2 AND (a=1 OR {inner}))"));
+    let wanted = nested("c=4", |inner| format!("(a=1 OR (z IS NOT NULL AND {inner}))"));
+    let list = |column: &str| format!("{column} IN (0{})", numbered(300, |at| format!(", {at}")));
+    let lists = format!("{} OR {} OR {}", list("a"), list("b"), list("c"));
+    let long = format!("a IN (0{})", numbered(20_000, |at| format!(", {at}")));
+    let checks = [known, wanted, lists, long].map(|check| format!("ALTER TABLE q ADD CHECK ({check});\n"));
+    let table = b"CREATE TABLE q (z int NOT NULL, a int, b int, c int);\n";
+    let folder = Folder::new(&[("1.sql", table), ("2.sql", checks.concat().as_bytes())]);
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -v 4000000; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_pgvet")]);
+    let begun = std::time::Instant::now();
+    let output = command.args(["check", ".", "--no-cache", "--fail-on", "never"]).current_dir(folder.path()).output();
+    let said = transcript(&output.unwrap());
+    assert!(said.starts_with("exit 0"), "{said:.500}");
+    assert!(begun.elapsed().as_secs() < 60, "{:?}", begun.elapsed());
+}
+
+/// Lists of migrations in files that name each other.
+#[test]
+fn lists_of_migrations_take_bounded_time() {
+    let include = |file: &str| format!("<include file=\"{file}\" relativeToChangelogFile=\"true\"/>").repeat(20);
+    let log = |body: String| format!("<databaseChangeLog>{body}</databaseChangeLog>\n");
+    let each = |at: usize| (format!("db/{at}.xml"), log(include(&format!("{}.xml", at + 1))));
+    let mut logs: Vec<(String, String)> = (0..8).map(each).collect();
+    logs.push(("db/8.xml".to_owned(), log(include("a.sql"))));
+    logs.push(("db/changelog.xml".to_owned(), log(include("0.xml") + &include("changelog.xml"))));
+    // Everything on the machine.
+    let all = log("<includeAll path=\"../../../../../../..\" relativeToChangelogFile=\"true\"/>".to_owned());
+    logs.push(("db/master.xml".to_owned(), all));
+    let sql = "--liquibase formatted sql\n--changeset a:1\nSELECT 1;\n".to_owned();
+    logs.extend(["db/a.sql", "db/b.sql"].map(|name| (name.to_owned(), sql.clone())));
+    let files: Vec<(&str, &[u8])> = logs.iter().map(|(name, text)| (name.as_str(), text.as_bytes())).collect();
+    let folder = Folder::new(&files);
+    std::fs::create_dir_all(folder.path().join(".git")).unwrap();
+    let begun = std::time::Instant::now();
+    let said = folder.run(&["check", "db", "--no-cache"]);
+    assert!(said.contains("No problems found"), "{said}");
+    assert!(begun.elapsed().as_secs() < 60, "{:?}", begun.elapsed());
 }
 
 /// Patterns and chains of files in a configuration, which a checkout may bring.

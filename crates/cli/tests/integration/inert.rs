@@ -130,6 +130,23 @@ fn text_does_nothing_to_a_terminal_or_a_ci_service() {
     assert_inert(&String::from_utf8(output.stdout).unwrap(), "--diff");
 }
 
+/// Notes, schemas, and scripts that a CI service shows.
+#[test]
+fn other_commands_are_inert_for_a_ci_service() {
+    let folder = folder_of(&["##vso[task.setvariable variable=x]y", "##[add-mask]x", "x\n::add-mask::x"]);
+    for args in
+        [&["squash", "db"][..], &["schema", "db"], &["schema", "db", "--format", "mermaid"], &["diff", "db", "db"]]
+    {
+        let output = folder.output(args, b"", &[("CI", "true")]);
+        for shown in [output.stdout, output.stderr] {
+            assert_inert(&String::from_utf8(shown).unwrap(), args[0]);
+        }
+    }
+    let folder = Folder::new(&[("db/##[1]/001_a.sql", b"CREATE INDEX i ON t (a);\nDROP TABLE t;\n")]);
+    let output = folder.output(&["rewrite", "db/##[1]/001_a.sql", "--in-place"], b"", &[("CI", "true")]);
+    assert_inert(&String::from_utf8(output.stderr).unwrap(), "rewrite");
+}
+
 /// A line that only a name contains would be treated as one of the report.
 #[test]
 fn line_breaks_of_names_are_shown() {

@@ -124,7 +124,7 @@ pub struct Catalog {
     statistics: OrdMap<QualifiedName, ExtendedStatistics>,
     /// Privileges that GRANT gave on relations and functions.
     privileges: HashMap<Oid, Named<Privilege>>,
-    default_privileges: Arc<Vec<DefaultPrivilege>>,
+    default_privileges: Named<DefaultPrivilege>,
     /// Functions on which PUBLIC lost EXECUTE, which it has by default.
     closed_functions: OrdSet<Oid>,
     /// Whether new functions are made without EXECUTE for PUBLIC.
@@ -172,7 +172,7 @@ impl Catalog {
             known_extensions: Arc::default(),
             statistics: OrdMap::new(),
             privileges: HashMap::new(),
-            default_privileges: Arc::default(),
+            default_privileges: Named::new(),
             closed_functions: OrdSet::new(),
             closes_functions: false,
             named_privileges: OrdMap::new(),

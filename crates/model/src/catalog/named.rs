@@ -1,6 +1,8 @@
 //! The parts of an object, in their order and by name: constraints of a table, labels of an enum, privileges.
 
-use super::{Constraint, ConstraintKind, DomainCheck, EnumLabel, HashMap, Policy, Privilege, Trigger};
+use super::{
+    Constraint, ConstraintKind, DefaultPrivilege, DomainCheck, EnumLabel, HashMap, Policy, Privilege, Trigger,
+};
 use imbl::OrdMap;
 use imbl::ordmap::{self, DiffItem};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -352,18 +354,24 @@ impl Part for Constraint {
     }
 }
 
-/// Nobody has the same privilege twice.
-impl Part for Privilege {
-    type Name = Self;
+/// Parts that an object has only once: nothing but all of it tells them apart.
+macro_rules! whole_parts {
+    ($($part:ty),+) => {
+        $(impl Part for $part {
+            type Name = Self;
 
-    fn name(&self) -> &Self {
-        self
-    }
+            fn name(&self) -> &Self {
+                self
+            }
 
-    fn set_name(&mut self, name: Self) {
-        *self = name;
-    }
+            fn set_name(&mut self, name: Self) {
+                *self = name;
+            }
+        })+
+    };
 }
+
+whole_parts!(Privilege, DefaultPrivilege);
 
 #[cfg(test)]
 mod tests {

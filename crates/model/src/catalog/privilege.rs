@@ -7,7 +7,7 @@ use smol_str::SmolStr;
 use std::sync::Arc;
 
 /// The kinds of object that have privileges of their own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum PrivilegeKind {
     Table,
     Sequence,
@@ -75,7 +75,7 @@ impl Privilege {
 }
 
 /// A privilege that objects made from now on will have: a row's part of `pg_default_acl`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct DefaultPrivilege {
     pub kind: PrivilegeKind,
     /// `None`: in every schema.
@@ -169,8 +169,8 @@ impl Catalog {
         known.map(|relation| &**relation).filter(|relation| relation.row_security)
     }
 
-    pub fn default_privileges(&self) -> &[DefaultPrivilege] {
-        &self.default_privileges
+    pub fn has_default_privileges(&self) -> bool {
+        !self.default_privileges.is_empty()
     }
 
     pub fn set_default_privilege(&mut self, default: DefaultPrivilege, given: bool) {
@@ -178,10 +178,9 @@ impl Catalog {
         if default.kind == PrivilegeKind::Function && default.given.grantee == PUBLIC && default.schema.is_none() {
             self.closes_functions = !given;
         }
-        let known = Arc::make_mut(&mut self.default_privileges);
-        known.retain(|other| *other != default);
+        self.default_privileges.remove(&default);
         if given {
-            known.push(default);
+            self.default_privileges.push(default);
         }
     }
 
@@ -193,7 +192,7 @@ impl Catalog {
         if self.default_privileges.is_empty() {
             return;
         }
-        let applies = |default: &&DefaultPrivilege| {
+        let applies = |default: &&Arc<DefaultPrivilege>| {
             default.kind == kind && default.schema.as_ref().is_none_or(|only| only == schema)
         };
         let given: Vec<Privilege> =

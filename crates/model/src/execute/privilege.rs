@@ -169,7 +169,7 @@ impl Executor<'_> {
 
     /// Gives a new relation what the defaults of its schema say.
     pub(crate) fn grant_default_privileges(&mut self, oid: Oid) {
-        if self.catalog.default_privileges().is_empty() {
+        if !self.catalog.has_default_privileges() {
             return;
         }
         let relation = self.catalog.relation(oid);

@@ -9,6 +9,7 @@ use super::{Analyzer, Scope};
 use crate::builtin::oid;
 use crate::catalog::SqlType;
 use pgvet_syntax::ast::{Expr, ExprKind, Literal, OperatorForm};
+use std::cell::Cell;
 use std::cmp::Ordering;
 
 /// Whether a valid CHECK proves that the column has no nulls. (SET NOT NULL uses such a proof from PostgreSQL 12 on.)
@@ -33,7 +34,7 @@ impl Analyzer<'_> {
     /// Whether the valid CHECKs of a table, together with its NOT NULL columns, prove a partition constraint.
     /// `scope` is the table. Constants are assumed to be read in one time zone.
     pub fn checks_imply(&self, scope: &Scope, existing: &[&Expr], not_null: &[&str], required: &Expr) -> bool {
-        let proof = Proof { analyzer: self, scope, not_null };
+        let proof = Proof { analyzer: self, scope, not_null, steps: Cell::new(0) };
         let known: Vec<Condition> = existing.iter().map(|check| Condition::of(check)).collect();
         proof.implies(&Condition::And(known), &Condition::of(required))
     }
@@ -43,11 +44,19 @@ struct Proof<'a> {
     analyzer: &'a Analyzer<'a>,
     scope: &'a Scope,
     not_null: &'a [&'a str],
+    steps: Cell<u32>,
 }
 
+/// Maximum number of comparisons of a proof: alternating AND and OR can need exponentially many.
+const MAX_STEPS: u32 = 1 << 18;
+
 impl Proof<'_> {
-    /// `predicate_implied_by_recurse`.
+    /// `predicate_implied_by_recurse`. What takes too many steps is not proved.
     fn implies(&self, known: &Condition, wanted: &Condition) -> bool {
+        self.steps.update(|steps| steps.saturating_add(1));
+        if self.steps.get() > MAX_STEPS {
+            return false;
+        }
         match (known, wanted) {
             // An OR is tried case by case before the wanted condition is taken apart, as PostgreSQL does.
             (Condition::Or(cases), _) if !matches!(wanted, Condition::And(_)) => {

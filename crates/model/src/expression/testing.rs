@@ -428,6 +428,20 @@ fn implications_are_as_measured() {
 }
 
 #[test]
+fn a_proof_takes_bounded_time() {
+    let fake = schema();
+    let target = Target::new(PgVersion(17));
+    let analyzer = Analyzer::new(&fake, &target);
+    let scope = scope(&analyzer, &[("a", "int"), ("b", "int"), ("c", "int"), ("z", "int")]);
+    let nested = |inner: &str, around: fn(&str) -> String| (0..40).fold(inner.to_owned(), |inner, _| around(&inner));
+    let check = nested("c = 3", |inner| format!("b = 2 AND (a = 1 OR ({inner}))"));
+    let required = nested("c = 4", |inner| format!("a = 1 OR (z IS NOT NULL AND ({inner}))"));
+    let begun = std::time::Instant::now();
+    assert!(!analyzer.checks_imply(&scope, &[&expression(&check)], &["z"], &expression(&required)));
+    assert!(begun.elapsed().as_secs() < 20, "{:?}", begun.elapsed());
+}
+
+#[test]
 fn a_partition_bound_becomes_a_constraint() {
     use pgvet_syntax::ast::{PartitionBound, PartitionStrategy};
     let fake = schema();

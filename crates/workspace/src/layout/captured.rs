@@ -10,9 +10,11 @@ use crate::problem::{Problem, display};
 use crate::read;
 use pgvet_model::migration::TransactionMode;
 use pgvet_syntax::source::TextRange;
+use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
-use std::ffi::OsStr;
+use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The name of the manifest.
 pub const MANIFEST: &str = "pgvet-capture.json";
@@ -54,8 +56,7 @@ impl Manifest {
     }
 
     /// Why a file of the folder is no captured migration.
-    fn foreign(&self, path: &Path, text: &str) -> Option<String> {
-        let is_listed = self.files.iter().any(|file| path.file_name() == Some(OsStr::new(file)));
+    fn foreign(is_listed: bool, text: &str) -> Option<String> {
         if !is_listed {
             return Some(format!("is beside `{MANIFEST}`, which does not list it"));
         }
@@ -230,6 +231,41 @@ pub fn clear(folder: &Path) -> Result<(), Problem> {
     removed.iter().try_for_each(|path| std::fs::remove_file(path).map_err(|error| Problem::io(path, &error)))
 }
 
+/// The manifests of folders and the digests of sources, each read once.
+#[derive(Debug, Default)]
+pub(crate) struct Captures {
+    manifests: Mutex<FxHashMap<PathBuf, Option<Arc<Listed>>>>,
+    digests: Mutex<FxHashMap<PathBuf, Digest>>,
+}
+
+/// A manifest, without the order of its files.
+#[derive(Debug)]
+struct Listed {
+    root: PathBuf,
+    files: FxHashSet<String>,
+}
+
+/// The digest of a source, or why it cannot be read; `None`: it does not exist.
+type Digest = Result<String, Option<String>>;
+
+impl Captures {
+    fn manifest(&self, folder: &Path) -> Option<Arc<Listed>> {
+        let mut manifests = self.manifests.lock().unwrap_or_else(PoisonError::into_inner);
+        let listed = |Manifest { root, files, .. }| Arc::new(Listed { root, files: files.into_iter().collect() });
+        manifests.entry(folder.to_owned()).or_insert_with(|| Manifest::of(folder).map(listed)).clone()
+    }
+
+    fn digest(&self, source: &Path) -> Digest {
+        let mut digests = self.digests.lock().unwrap_or_else(PoisonError::into_inner);
+        let read = || {
+            let missing = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+            let why = |error: io::Error| (!missing(&error)).then(|| error.to_string());
+            read::text(source).map(|text| digest(&text)).map_err(why)
+        };
+        digests.entry(source.to_owned()).or_insert_with(read).clone()
+    }
+}
+
 /// Where a captured migration comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
@@ -249,12 +285,12 @@ pub struct Origin {
 
 impl Origin {
     /// The origin of a file that the manifest of its folder names.
-    pub(crate) fn of(path: &Path, text: &str, tool: Tool) -> Option<Self> {
+    pub(crate) fn of(path: &Path, text: &str, tool: Tool, captures: &Captures) -> Option<Self> {
         if tool != Tool::Captured {
             return None;
         }
         let folder = path.parent().unwrap_or(Path::new(""));
-        let manifest = Manifest::of(folder)?;
+        let manifest = captures.manifest(folder)?;
         let header = Header::of(text);
         // The manifest of a capture that is kept has a relative path.
         let temporary_name = path.file_name().filter(|_| manifest.root.is_absolute());
@@ -267,14 +303,16 @@ impl Origin {
             lines: Vec::new(),
         };
         // A list that somebody adds to a folder must not take its migrations away from the tool that runs them.
-        if let Some(why) = manifest.foreign(path, text) {
+        let name = path.file_name().unwrap_or_default();
+        let is_listed = name.to_str().is_some_and(|name| manifest.files.contains(name));
+        if let Some(why) = Manifest::foreign(is_listed, text) {
             let help =
                 "remove the file or the list, or capture the migrations again: `pgvet capture --save DIR -- COMMAND`";
             origin.stale = Some(Problem::new(path, why, Some(help)));
             origin.is_complete = false;
         } else if let Some((source, digest)) = header.source {
             let shown = shown(&manifest.root, folder, &source);
-            origin.stale = stale(path, &shown, &digest);
+            origin.stale = stale(path, &shown, &digest, captures);
             origin.lines = lines(text, &source);
             origin.source = Some(display(&shown));
         }
@@ -295,7 +333,7 @@ impl Origin {
 
 /// Why a captured migration does not say what its source does now.
 pub fn staleness(path: &Path, text: &str) -> Option<Problem> {
-    Origin::of(path, text, Tool::Captured)?.stale
+    Origin::of(path, text, Tool::Captured, &Captures::default())?.stale
 }
 
 /// The path of a source as a user in the current folder would name it.
@@ -306,20 +344,18 @@ fn shown(root: &Path, folder: &Path, source: &str) -> PathBuf {
 }
 
 /// Why the capture does not say what the source does now.
-fn stale(path: &Path, source: &Path, digest: &str) -> Option<Problem> {
+fn stale(path: &Path, source: &Path, digest: &str, captures: &Captures) -> Option<Problem> {
     let help = "capture the migrations again: `pgvet capture --save DIR -- COMMAND`";
     let problem = |why: String| Some(Problem::new(path, why, Some(help)));
     let name = display(source);
     if let Some(why) = Boundary::around(path).refusal(source) {
         return problem(format!("names `{name}` as its source, which {why}"));
     }
-    match read::text(source) {
-        Ok(text) if self::digest(&text) == digest => None,
+    match captures.digest(source) {
+        Ok(now) if now == digest => None,
         Ok(_) => problem(format!("was captured from `{name}`, which has changed since it was captured")),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            problem(format!("was captured from `{name}`, which no longer exists"))
-        }
-        Err(error) => problem(format!("was captured from `{name}`, which cannot be read: {error}")),
+        Err(None) => problem(format!("was captured from `{name}`, which no longer exists")),
+        Err(Some(error)) => problem(format!("was captured from `{name}`, which cannot be read: {error}")),
     }
 }
 
@@ -404,7 +440,7 @@ mod tests {
             let statement =
                 place_comment(source, Some(7)) + "SELECT 1;\n" + &place_comment(source, None) + "SELECT 2;\n";
             let text = header(Some((source, digest))).to_text() + &statement;
-            let origin = Origin::of(&at("db/captured/a.1.sql"), &text, Tool::Captured).unwrap();
+            let origin = Origin::of(&at("db/captured/a.1.sql"), &text, Tool::Captured, &Captures::default()).unwrap();
             let line = |sql: &str| origin.line(TextRange::at(text.find(sql).unwrap() as u32));
             assert_eq!((line("SELECT 1"), line("SELECT 2")), (7, 1));
             origin.stale.map(|problem| problem.message)
@@ -413,5 +449,27 @@ mod tests {
         assert!(captured("1.py", &digest("two")).unwrap().ends_with("has changed since it was captured"));
         assert!(captured("2.py", "").unwrap().ends_with("which is gone"));
         assert!(captured("../../../etc/passwd", "").unwrap().contains("leads out of"));
+    }
+
+    #[test]
+    fn a_manifest_and_a_source_are_read_once() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |path: &str| root.path().join(path);
+        for folder in [".git", "db"] {
+            fs::create_dir_all(at(folder)).unwrap();
+        }
+        fs::write(at("1.py"), "one\n").unwrap();
+        let manifest = Manifest::new("Django".to_owned(), PathBuf::from(".."), vec!["a.sql".to_owned()]);
+        fs::write(at("db").join(MANIFEST), manifest.to_text()).unwrap();
+        let (captures, text) = (Captures::default(), header(Some(("1.py", &digest("one\n")))).to_text());
+        let stale = |name: &str| {
+            let origin = Origin::of(&at("db").join(name), &text, Tool::Captured, &captures).unwrap();
+            origin.stale.map(|problem| problem.message)
+        };
+        assert_eq!(stale("a.sql"), None);
+        fs::remove_file(at("db").join(MANIFEST)).unwrap();
+        fs::remove_file(at("1.py")).unwrap();
+        assert_eq!(stale("a.sql"), None);
+        assert!(stale("b.sql").unwrap().contains("does not list it"));
     }
 }

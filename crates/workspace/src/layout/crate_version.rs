@@ -7,16 +7,17 @@ use crate::nearby::Nearby;
 use std::path::Path;
 
 /// The major and minor number of the version of a crate that the nearest lock file or manifest names.
-pub(super) fn of(path: &Path, name: &str, nearby: &Nearby) -> Option<(u32, u32)> {
+pub(super) fn of(path: &Path, name: &'static str, nearby: &Nearby) -> Option<(u32, u32)> {
     let path = absolute(path);
     let boundary = Boundary::around(&path);
     let around = path.ancestors().skip(1).take(LEVELS).take_while(|folder| boundary.refusal(folder).is_none());
-    around.into_iter().find_map(|folder| {
+    let look = |folder: &Path| {
         let text = |file: &str| nearby.text(&folder.join(file));
         text("Cargo.lock")
             .and_then(|lock| locked(&lock, name))
             .or_else(|| text("Cargo.toml").and_then(|toml| required(&toml, name)))
-    })
+    };
+    around.into_iter().find_map(|folder| nearby.version(folder, name, || look(folder)))
 }
 
 /// The newest version that a lock file names.

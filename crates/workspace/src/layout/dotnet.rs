@@ -10,7 +10,7 @@ use super::project::LEVELS;
 use super::{Layout, Tool};
 use crate::boundary::Boundary;
 use crate::config::absolute;
-use crate::nearby::{self, Nearby};
+use crate::nearby::Nearby;
 use crate::skipped;
 use pgvet_model::migration::TransactionMode::{self, Autocommit, Transaction};
 use rustc_hash::FxHashMap;
@@ -132,7 +132,7 @@ pub(super) fn ask_for_transaction(layout: &mut Layout, around: &Facts) {
 
 /// The transaction of a script, and whether it is one for all of them. None is the default.
 fn transaction(project: &Path, nearby: &Nearby) -> (TransactionMode, bool) {
-    let code: Vec<Arc<str>> = nearby::code(project).iter().filter_map(|file| nearby.text(file)).collect();
+    let code: Vec<Arc<str>> = nearby.code(project).filter_map(|file| nearby.text(&file)).collect();
     let calls = |name: &str| code.iter().any(|text| text.contains(name));
     match (calls(".WithTransactionPerScript("), calls(".WithTransaction(")) {
         (true, _) => (Transaction, false),

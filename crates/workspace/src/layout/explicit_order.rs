@@ -5,6 +5,7 @@ use super::captured::Manifest;
 use super::folder::is_of_supabase;
 use super::liquibase::{Changelogs, Included};
 use super::stages::{self, Stages};
+use crate::boundary::Boundary;
 use crate::config::absolute;
 use crate::read;
 use rustc_hash::FxHashMap;
@@ -47,6 +48,8 @@ pub(crate) struct Orders {
     known: FxHashMap<PathBuf, Option<Arc<ExplicitOrder>>>,
     /// By the folder to which their names are relative.
     stages: FxHashMap<PathBuf, Arc<ExplicitOrder>>,
+    /// Those of Sqitch, by the folder of the scripts.
+    plans: FxHashMap<PathBuf, Option<Arc<ExplicitOrder>>>,
     changelogs: Changelogs,
 }
 
@@ -65,11 +68,25 @@ impl Orders {
         if let Some(order) = ExplicitOrder::of_list(parent) {
             return Some(Arc::new(order));
         }
+        let from_root = absolute(parent);
+        if let Some(root) = sqitch_folder(parent).or_else(|| sqitch_folder(&from_root))
+            && let Some(order) = self.of_plan(root)
+        {
+            return Some(order);
+        }
         if let Some(place) = stages::around(parent) {
             let known = self.stages.entry(place.base());
             return Some(Arc::clone(known.or_insert_with(|| Arc::new(ExplicitOrder::of_stages(place.read())))));
         }
         ExplicitOrder::of_liquibase(parent, &mut self.changelogs).map(Arc::new)
+    }
+
+    fn of_plan(&mut self, root: &Path) -> Option<Arc<ExplicitOrder>> {
+        if let Some(known) = self.plans.get(root) {
+            return known.clone();
+        }
+        let order = ExplicitOrder::of_plan(root).map(Arc::new);
+        self.plans.entry(root.to_owned()).or_insert(order).clone()
     }
 }
 
@@ -83,16 +100,14 @@ impl ExplicitOrder {
         {
             return Some(Self::new(Tool::Drizzle, parent, drizzle_order(&journal)?));
         }
-        let from_root = absolute(parent);
-        if let Some(root) = sqitch_folder(parent).or_else(|| sqitch_folder(&from_root))
-            && let Ok(plan) = read::text(&root.with_file_name("sqitch.plan"))
-        {
-            let deploy = root.with_file_name("deploy");
-            let is_deployed = |name: &str| deploy.join(format!("{name}.sql")).exists();
-            let order = Self::new(Tool::Sqitch, root, sqitch_order(&plan, is_deployed));
-            return Some(Self { root: deploy, releases: sqitch_releases(&plan), ..order });
-        }
         None
+    }
+
+    fn of_plan(root: &Path) -> Option<Self> {
+        let plan = read::text(&root.with_file_name("sqitch.plan")).ok()?;
+        let deploy = root.with_file_name("deploy");
+        let order = Self::new(Tool::Sqitch, root, sqitch_order(&plan, &kept_scripts(&deploy)));
+        Some(Self { root: deploy, releases: sqitch_releases(&plan), ..order })
     }
 
     fn of_stages(stages: Stages) -> Self {
@@ -128,7 +143,9 @@ impl ExplicitOrder {
         if !has_hint(&parent) {
             return None;
         }
-        let around: Vec<&Path> = parent.ancestors().take(LIQUIBASE_LEVELS).collect();
+        let boundary = Boundary::around(&parent.join("x"));
+        let around = parent.ancestors().take(LIQUIBASE_LEVELS);
+        let around: Vec<&Path> = around.take_while(|folder| boundary.refusal(folder).is_none()).collect();
         let mut order = |folder: &&Path| Self::of_changelogs(&changelogs.of(folder, has_hint(folder)), folder, &parent);
         around.iter().rev().find_map(&mut order)
     }
@@ -198,28 +215,44 @@ fn drizzle_order(journal: &str) -> Option<Vec<String>> {
     Some(journal["entries"].as_array()?.iter().filter_map(tag).collect())
 }
 
+/// The tags for which scripts of reworked changes are kept as `change@tag.sql`, by change.
+type KeptScripts = FxHashMap<String, Vec<String>>;
+
+fn kept_scripts(deploy: &Path) -> KeptScripts {
+    let mut kept = KeptScripts::default();
+    for file in stages::files(deploy) {
+        if let Some((change, tag)) = file.to_str().and_then(|file| file.rsplit_once('@')) {
+            kept.entry(change.to_owned()).or_default().push(format!("@{tag}"));
+        }
+    }
+    kept
+}
+
 /// Changes in the order of the plan. An earlier version of a reworked change is kept as `name@tag`, where the tag is one
-/// that is between the two in the plan: the last of them for which `is_deployed` knows such a script. Source: Sqitch,
-/// `sqitchchanges`, `App::Sqitch::Plan::_parse` and `App::Sqitch::Plan::Change::path_segments`.
-fn sqitch_order(plan: &str, is_deployed: impl Fn(&str) -> bool) -> Vec<String> {
+/// that is between the two in the plan: the last of them with such a script. Source: Sqitch, `sqitchchanges`,
+/// `App::Sqitch::Plan::_parse` and `App::Sqitch::Plan::Change::path_segments`.
+fn sqitch_order(plan: &str, kept: &KeptScripts) -> Vec<String> {
     let mut changes: Vec<String> = Vec::new();
+    let mut places: FxHashMap<&str, usize> = FxHashMap::default();
     // Each with the number of changes before it.
-    let mut tags: Vec<(usize, &str)> = Vec::new();
+    let mut tags: FxHashMap<&str, usize> = FxHashMap::default();
+    let mut last_tag = None;
     for line in plan.lines().map(str::trim) {
         let word = line.split_whitespace().next().unwrap_or_default();
         if word.is_empty() || word.starts_with(['%', '#']) {
             continue;
         }
         if word.starts_with('@') {
-            tags.push((changes.len(), word));
+            tags.insert(word, changes.len());
+            last_tag = Some(word);
             continue;
         }
-        if let Some(earlier) = changes.iter().rposition(|name| name == word) {
-            let between = tags.iter().rev().take_while(|(before, _)| *before > earlier);
-            let mut names = between.map(|(_, tag)| format!("{word}{tag}")).peekable();
-            let latest = names.peek().cloned();
-            if let Some(kept) = names.find(|name| is_deployed(name)).or(latest) {
-                changes[earlier] = kept;
+        if let Some(earlier) = places.insert(word, changes.len()) {
+            let place = |tag: &&str| tags.get(tag).copied().filter(|before| *before > earlier);
+            let scripts = kept.get(word).into_iter().flatten().map(String::as_str);
+            let script = scripts.filter_map(|tag| Some((place(&tag)?, tag))).max().map(|(_, tag)| tag);
+            if let Some(tag) = script.or_else(|| last_tag.filter(|tag| place(tag).is_some())) {
+                changes[earlier] = format!("{word}{tag}");
             }
         }
         changes.push(word.to_owned());
@@ -256,21 +289,46 @@ mod tests {
         assert_eq!(releases, expected.map(|(name, release)| (PathBuf::from(name), release)).into());
     }
 
+    fn scripts(names: &[&str]) -> KeptScripts {
+        let root = tempfile::tempdir().unwrap();
+        names.iter().for_each(|name| fs::write(root.path().join(format!("{name}.sql")), "").unwrap());
+        kept_scripts(root.path())
+    }
+
     #[test]
     fn a_plan_gives_the_order_and_keeps_reworked_changes() {
         let plan = "%syntax-version=1.0.0\n\nusers 2024-01-01T00:00:00Z a <a@b.c> # x\norders [users] 2024\n@v1 2024\n\
                     # note\nusers [users@v1] 2024\n";
-        assert_eq!(sqitch_order(plan, |_| true), ["users@v1", "orders", "users"]);
+        assert_eq!(sqitch_order(plan, &scripts(&["users@v1"])), ["users@v1", "orders", "users"]);
     }
 
     #[test]
     fn a_reworked_change_is_kept_under_the_last_tag_before_it() {
         let plan =
             "users 2024\n@v1 2024\norders 2024\n@v2 2024\nusers [users@v2] 2024\n@v3 2024\nusers [users@v3] 2024\n";
-        assert_eq!(sqitch_order(plan, |_| true), ["users@v2", "orders", "users@v3", "users"]);
+        let order = |names| sqitch_order(plan, &scripts(names));
+        assert_eq!(order(&["users@v1", "users@v2", "users@v3"]), ["users@v2", "orders", "users@v3", "users"]);
         // A tag that is added to the plan later leaves the names of scripts alone.
-        assert_eq!(sqitch_order(plan, |name| name != "users@v2"), ["users@v1", "orders", "users@v3", "users"]);
-        assert_eq!(sqitch_order(plan, |_| false), ["users@v2", "orders", "users@v3", "users"]);
+        assert_eq!(order(&["users@v1", "users@v3"]), ["users@v1", "orders", "users@v3", "users"]);
+        assert_eq!(order(&[]), ["users@v2", "orders", "users@v3", "users"]);
+    }
+
+    #[test]
+    fn a_plan_takes_linear_time_and_is_read_once() {
+        let each = |from: usize, text: fn(usize) -> String| (from..from + 60_000).map(text).collect::<String>();
+        let changes = each(0, |at| format!("c{at} 2024\n"));
+        let plan = format!("{changes}{}{changes}", each(0, |at| format!("@v{at} 2024\n")));
+        let begun = std::time::Instant::now();
+        let order = sqitch_order(&plan, &KeptScripts::default());
+        assert_eq!((order.len(), order[0].as_str()), (120_000, "c0@v59999"));
+        assert!(begun.elapsed().as_secs() < 20, "{:?}", begun.elapsed());
+
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir_all(root.path().join("deploy")).unwrap();
+        fs::write(root.path().join("sqitch.plan"), "a 2024\n").unwrap();
+        let mut orders = Orders::default();
+        let mut order = |folder: &str| orders.around(&root.path().join(folder)).unwrap();
+        assert!(Arc::ptr_eq(&order("deploy/a"), &order("deploy/b")));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The version and the settings of Flyway, from files of the project around the migrations.
 
 use crate::boundary::Boundary;
-use crate::nearby::{self, Nearby};
+use crate::nearby::Nearby;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ fn texts<'a>(path: &Path, nearby: &'a Nearby) -> impl Iterator<Item = Arc<str>> 
     let boundary = Boundary::around(&folder);
     let around = folder.ancestors().skip(1).take(LEVELS).take_while(|folder| boundary.refusal(folder).is_none());
     let folders: Vec<PathBuf> = around.flat_map(|folder| FOLDERS.iter().map(move |below| folder.join(below))).collect();
-    let files = folders.into_iter().flat_map(|folder| nearby::code_and_configuration(&folder));
+    let files = folders.into_iter().flat_map(|folder| nearby.code_and_configuration(&folder));
     files.filter_map(|file| nearby.text(&file))
 }
 

@@ -1,5 +1,6 @@
 //! Facts about the tool that runs a migration, from the files around it.
 
+use super::captured::Captures;
 use super::dotnet::{Library, Projects};
 use super::explicit_order::{ExplicitOrder, Orders};
 use super::unknown::UnknownRunner;
@@ -8,11 +9,11 @@ use crate::config::absolute;
 use crate::dialect::Dialect;
 use crate::init_scripts::InitScripts;
 use crate::manifest::Manifests;
-use crate::nearby::{self, Nearby};
+use crate::nearby::Nearby;
 use crate::order::{self, FlywayName};
 use crate::roots::{self, Repositories};
 use crate::{fizz, read};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,6 +23,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub(crate) struct Folders {
     known: Mutex<Known>,
     nearby: Arc<Nearby>,
+    captures: Captures,
 }
 
 #[derive(Debug, Default)]
@@ -61,6 +63,8 @@ pub(crate) struct Facts {
     /// Whether any of the migrations that are folders has a `down.sql`, as those of Diesel do.
     pub(super) has_down_files: bool,
     order: Option<Arc<ExplicitOrder>>,
+    /// The names in `atlas.sum`.
+    sums: Arc<FxHashSet<String>>,
     /// See [`roots::named_folder`].
     pub(crate) named: Option<PathBuf>,
     /// The names that Flyway gives migrations.
@@ -92,7 +96,8 @@ impl Facts {
             !order.is_outside_sequence() && order.place(path).is_some_and(|place| order.is_main(place))
         };
         let root = self.order.as_ref().filter(is_named).map(|order| order.root.clone());
-        root.or_else(|| is_in_atlas_sum(path).then(|| path.parent().map(Path::to_owned)).flatten())
+        let is_summed = || path.file_name().and_then(|name| name.to_str()).is_some_and(|name| self.sums.contains(name));
+        root.or_else(|| path.parent().filter(|_| is_summed()).map(Path::to_owned))
     }
 
     /// Returns the tool whose own list names the file, or to whose list the file belongs.
@@ -138,6 +143,10 @@ impl Facts {
 impl Folders {
     pub(crate) fn nearby(&self) -> &Nearby {
         &self.nearby
+    }
+
+    pub(crate) fn captures(&self) -> &Captures {
+        &self.captures
     }
 
     /// Remembers for the folder of a file whether migrations there lack marks of a kind.
@@ -207,10 +216,11 @@ impl Folders {
             nearby: Arc::clone(&self.nearby),
             go_runner: go_runner(&folder, &mut known.go_modules)
                 .or_else(|| names.iter().any(|name| fizz::is_up(name)).then_some(Tool::Pop)),
-            has_other_go_runner: has_other_go_runner(&folder, &names),
+            has_other_go_runner: has_other_go_runner(&folder, &names, &self.nearby),
             has_dialects: names.iter().any(|name| has_dialect(name)),
             has_down_files: has_down_files(&folder, &mut known.down_files),
             order,
+            sums: Arc::new(names_in_atlas_sum(&folder)),
             named: roots::named_folder(parent, &mut known.repositories),
             other_database: known.manifests.other_database(&folder, &self.nearby),
             in_other_languages: in_other_languages(&folder, &names),
@@ -308,11 +318,10 @@ pub(super) fn is_of_supabase(folder: &Path) -> bool {
     folder.ends_with("supabase/migrations")
 }
 
-/// Whether the `atlas.sum` beside a file has a line for it: its name and a sum.
-fn is_in_atlas_sum(path: &Path) -> bool {
-    let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return false };
-    let Ok(sums) = read::text(&path.with_file_name("atlas.sum")) else { return false };
-    sums.lines().any(|line| line.strip_prefix(name).is_some_and(|sum| sum.starts_with(" h1:")))
+/// The names in the `atlas.sum` of a folder, each of which has a sum after it.
+fn names_in_atlas_sum(folder: &Path) -> FxHashSet<String> {
+    let sums = read::text(&folder.join("atlas.sum")).unwrap_or_default();
+    sums.lines().filter_map(|line| Some(line.rsplit_once(" h1:")?.0.to_owned())).collect()
 }
 
 /// sqlx or refinery, if the Cargo.toml of the project names one, and `migrations` is the folder of that name.
@@ -391,15 +400,15 @@ pub(super) fn has_dialect(name: &str) -> bool {
 const OTHER_GO_RUNNERS: [&str; 2] = ["\"github.com/maragudk/migrate\"", "\"maragu.dev/migrate\""];
 
 /// Whether Go code in the folder or the one above imports such a program.
-fn has_other_go_runner(folder: &Path, names: &[String]) -> bool {
+fn has_other_go_runner(folder: &Path, names: &[String], nearby: &Nearby) -> bool {
     if !names.iter().any(|name| name.ends_with(".up.sql")) {
         return false;
     }
     let imports = |path: &PathBuf| {
         let is_go = path.extension().is_some_and(|extension| extension == "go");
-        is_go && read::text(path).is_ok_and(|text| OTHER_GO_RUNNERS.iter().any(|import| text.contains(import)))
+        is_go && nearby.text(path).is_some_and(|text| OTHER_GO_RUNNERS.iter().any(|import| text.contains(import)))
     };
-    folder.ancestors().take(2).any(|folder| nearby::code(folder).iter().any(imports))
+    folder.ancestors().take(2).any(|folder| nearby.code(folder).any(|path| imports(&path)))
 }
 
 /// Maximum number of levels above a file at which the manifest of its project is searched, if no repository ends
@@ -408,7 +417,7 @@ const MANIFEST_LEVELS: usize = 8;
 
 /// Whether a manifest or the tool's own configuration says that the project uses the tool whose marks a file has. Other
 /// tools that read the same marks need not read the rest as that tool does.
-pub(super) fn proves(tool: Tool, path: &Path) -> bool {
+pub(super) fn proves(tool: Tool, path: &Path, nearby: &Nearby) -> bool {
     let (manifest, name, configuration) = match tool {
         Tool::Goose => ("go.mod", "github.com/pressly/goose", "dbconf.yml"),
         Tool::SqlMigrate => ("go.mod", "github.com/rubenv/sql-migrate", "dbconfig.yml"),
@@ -416,7 +425,8 @@ pub(super) fn proves(tool: Tool, path: &Path) -> bool {
         _ => return true,
     };
     let is_direct = |line: &str| line.contains(name) && !line.trim_end().ends_with("// indirect");
-    let is_required = |folder: &Path| read::text(&folder.join(manifest)).is_ok_and(|text| text.lines().any(is_direct));
+    let is_required =
+        |folder: &Path| nearby.text(&folder.join(manifest)).is_some_and(|text| text.lines().any(is_direct));
     let path = absolute(path);
     for folder in path.ancestors().skip(1).take(MANIFEST_LEVELS) {
         if is_required(folder) || folder.join(configuration).exists() {
@@ -439,6 +449,18 @@ fn is_dependency(line: &str, name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_sums_of_a_folder_are_read_once() {
+        let root = tempfile::tempdir().unwrap();
+        fs::write(root.path().join("atlas.sum"), "h1:x=\n1_a.sql h1:y=\n").unwrap();
+        let (folders, path) = (Folders::default(), root.path().join("1_a.sql"));
+        let list = |path: &Path| folders.around(path).list_with(path);
+        assert_eq!(list(&path).as_deref(), Some(root.path()));
+        fs::remove_file(root.path().join("atlas.sum")).unwrap();
+        assert_eq!(list(&path).as_deref(), Some(root.path()));
+        assert_eq!(list(&path.with_file_name("1_b.sql")), None);
+    }
 
     #[test]
     fn migrations_in_programming_languages_are_seen() {

@@ -5,7 +5,7 @@
 
 use super::model::of_framework;
 use super::{Layout, Sign};
-use crate::nearby::{self, Nearby};
+use crate::nearby::Nearby;
 use pgvet_model::migration::TransactionMode::{self, Autocommit, SingleString, Transaction};
 use pgvet_model::runner::KnownTransaction;
 use rustc_hash::FxHashMap;
@@ -86,7 +86,7 @@ const FILES: usize = 500;
 /// Finds the SQL files that migrations around a folder name, by file name.
 pub(super) fn find(folder: &Path, top: &Path, nearby: &Nearby) -> FxHashMap<String, Sent> {
     let around = folder.ancestors().take(LEVELS).take_while(|above| above.starts_with(top));
-    let code = around.flat_map(|above| FOLDERS.iter().flat_map(move |below| nearby::code(&above.join(below))));
+    let code = around.flat_map(|above| FOLDERS.iter().flat_map(move |below| nearby.code(&above.join(below))));
     let mut sent = FxHashMap::default();
     for path in code.take(FILES) {
         let Some(text) = nearby.text(&path).filter(|text| text.contains(".sql")) else { continue };

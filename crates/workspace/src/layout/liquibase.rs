@@ -2,8 +2,9 @@
 //!
 //! Source: Liquibase documentation, "include", "includeAll", "sqlFile" and "runInTransaction".
 
+use crate::boundary::Boundary;
 use crate::read;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::Value;
 use std::fs;
 use std::io::Read;
@@ -11,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// An SQL file that a changelog runs.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Included {
     pub(super) path: PathBuf,
     /// Whether the changeset that runs it is marked `runInTransaction="false"`.
@@ -39,7 +40,7 @@ enum Kind {
     SqlFile,
 }
 
-/// Changelogs that include changelogs are followed so deep.
+/// Maximum depth of the folders below one that a changelog includes.
 const MAX_DEPTH: usize = 8;
 
 /// The files that the changelogs of folders run, each looked up once.
@@ -88,49 +89,85 @@ fn begins_as_changelog(path: &Path) -> bool {
 
 const CHANGELOG: &[u8] = b"databaseChangeLog";
 
-/// The SQL files of a master changelog in order.
+/// What a changelog names, in the order in which Liquibase runs it.
+enum Step {
+    Changelog(PathBuf),
+    Folder(PathBuf),
+    File(Included),
+}
+
+/// The SQL files of a master changelog in order. What is named again changes nothing of that order, and is not followed
+/// again: changelogs that include each other would take exponential time.
 fn order(master: &Path) -> Vec<Included> {
-    let mut included = Vec::new();
-    follow(master, 0, &mut included);
+    let boundary = boundary(master);
+    let (mut seen, mut files, mut included) = (FxHashSet::default(), FxHashSet::default(), Vec::new());
+    let mut open = vec![Step::Changelog(master.to_owned())];
+    while let Some(step) = open.pop() {
+        match step {
+            Step::File(file) => {
+                if files.insert(file.clone()) {
+                    included.push(file);
+                }
+            }
+            Step::Changelog(path) => {
+                if seen.insert(path.clone()) {
+                    open.extend(steps(&path, &boundary).into_iter().rev());
+                }
+            }
+            Step::Folder(path) => {
+                if seen.insert(path.clone()) {
+                    open.extend(files_below(&path).into_iter().rev().map(include));
+                }
+            }
+        }
+    }
     included
 }
 
-fn follow(changelog: &Path, depth: usize, included: &mut Vec<Included>) {
-    if depth > MAX_DEPTH {
-        return;
-    }
-    let Ok(text) = read::text(changelog) else { return };
-    for entry in entries(changelog, &text).into_iter().filter(|entry| !entry.skipped) {
-        let Some(path) = resolve(changelog, &entry) else { continue };
-        match entry.kind {
-            Kind::SqlFile => included.push(Included { path, autocommit: entry.autocommit }),
-            Kind::Include => include(&path, depth, included),
-            Kind::IncludeAll => {
-                let mut files = Vec::new();
-                below(&path, 0, &mut files);
-                files.sort();
-                files.iter().for_each(|file| include(file, depth, included));
-            }
-        }
+/// What a changelog may name: files of its repository. Outside of one, its folder and the one above.
+fn boundary(master: &Path) -> Boundary {
+    let boundary = Boundary::around(master);
+    let folder = master.parent().unwrap_or(master);
+    if boundary.is_known() { boundary } else { Boundary::within(folder.parent().unwrap_or(folder)) }
+}
+
+fn steps(changelog: &Path, boundary: &Boundary) -> Vec<Step> {
+    let Ok(text) = read::text(changelog) else { return Vec::new() };
+    let entries = entries(changelog, &text).into_iter().filter(|entry| !entry.skipped);
+    let step = |entry: Entry| {
+        let path = resolve(changelog, &entry).filter(|path| boundary.refusal(path).is_none())?;
+        Some(match entry.kind {
+            Kind::SqlFile => Step::File(Included { path, autocommit: entry.autocommit }),
+            Kind::Include => include(path),
+            Kind::IncludeAll => Step::Folder(path),
+        })
+    };
+    entries.filter_map(step).collect()
+}
+
+fn include(path: PathBuf) -> Step {
+    if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("sql")) {
+        Step::File(Included { path, autocommit: false })
+    } else {
+        Step::Changelog(path)
     }
 }
 
 /// The files in a folder and in those below it: Liquibase sorts them by their whole paths.
-fn below(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) {
+fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    collect_below(folder, 0, &mut files);
+    files.sort();
+    files
+}
+
+fn collect_below(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) {
     for path in fs::read_dir(folder).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path())) {
         if !path.is_dir() {
             files.push(path);
         } else if depth < MAX_DEPTH && !path.is_symlink() {
-            below(&path, depth + 1, files);
+            collect_below(&path, depth + 1, files);
         }
-    }
-}
-
-fn include(path: &Path, depth: usize, included: &mut Vec<Included>) {
-    if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("sql")) {
-        included.push(Included { path: path.to_owned(), autocommit: false });
-    } else {
-        follow(path, depth + 1, included);
     }
 }
 
@@ -279,6 +316,30 @@ mod tests {
         let by_name = ["changelog.yaml", "db.changelog-master.xml", "liquibase-changelog.json", "master.yml"];
         assert_eq!(names(false), by_name);
         assert_eq!(names(true), [&by_name[..], &["shop.xml"]].concat());
+    }
+
+    #[test]
+    fn a_changelog_is_followed_once_and_inside_of_the_repository() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |path: &str| root.path().join(path);
+        for folder in ["outside", "a/.git", "a/db/all"] {
+            fs::create_dir_all(at(folder)).unwrap();
+        }
+        for file in ["outside/0.sql", "outside/1.sql", "a/db/1.sql", "a/db/2.sql", "a/db/all/3.sql"] {
+            fs::write(at(file), "SELECT 1;").unwrap();
+        }
+        let include = |kind: &str, path: &str| format!("<{kind} relativeToChangelogFile=\"true\" {path}/>");
+        let outer =
+            include("includeAll", "path=\"../../outside\"") + &include("include", "file=\"../../outside/0.sql\"");
+        let again = include("include", "file=\"changelog.xml\"").repeat(50);
+        let all = include("includeAll", "path=\"all\"").repeat(50);
+        let next = include("include", "file=\"next.xml\"").repeat(50);
+        let files = include("include", "file=\"2.sql\"") + &include("sqlFile", "path=\"1.sql\"");
+        let text = |body: String| format!("<databaseChangeLog>{body}</databaseChangeLog>");
+        fs::write(at("a/db/changelog.xml"), text(format!("{outer}{again}{next}{files}"))).unwrap();
+        fs::write(at("a/db/next.xml"), text(format!("{again}{next}{all}{files}"))).unwrap();
+        let found: Vec<_> = order(&at("a/db/changelog.xml")).into_iter().map(|file| file.path).collect();
+        assert_eq!(found, ["a/db/all/3.sql", "a/db/2.sql", "a/db/1.sql"].map(at));
     }
 
     #[test]

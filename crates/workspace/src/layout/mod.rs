@@ -286,7 +286,7 @@ pub(crate) fn detect(path: &Path, text: &str, folders: &Folders, config: &Config
         layout.sections.iter_mut().for_each(|section| section.transaction = TransactionMode::Transaction);
     }
     let is_doubtful = layout.sign == Sign::Comment && configured.is_none() && !layout.refusals.is_empty();
-    if is_doubtful && !folder::proves(layout.tool, path) {
+    if is_doubtful && !folder::proves(layout.tool, path, &around.nearby) {
         layout.refusals.iter_mut().for_each(|refusal| refusal.unproven = Some(layout.tool.as_str()));
     }
     if !layout.unlisted && is_skipped(layout.tool, layout.sign, path, &around) {

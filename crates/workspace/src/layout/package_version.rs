@@ -8,11 +8,11 @@ use std::path::Path;
 
 /// The major and minor number of the version of a package that the nearest lock file, or an exact version in the nearest
 /// manifest, names.
-pub(super) fn of(path: &Path, name: &str, nearby: &Nearby) -> Option<(u32, u32)> {
+pub(super) fn of(path: &Path, name: &'static str, nearby: &Nearby) -> Option<(u32, u32)> {
     let path = absolute(path);
     let boundary = Boundary::around(&path);
     let around = path.ancestors().skip(1).take(LEVELS).take_while(|folder| boundary.refusal(folder).is_none());
-    around.into_iter().find_map(|folder| {
+    let look = |folder: &Path| {
         let text = |file: &str| nearby.text(&folder.join(file));
         let json = |file: &str| serde_json::from_str::<serde_json::Value>(&text(file)?).ok();
         let of_npm =
@@ -25,7 +25,8 @@ pub(super) fn of(path: &Path, name: &str, nearby: &Nearby) -> Option<(u32, u32)>
             exact(tables.find_map(|table| manifest[table][name].as_str())?)
         };
         of_npm().or_else(of_others).or_else(of_manifest)
-    })
+    };
+    around.into_iter().find_map(|folder| nearby.version(folder, name, || look(folder)))
 }
 
 /// `supabase@2.98.2` of pnpm and Bun, and `supabase@^2.98.0:` with `version "2.98.2"` in the next line of Yarn.
@@ -56,6 +57,20 @@ fn number(version: &str) -> Option<(u32, u32)> {
 mod tests {
     use super::*;
     use std::fs;
+
+    #[test]
+    fn a_version_is_looked_up_once() {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir_all(root.path().join(".git")).unwrap();
+        let lock = root.path().join("pnpm-lock.yaml");
+        fs::write(&lock, "supabase@2.98.2:\n").unwrap();
+        let nearby = Nearby::default();
+        let version = |path: &str| of(&root.path().join(path), "supabase", &nearby);
+        assert_eq!(version("a/1.sql"), Some((2, 98)));
+        let spent = nearby.spent();
+        assert_eq!(version("b/2.sql"), Some((2, 98)));
+        assert_eq!(nearby.spent(), spent);
+    }
 
     #[test]
     fn lock_files_and_exact_requirements_name_the_version() {

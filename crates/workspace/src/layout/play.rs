@@ -2,7 +2,7 @@
 
 use crate::boundary::Boundary;
 use crate::config::absolute;
-use crate::nearby::{self, Nearby};
+use crate::nearby::Nearby;
 use std::path::Path;
 
 /// So far above the evolutions the configuration is: `conf/evolutions/default/1.sql`.
@@ -14,7 +14,7 @@ pub(super) fn is_in_transaction(path: &Path, nearby: &Nearby) -> bool {
     let path = absolute(path);
     let boundary = Boundary::around(&path);
     let around = path.ancestors().skip(1).take(LEVELS).take_while(|folder| boundary.refusal(folder).is_none());
-    let mut files = around.flat_map(nearby::code_and_configuration);
+    let mut files = around.flat_map(|folder| nearby.code_and_configuration(folder));
     files.any(|file| {
         file.extension().is_some_and(|extension| extension == "conf")
             && nearby.text(&file).is_some_and(|text| switches_off(&text))

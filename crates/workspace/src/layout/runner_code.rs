@@ -1,6 +1,6 @@
 //! The code of a project that runs its SQL files, recognized by its words.
 
-use crate::nearby::{self, Nearby};
+use crate::nearby::Nearby;
 use pgvet_model::migration::TransactionMode;
 use std::path::Path;
 
@@ -30,7 +30,7 @@ pub(super) fn find(folder: &Path, top: &Path, nearby: &Nearby) -> Option<RunnerC
     let mut looked_at = 0;
     let around = || folder.ancestors().take(LEVELS).take_while(|above| above.starts_with(top));
     for above in around() {
-        for code in FOLDERS.iter().flat_map(|below| nearby::code(&above.join(below))) {
+        for code in FOLDERS.iter().flat_map(|below| nearby.code(&above.join(below))) {
             looked_at += 1;
             if looked_at > FILES {
                 return None;
@@ -41,7 +41,7 @@ pub(super) fn find(folder: &Path, top: &Path, nearby: &Nearby) -> Option<RunnerC
             }
         }
     }
-    let mut pages = around().flat_map(nearby::readme);
+    let mut pages = around().flat_map(|above| nearby.readme(above));
     pages.find_map(|page| by_hand(&nearby.text(&page)?, &name))
 }
 

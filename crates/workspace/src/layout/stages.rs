@@ -5,8 +5,10 @@
 //! `KnownFolderNames.cs` and `FileSystem.cs`.
 
 use super::Tool;
+use crate::boundary::Boundary;
 use crate::config::absolute;
 use crate::{read, skipped};
+use rustc_hash::FxHashMap;
 use std::cmp::Ordering;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -122,10 +124,9 @@ fn files_of_version(version: &Path) -> Vec<PathBuf> {
     below.sort_by(|one, other| compare(one.parent(), other.parent()).then_with(|| compare(Some(one), Some(other))));
     let listed = |direct: Vec<PathBuf>| match read::text(&version.join("_sequence.ini")) {
         Ok(list) => {
-            let names = list.lines().map(str::trim).filter(|line| !line.is_empty());
-            names
-                .filter_map(|name| direct.iter().find(|file| file.with_extension("sql").ends_with(name)).cloned())
-                .collect()
+            let files: FxHashMap<PathBuf, PathBuf> =
+                direct.into_iter().map(|file| (file.with_extension("sql"), file)).collect();
+            list.lines().map(str::trim).filter_map(|name| files.get(Path::new(name)).cloned()).collect()
         }
         Err(_) => direct,
     };
@@ -193,9 +194,12 @@ fn is_everytime(file: &Path) -> bool {
 }
 
 /// The SQL files of a stage and of the folders below, relative to it and without `.sql`, as .NET sorts their names.
-fn files(stage: &Path) -> Vec<PathBuf> {
+pub(super) fn files(stage: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
-    collect(stage, DEPTH, &mut found);
+    // A link may lead out of the checkout.
+    if Boundary::around(stage).refusal(stage).is_none() {
+        collect(stage, DEPTH, &mut found);
+    }
     let relative = |path: PathBuf| path.strip_prefix(stage).map(|path| path.with_extension("")).ok();
     let mut found: Vec<PathBuf> = found.into_iter().filter_map(relative).collect();
     found.sort_by(|one, other| compare(Some(one), Some(other)));
@@ -233,6 +237,32 @@ fn compare(one: Option<&Path>, other: Option<&Path>) -> Ordering {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn a_stage_that_leads_out_of_the_checkout_is_not_searched() {
+        let (root, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        for folder in [".git", "_pre"] {
+            fs::create_dir_all(root.path().join(folder)).unwrap();
+        }
+        for folder in [&root.path().join("_pre"), outside.path()] {
+            fs::write(folder.join("a.sql"), "").unwrap();
+        }
+        std::os::unix::fs::symlink(outside.path(), root.path().join("_init")).unwrap();
+        assert_eq!(of_yuniql(root.path()).files, [PathBuf::from("_pre/a")]);
+    }
+
+    #[test]
+    fn a_list_of_files_takes_linear_time() {
+        let root = tempfile::tempdir().unwrap();
+        let version = root.path().join("v0.01");
+        fs::create_dir_all(&version).unwrap();
+        (0..500).for_each(|at| fs::write(version.join(format!("{at}.sql")), "").unwrap());
+        fs::write(version.join("_sequence.ini"), "7.sql\n".to_owned() + &"none.sql\n".repeat(300_000)).unwrap();
+        let begun = std::time::Instant::now();
+        assert_eq!(files_of_version(&version), [PathBuf::from("7")]);
+        assert!(begun.elapsed().as_secs() < 20, "{:?}", begun.elapsed());
+    }
 
     fn project(files: &[&str]) -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();

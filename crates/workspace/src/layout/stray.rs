@@ -8,8 +8,9 @@ use crate::problem::{Problem, display};
 use crate::project::{ProjectFile, Role};
 use crate::read;
 use pgvet_model::migration::Direction;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// How far the marks of a file can be trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,33 +85,46 @@ fn lacks_marks(path: &Path, kind: &str, tool: Tool, other: Option<Tool>, around:
     }
 }
 
-/// Whether a file is a rollback migration by its name, and nothing beside it shows a tool that has such files: no
-/// migration exists that it rolls back.
-pub(crate) fn is_lone_rollback(file: &ProjectFile) -> bool {
-    let mut sections = file.layout.sections.iter();
-    let is_down = !file.layout.sections.is_empty() && sections.all(|section| section.direction == Direction::Down);
-    is_down && !has_forward(file.layout.tool, &file.path)
+/// Finds rollback migrations that nothing beside them shows to be such: no migration exists that they roll back.
+#[derive(Debug, Default)]
+pub(crate) struct LoneRollbacks {
+    /// The first parts of the names in folders of Flyway: `V1`.
+    versions: FxHashMap<PathBuf, FxHashSet<String>>,
 }
 
-/// Whether the migration that a file rolls back is beside it. Without a tool, nothing says that the file is not run.
-fn has_forward(tool: Tool, path: &Path) -> bool {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let is_beside = |name: String| path.with_file_name(name).exists();
-    match tool {
-        // Files of yuniql that erase a database belong to no migration.
-        Tool::Plain | Tool::Yuniql => false,
-        Tool::Diesel => is_beside("up.sql".to_owned()),
-        Tool::Postgrator => is_beside(name.replacen(".undo.", ".do.", 1)),
-        Tool::Flyway => {
-            let version = name.split("__").next().unwrap_or_default();
-            let forward = format!("V{}__", version.trim_start_matches(['U', 'B']));
-            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-            let mut entries = fs::read_dir(folder).into_iter().flatten().flatten();
-            name.starts_with('B') || entries.any(|entry| entry.file_name().to_string_lossy().starts_with(&forward))
-        }
-        _ if name.contains(".down.") => is_beside(name.replacen(".down.", ".up.", 1)),
-        _ => true,
+impl LoneRollbacks {
+    /// Whether a file is one, by its name alone.
+    pub(crate) fn contain(&mut self, file: &ProjectFile) -> bool {
+        let mut sections = file.layout.sections.iter();
+        let is_down = !file.layout.sections.is_empty() && sections.all(|section| section.direction == Direction::Down);
+        is_down && !self.has_forward(file.layout.tool, &file.path)
     }
+
+    /// Whether the migration that a file rolls back is beside it. Without a tool, nothing says that the file is not run.
+    fn has_forward(&mut self, tool: Tool, path: &Path) -> bool {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let is_beside = |name: String| path.with_file_name(name).exists();
+        match tool {
+            // Files of yuniql that erase a database belong to no migration.
+            Tool::Plain | Tool::Yuniql => false,
+            Tool::Diesel => is_beside("up.sql".to_owned()),
+            Tool::Postgrator => is_beside(name.replacen(".undo.", ".do.", 1)),
+            Tool::Flyway => {
+                let version = name.split("__").next().unwrap_or_default();
+                let forward = format!("V{}", version.trim_start_matches(['U', 'B']));
+                let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+                let versions = self.versions.entry(folder.to_owned()).or_insert_with_key(|folder| versions_in(folder));
+                name.starts_with('B') || versions.contains(&forward)
+            }
+            _ if name.contains(".down.") => is_beside(name.replacen(".down.", ".up.", 1)),
+            _ => true,
+        }
+    }
+}
+
+fn versions_in(folder: &Path) -> FxHashSet<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name());
+    entries.filter_map(|name| Some(name.to_string_lossy().split_once("__")?.0.to_owned())).collect()
 }
 
 /// Names the files of which a part is not checked because of marks that are doubted.
@@ -139,6 +153,17 @@ mod tests {
     use crate::layout::{Folders, detect};
     use pgvet_model::migration::Direction;
     use std::fs;
+
+    #[test]
+    fn a_folder_of_flyway_is_listed_once() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("V1__a.sql"), "").unwrap();
+        let mut lone = super::LoneRollbacks::default();
+        let mut has_forward = |name: &str| lone.has_forward(super::Tool::Flyway, &folder.path().join(name));
+        assert!(has_forward("U1__b.sql"));
+        fs::remove_file(folder.path().join("V1__a.sql")).unwrap();
+        assert_eq!((has_forward("U1__b.sql"), has_forward("U11__b.sql")), (true, false));
+    }
 
     const MARKS: [(&str, &str); 8] = [
         ("-- +goose Up\n", "-- +goose Down\n"),

@@ -10,10 +10,14 @@ use crate::execute::expressions::{columns_of, mentions};
 use crate::expression::{Value, evaluate, precision_and_scale};
 use pgvet_syntax::ast::{Expr, ExprKind, Literal, PartitionBound};
 use pgvet_syntax::deparse;
+use rustc_hash::FxHashSet;
 use smol_str::SmolStr;
+use std::hash::Hash;
 
 /// How many columns of a condition are tried.
 const MOST_COLUMNS: usize = 3;
+/// How many parts of conditions are evaluated in search of a row: conditions with many constants have many candidates.
+const MOST_EVALUATIONS: usize = 1 << 20;
 /// How long a text may be to be shown.
 const LONGEST_TEXT: usize = 40;
 
@@ -190,8 +194,10 @@ impl Executor<'_> {
             is_new && before.checks.iter().all(|check| passes(&check.expression, value))
         };
         let checks: Vec<&Expr> = after.checks.iter().map(|check| &*check.expression).collect();
+        let most = old.most_rows(checks.iter().copied().chain(before.checks.iter().map(|check| &*check.expression)));
         let candidates = old.values_of(before.base, &checks)?;
-        let mut rows = candidates.into_iter().filter(is_meant).map(|value| vec![(column.name.clone(), value)]);
+        let mut rows =
+            candidates.into_iter().take(most).filter(is_meant).map(|value| vec![(column.name.clone(), value)]);
         let row =
             rows.find(|row| old.has_value(before.base, &row[0].1) && old.checks_pass(row) && old.keys_pass(row, 1))?;
         Some(shown(1, &row, CHECK_VIOLATION))
@@ -221,29 +227,40 @@ impl OldTable<'_> {
         if columns.is_empty() || columns.len() > MOST_COLUMNS {
             return None;
         }
-        let mut rows: Vec<Row> = vec![Vec::new()];
-        for column in columns {
-            let candidates = self.candidates(column, condition)?;
-            let longer = |row: &Row| {
-                let with = |value: &Value| {
-                    let mut row = row.clone();
-                    row.push((column.clone(), value.clone()));
-                    row
-                };
-                candidates.iter().map(with).collect::<Vec<Row>>()
+        let candidates: Vec<Vec<Value>> =
+            columns.iter().map(|column| self.candidates(column, condition)).collect::<Option<_>>()?;
+        let most = self.most_rows(condition.into_iter());
+        let count = candidates.iter().map(Vec::len).fold(1, usize::saturating_mul);
+        // The candidates of the last column change fastest.
+        let row = |at: usize| -> Row {
+            let mut left = at;
+            let value = |(column, candidates): (&SmolStr, &Vec<Value>)| {
+                let value = candidates[left % candidates.len()].clone();
+                left /= candidates.len();
+                (column.clone(), value)
             };
-            rows = rows.iter().flat_map(longer).collect();
-        }
-        rows.into_iter().find(|row| is_meant(row) && self.allows(row, times))
+            let mut row: Row = columns.iter().zip(&candidates).rev().map(value).collect();
+            row.reverse();
+            row
+        };
+        (0..count.min(most)).map(row).find(|row| is_meant(row) && self.allows(row, times))
+    }
+
+    fn checks(&self) -> impl Iterator<Item = &Expr> {
+        let checks = self.relation.constraints.iter().filter_map(|constraint| check_of(constraint));
+        checks.chain(self.dropped.iter().copied())
+    }
+
+    /// How many rows are tried with these conditions and the checks of the table.
+    fn most_rows<'e>(&'e self, conditions: impl Iterator<Item = &'e Expr>) -> usize {
+        MOST_EVALUATIONS / conditions.chain(self.checks()).map(parts).sum::<usize>().max(1)
     }
 
     /// Values of the type of a column that conditions tell apart.
     fn candidates(&self, column: &str, condition: Option<&Expr>) -> Option<Vec<Value>> {
         let column = self.relation.column(column)?;
-        let checks = self.relation.constraints.iter().filter_map(|constraint| check_of(constraint));
-        let checks = checks.chain(self.dropped.iter().copied());
-        let mut values =
-            self.values_of(column.sql_type, &condition.into_iter().chain(checks).collect::<Vec<&Expr>>())?;
+        let conditions: Vec<&Expr> = condition.into_iter().chain(self.checks()).collect();
+        let mut values = self.values_of(column.sql_type, &conditions)?;
         values.push(Value::Null);
         Some(values)
     }
@@ -254,14 +271,14 @@ impl OldTable<'_> {
         Some(match sql_type.oid.0 {
             oid::INT2 | oid::INT4 | oid::INT8 | oid::NUMERIC => {
                 let near = constants.integers.iter().flat_map(|number| [*number, number - 1, number + 1]);
-                [1, 0, -1].into_iter().chain(near).map(Value::Integer).collect()
+                distinct([1, 0, -1].into_iter().chain(near)).map(Value::Integer).collect()
             }
             oid::TEXT | oid::VARCHAR => {
                 let longer = constants.integers.iter().filter_map(|number| usize::try_from(number + 1).ok());
                 let longer = longer.filter(|length| *length <= LONGEST_TEXT).map(|length| "x".repeat(length));
                 let given = constants.texts.iter().map(SmolStr::to_string);
                 let texts = ["x".to_owned(), String::new()].into_iter().chain(longer).chain(given);
-                texts.map(|text| Value::Text(text.into())).collect()
+                distinct(texts).map(|text| Value::Text(text.into())).collect()
             }
             oid::BOOL => vec![Value::Boolean(true), Value::Boolean(false)],
             oid::UUID => vec![Value::Text("00000000-0000-0000-0000-000000000000".into())],
@@ -359,6 +376,18 @@ fn check_of(constraint: &Constraint) -> Option<&Expr> {
         ConstraintKind::Check { expression, .. } => Some(expression),
         _ => None,
     }
+}
+
+/// How many nodes an expression has.
+fn parts(expression: &Expr) -> usize {
+    let mut count = 1;
+    expression.for_each_child(|child| count += parts(child));
+    count
+}
+
+fn distinct<T: Clone + Eq + Hash>(values: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
+    let mut seen = FxHashSet::default();
+    values.filter(move |value| seen.insert(value.clone()))
 }
 
 /// The constants of conditions.

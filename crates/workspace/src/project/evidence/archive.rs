@@ -2,7 +2,7 @@
 
 use crate::config::absolute;
 use crate::layout::Folders;
-use crate::nearby::{self, Nearby};
+use crate::nearby::Nearby;
 use crate::problem::display;
 use crate::project::ProjectFile;
 use crate::roots::Repositories;
@@ -73,7 +73,7 @@ impl Archives {
         let above = folder.ancestors().skip(1);
         let mut inside = above.take_while(|above| top.as_ref().is_some_and(|top| above.starts_with(top)));
         let names = |above: &Path| {
-            folder.strip_prefix(above).is_ok_and(|relative| nearby::names_path(above, &display(relative), nearby))
+            folder.strip_prefix(above).is_ok_and(|relative| nearby.names_path(above, &display(relative)))
         };
         let is_named = inside.any(names);
         self.named.insert(folder.to_owned(), is_named);

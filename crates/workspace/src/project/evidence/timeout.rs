@@ -65,7 +65,7 @@ fn find(folder: &Path, top: &Path, nearby: &Nearby) -> Option<CodeTimeout> {
     let name = folder.file_name()?.to_str()?;
     let around = folder.ancestors().take(LEVELS).take_while(|above| above.starts_with(top));
     let files = around
-        .flat_map(|above| FOLDERS.iter().flat_map(move |below| nearby::code_and_configuration(&above.join(below))));
+        .flat_map(|above| FOLDERS.iter().flat_map(move |below| nearby.code_and_configuration(&above.join(below))));
     files.take(FILES).find_map(|path| {
         let text = nearby.text(&path).filter(|text| SETTINGS.iter().any(|setting| text.contains(setting)))?;
         let (setting, line) = timeout(&text, name)?;
