@@ -2,6 +2,7 @@
 
 use super::Tool;
 use super::captured::Manifest;
+use super::drizzle;
 use super::folder::is_of_supabase;
 use super::liquibase::{Changelogs, Included};
 use super::stages::{self, Stages};
@@ -20,7 +21,7 @@ fn sqitch_folder(parent: &Path) -> Option<&Path> {
 }
 
 /// The migrations of a tool that keeps their order in a file of its own: Drizzle's journal, Sqitch's plan, a master
-/// changelog of Liquibase. Or in folders of certain names.
+/// changelog of Liquibase. Or in folders of certain names: those of yuniql, grate and Drizzle 1.0.
 #[derive(Debug)]
 pub(crate) struct ExplicitOrder {
     pub(super) tool: Tool,
@@ -47,6 +48,8 @@ pub(crate) struct Orders {
     known: FxHashMap<PathBuf, Option<Arc<ExplicitOrder>>>,
     /// By the folder to which their names are relative.
     stages: FxHashMap<PathBuf, Arc<ExplicitOrder>>,
+    /// Whether folders hold migrations of Drizzle 1.0, and in which order.
+    drizzle: FxHashMap<PathBuf, Option<Arc<ExplicitOrder>>>,
     changelogs: Changelogs,
 }
 
@@ -69,7 +72,20 @@ impl Orders {
             let known = self.stages.entry(place.base());
             return Some(Arc::clone(known.or_insert_with(|| Arc::new(ExplicitOrder::of_stages(place.read())))));
         }
+        if let Some(order) = drizzle::roots(parent).find_map(|root| self.of_drizzle(root)) {
+            return Some(order);
+        }
         ExplicitOrder::of_liquibase(parent, &mut self.changelogs).map(Arc::new)
+    }
+
+    /// The order of folders that are migrations of Drizzle. A journal beside them names what runs.
+    fn of_drizzle(&mut self, root: PathBuf) -> Option<Arc<ExplicitOrder>> {
+        let find = |root: &PathBuf| {
+            let names = drizzle::migrations(root)?;
+            let journal = ExplicitOrder::of_list(root).filter(|order| order.tool == Tool::Drizzle);
+            Some(Arc::new(journal.unwrap_or_else(|| ExplicitOrder::new(Tool::Drizzle, root, names))))
+        };
+        self.drizzle.entry(root).or_insert_with_key(find).clone()
     }
 }
 
@@ -313,6 +329,32 @@ mod tests {
         let (one, other, erase) = (order("_init"), order("_pre/b"), order("_erase"));
         assert!(Arc::ptr_eq(&one, &other), "all of it is read once");
         assert_eq!((one.is_outside_sequence(), erase.is_outside_sequence()), (false, true));
+    }
+
+    #[test]
+    fn folders_of_drizzle_give_the_order_unless_there_is_a_journal() {
+        let root = tempfile::tempdir().unwrap();
+        let write = |path: &str, text: &str| {
+            fs::create_dir_all(root.path().join(path).parent().unwrap()).unwrap();
+            fs::write(root.path().join(path), text).unwrap();
+        };
+        write("2_b/migration.sql", "");
+        write("2_b/snapshot.json", "{}");
+        write("1_a/migration.sql", "");
+        write("1_a/other.sql", "");
+        write("0_loose.sql", "");
+        let places = || {
+            let mut orders = Orders::default();
+            ["1_a/migration.sql", "2_b/migration.sql", "1_a/other.sql", "0_loose.sql"].map(|path| {
+                let path = root.path().join(path);
+                let order = orders.around(path.parent().unwrap()).unwrap();
+                assert_eq!((order.tool, order.root.as_path()), (Tool::Drizzle, root.path()));
+                order.place(&path)
+            })
+        };
+        assert_eq!(places(), [Some(0), Some(1), None, None]);
+        write("meta/_journal.json", r#"{"entries":[{"idx":0,"tag":"0_loose"}]}"#);
+        assert_eq!(places(), [None, None, None, Some(0)]);
     }
 
     #[test]

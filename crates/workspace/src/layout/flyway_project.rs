@@ -46,6 +46,11 @@ fn sets(text: &str, name: &str, value: &str) -> bool {
         .any(is_set)
 }
 
+/// Whether a file around a folder of migrations names Flyway.
+pub(super) fn is_around(folder: &Path, nearby: &Nearby) -> bool {
+    texts(&folder.join("V"), nearby).any(|text| text.to_ascii_lowercase().contains("flyway"))
+}
+
 /// The newest version of Flyway that files around the migrations name.
 pub(super) fn version_around(path: &Path, nearby: &Nearby) -> Option<Version> {
     texts(path, nearby).filter_map(|text| newest_version(&text)).max()

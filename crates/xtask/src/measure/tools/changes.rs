@@ -6,6 +6,7 @@ use super::observation::{End, Observation, Recorded};
 use super::project::{Case, folders};
 use pgvet_model::incident::Consequence;
 use pgvet_workspace::Reactions;
+use std::path::Path;
 
 /// A project before and after a change.
 #[derive(Debug)]
@@ -77,9 +78,14 @@ fn expected_in_words(change: &str, consequence: Consequence) -> Option<String> {
     })
 }
 
+/// What the model says of the tool, whose migrations have such paths.
+fn reactions(tool: &Declaration) -> Option<Reactions> {
+    tool.tool.map(|known| known.reactions_to(Path::new(&tool.project.file)))
+}
+
 /// Compares a recorded change with the model.
 pub fn difference(tool: &Declaration, recorded: &Recorded) -> Option<Difference> {
-    let reactions = tool.tool.map(pgvet_workspace::Tool::reactions)?;
+    let reactions = reactions(tool)?;
     let consequence = expected(&recorded.case, &reactions)?;
     let predicted = expected_in_words(&recorded.case, consequence).unwrap_or_else(|| "not known".to_owned());
     let recorded = seen_in_words(&recorded.seen);
@@ -88,7 +94,7 @@ pub fn difference(tool: &Declaration, recorded: &Recorded) -> Option<Difference>
 
 /// What a tool has printed, as the message that the model knows of it, or else its first words.
 pub(super) fn says(tool: &Declaration, change: &str, printed: &str) -> Option<String> {
-    let known = tool.tool.and_then(|tool| expected(change, &tool.reactions()));
+    let known = reactions(tool).and_then(|reactions| expected(change, &reactions));
     if let Some(Consequence::Refuses { saying, .. }) = known
         && contains(printed, saying)
     {
