@@ -72,6 +72,7 @@ impl History<'_> {
                 && own.evidence.idle == others.evidence.idle
                 && own.evidence.timeout == others.evidence.timeout
                 && (Arc::ptr_eq(&own.config, &others.config) || own.config.files == others.config.files)
+                && own.config.levels_of(&own.path) == others.config.levels_of(&others.path)
                 && (own.role != Role::Reported || others.role == Role::Reported)
         };
         self.files.len() <= other.files.len() && self.files.iter().zip(&other.files).all(is_same)

@@ -38,6 +38,8 @@ pub(crate) struct ExplicitOrder {
     autocommit: BTreeSet<PathBuf>,
     /// Paths of files that run again: always, or whenever they change.
     again: BTreeSet<PathBuf>,
+    /// Paths of files that each run runs again, changed or not.
+    always: BTreeSet<PathBuf>,
     /// The number of the release of each path, where the list has releases.
     releases: BTreeMap<PathBuf, u32>,
 }
@@ -112,10 +114,16 @@ impl ExplicitOrder {
     }
 
     fn of_stages(stages: Stages) -> Self {
-        let Stages { tool, root, beside, files, again } = stages;
+        let Stages { tool, root, beside, files, again, always } = stages;
         let places = files.into_iter().enumerate().map(|(place, file)| (file, place)).collect();
         let order = Self::new(tool, &root, Vec::new());
-        Self { base: beside.unwrap_or(root), places, again: again.into_iter().collect(), ..order }
+        Self {
+            base: beside.unwrap_or(root),
+            places,
+            again: again.into_iter().collect(),
+            always: always.into_iter().collect(),
+            ..order
+        }
     }
 
     fn new(tool: Tool, root: &Path, names: Vec<String>) -> Self {
@@ -128,6 +136,7 @@ impl ExplicitOrder {
             secondary_from: usize::MAX,
             autocommit: BTreeSet::new(),
             again: BTreeSet::new(),
+            always: BTreeSet::new(),
             releases: BTreeMap::new(),
         }
     }
@@ -197,6 +206,10 @@ impl ExplicitOrder {
 
     pub(super) fn runs_again(&self, path: &Path) -> bool {
         self.relative(path).is_some_and(|path| self.again.contains(&path))
+    }
+
+    pub(super) fn runs_always(&self, path: &Path) -> bool {
+        self.relative(path).is_some_and(|path| self.always.contains(&path))
     }
 
     pub(super) fn release(&self, path: &Path) -> Option<u32> {

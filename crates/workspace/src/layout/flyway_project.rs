@@ -19,7 +19,7 @@ const FOLDERS: [&str; 8] =
 const LEVELS: usize = 8;
 
 /// The texts of code and configuration around the migrations.
-fn texts<'a>(path: &Path, nearby: &'a Nearby) -> impl Iterator<Item = Arc<str>> + use<'a> {
+pub(super) fn texts<'a>(path: &Path, nearby: &'a Nearby) -> impl Iterator<Item = Arc<str>> + use<'a> {
     let folder = crate::config::absolute(path);
     let boundary = Boundary::around(&folder);
     let around = folder.ancestors().skip(1).take(LEVELS).take_while(|folder| boundary.refusal(folder).is_none());

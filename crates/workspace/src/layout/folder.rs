@@ -117,6 +117,11 @@ impl Facts {
         self.order.as_ref().is_some_and(|order| order.runs_again(path))
     }
 
+    /// Whether each run runs the file again, changed or not.
+    pub(super) fn runs_always(&self, path: &Path) -> bool {
+        self.order.as_ref().is_some_and(|order| order.runs_always(path))
+    }
+
     /// Whether the tool's own list says that the file runs outside a transaction.
     pub(super) fn is_autocommit(&self, path: &Path) -> bool {
         self.order.as_ref().is_some_and(|order| order.is_autocommit(path))

@@ -100,7 +100,9 @@ pub(super) fn says(tool: &Declaration, change: &str, printed: &str) -> Option<St
     {
         return Some(saying.to_owned());
     }
-    let words = printed.split_whitespace().collect::<Vec<_>>().join(" ");
+    // Paths of the installed tool are those of this machine.
+    let is_recorded = |word: &&str| !word.contains("/target/tools/");
+    let words = printed.split_whitespace().filter(is_recorded).collect::<Vec<_>>().join(" ");
     (!words.is_empty()).then(|| words.chars().take(300).collect())
 }
 
