@@ -92,6 +92,8 @@ pub(crate) enum DiffFormat {
     Json,
     /// A section for a comment or a job page.
     Markdown,
+    /// The statements that lead from the first schema to the second, for `pgvet check`.
+    Sql,
 }
 
 /// Shows where a live database differs from its migrations.

@@ -6,7 +6,7 @@ use crate::error::{ExitStatus, Failure};
 use crate::inert::{self, Kind};
 use crate::report::diff::DiffReport;
 use pgvet_model::version::PgVersion;
-use pgvet_schema::compare;
+use pgvet_schema::{alteration, compare};
 use std::io::Write;
 
 pub(crate) fn run(args: &DiffArgs, out: &mut dyn Write) -> Result<ExitStatus, Failure> {
@@ -18,6 +18,7 @@ pub(crate) fn run(args: &DiffArgs, out: &mut dyn Write) -> Result<ExitStatus, Fa
     match args.format {
         DiffFormat::Text => inert::through(out, Kind::Text, |out| report.write(out, args.loudness.verbose))?,
         DiffFormat::Json => inert::through(out, Kind::Json, |out| report.write_json(out))?,
+        DiffFormat::Sql => inert::through(out, Kind::Text, |out| out.write_all(alteration(&from, &to).as_bytes()))?,
         DiffFormat::Markdown => inert::through(out, Kind::Text, |out| report.write_markdown(out))?,
     }
     Ok(match (before.is_whole && after.is_whole, comparison.changes.is_empty()) {
