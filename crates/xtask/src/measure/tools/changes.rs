@@ -46,12 +46,15 @@ fn expected(change: &str, reactions: &Reactions) -> Option<Consequence> {
     })
 }
 
+/// Whether the tool refused to run. Its own table refuses a second row of one version.
+pub(super) fn is_refusal(seen: &Observation) -> bool {
+    seen.end != End::Success && seen.error.as_deref().is_none_or(|error| error == "23505")
+}
+
 /// What the tool did, in the words of [`expected_in_words`].
 fn seen_in_words(seen: &Observation) -> String {
-    // The tool's own table refuses a second row of one version.
-    let is_refusal = seen.end != End::Success && seen.error.as_deref().is_none_or(|error| error == "23505");
     let subjects = seen.steps.iter().filter(|step| step.object.contains("t_subject")).count();
-    match (is_refusal, &seen.says) {
+    match (is_refusal(seen), &seen.says) {
         (true, Some(says)) => format!("refuses: {says}"),
         (true, None) => "refuses".to_owned(),
         // A migration that runs again meets the table that it has created.
@@ -100,9 +103,7 @@ pub(super) fn says(tool: &Declaration, change: &str, printed: &str) -> Option<St
     {
         return Some(saying.to_owned());
     }
-    // Paths of the installed tool are those of this machine.
-    let is_recorded = |word: &&str| !word.contains("/target/tools/");
-    let words = printed.split_whitespace().filter(is_recorded).collect::<Vec<_>>().join(" ");
+    let words = printed.split_whitespace().collect::<Vec<_>>().join(" ");
     (!words.is_empty()).then(|| words.chars().take(300).collect())
 }
 
