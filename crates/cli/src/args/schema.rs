@@ -75,8 +75,8 @@ pub(crate) struct DiffArgs {
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "30s", help_heading = DATABASE)]
     pub(crate) timeout: Duration,
     /// Output format.
-    #[arg(long, value_enum, default_value_t = DiffFormat::Text, help_heading = OUTPUT)]
-    pub(crate) format: DiffFormat,
+    #[arg(long, value_enum, default_value_t = ComparisonFormat::Text, help_heading = OUTPUT)]
+    pub(crate) format: ComparisonFormat,
     #[command(flatten)]
     pub(crate) source: ConfigSourceArgs,
     #[command(flatten)]
@@ -86,6 +86,17 @@ pub(crate) struct DiffArgs {
 /// How a difference is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DiffFormat {
+    /// For reading.
+    Text,
+    /// For programs.
+    Json,
+    /// A section for a comment or a job page.
+    Markdown,
+}
+
+/// How the difference of two schemas is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ComparisonFormat {
     /// For reading.
     Text,
     /// For programs.
