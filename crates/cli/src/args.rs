@@ -16,7 +16,7 @@ pub(crate) use input::{ConfigSourceArgs, InputArgs, LoudnessArgs};
 pub(crate) use output::{Format, Output};
 pub(crate) use reduce::ReduceArgs;
 pub(crate) use rules::RuleArgs;
-pub(crate) use schema::{DiffArgs, DiffFormat, DriftArgs, SchemaArgs, SchemaFormat};
+pub(crate) use schema::{ComparisonFormat, DiffArgs, DiffFormat, DriftArgs, SchemaArgs, SchemaFormat};
 pub(crate) use scratch::{RoundtripArgs, ScratchArgs, SquashArgs};
 
 use crate::trace_args::TraceArgs;

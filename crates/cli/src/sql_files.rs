@@ -74,7 +74,11 @@ fn role(file: &ProjectFile) -> (FileRole, String) {
         return said(FileRole::Baseline, "the schema of a live database, named by `against`");
     }
     if layout.unlisted {
-        return said(FileRole::Other, "not in the tool's own list of migrations, so not run");
+        let reason = format!(
+            "not run: {} skips it, because of its name, its folder, or the tool's own list",
+            detected::name(layout.tool)
+        );
+        return (FileRole::Other, reason);
     }
     if layout.sections.is_empty() {
         return said(FileRole::Other, "has nothing for PostgreSQL");

@@ -161,6 +161,15 @@ impl<'a> Migration<'a> {
         self.transaction != TransactionMode::Transaction || self.runner.after_commit == AfterCommit::Together
     }
 
+    /// Whether the statement at `at` begins a session of its own in the middle of the migration.
+    pub fn begins_session<S: Borrow<Statement>>(&self, statements: &[S], at: usize) -> bool {
+        let string_of = |at: usize| {
+            let start = statements[at].borrow().range.start;
+            self.strings.partition_point(|string| string.start <= start)
+        };
+        self.runner.session_per_string && at > 0 && string_of(at - 1) != string_of(at)
+    }
+
     /// The statements that run in one transaction with the one at `at` because of how they are sent, whatever BEGIN and
     /// COMMIT stand among them.
     fn sent_together<S: Borrow<Statement>>(&self, statements: &[S], at: usize) -> Option<Range<usize>> {

@@ -11,8 +11,9 @@ use crate::memory::{Memory, Ran, Step};
 use crate::migration::{Direction, Migration, TransactionState};
 use crate::place::Place;
 use crate::runner::SessionScope;
-use crate::session::{Change, HeldLock, Left, Session, SettingsInEffect};
+use crate::session::{Change, HeldLock, Left, Session, SettingValue, SettingsInEffect};
 use crate::version::{PgVersion, Target, VersionRange};
+use imbl::OrdMap;
 use pgvet_syntax::ast::{Ast, SyntaxError, Transaction};
 use pgvet_syntax::source::TextRange;
 use pgvet_syntax::statement::Statement;
@@ -123,6 +124,8 @@ pub struct Replay {
     session: Session,
     /// See [`Left::since`].
     since: u32,
+    /// The settings of migrations that each run runs again, in the session of the current one.
+    steady: OrdMap<SmolStr, SettingValue>,
     bodies: Rc<Bodies>,
     /// The settings with which sessions begin.
     settings: SettingsInEffect,
@@ -143,6 +146,7 @@ impl Replay {
             state,
             session: Session::default(),
             since: 0,
+            steady: OrdMap::new(),
             bodies: Rc::default(),
             settings: SettingsInEffect::default(),
             memory: None,
@@ -216,6 +220,9 @@ impl Replay {
         let before = self.state.database.catalog.clone();
         let mut lacking = Vec::new();
         for (at, statement) in statements.iter().enumerate() {
+            if migration.begins_session(&statements, at) && !self.session.in_transaction() {
+                self.session = Session { settings: self.settings.clone(), ..Session::default() };
+            }
             let sent = migration.sent(&statements, at);
             if sent.opens && !self.session.in_transaction() {
                 self.begin(false, Place { file, range: TextRange::at(statement.range.start) });
@@ -232,7 +239,7 @@ impl Replay {
         if !goes_on {
             self.session.commit();
         }
-        self.leave_session(migration);
+        self.leave_session(file, migration);
         lacking.into_iter().for_each(|statement| self.doubt_what_ran(statement, migration));
         self.doubt_others(migration);
     }
@@ -247,18 +254,22 @@ impl Replay {
         self.since = self.state.transaction + 1;
         let shares = |left: &Left| {
             let scope = migration.runner.session;
-            scope != SessionScope::Migration && scope == left.scope && left.report == migration.report
+            scope != SessionScope::Migration && scope == left.scope
         };
-        let Some(left) = left.filter(shares) else {
+        let is_of_run = left.as_ref().is_some_and(|left| left.report == migration.report);
+        let left = left.filter(shares).and_then(|left| if is_of_run { Some(left) } else { left.in_every_run() });
+        self.steady = left.as_ref().map(Left::steady_settings).unwrap_or_default();
+        let Some(left) = left else {
             self.session = Session { settings: self.settings.clone(), ..Session::default() };
             return false;
         };
         let is_same_file = left.path == migration.file.path;
-        let certain = is_same_file || (migration.release.is_some() && left.release == migration.release);
+        let is_same_release = migration.release.is_some() && left.release == migration.release;
+        let certain = is_of_run && (is_same_file || is_same_release);
         if certain && migration.runner.one_transaction && migration.release.is_some() && self.session.in_transaction() {
             return true;
         }
-        if migration.runner.one_transaction {
+        if is_of_run && migration.runner.one_transaction {
             self.since = left.since;
         }
         let prepared = std::mem::take(&mut self.session.prepared);
@@ -270,11 +281,18 @@ impl Replay {
     }
 
     /// Remembers the session for the next migration.
-    fn leave_session(&mut self, migration: &Migration<'_>) {
+    fn leave_session(&mut self, file: u32, migration: &Migration<'_>) {
         let scope = migration.runner.session;
+        let settings = self.session.settings_left();
+        let is_steady = |(name, value): &(&SmolStr, &SettingValue)| {
+            let is_own = migration.runner.every_run && value.place.file == file;
+            is_own || self.steady.get(*name) == Some(*value)
+        };
+        let steady = settings.iter().filter(is_steady).map(|(name, _)| name.clone()).collect();
         let is_shared = scope != SessionScope::Migration && !migration.baseline;
         self.state.database.left = is_shared.then(|| Left {
-            settings: self.session.settings_left(),
+            settings,
+            steady,
             path: migration.file.path.clone(),
             report: migration.report,
             release: migration.release,

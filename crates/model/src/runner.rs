@@ -18,6 +18,10 @@ pub struct Runner {
     pub retry: Retry,
     /// What it records, and what follows if its session ends or a second one starts.
     pub restart: Restart,
+    /// Whether each run runs the migration again, before those that are pending.
+    pub every_run: bool,
+    /// Whether each of [`Migration::strings`](crate::migration::Migration::strings) has a session of its own.
+    pub session_per_string: bool,
     /// Whether the program is known; otherwise a file is treated as one for psql.
     pub is_known: bool,
     /// What shows that it opens the transaction of the migration.

@@ -128,7 +128,7 @@ impl SettingsInEffect {
             if name == SEARCH_PATH && left.scope == SessionScope::RunWithoutSearchPath {
                 continue;
             }
-            if !certain {
+            if !certain && !left.steady.contains(name) {
                 self.doubtful.insert(name.clone());
             }
             self.change(name, |settings| drop(settings.session.insert(name.clone(), value.clone())));
@@ -212,12 +212,32 @@ fn milliseconds(text: &str) -> Option<u64> {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Left {
     pub(crate) settings: OrdMap<SmolStr, SettingValue>,
+    /// The settings of migrations that each run runs again: they are in effect in every later migration.
+    pub(crate) steady: OrdSet<SmolStr>,
     pub(crate) path: String,
     pub(crate) report: bool,
     pub(crate) release: Option<u32>,
     pub(crate) scope: SessionScope,
     /// The number of the first transaction of the migrations that may be in one with it.
     pub(crate) since: u32,
+}
+
+impl Left {
+    /// What is in effect in a later run as well.
+    pub(crate) fn in_every_run(mut self) -> Option<Self> {
+        let of_this_run: Vec<SmolStr> =
+            self.settings.keys().filter(|name| !self.steady.contains(*name)).cloned().collect();
+        for name in of_this_run {
+            self.settings.remove(&name);
+        }
+        (!self.settings.is_empty()).then_some(self)
+    }
+
+    /// The settings with their values that each run makes again.
+    pub(crate) fn steady_settings(&self) -> OrdMap<SmolStr, SettingValue> {
+        let steady = self.settings.iter().filter(|(name, _)| self.steady.contains(*name));
+        steady.map(|(name, value)| (name.clone(), value.clone())).collect()
+    }
 }
 
 /// An open transaction block.

@@ -1,4 +1,6 @@
-//! Frameworks whose migrations are programs: how their SQL is captured, so that it can be checked.
+//! Frameworks whose migrations are programs, or that change databases without any: how their SQL can be checked.
+
+mod command;
 
 use crate::config::absolute;
 use crate::read;
@@ -6,11 +8,20 @@ use crate::roots::Repositories;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// A project whose changes of the schema are not SQL files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    pub framework: Framework,
+    /// The folder of the project.
+    folder: PathBuf,
+}
+
 /// A framework whose migrations are not SQL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Framework {
     Django,
     Alembic,
+    FlaskMigrate,
     Rails,
     TypeOrm,
     Knex,
@@ -18,6 +29,10 @@ pub enum Framework {
     EfCore,
     Ecto,
     Laravel,
+    /// Without migrations: `prisma db push` changes the database.
+    PrismaPush,
+    /// Without migrations: `drizzle-kit push` changes the database.
+    DrizzlePush,
 }
 
 /// How many levels below a folder projects are searched for: `services/shop/manage.py`.
@@ -27,19 +42,19 @@ const LEVELS: usize = 3;
 const FOLDERS: usize = 500;
 
 /// Returns the framework of the project in, below or around a folder.
-pub fn around(folder: &Path) -> Option<Framework> {
+pub fn around(folder: &Path) -> Option<Found> {
     let folder = absolute(folder);
     let top = Repositories::default().around(&folder).map(Path::to_owned);
     let above = || {
         let around = folder.ancestors().skip(1);
         let mut inside = around.take_while(|above| top.as_ref().is_some_and(|top| above.starts_with(top)));
-        inside.find_map(of_folder)
+        inside.find_map(found_in)
     };
     below(&folder).or_else(above)
 }
 
 /// The folder itself, and then those below it, the outermost first.
-fn below(folder: &Path) -> Option<Framework> {
+fn below(folder: &Path) -> Option<Found> {
     let mut level = vec![folder.to_owned()];
     let mut looked_at = 0;
     for _ in 0..=LEVELS {
@@ -49,8 +64,8 @@ fn below(folder: &Path) -> Option<Framework> {
             if looked_at > FOLDERS {
                 return None;
             }
-            if let Some(framework) = of_folder(&folder) {
-                return Some(framework);
+            if let Some(found) = found_in(&folder) {
+                return Some(found);
             }
             next.extend(folders_in(&folder));
         }
@@ -69,13 +84,25 @@ fn folders_in(folder: &Path) -> Vec<PathBuf> {
     own
 }
 
+fn found_in(folder: &Path) -> Option<Found> {
+    of_folder(folder).map(|framework| Found { framework, folder: folder.to_owned() })
+}
+
+fn mentions(folder: &Path, name: &str, word: &str) -> bool {
+    let is_same = |text: String| text.replace("\": ", "\":").contains(&word.replace("\": ", "\":"));
+    read::text(&folder.join(name)).is_ok_and(is_same)
+}
+
 /// Returns the framework whose project lies directly in a folder.
 fn of_folder(folder: &Path) -> Option<Framework> {
     let has = |name: &str| folder.join(name).exists();
-    let mentions = |name: &str, word: &str| read::text(&folder.join(name)).is_ok_and(|text| text.contains(word));
+    let mentions = |name: &str, word: &str| mentions(folder, name, word);
     let depends = |package: &str| mentions("package.json", &format!("\"{package}\""));
     if has("manage.py") {
         Some(Framework::Django)
+    } else if has("migrations/alembic.ini") && mentions("migrations/env.py", "current_app") {
+        // The template of Flask-Migrate gets its connection from the application.
+        Some(Framework::FlaskMigrate)
     } else if has("alembic.ini") || mentions("pyproject.toml", "[tool.alembic]") {
         Some(Framework::Alembic)
     } else if has("db/migrate") && (has("bin/rails") || has("Gemfile") || has("config/application.rb")) {
@@ -86,12 +113,16 @@ fn of_folder(folder: &Path) -> Option<Framework> {
         Some(Framework::Ecto)
     } else if depends("typeorm") {
         Some(Framework::TypeOrm)
-    } else if ["knexfile.js", "knexfile.ts", "knexfile.cjs", "knexfile.mjs"].into_iter().any(has) || depends("knex") {
+    } else if command::has_knexfile(folder) || depends("knex") {
         Some(Framework::Knex)
     } else if has(".sequelizerc") || depends("sequelize") {
         Some(Framework::Sequelize)
     } else if has_ef_core(folder) {
         Some(Framework::EfCore)
+    } else if ["schema.prisma", "prisma/schema.prisma"].iter().any(|name| mentions(name, "\"postgresql\"")) {
+        Some(Framework::PrismaPush)
+    } else if ["ts", "js", "mjs"].iter().any(|end| mentions(&format!("drizzle.config.{end}"), "postgresql")) {
+        Some(Framework::DrizzlePush)
     } else {
         None
     }
@@ -111,6 +142,7 @@ impl Framework {
         match self {
             Self::Django => "Django",
             Self::Alembic => "Alembic",
+            Self::FlaskMigrate => "Flask-Migrate",
             Self::Rails => "Rails",
             Self::TypeOrm => "TypeORM",
             Self::Knex => "Knex",
@@ -118,29 +150,14 @@ impl Framework {
             Self::EfCore => "EF Core",
             Self::Ecto => "Ecto",
             Self::Laravel => "Laravel",
+            Self::PrismaPush => "Prisma",
+            Self::DrizzlePush => "Drizzle",
         }
     }
 
-    /// Returns the command that captures what its migrations send.
-    ///
-    /// Sources: Django 5.2, `migrate`; Alembic 1.16, "Multiple Heads"; Rails 8.0, "Configuring a Database"; `TypeORM` 0.3,
-    /// "Using CLI"; Knex 3.1, "Migration CLI"; sequelize-cli 6.6, `src/helpers/config-helper.js`; EF Core 9,
-    /// `dotnet ef database update`; `ecto_sql` 3.12, `mix ecto.migrate`; Laravel 12, "Configuration Using URLs".
-    pub fn command(self) -> &'static str {
-        match self {
-            Self::Django => "pgvet capture -- python manage.py migrate",
-            Self::Alembic => "pgvet capture -- alembic upgrade heads",
-            Self::Rails => "pgvet capture -- bin/rails db:migrate",
-            Self::TypeOrm => "pgvet capture -- npx typeorm migration:run -d src/data-source.js",
-            Self::Knex => "pgvet capture -- npx knex migrate:latest",
-            Self::Sequelize => "pgvet capture -- npx sequelize-cli db:migrate --url {url}",
-            Self::EfCore => {
-                "pgvet capture -- dotnet ef database update --connection \
-                 'Host={host};Port={port};Username={user};Password={password};Database={database}'"
-            }
-            Self::Ecto => "pgvet capture -- mix ecto.migrate",
-            Self::Laravel => "pgvet capture --env DB_CONNECTION=pgsql --env DB_URL={url} -- php artisan migrate",
-        }
+    /// Whether its projects have migrations, which are programs.
+    pub(crate) fn has_programs(self) -> bool {
+        !matches!(self, Self::PrismaPush | Self::DrizzlePush)
     }
 
     /// How the command finds the private server, as the end of a sentence.
@@ -148,22 +165,43 @@ impl Framework {
         match self {
             Self::Sequelize | Self::EfCore | Self::Laravel => "pgvet replaces the words in braces",
             Self::Rails => "Rails reads DATABASE_URL",
-            Self::Django | Self::Alembic | Self::TypeOrm | Self::Knex | Self::Ecto => {
-                "the settings must read DATABASE_URL or PGHOST and PGPORT; --env sets other variables"
+            _ => "the settings must read DATABASE_URL or PGHOST and PGPORT; --env sets other variables",
+        }
+    }
+}
+
+impl Found {
+    /// Returns what the project is and why its changes are not checked, as a sentence without an end.
+    pub(crate) fn describe(&self) -> String {
+        let name = self.framework.name();
+        let article = if name.starts_with(['A', 'E']) { "an" } else { "a" };
+        let why = match self.framework {
+            Framework::PrismaPush => {
+                "without migrations: `prisma db push` changes the database and leaves no SQL to check"
             }
+            Framework::DrizzlePush => {
+                "without migrations: `drizzle-kit push` changes the database and leaves no SQL to check"
+            }
+            _ => "whose migrations are not SQL files",
+        };
+        let separator = if self.framework.has_programs() { "," } else { "" };
+        format!("{article} {name} project{separator} {why}")
+    }
+
+    /// Returns what to do, as an imperative.
+    pub(crate) fn advice(&self) -> String {
+        let command = self.command();
+        if self.framework.has_programs() {
+            let note = self.framework.note();
+            format!("run them on a private server and check the SQL that they send: `{command}` ({note})")
+        } else {
+            format!("`{command}` writes the change as a migration in SQL, which pgvet can check")
         }
     }
 
     /// Returns the next step for a project without migrations in SQL.
-    pub fn help(self) -> String {
-        format!(
-            "this is {} {} project, whose migrations are not SQL files; run them on a private server and check the SQL that \
-             they send: `{}` ({})",
-            if self.name().starts_with(['A', 'E']) { "an" } else { "a" },
-            self.name(),
-            self.command(),
-            self.note()
-        )
+    pub fn help(&self) -> String {
+        format!("this is {}; {}", self.describe(), self.advice())
     }
 }
 
@@ -187,6 +225,9 @@ mod tests {
             ),
             ("mix.exs", "{:ecto_sql, \"~> 3.12\"}", Some(Framework::Ecto)),
             ("artisan", "", Some(Framework::Laravel)),
+            ("web/prisma/schema.prisma", "provider = \"postgresql\"", Some(Framework::PrismaPush)),
+            ("web/prisma/schema.prisma", "provider = \"sqlite\"", None),
+            ("drizzle.config.ts", "dialect: 'postgresql'", Some(Framework::DrizzlePush)),
             ("node_modules/knex/knexfile.js", "", None),
             ("a/b/c/d/manage.py", "", None),
         ] {
@@ -194,7 +235,7 @@ mod tests {
             let path = root.path().join(file);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
-            assert_eq!(around(root.path()), framework, "{file}");
+            assert_eq!(around(root.path()).map(|found| found.framework), framework, "{file}");
         }
     }
 
@@ -205,6 +246,7 @@ mod tests {
             fs::create_dir_all(root.path().join(folder)).unwrap();
         }
         fs::write(root.path().join("Gemfile"), "").unwrap();
-        assert_eq!(around(&root.path().join("db/views")), Some(Framework::Rails));
+        let found = around(&root.path().join("db/views")).unwrap();
+        assert_eq!((found.framework, found.folder), (Framework::Rails, root.path().to_owned()));
     }
 }

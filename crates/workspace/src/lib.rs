@@ -10,6 +10,7 @@ mod boundary;
 mod cache;
 mod check;
 pub mod config;
+mod copies;
 mod dialect;
 mod discovery;
 mod fingerprint;

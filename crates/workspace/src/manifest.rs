@@ -40,8 +40,8 @@ impl Manifests {
     }
 }
 
-/// Drizzle's journal and Prisma's lock file name their database. Source: drizzle-kit 0.31, `meta/_journal.json`, `dialect`;
-/// Prisma 6 documentation, "`migration_lock.toml`".
+/// Drizzle's journal and snapshots and Prisma's lock file name their database. Source: drizzle-kit 0.31,
+/// `meta/_journal.json`, and 1.0.0-rc.5, `snapshot.json`, `dialect`; Prisma 6 documentation, "`migration_lock.toml`".
 fn of_lists(migrations: &Path, nearby: &Nearby) -> Option<Dialect> {
     let named =
         |line: &str| DATABASES.iter().find(|(word, _)| line.contains(&format!("\"{word}\""))).map(|(_, one)| *one);
@@ -50,9 +50,10 @@ fn of_lists(migrations: &Path, nearby: &Nearby) -> Option<Dialect> {
         text.lines().find(|line| line.trim_start().trim_start_matches('"').starts_with(key)).map(str::to_owned)
     };
     let journal = || line_of(&migrations.join("meta/_journal.json"), "dialect");
+    let snapshot = || line_of(&migrations.join("snapshot.json"), "dialect");
     let lock = || line_of(&migrations.join("migration_lock.toml"), "provider");
     let lock_above = || line_of(&migrations.parent()?.join("migration_lock.toml"), "provider");
-    journal().or_else(lock).or_else(lock_above).and_then(|line| named(&line))
+    journal().or_else(snapshot).or_else(lock).or_else(lock_above).and_then(|line| named(&line))
 }
 
 /// The database of a Cargo.toml, if a crate has the features of that database, and nothing in the manifest speaks of
@@ -113,6 +114,7 @@ mod tests {
             Some(Dialect::Sqlite)
         );
         assert_eq!(database("app/migrations/meta/_journal.json", "{\n  \"dialect\": \"postgresql\",\n"), None);
+        assert_eq!(database("app/migrations/snapshot.json", "{\n  \"dialect\": \"sqlite\",\n"), Some(Dialect::Sqlite));
         assert_eq!(database("app/migrations/migration_lock.toml", "provider = \"mysql\"\n"), Some(Dialect::MySql));
     }
 }

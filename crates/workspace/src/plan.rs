@@ -434,7 +434,8 @@ fn look(
     let mut found = Found::default();
     if let Some(language) = skipped::language(path).filter(|_| path.is_file()) {
         let help = framework::around(path.parent().unwrap_or(path))
-            .map_or_else(|| SQL_OF_PROGRAM.to_owned(), framework::Framework::help);
+            .filter(|found| found.framework.has_programs())
+            .map_or_else(|| SQL_OF_PROGRAM.to_owned(), |found| found.help());
         found.problems.push(Problem::new(path, format!("is a program in {language}, not SQL"), Some(&help)));
         return Ok(found);
     }
@@ -515,7 +516,7 @@ pub(crate) fn nothing_found(folder: &Path, skipped: &[Skipped]) -> Problem {
         count => format!("has no SQL files to check ({count} skipped: {})", skipped_by_reason(skipped)),
     };
     let help = match framework::around(folder) {
-        Some(framework) => framework.help(),
+        Some(found) => found.help(),
         None if skipped.is_empty() => "name a folder or file with `.sql` migrations".to_owned(),
         None => "name a file to check it, or use `include` under [migrations] in pgvet.toml; \
                  `pgvet config --files` lists every file"

@@ -1,9 +1,11 @@
 //! The files of a run, read, split into statements and in the order in which they are replayed.
 
 mod evidence;
+mod notes;
 
 use crate::cache::Warm;
 use crate::config::{Config, ConfigError, ConfigSource, Patterns, absolute};
+use crate::copies::{self, Copies};
 use crate::git::ChangeSelection;
 use crate::history::{self, Past};
 use crate::known_order::{self, UnknownOrder};
@@ -191,7 +193,7 @@ impl Project {
         for Unloaded { problem, stray } in unloaded {
             match stray.filter(|_| has_migrations) {
                 Some(path) => {
-                    notes.extend(named.is_none().then(|| stray_note(&path)));
+                    notes.extend(named.is_none().then(|| notes::stray(&path)));
                     skipped.push(Skipped { path, reason: SkipReason::NoText });
                 }
                 None => problems.push(problem),
@@ -202,12 +204,20 @@ impl Project {
         known_order::mark_production(&mut files, &databases);
         history::compare_versions(&mut files);
         evidence::gather(&mut files, &request.paths, folders);
+        // Of a hook's files each is reported by itself.
+        let copies = match named {
+            Some(_) => Copies::default(),
+            None => copies::exclude(&mut files, &databases, &request.paths),
+        };
+        notes.extend(copies.notes);
+        skipped.extend(copies.skipped);
+        notes.extend(named.is_none().then(|| notes::framework(&files, request)).flatten());
         // A hook gets notes about the files that it names only.
         notes.extend(foreign.note.filter(|_| named.is_none()));
         notes.extend(layout::stray::note(&files));
         notes.extend(evidence::notes(&files));
         notes.extend(evidence::limit_note(&files, folders));
-        notes.extend(foreign_note(&files));
+        notes.extend(notes::foreign(&files));
         let is_checked = |file: &ProjectFile| file.role != Role::Baseline;
         let is_empty = !foreign.skipped.is_empty() && !files.iter().any(is_checked);
         skipped.extend(foreign.skipped);
@@ -482,13 +492,6 @@ fn is_stray(source: &Source, folders: &Folders, texts: &Texts) -> bool {
     source.found && texts.is_binary(&source.path) && !order::is_versioned(&source.path) && !is_listed()
 }
 
-fn stray_note(path: &Path) -> Problem {
-    let message = "was skipped: it has NUL bytes, as UTF-16 and binary files have, and neither its name nor a tool shows \
-                   that it is a migration";
-    let help = "if it is a migration, save it as UTF-8; otherwise rename it, or list it in `exclude`";
-    Problem::new(path, message, Some(help))
-}
-
 fn load_file(
     source: Source,
     folders: &Folders,
@@ -519,22 +522,6 @@ fn load_file(
 
 /// Files that git calls new are released together. Releases that a tool knows are counted from 1.
 const RELEASE_OF_ADDED: u32 = 0;
-
-/// What is said about captured migrations whose sources are not in the project. `pgvet capture` itself has said it about
-/// those in a temporary folder.
-fn foreign_note(files: &[ProjectFile]) -> Option<Problem> {
-    let is_kept = |origin: &Origin| origin.is_foreign() && origin.temporary_name.is_none();
-    let is_foreign = |file: &&ProjectFile| file.origin.as_ref().is_some_and(is_kept);
-    let first = files.iter().find(is_foreign)?;
-    let others = match files.iter().filter(is_foreign).count() {
-        1 => String::new(),
-        2 => " and 1 other file".to_owned(),
-        count => format!(" and {} other files", count - 1),
-    };
-    let why = format!("{others} name no source in this project, so nothing is reported about them");
-    let why = if others.is_empty() { "names no source in this project, so nothing is reported about it" } else { &why };
-    Some(Problem::new(&first.path, why.trim_start(), Some("this is normal for migrations of installed packages")))
-}
 
 /// The text with the values of placeholders, and the file as it was if there are any.
 type Replaced = (SourceFile, Option<Box<Original>>);

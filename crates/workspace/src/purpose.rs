@@ -250,7 +250,8 @@ fn is_ordered_migration(file: &ProjectFile, purpose: Option<Purpose>) -> bool {
 /// migrations for which something does, or a framework has them in programs.
 fn is_beside_migrations(file: &ProjectFile, with_migrations: &BTreeSet<u32>) -> bool {
     let has_no_order = file.unknown_order == Some(UnknownOrder::NoVersion) || is_script(file);
-    let of_framework = || file.path.parent().and_then(framework::around).is_some();
+    let around = || file.path.parent().and_then(framework::around);
+    let of_framework = || around().is_some_and(|found| found.framework.has_programs());
     has_no_order && (with_migrations.contains(&file.database) || of_framework())
 }
 

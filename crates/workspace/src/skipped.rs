@@ -45,6 +45,8 @@ pub enum SkipReason {
     NotCheckedOut,
     /// Its name is that of a migration, but does not end in `.sql`.
     OtherExtension,
+    /// Its folder is a copy of the first migrations of another folder, which are checked.
+    Copy,
 }
 
 impl SkipReason {
@@ -67,6 +69,7 @@ impl SkipReason {
             Self::LinkedFolder => "behind links to folders",
             Self::NotCheckedOut => "not checked out",
             Self::OtherExtension => "with another extension than .sql",
+            Self::Copy => "in copies of folders that are checked",
         }
     }
 }

@@ -75,8 +75,8 @@ pub(crate) struct DiffArgs {
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "30s", help_heading = DATABASE)]
     pub(crate) timeout: Duration,
     /// Output format.
-    #[arg(long, value_enum, default_value_t = DiffFormat::Text, help_heading = OUTPUT)]
-    pub(crate) format: DiffFormat,
+    #[arg(long, value_enum, default_value_t = ComparisonFormat::Text, help_heading = OUTPUT)]
+    pub(crate) format: ComparisonFormat,
     #[command(flatten)]
     pub(crate) source: ConfigSourceArgs,
     #[command(flatten)]
@@ -92,6 +92,19 @@ pub(crate) enum DiffFormat {
     Json,
     /// A section for a comment or a job page.
     Markdown,
+}
+
+/// How the difference of two schemas is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ComparisonFormat {
+    /// For reading.
+    Text,
+    /// For programs.
+    Json,
+    /// A section for a comment or a job page.
+    Markdown,
+    /// The statements that lead from the first schema to the second, for `pgvet check`.
+    Sql,
 }
 
 /// Shows where a live database differs from its migrations.

@@ -1,12 +1,12 @@
 //! `pgvet diff`: what differs between two schemas.
 
 use super::sides::{Read, Reading, Side, both_in_schemas};
-use crate::args::{DiffArgs, DiffFormat};
+use crate::args::{ComparisonFormat, DiffArgs};
 use crate::error::{ExitStatus, Failure};
 use crate::inert::{self, Kind};
 use crate::report::diff::DiffReport;
 use pgvet_model::version::PgVersion;
-use pgvet_schema::compare;
+use pgvet_schema::{alteration, compare};
 use std::io::Write;
 
 pub(crate) fn run(args: &DiffArgs, out: &mut dyn Write) -> Result<ExitStatus, Failure> {
@@ -16,9 +16,12 @@ pub(crate) fn run(args: &DiffArgs, out: &mut dyn Write) -> Result<ExitStatus, Fa
     let comparison = compare(&from, &to);
     let report = DiffReport::new(&before.title, &after.title, &comparison);
     match args.format {
-        DiffFormat::Text => inert::through(out, Kind::Text, |out| report.write(out, args.loudness.verbose))?,
-        DiffFormat::Json => inert::through(out, Kind::Json, |out| report.write_json(out))?,
-        DiffFormat::Markdown => inert::through(out, Kind::Text, |out| report.write_markdown(out))?,
+        ComparisonFormat::Text => inert::through(out, Kind::Text, |out| report.write(out, args.loudness.verbose))?,
+        ComparisonFormat::Json => inert::through(out, Kind::Json, |out| report.write_json(out))?,
+        ComparisonFormat::Sql => {
+            inert::through(out, Kind::Text, |out| out.write_all(alteration(&from, &to).as_bytes()))?
+        }
+        ComparisonFormat::Markdown => inert::through(out, Kind::Text, |out| report.write_markdown(out))?,
     }
     Ok(match (before.is_whole && after.is_whole, comparison.changes.is_empty()) {
         (false, _) => ExitStatus::NotChecked,

@@ -340,7 +340,7 @@ fn init_proposes_no_newest_migration_where_folders_follow_each_other() {
 #[test]
 fn folders_with_the_same_versions_are_two_databases() {
     let folder = folder(&[
-        ("db/migrations/users/1_a.sql", "CREATE TABLE a (id bigint);"),
+        ("db/migrations/users/1_a.sql", "CREATE TABLE a (id bigint, name text);"),
         ("db/migrations/orders/1_a.sql", "CREATE TABLE a (id bigint);"),
         ("db/migrations/orders/2_b.sql", "CREATE TABLE a (id bigint);"),
     ]);

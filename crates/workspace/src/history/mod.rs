@@ -82,7 +82,7 @@ pub(crate) fn incidents(
     // No database runs such scripts a second time, and nothing compares them with what it has run.
     let Some(applied) = past.applied.filter(|_| !folders.fills_new_database(path)) else { return Vec::new() };
     let tool = layout.tool;
-    let reactions = tool.reactions();
+    let reactions = tool.reactions_to(path);
     let incident = |kind, consequence| Incident { kind, consequence, tool: tool.title(), applied };
     if let Some(removed) = &past.removed {
         return vec![incident(removed.kind.clone(), removed.consequence(&reactions))];
@@ -104,7 +104,7 @@ pub(crate) fn incidents(
     {
         incidents.push(incident(IncidentKind::Edited { changes_sql }, reactions.edited));
     }
-    if let Some(newest) = past.newest.clone().filter(|_| tool.runs_by_order()) {
+    if let Some(newest) = past.newest.clone().filter(|_| tool.runs_by_order(path)) {
         incidents.push(incident(IncidentKind::OutOfOrder { newest, by: OrderedBy::Name }, reactions.late));
     }
     if let Some(newest) = past.outdated_by.clone().filter(|_| tool == Tool::Drizzle) {

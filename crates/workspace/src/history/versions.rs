@@ -39,7 +39,7 @@ pub(crate) fn compare_versions(files: &mut [ProjectFile]) {
 }
 
 fn incident(file: &ProjectFile, other: String, is_applied: bool) -> Incident {
-    let reactions = file.layout.tool.reactions();
+    let reactions = file.layout.tool.reactions_to(&file.path);
     let version = version_of(&file.path);
     let consequence = if is_applied { reactions.same_as_applied } else { reactions.same_version };
     let applied = file.past.applied.filter(|_| is_applied).unwrap_or(Applied::Any);

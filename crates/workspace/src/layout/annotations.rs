@@ -99,6 +99,7 @@ fn divided(text: &str, form: &Form) -> Layout {
         known_transaction: KnownTransaction::Known,
         runner_of_code: None,
         runs_again: false,
+        runs_always: false,
         accepts_commit: false,
     }
 }

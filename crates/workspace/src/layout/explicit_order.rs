@@ -2,6 +2,7 @@
 
 use super::Tool;
 use super::captured::Manifest;
+use super::drizzle;
 use super::folder::is_of_supabase;
 use super::liquibase::{Changelogs, Included};
 use super::stages::{self, Stages};
@@ -21,7 +22,7 @@ fn sqitch_folder(parent: &Path) -> Option<&Path> {
 }
 
 /// The migrations of a tool that keeps their order in a file of its own: Drizzle's journal, Sqitch's plan, a master
-/// changelog of Liquibase. Or in folders of certain names.
+/// changelog of Liquibase. Or in folders of certain names: those of yuniql, grate and Drizzle 1.0.
 #[derive(Debug)]
 pub(crate) struct ExplicitOrder {
     pub(super) tool: Tool,
@@ -38,6 +39,8 @@ pub(crate) struct ExplicitOrder {
     autocommit: BTreeSet<PathBuf>,
     /// Paths of files that run again: always, or whenever they change.
     again: BTreeSet<PathBuf>,
+    /// Paths of files that each run runs again, changed or not.
+    always: BTreeSet<PathBuf>,
     /// The number of the release of each path, where the list has releases.
     releases: BTreeMap<PathBuf, u32>,
 }
@@ -50,6 +53,8 @@ pub(crate) struct Orders {
     stages: FxHashMap<PathBuf, Arc<ExplicitOrder>>,
     /// Those of Sqitch, by the folder of the scripts.
     plans: FxHashMap<PathBuf, Option<Arc<ExplicitOrder>>>,
+    /// Whether folders hold migrations of Drizzle 1.0, and in which order.
+    drizzle: FxHashMap<PathBuf, Option<Arc<ExplicitOrder>>>,
     changelogs: Changelogs,
 }
 
@@ -78,6 +83,9 @@ impl Orders {
             let known = self.stages.entry(place.base());
             return Some(Arc::clone(known.or_insert_with(|| Arc::new(ExplicitOrder::of_stages(place.read())))));
         }
+        if let Some(order) = drizzle::roots(parent).find_map(|root| self.of_drizzle(root)) {
+            return Some(order);
+        }
         ExplicitOrder::of_liquibase(parent, &mut self.changelogs).map(Arc::new)
     }
 
@@ -87,6 +95,16 @@ impl Orders {
         }
         let order = ExplicitOrder::of_plan(root).map(Arc::new);
         self.plans.entry(root.to_owned()).or_insert(order).clone()
+    }
+
+    /// The order of folders that are migrations of Drizzle. A journal beside them names what runs.
+    fn of_drizzle(&mut self, root: PathBuf) -> Option<Arc<ExplicitOrder>> {
+        let find = |root: &PathBuf| {
+            let names = drizzle::migrations(root)?;
+            let journal = ExplicitOrder::of_list(root).filter(|order| order.tool == Tool::Drizzle);
+            Some(Arc::new(journal.unwrap_or_else(|| ExplicitOrder::new(Tool::Drizzle, root, names))))
+        };
+        self.drizzle.entry(root).or_insert_with_key(find).clone()
     }
 }
 
@@ -111,10 +129,16 @@ impl ExplicitOrder {
     }
 
     fn of_stages(stages: Stages) -> Self {
-        let Stages { tool, root, beside, files, again } = stages;
+        let Stages { tool, root, beside, files, again, always } = stages;
         let places = files.into_iter().enumerate().map(|(place, file)| (file, place)).collect();
         let order = Self::new(tool, &root, Vec::new());
-        Self { base: beside.unwrap_or(root), places, again: again.into_iter().collect(), ..order }
+        Self {
+            base: beside.unwrap_or(root),
+            places,
+            again: again.into_iter().collect(),
+            always: always.into_iter().collect(),
+            ..order
+        }
     }
 
     fn new(tool: Tool, root: &Path, names: Vec<String>) -> Self {
@@ -127,6 +151,7 @@ impl ExplicitOrder {
             secondary_from: usize::MAX,
             autocommit: BTreeSet::new(),
             again: BTreeSet::new(),
+            always: BTreeSet::new(),
             releases: BTreeMap::new(),
         }
     }
@@ -198,6 +223,10 @@ impl ExplicitOrder {
 
     pub(super) fn runs_again(&self, path: &Path) -> bool {
         self.relative(path).is_some_and(|path| self.again.contains(&path))
+    }
+
+    pub(super) fn runs_always(&self, path: &Path) -> bool {
+        self.relative(path).is_some_and(|path| self.always.contains(&path))
     }
 
     pub(super) fn release(&self, path: &Path) -> Option<u32> {
@@ -371,6 +400,32 @@ mod tests {
         let (one, other, erase) = (order("_init"), order("_pre/b"), order("_erase"));
         assert!(Arc::ptr_eq(&one, &other), "all of it is read once");
         assert_eq!((one.is_outside_sequence(), erase.is_outside_sequence()), (false, true));
+    }
+
+    #[test]
+    fn folders_of_drizzle_give_the_order_unless_there_is_a_journal() {
+        let root = tempfile::tempdir().unwrap();
+        let write = |path: &str, text: &str| {
+            fs::create_dir_all(root.path().join(path).parent().unwrap()).unwrap();
+            fs::write(root.path().join(path), text).unwrap();
+        };
+        write("2_b/migration.sql", "");
+        write("2_b/snapshot.json", "{}");
+        write("1_a/migration.sql", "");
+        write("1_a/other.sql", "");
+        write("0_loose.sql", "");
+        let places = || {
+            let mut orders = Orders::default();
+            ["1_a/migration.sql", "2_b/migration.sql", "1_a/other.sql", "0_loose.sql"].map(|path| {
+                let path = root.path().join(path);
+                let order = orders.around(path.parent().unwrap()).unwrap();
+                assert_eq!((order.tool, order.root.as_path()), (Tool::Drizzle, root.path()));
+                order.place(&path)
+            })
+        };
+        assert_eq!(places(), [Some(0), Some(1), None, None]);
+        write("meta/_journal.json", r#"{"entries":[{"idx":0,"tag":"0_loose"}]}"#);
+        assert_eq!(places(), [None, None, None, Some(0)]);
     }
 
     #[test]

@@ -19,7 +19,7 @@ const FOLDERS: [&str; 8] =
 const LEVELS: usize = 8;
 
 /// The texts of code and configuration around the migrations.
-fn texts<'a>(path: &Path, nearby: &'a Nearby) -> impl Iterator<Item = Arc<str>> + use<'a> {
+pub(super) fn texts<'a>(path: &Path, nearby: &'a Nearby) -> impl Iterator<Item = Arc<str>> + use<'a> {
     let folder = crate::config::absolute(path);
     let boundary = Boundary::around(&folder);
     let around = folder.ancestors().skip(1).take(LEVELS).take_while(|folder| boundary.refusal(folder).is_none());
@@ -44,6 +44,11 @@ fn sets(text: &str, name: &str, value: &str) -> bool {
     text.lines()
         .filter(|line| !line.trim_start().starts_with(['#', '*']) && !line.trim_start().starts_with("//"))
         .any(is_set)
+}
+
+/// Whether a file around a folder of migrations names Flyway.
+pub(super) fn is_around(folder: &Path, nearby: &Nearby) -> bool {
+    texts(&folder.join("V"), nearby).any(|text| text.to_ascii_lowercase().contains("flyway"))
 }
 
 /// The newest version of Flyway that files around the migrations name.

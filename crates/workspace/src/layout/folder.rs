@@ -4,7 +4,7 @@ use super::captured::Captures;
 use super::dotnet::{Library, Projects};
 use super::explicit_order::{ExplicitOrder, Orders};
 use super::unknown::UnknownRunner;
-use super::{Tool, project};
+use super::{Tool, flyway_project, project};
 use crate::config::absolute;
 use crate::dialect::Dialect;
 use crate::init_scripts::InitScripts;
@@ -122,6 +122,11 @@ impl Facts {
         self.order.as_ref().is_some_and(|order| order.runs_again(path))
     }
 
+    /// Whether each run runs the file again, changed or not.
+    pub(super) fn runs_always(&self, path: &Path) -> bool {
+        self.order.as_ref().is_some_and(|order| order.runs_always(path))
+    }
+
     /// Whether the tool's own list says that the file runs outside a transaction.
     pub(super) fn is_autocommit(&self, path: &Path) -> bool {
         self.order.as_ref().is_some_and(|order| order.is_autocommit(path))
@@ -225,7 +230,9 @@ impl Folders {
             other_database: known.manifests.other_database(&folder, &self.nearby),
             in_other_languages: in_other_languages(&folder, &names),
             has_numbers: names.iter().any(|name| name.starts_with(|first: char| first.is_ascii_digit())),
-            tool_by_names: tool_by_names(&names, rust_runner.or(dotnet.map(Library::tool))),
+            tool_by_names: tool_by_names(&names, rust_runner.or(dotnet.map(Library::tool)), || {
+                flyway_project::is_around(&folder, &self.nearby)
+            }),
             flyway: Arc::new(flyway_names(names)),
         };
         known.facts.insert(parent.to_owned(), facts.clone());
@@ -233,8 +240,9 @@ impl Folders {
     }
 }
 
-/// The tool whose names most SQL files of a folder have, where names alone tell it.
-fn tool_by_names(names: &[String], runner: Option<Tool>) -> Option<Tool> {
+/// The tool whose names most SQL files of a folder have, where names alone tell it. Flyway runs a single one if the
+/// project uses it.
+fn tool_by_names(names: &[String], runner: Option<Tool>, has_flyway: impl FnOnce() -> bool) -> Option<Tool> {
     let flyway = runner.filter(|tool| matches!(tool, Tool::Refinery | Tool::Evolve)).unwrap_or(Tool::Flyway);
     let files: Vec<&Path> = names
         .iter()
@@ -242,7 +250,21 @@ fn tool_by_names(names: &[String], runner: Option<Tool>) -> Option<Tool> {
         .filter(|path| path.extension().is_some_and(|end| end.eq_ignore_ascii_case("sql")))
         .collect();
     let run = |tool: &Tool| files.iter().filter(|path| !tool.skips(path)).count();
-    [flyway, Tool::Postgrator, Tool::GolangMigrate].into_iter().find(|tool| 2 * run(tool) > files.len())
+    // Misspelled names of Flyway are no names of another tool.
+    let misspelled = if run(&flyway) > 0 { files.iter().filter(|path| is_nearly_flyway(path)).count() } else { 0 };
+    let others = |tool: &Tool| if *tool == flyway { files.len() - misspelled } else { files.len() };
+    let known = [flyway, Tool::Postgrator, Tool::GolangMigrate].into_iter().find(|tool| 2 * run(tool) > others(tool));
+    known.or_else(|| (run(&flyway) > 0 && flyway == Tool::Flyway && has_flyway()).then_some(flyway))
+}
+
+/// Whether a name would be one of Flyway with another letter or separator: `v4__c.sql`, `V3_b.sql`, `2__b.sql`.
+fn is_nearly_flyway(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let after_letter = name.strip_prefix(['V', 'v']).unwrap_or(&name);
+    let rest = after_letter.trim_start_matches(|one: char| one.is_ascii_digit() || one == '.');
+    let has_letter = after_letter.len() < name.len();
+    let is_misspelled = rest.len() < after_letter.len() && (has_letter || rest.starts_with("__"));
+    is_misspelled && Tool::Flyway.skips(path)
 }
 
 fn names_in(folder: &Path) -> Vec<String> {

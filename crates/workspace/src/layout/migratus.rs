@@ -2,7 +2,7 @@
 //!
 //! Seen with 1.6.5 from source, `pgjdbc` 42.7.4 and PostgreSQL 18: it sends each part between lines with `--;;` as a batch.
 //! The driver refuses a part with several statements, after it has run them. Without a transaction, each part has a
-//! connection of its own. Source: Migratus, `migratus/migration/sql.clj` and `migratus/migrations.clj`.
+//! connection of its own, so that a SET does not reach the next part. Source: Migratus, `migratus/migration/sql.clj` and `migratus/migrations.clj`.
 
 use super::annotations::lines;
 use super::statements::statements_in;

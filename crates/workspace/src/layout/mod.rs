@@ -230,6 +230,8 @@ pub struct Layout {
     pub runner_of_code: Option<Runner>,
     /// Whether the tool runs the file again: always, or whenever it changes.
     pub runs_again: bool,
+    /// Whether each run of the tool runs the file again, changed or not.
+    pub runs_always: bool,
     /// Whether the tool does not notice that the migration has ended its transaction.
     pub accepts_commit: bool,
 }
@@ -253,7 +255,10 @@ impl Layout {
     pub(crate) fn runner(&self) -> Runner {
         let runner = self.runner_of_code.unwrap_or(self.tool.model().runner);
         let misses_its_transaction = runner.misses_its_transaction && !self.accepts_commit;
-        Runner { known_transaction: self.known_transaction, misses_its_transaction, ..runner }
+        let (known_transaction, every_run) = (self.known_transaction, self.runs_always);
+        let is_outside = self.sections.iter().any(|section| section.transaction == TransactionMode::Autocommit);
+        let session_per_string = self.tool == Tool::Migratus && is_outside;
+        Runner { known_transaction, misses_its_transaction, every_run, session_per_string, ..runner }
     }
 }
 
@@ -296,6 +301,10 @@ pub(crate) fn detect(path: &Path, text: &str, folders: &Folders, config: &Config
     layout.accepts_commit = diesel::accepts_commit(&layout, path, text, &around.nearby);
     if layout.tool == Tool::Dbup && layout.sign == Sign::Folder {
         dotnet::ask_for_transaction(&mut layout, &around);
+    }
+    if layout.tool == Tool::Grate && stages::grate_has_transaction(path, &around.nearby) {
+        layout.runner_of_code = Some(model::of_grate_in_transaction());
+        layout.sections.iter_mut().for_each(|section| section.transaction = TransactionMode::Transaction);
     }
     layout.in_other_languages = around.in_other_languages;
     layout.release = around.release(path).or_else(|| folders.fills_new_database(path).then_some(RELEASE_OF_INIT));
@@ -368,6 +377,7 @@ fn whole(
         known_transaction: KnownTransaction::Known,
         runner_of_code: None,
         runs_again,
+        runs_always: around.runs_always(path),
         accepts_commit: false,
     }
 }

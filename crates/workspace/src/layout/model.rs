@@ -45,6 +45,8 @@ const fn run(after_commit: AfterCommit) -> Runner {
         one_transaction: false,
         keeps_apart: false,
         misses_its_transaction: false,
+        every_run: false,
+        session_per_string: false,
         retry: Retry::Again,
         restart: UNKNOWN,
         is_known: true,
@@ -72,6 +74,11 @@ pub(super) const fn of_code() -> Runner {
 /// `DbUp`, which splits a file itself: see `dotnet.rs`.
 pub(super) const fn of_dbup(one_transaction: bool) -> Runner {
     Runner { one_transaction, ..SPLIT }
+}
+
+/// grate with `--transaction`.
+pub(super) const fn of_grate_in_transaction() -> Runner {
+    Runner { one_transaction: true, ..SPLIT }
 }
 
 /// A failed migration without a transaction is recorded. Source: Flyway documentation, "Repair".

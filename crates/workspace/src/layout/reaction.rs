@@ -1,7 +1,7 @@
 //! What each migration tool does when applied migrations were changed, as a table, and with files that its list lacks.
 //!
 //! Seen in November 2026 on PostgreSQL 18: goose 3.29.0, golang-migrate 4.20.1, sql-migrate 1.8.1, dbmate 2.36.0,
-//! node-pg-migrate 9.0.0, Postgrator 8.0.0, drizzle-orm 0.45.4, postgres-migrations 5.3.0, tern 2.3.4, yoyo 9.0.0,
+//! node-pg-migrate 9.0.0, Postgrator 8.0.0, drizzle-orm 0.45.4 and 1.0.0-rc.5, postgres-migrations 5.3.0, tern 2.3.4, yoyo 9.0.0,
 //! Flyway 13.12.0, Supabase CLI 3.1.0, Prisma 6.19.3 and the library of Atlas 0.32.1; what they did is in
 //! `fixtures/tools`, as `changes.txt`. Read in source: sqlx `sqlx-core/src/migrate/migrator.rs`,
 //! refinery `refinery_core/src/traits/mod.rs`, Diesel `diesel_migrations/src/migration_harness.rs`. graphile-migrate is as
@@ -88,7 +88,9 @@ impl Layout {
     pub(crate) fn missing_from(&self, path: &Path, folders: &Folders) -> Option<(&'static str, Consequence)> {
         let facts = folders.around(path);
         match self.tool {
-            Tool::Drizzle if facts.is_unlisted(path) => Some(("meta/_journal.json", Skips)),
+            Tool::Drizzle if facts.is_unlisted(path) && has_journal(facts.root()) => {
+                Some(("meta/_journal.json", Skips))
+            }
             Tool::Sqitch if facts.is_unlisted(path) => Some(("sqitch.plan", Skips)),
             Tool::Atlas if path.with_file_name("atlas.sum").is_file() && facts.list_with(path).is_none() => {
                 Some(("atlas.sum", refuses_unless("checksum mismatch", "update `atlas.sum` with `atlas migrate hash`")))
@@ -98,7 +100,24 @@ impl Layout {
     }
 }
 
+fn has_journal(root: Option<&Path>) -> bool {
+    root.is_some_and(|root| root.join("meta/_journal.json").is_file())
+}
+
+/// Drizzle 1.0 reads folders and not a journal, and runs each whose name is not recorded.
+const FOLDERS_OF_DRIZZLE: Reactions = Reactions { retitled: Runs, ..BY_NAME };
+
 impl Tool {
+    /// Returns what the tool does after changes of a migration with this path.
+    pub fn reactions_to(self, path: &Path) -> Reactions {
+        if self.reads_folders(path) { FOLDERS_OF_DRIZZLE } else { self.reactions() }
+    }
+
+    /// Whether Drizzle 1.0 runs the file.
+    fn reads_folders(self, path: &Path) -> bool {
+        self == Self::Drizzle && path.file_name().is_some_and(|name| name == "migration.sql")
+    }
+
     /// Returns what the tool does after changes.
     pub const fn reactions(self) -> Reactions {
         match self {
@@ -232,17 +251,18 @@ impl Tool {
     }
 
     /// Returns whether the order of files shows which of them run, and not a list of the tool.
-    pub(crate) const fn runs_by_order(self) -> bool {
-        !matches!(
-            self,
-            Self::Liquibase
-                | Self::Sqitch
-                | Self::Drizzle
-                | Self::GraphileMigrate
-                | Self::Yuniql
-                | Self::Grate
-                | Self::Captured
-        )
+    pub(crate) fn runs_by_order(self, path: &Path) -> bool {
+        self.reads_folders(path)
+            || !matches!(
+                self,
+                Self::Liquibase
+                    | Self::Sqitch
+                    | Self::Drizzle
+                    | Self::GraphileMigrate
+                    | Self::Yuniql
+                    | Self::Grate
+                    | Self::Captured
+            )
     }
 
     /// Returns its name in a sentence; `None` if no tool is known.

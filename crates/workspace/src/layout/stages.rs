@@ -4,9 +4,10 @@
 //! `MigrationService.RunSqlScripts.cs`, `DirectoryService.cs` and `LocalVersion.cs`; grate 2.0, `FoldersConfiguration.cs`,
 //! `KnownFolderNames.cs` and `FileSystem.cs`.
 
-use super::Tool;
+use super::{Tool, flyway_project};
 use crate::boundary::Boundary;
 use crate::config::absolute;
+use crate::nearby::Nearby;
 use crate::{read, skipped};
 use rustc_hash::FxHashMap;
 use std::cmp::Ordering;
@@ -23,6 +24,8 @@ pub(super) struct Stages {
     pub(super) files: Vec<PathBuf>,
     /// Those that run again: always, or whenever they change.
     pub(super) again: Vec<PathBuf>,
+    /// Those that each run runs again, changed or not.
+    pub(super) always: Vec<PathBuf>,
 }
 
 /// Maximum number of levels above a file at which the folder of the stages is searched.
@@ -151,6 +154,21 @@ const GRATE: [(&str, bool); 14] = [
     ("afterMigration", true),
 ];
 
+/// Those whose files grate runs in each run. Source: grate, `FoldersConfiguration.cs`, `MigrationType.EveryTime`.
+const GRATE_ALWAYS: [&str; 3] = ["beforeMigration", "permissions", "afterMigration"];
+
+/// Whether a command around the migrations starts grate with `--transaction`: then one transaction holds a run. Source:
+/// grate documentation, "Configuration options".
+pub(super) fn grate_has_transaction(path: &Path, nearby: &Nearby) -> bool {
+    let starts = |line: &str| {
+        let words: Vec<&str> =
+            line.split(|one: char| one.is_whitespace() || matches!(one, '"' | '\'' | ',' | '[' | ']')).collect();
+        let is_option = |word: &&str| matches!(*word, "-t" | "--transaction" | "--transaction=true");
+        words.contains(&"grate") && words.iter().any(is_option)
+    };
+    flyway_project::texts(path, nearby).any(|text| text.replace("\\\n", " ").lines().any(starts))
+}
+
 /// Names that no other layout of SQL files has.
 fn is_grates_own(name: &str) -> bool {
     name == "sprocs" || name.starts_with("run") || name.ends_with("Migration") || name == "alterDatabase"
@@ -173,7 +191,7 @@ fn of_grate(root: &Path) -> Stages {
 
 impl Stages {
     fn new(tool: Tool, root: &Path) -> Self {
-        Self { tool, root: root.to_owned(), beside: None, files: Vec::new(), again: Vec::new() }
+        Self { tool, root: root.to_owned(), beside: None, files: Vec::new(), again: Vec::new(), always: Vec::new() }
     }
 
     fn add(&mut self, stage: &str, files: Vec<PathBuf>, again: bool) {
@@ -181,6 +199,9 @@ impl Stages {
             let is_marked = self.tool == Tool::Grate && is_everytime(&file);
             if again || is_marked {
                 self.again.push(file.clone());
+            }
+            if is_marked || (again && (self.tool == Tool::Yuniql || GRATE_ALWAYS.contains(&stage))) {
+                self.always.push(file.clone());
             }
             self.files.push(file);
         }
@@ -333,6 +354,8 @@ mod tests {
         assert_eq!(order(&["up/1.sql", "views/v.sql"], "up"), None, "others have such folders, too");
         let root = project(&files);
         let again = around(&root.path().join("up")).unwrap().read().again;
+        let stages = around(&root.path().join("up")).unwrap().read();
+        assert_eq!(stages.always, [PathBuf::from("up/2.everytime")]);
         assert!(again.contains(&PathBuf::from("up/2.everytime")) && !again.contains(&PathBuf::from("up/0001_a")));
     }
 

@@ -183,3 +183,60 @@ fn tables_that_fizz_makes_are_known() {
         "the column is the primary key that fizz made"
     );
 }
+
+/// The files of a small project whose statements lack a timeout.
+fn without_timeout(files: &[(&str, &str)]) -> Vec<String> {
+    let root = tempfile::tempdir().unwrap();
+    for (path, text) in files {
+        let path = root.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    let project = load(vec![root.path().to_owned()]);
+    let only = vec!["missing-lock-timeout".to_owned()];
+    let found = project.check(&|_| Settings { only: only.clone(), ..Settings::default() }, &|_, _| ()).found;
+    let files = project.files_of_migrations();
+    let path =
+        |one: &Diagnostic| files[one.file as usize].path.strip_prefix(root.path()).unwrap().display().to_string();
+    found.iter().map(path).collect()
+}
+
+const TABLE: &str = "CREATE TABLE orders (id int);";
+const ALTER: &str = "ALTER TABLE orders ADD COLUMN note text;";
+
+#[test]
+fn what_each_run_sets_first_is_in_effect_in_all_files() {
+    let set = "SET lock_timeout = '2s';";
+    let yuniql = |pre: &str, version: &str| {
+        without_timeout(&[
+            ("_init/a.sql", "SELECT 1;"),
+            ("_pre/a.sql", pre),
+            ("v0.00/a.sql", version),
+            ("v1.00/a.sql", TABLE),
+            ("v1.01/a.sql", ALTER),
+            ("v1.02/a.sql", "SELECT 1;"),
+        ])
+    };
+    assert_eq!(yuniql(set, "SELECT 1;"), [""; 0]);
+    assert_eq!(yuniql("SELECT 1;", set), ["v1.01/a.sql"], "an earlier run has executed it");
+    assert_eq!(yuniql(set, "RESET lock_timeout;"), ["v1.01/a.sql"]);
+    let grate = |first: &str| {
+        without_timeout(&[(first, set), ("up/1_a.sql", TABLE), ("up/2_b.sql", ALTER), ("sprocs/p.sql", "SELECT 1;")])
+    };
+    assert_eq!(grate("beforeMigration/a.sql"), [""; 0]);
+    assert_eq!(grate("runBeforeUp/a.sql"), ["up/2_b.sql"], "it runs only when it changes");
+}
+
+#[test]
+fn each_part_of_migratus_has_a_session_of_its_own_outside_a_transaction() {
+    let migratus = |text: &str| {
+        without_timeout(&[
+            ("project.clj", "[migratus \"1.6.5\"]"),
+            ("resources/migrations/1-a.up.sql", TABLE),
+            ("resources/migrations/2-b.up.sql", text),
+        ])
+    };
+    let parts = format!("SET lock_timeout = '2s';\n--;;\n{ALTER}\n");
+    assert_eq!(migratus(&parts), [""; 0]);
+    assert_eq!(migratus(&format!("-- :disable-transaction\n{parts}")), ["resources/migrations/2-b.up.sql"]);
+}

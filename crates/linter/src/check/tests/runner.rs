@@ -18,6 +18,8 @@ const STRING: Runner = Runner {
     one_transaction: false,
     keeps_apart: false,
     misses_its_transaction: false,
+    every_run: false,
+    session_per_string: false,
     retry: Retry::Again,
     restart: Restart { recording: Recording::Unknown, lock: RunLock::Unknown, after_kill: None, mark_applied: None },
     is_known: true,

@@ -81,6 +81,9 @@ declare_rule! {
 
 const INSIDE: &str = "set lock_timeout at the start of the transaction:\n    SET LOCAL lock_timeout = '2s';";
 const OUTSIDE: &str = "set lock_timeout at the start of the file:\n    SET lock_timeout = '2s';";
+/// For a file whose parts have sessions of their own.
+const FOR_THE_ROLE: &str = "set lock_timeout for the role or the database: each part of this file runs in a session of its \
+                            own, so a SET does not reach the next part";
 /// For a file with an up and a down section.
 const OUTSIDE_OF_PART: &str = "set lock_timeout at the start of the up section:\n    SET lock_timeout = '2s';";
 const ELSEWHERE: &str =
@@ -107,6 +110,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     );
     let setting = match context.migration.section {
         _ if context.in_block() && context.is_surely_in_block() => INSIDE,
+        _ if context.migration.runner.session_per_string => FOR_THE_ROLE,
         None => OUTSIDE,
         Some(_) => OUTSIDE_OF_PART,
     };
@@ -136,7 +140,8 @@ fn cause(context: &RuleContext<'_>) -> Cause {
 fn set_before(context: &RuleContext<'_>) -> Option<Fix> {
     let in_transaction = context.is_surely_in_block();
     let waits = || context.endings.outline(context.file, context.migration).has_concurrent();
-    if can_be_concurrent(context) || !in_transaction && waits() {
+    let is_lost = context.migration.runner.session_per_string;
+    if can_be_concurrent(context) || !in_transaction && (is_lost || waits()) {
         return None;
     }
     if in_transaction {

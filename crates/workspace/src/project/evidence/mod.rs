@@ -4,6 +4,7 @@ mod archive;
 mod parts;
 mod repeated;
 mod replaced;
+mod role_settings;
 mod timeout;
 
 use crate::known_order::UnknownOrder;
@@ -24,6 +25,7 @@ pub(crate) fn gather(files: &mut [ProjectFile], given: &[PathBuf], folders: &Fol
         file.evidence.timeout = timeouts.of(file, folders.nearby());
         file.evidence.script = file.unknown_order == Some(UnknownOrder::NoVersion);
     }
+    role_settings::mark(files);
     replaced::mark(files);
     parts::mark(files);
     repeated::mark(files);

@@ -94,6 +94,19 @@ fn a_timeout_in_the_program_is_evidence() {
 }
 
 #[test]
+fn a_timeout_of_a_role_is_evidence_in_later_migrations() {
+    let files = [
+        ("m/1_a.sql", "ALTER TABLE a ADD b int;\nALTER ROLE app SET lock_timeout = '2s';\n"),
+        ("m/2_b.sql", "ALTER TABLE a ADD c int;"),
+        ("m/3_c.sql", "ALTER ROLE app RESET lock_timeout;"),
+        ("m/4_d.sql", "ALTER TABLE a ADD d int;"),
+    ];
+    let (lines, _) = evidence(&files, None);
+    assert!(lines.len() == 2 && lines[0].starts_with("m/2_b.sql: ") && lines[0].ends_with("m/1_a.sql:2"), "{lines:?}");
+    assert!(lines[1].starts_with("m/3_c.sql: "), "{lines:?}");
+}
+
+#[test]
 fn files_named_after_kinds_of_objects_are_parts_of_one_baseline() {
     let parts = |files: &[(&str, &str)]| {
         let folder = tempfile::tempdir().unwrap();

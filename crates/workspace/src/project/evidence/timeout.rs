@@ -37,7 +37,7 @@ const FOLDERS: [&str; 14] = [
 const FILES: usize = 300;
 
 /// What limits how long a statement waits for a lock.
-const SETTINGS: [&str; 2] = ["lock_timeout", "statement_timeout"];
+pub(super) const SETTINGS: [&str; 2] = ["lock_timeout", "statement_timeout"];
 
 /// The timeouts of folders of migrations, each searched for once.
 #[derive(Debug, Default)]

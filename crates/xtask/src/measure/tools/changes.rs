@@ -6,6 +6,7 @@ use super::observation::{End, Observation, Recorded};
 use super::project::{Case, folders};
 use pgvet_model::incident::Consequence;
 use pgvet_workspace::Reactions;
+use std::path::Path;
 
 /// A project before and after a change.
 #[derive(Debug)]
@@ -45,12 +46,15 @@ fn expected(change: &str, reactions: &Reactions) -> Option<Consequence> {
     })
 }
 
+/// Whether the tool refused to run. Its own table refuses a second row of one version.
+pub(super) fn is_refusal(seen: &Observation) -> bool {
+    seen.end != End::Success && seen.error.as_deref().is_none_or(|error| error == "23505")
+}
+
 /// What the tool did, in the words of [`expected_in_words`].
 fn seen_in_words(seen: &Observation) -> String {
-    // The tool's own table refuses a second row of one version.
-    let is_refusal = seen.end != End::Success && seen.error.as_deref().is_none_or(|error| error == "23505");
     let subjects = seen.steps.iter().filter(|step| step.object.contains("t_subject")).count();
-    match (is_refusal, &seen.says) {
+    match (is_refusal(seen), &seen.says) {
         (true, Some(says)) => format!("refuses: {says}"),
         (true, None) => "refuses".to_owned(),
         // A migration that runs again meets the table that it has created.
@@ -77,9 +81,14 @@ fn expected_in_words(change: &str, consequence: Consequence) -> Option<String> {
     })
 }
 
+/// What the model says of the tool, whose migrations have such paths.
+fn reactions(tool: &Declaration) -> Option<Reactions> {
+    tool.tool.map(|known| known.reactions_to(Path::new(&tool.project.file)))
+}
+
 /// Compares a recorded change with the model.
 pub fn difference(tool: &Declaration, recorded: &Recorded) -> Option<Difference> {
-    let reactions = tool.tool.map(pgvet_workspace::Tool::reactions)?;
+    let reactions = reactions(tool)?;
     let consequence = expected(&recorded.case, &reactions)?;
     let predicted = expected_in_words(&recorded.case, consequence).unwrap_or_else(|| "not known".to_owned());
     let recorded = seen_in_words(&recorded.seen);
@@ -88,7 +97,7 @@ pub fn difference(tool: &Declaration, recorded: &Recorded) -> Option<Difference>
 
 /// What a tool has printed, as the message that the model knows of it, or else its first words.
 pub(super) fn says(tool: &Declaration, change: &str, printed: &str) -> Option<String> {
-    let known = tool.tool.and_then(|tool| expected(change, &tool.reactions()));
+    let known = reactions(tool).and_then(|reactions| expected(change, &reactions));
     if let Some(Consequence::Refuses { saying, .. }) = known
         && contains(printed, saying)
     {

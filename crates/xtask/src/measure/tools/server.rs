@@ -1,6 +1,6 @@
 //! Runs projects with a tool against a server of its own, and reads the log.
 
-use super::changes::{Change, says};
+use super::changes::{Change, is_refusal, says};
 use super::log;
 use super::observation::{End, Observation};
 use super::project::{Address, Case, Installed, objects};
@@ -64,7 +64,9 @@ impl Observed {
         fs::remove_dir_all(project.root()).map_err(|error| error.to_string())?;
         let mut run = self.observe(&project, &change.after)?;
         if run.observation.end != End::Success {
-            run.observation.says = says(of.tool, &change.name, &run.printed);
+            // What the server refused shows its error. What a tool prints about it has paths and times of this machine.
+            let printed = is_refusal(&run.observation).then(|| says(of.tool, &change.name, &run.printed));
+            run.observation.says = printed.flatten();
         }
         self.drop_database(&address)?;
         Ok(run)
