@@ -122,6 +122,11 @@ impl Reader<'_> {
         self.catalog.extensions().map(extension).collect()
     }
 
+    fn is_of_extension(&self, type_name: &str) -> bool {
+        let mut types = self.catalog.known_extensions().iter().flat_map(|extension| extension.types);
+        types.any(|provided| provided.name == type_name)
+    }
+
     fn extension_relations(&self) -> Vec<Name> {
         let known = self.catalog.known_extensions().iter();
         let own = known.filter_map(|extension| Some((self.catalog.extension(extension.name)?, extension.relations)));
@@ -182,6 +187,7 @@ impl Reader<'_> {
                         schema.composites.push(Composite { name, columns: self.columns(relation) });
                     }
                 }
+                TypeKind::Base if self.is_of_extension(&definition.name) => {}
                 TypeKind::Range { .. } | TypeKind::Base => {
                     schema.gaps.push(format!("type {}.{}: ranges and base types are not read", name.schema, name.name));
                 }
