@@ -229,8 +229,9 @@ fn relations_of_extensions_are_not_missing() {
     // Which relations the extensions of PostgreSQL have is known.
     let view = "CREATE EXTENSION pg_stat_statements; CREATE VIEW v AS SELECT 1 AS a; ";
     let compared =
-        said(&compare(&schema(&format!("{view} COMMENT ON COLUMN pg_stat_statements.calls IS '';")), &database(view)));
-    assert_eq!(compared, ["? table public.pg_stat_statements definition: it belongs to an extension"]);
+        said(&compare(&schema(&format!("{view} ALTER VIEW pg_stat_statements OWNER TO reader;")), &database(view)));
+    let own: Vec<&String> = compared.iter().filter(|line| line.contains("pg_stat_statements")).collect();
+    assert_eq!(own, ["? view public.pg_stat_statements definition: it belongs to an extension"]);
 }
 
 #[test]
