@@ -31,7 +31,7 @@ impl Place {
     /// The address as a URL, which most tools read.
     pub fn url(&self) -> String {
         let Self { host, port, user, password, database } = self;
-        format!("postgres://{user}:{password}@{host}:{port}/{database}?sslmode=disable")
+        format!("postgresql://{user}:{password}@{host}:{port}/{database}?sslmode=disable")
     }
 
     /// The address without its password, for messages.
@@ -137,7 +137,7 @@ mod tests {
             place.fill("postgresql+psycopg://{user}:{password}@{host}:{port}/{database}"),
             "postgresql+psycopg://postgres:pgvet@127.0.0.1:5555/pgvet_1"
         );
-        assert_eq!(place.fill("{url}"), "postgres://postgres:pgvet@127.0.0.1:5555/pgvet_1?sslmode=disable");
+        assert_eq!(place.fill("{url}"), "postgresql://postgres:pgvet@127.0.0.1:5555/pgvet_1?sslmode=disable");
         assert_eq!(place.fill("{other} {"), "{other} {");
     }
 

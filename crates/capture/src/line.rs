@@ -20,6 +20,10 @@ pub(crate) struct SourceText {
     around: HashMap<usize, usize>,
     /// The lines that change or read rows and no schema.
     about_rows: BTreeSet<usize>,
+    /// The lines that change a schema and no rows.
+    about_schema: BTreeSet<usize>,
+    /// The lines that drop or remove something and create nothing.
+    drops: BTreeSet<usize>,
 }
 
 /// Finds lines for statements in their order.
@@ -46,6 +50,9 @@ const CONTINUES: &[char] = &['(', '[', '{', ',', ':', '|', '>', '=', '+', '\\'];
 
 /// How much a word counts that says what is done, and not with what.
 const VERB: f64 = 0.05;
+
+/// How much the first word of an UPDATE or DELETE counts: a model says it, too.
+const VERB_OF_ROWS: f64 = 1.0;
 
 /// Words that say what is done. They stand in the names of functions, too: `alter_column`, `AddField`.
 const VERBS: &[&str] = &[
@@ -93,6 +100,7 @@ impl SourceText {
     pub(crate) fn new(text: &str) -> Self {
         let mut found: HashMap<String, Vec<usize>> = HashMap::new();
         let (mut open, mut about_rows, mut blocks) = (BTreeSet::new(), BTreeSet::new(), Blocks::default());
+        let (mut about_schema, mut drops) = (BTreeSet::new(), BTreeSet::new());
         let is_back = |line: &str| {
             let has =
                 |words: &[&str]| words_of(line).any(|word| words.iter().any(|one| word.eq_ignore_ascii_case(one)));
@@ -110,6 +118,11 @@ impl SourceText {
             blocks.line(at + 1, line, is_open);
             if is_about_rows(line) {
                 about_rows.insert(at + 1);
+            } else if !words_of(line).any(|word| is_one_of(word, &VERBS_OF_ROWS)) && has_schema_verb(line) {
+                about_schema.insert(at + 1);
+            }
+            if has_part(line, &["drop", "remove"]) && !has_part(line, &["add", "create"]) {
+                drops.insert(at + 1);
             }
             let words = words_of(line).map(str::to_ascii_lowercase).chain(words_of(line).flat_map(parts_of));
             for word in words.chain(quoted_words(line)) {
@@ -120,7 +133,7 @@ impl SourceText {
             }
         }
         about_rows.extend(blocks.of_functions_without_schema());
-        Self { text: text.to_owned(), words: found, open, around: blocks.around, about_rows }
+        Self { text: text.to_owned(), words: found, open, around: blocks.around, about_rows, about_schema, drops }
     }
 
     /// How many names of statements stand in the source.
@@ -190,8 +203,16 @@ fn is_import(line: &str) -> bool {
 }
 
 fn is_about_rows(line: &str) -> bool {
-    words_of(line).any(|word| is_one_of(word, &VERBS_OF_ROWS))
-        && !words_of(line).any(|word| is_schema_verb(word) || parts_of(word).iter().any(|part| is_schema_verb(part)))
+    words_of(line).any(|word| is_one_of(word, &VERBS_OF_ROWS)) && !has_schema_verb(line)
+}
+
+fn has_schema_verb(line: &str) -> bool {
+    words_of(line).any(|word| is_schema_verb(word) || parts_of(word).iter().any(|part| is_schema_verb(part)))
+}
+
+/// Whether one of these words is a part of a name on a line.
+fn has_part(line: &str, words: &[&str]) -> bool {
+    words_of(line).any(|word| all_parts_of(word).iter().any(|part| is_one_of(part, words)))
 }
 
 fn is_one_of(word: &str, words: &[&str]) -> bool {
@@ -231,25 +252,30 @@ impl Lines<'_> {
         }
         let excluded = is_about_schema.then_some(&self.source.about_rows);
         let words = words_of_names(&names);
+        let is_about_rows = first.first().is_some_and(|first| VERBS_OF_ROWS.contains(&first.as_str()));
+        let excluded = if is_about_rows { Some(&self.source.about_schema) } else { excluded };
+        let wanted = Wanted {
+            own: name_of_index(sql).unwrap_or_default(),
+            verbs,
+            verb_of_rows: first.first().filter(|first| matches!(first.as_str(), "update" | "delete")).cloned(),
+            creates: first.first().is_some_and(|first| first == "create"),
+        };
         let candidates = [(&names, excluded), (&words, excluded), (&names, None)];
-        let own = name_of_index(sql).unwrap_or_default();
-        let line = candidates.into_iter().find_map(|(names, excluded)| self.best(names, &own, &verbs, excluded))?;
+        let line = candidates.into_iter().find_map(|(names, excluded)| self.best(names, &wanted, excluded))?;
         self.last = created.map_or(line, |created| self.source.call_around(line, created));
         Some(self.last)
     }
 
-    fn best(
-        &self,
-        names: &BTreeSet<String>,
-        own: &str,
-        verbs: &BTreeSet<String>,
-        excluded: Option<&BTreeSet<usize>>,
-    ) -> Option<usize> {
+    fn best(&self, names: &BTreeSet<String>, wanted: &Wanted, excluded: Option<&BTreeSet<usize>>) -> Option<usize> {
         let weighed = |words: &BTreeSet<String>, weight: f64| -> Vec<(&[usize], f64)> {
-            let weight = |word: &str| if word == own { OWN_NAME } else { weight };
+            let weight = |word: &str| match &wanted.verb_of_rows {
+                _ if word == wanted.own => OWN_NAME,
+                Some(verb) if word == verb => VERB_OF_ROWS,
+                _ => weight,
+            };
             words.iter().filter_map(|word| self.source.weighed(word, weight(word))).collect()
         };
-        let (names, verbs) = (weighed(names, 1.0), weighed(verbs, VERB));
+        let (names, verbs) = (weighed(names, 1.0), weighed(&wanted.verbs, VERB));
         let share = |lines: &[usize], line: usize| {
             let continues = |before: usize| self.source.open.contains(&before) && lines.contains(&before);
             let before = BEFORE.iter().enumerate().find(|(at, _)| continues(line.wrapping_sub(at + 1)));
@@ -268,7 +294,12 @@ impl Lines<'_> {
         };
         let last = self.last;
         let order = |line: usize| if line > last { line - last } else { usize::MAX / 2 + (last - line) };
-        let is_candidate = |line: &usize| excluded.is_none_or(|excluded| !excluded.contains(line));
+        let drops = |line: usize| {
+            std::iter::once(line).chain(self.source.around(line)).any(|line| self.source.drops.contains(&line))
+        };
+        let is_candidate = |line: &usize| {
+            excluded.is_none_or(|excluded| !excluded.contains(line) && !(wanted.creates && drops(*line)))
+        };
         let candidates = names.iter().flat_map(|(lines, _)| lines.iter().copied()).filter(is_candidate);
         let candidates: BTreeSet<usize> = candidates.collect();
         let scored = candidates.into_iter().map(|line| (score(line), line));
@@ -310,6 +341,17 @@ impl Lines<'_> {
 /// Names that stand everywhere, and words of SQL that are not reserved.
 const COMMON: &[&str] =
     &["by", "cascade", "concurrently", "exists", "id", "if", "key", "name", "of", "public", "restrict"];
+
+/// What a statement does, as far as it says where it may stand.
+struct Wanted {
+    /// The name of the index that it creates, or nothing.
+    own: String,
+    verbs: BTreeSet<String>,
+    /// The first word of an UPDATE or DELETE.
+    verb_of_rows: Option<String>,
+    /// Whether it creates something.
+    creates: bool,
+}
 
 /// The words of a statement.
 struct Names {
@@ -417,6 +459,12 @@ fn words_of(text: &str) -> impl Iterator<Item = &str> {
 
 /// The words that a name is made of, as far as they are verbs: `AddField`, `alterTable` and `create_index`.
 fn parts_of(word: &str) -> Vec<String> {
+    let mut parts = all_parts_of(word);
+    parts.retain(|part| VERBS.contains(&part.as_str()));
+    parts
+}
+
+fn all_parts_of(word: &str) -> Vec<String> {
     let mut parts = vec![String::new()];
     for one in word.chars() {
         if one == '_' || one.is_uppercase() {
@@ -426,7 +474,6 @@ fn parts_of(word: &str) -> Vec<String> {
             parts.last_mut().expect("there is always a part").push(one.to_ascii_lowercase());
         }
     }
-    parts.retain(|part| VERBS.contains(&part.as_str()));
     parts
 }
 

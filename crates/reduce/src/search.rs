@@ -57,6 +57,8 @@ pub struct Reduction {
     pub before: Size,
     pub progress: Progress,
     pub end: End,
+    /// Whether the oracle has confirmed the document, which it cannot do after the time limit.
+    pub is_confirmed: bool,
 }
 
 /// Why a search ended.
@@ -106,16 +108,18 @@ pub fn reduce<'s>(
             Err(end) => end,
         };
         let confirmed = search.oracle.confirms(&search.document);
-        let end = match confirmed {
-            Ok(true) => end,
-            Err(error) => End::Failed(error),
-            Ok(false) => {
+        let is_confirmed = confirmed.is_ok();
+        let end = match (confirmed, end) {
+            (Ok(true), end) => end,
+            (Ok(false), _) => {
                 search.begin_again(original.clone());
                 continue;
             }
+            (Err(error), End::Complete) => End::Failed(error),
+            (Err(_), end) => end,
         };
         let Search { document, progress, .. } = search;
-        return Ok(Reduction { document, before, progress, end });
+        return Ok(Reduction { document, before, progress, end, is_confirmed });
     }
 }
 
@@ -276,6 +280,13 @@ mod tests {
     }
 
     #[test]
+    fn a_statement_that_would_be_written_as_another_one_keeps_its_text() {
+        let sql = "select 1, 2;\nCREATE TABLE t (a int, b int, LIKE u INCLUDING ALL EXCLUDING IDENTITY);\n";
+        let reduction = reduced(&[("1.sql", sql)], |text| Ok(text.contains("LIKE u")), None).unwrap();
+        assert_eq!(text(&reduction), "CREATE TABLE t (a int, b int, LIKE u INCLUDING ALL EXCLUDING IDENTITY);\n");
+    }
+
+    #[test]
     fn what_does_not_hold_is_no_reduction() {
         assert_eq!(reduced(&FILES, |_| Ok(false), None), Err(NoReduction::DoesNotHold));
     }
@@ -310,6 +321,26 @@ mod tests {
         let control = Control { deadline: None, interrupted: &AtomicBool::new(false), progress: &mut |_| {} };
         let reduction = reduce(Document::new(FILES), &mut Hasty { is_exact: false }, control).unwrap();
         assert_eq!(text(&reduction), "CREATE TABLE a ();\nSELECT 'needle';\n");
+    }
+
+    #[test]
+    fn what_cannot_be_confirmed_after_the_end_is_kept() {
+        struct Late;
+        impl Oracle for Late {
+            fn holds(&mut self, _: &Document) -> Result<bool, Error> {
+                Ok(true)
+            }
+            fn confirms(&mut self, _: &Document) -> Result<bool, Error> {
+                Err(Error::new("the time is over"))
+            }
+        }
+        let ended = |deadline| {
+            let control = Control { deadline, interrupted: &AtomicBool::new(false), progress: &mut |_| {} };
+            let reduction = reduce(Document::new(FILES), &mut Late, control).unwrap();
+            (reduction.end, reduction.is_confirmed)
+        };
+        assert_eq!(ended(Some(Instant::now())), (End::TimeLimit, false));
+        assert_eq!(ended(None), (End::Failed(Error::new("the time is over")), false));
     }
 
     #[test]

@@ -65,7 +65,12 @@ pub struct NotCompared {
 
 /// Compares two schemas. What only one side knows is not compared, and listed as such.
 pub fn compare(before: &Schema, after: &Schema) -> Comparison {
-    let sides = Sides { sources: [before.source, after.source], before: items(before), after: items(after) };
+    let sides = Sides {
+        sources: [before.source, after.source],
+        before: items(before),
+        after: items(after),
+        of_extensions: before.extension_relations.iter().chain(&after.extension_relations).cloned().collect(),
+    };
     let mut changes = BTreeMap::new();
     let mut not_compared: BTreeSet<NotCompared> = BTreeSet::new();
     sides.only_on_one_side(&mut changes, &mut not_compared);
@@ -82,10 +87,15 @@ pub fn compare(before: &Schema, after: &Schema) -> Comparison {
 /// Why a relation is known only in part.
 const NOT_CREATED: &str = "no statement that was read creates it";
 
+/// Why a relation is not compared that one side does not read because an extension creates it.
+const OF_EXTENSION: &str = "it belongs to an extension";
+
 struct Sides {
     sources: [Source; 2],
     before: BTreeMap<Identifier, Item>,
     after: BTreeMap<Identifier, Item>,
+    /// Relations that belong to extensions, as one of the sides knows.
+    of_extensions: BTreeSet<Name>,
 }
 
 impl Sides {
@@ -96,6 +106,10 @@ impl Sides {
         for (here, there, other, action) in sides {
             for (identifier, item) in here.iter().filter(|(identifier, _)| !there.contains_key(identifier)) {
                 let Some(whole) = identifier.whole() else {
+                    if self.is_of_extension(item, &identifier.name) {
+                        not_compared.insert(skipped(identifier, item, "definition", OF_EXTENSION.to_owned()));
+                        continue;
+                    }
                     // Files need not mention what they do not create; a database has all there is.
                     if item.is_complete || other == Source::Database {
                         changes.insert(identifier.clone(), change(identifier, item, action, Vec::new()));
@@ -116,6 +130,10 @@ impl Sides {
                 }
             }
         }
+    }
+
+    fn is_of_extension(&self, item: &Item, name: &Name) -> bool {
+        matches!(item.kind.of_names(), Kind::Table | Kind::Sequence) && self.of_extensions.contains(name)
     }
 
     fn changed(&self, changes: &mut BTreeMap<Identifier, Change>, not_compared: &mut BTreeSet<NotCompared>) {
@@ -175,6 +193,14 @@ impl Sides {
     fn verdict(&self, before: &Value, after: &Value) -> Result<Verdict, String> {
         match (before, after) {
             (Value::Unknown(why), _) | (_, Value::Unknown(why)) => Err(why.clone()),
+            (Value::Assumed(before, why), Value::Text(after) | Value::Assumed(after, _))
+            | (Value::Text(before), Value::Assumed(after, why)) => {
+                if before == after {
+                    Ok(Verdict::Same)
+                } else {
+                    Err((*why).to_owned())
+                }
+            }
             (Value::Code(form, before), Value::Code(_, after)) => {
                 Ok(Texts { form: *form, sources: self.sources, written: [before, after] }.compare())
             }
@@ -225,7 +251,7 @@ fn is_permutation(before: &Value, after: &Value) -> bool {
 fn shown(value: &Value) -> Option<String> {
     match value {
         Value::None => None,
-        Value::Text(text) | Value::Code(_, text) => Some(text.clone()),
+        Value::Text(text) | Value::Code(_, text) | Value::Assumed(text, _) => Some(text.clone()),
         Value::Function(name) => Some(name.to_string()),
         Value::Columns(columns) => Some(words::list(&columns.iter().map(words::column).collect::<Vec<String>>())),
         Value::Unknown(why) => Some(format!("({why})")),

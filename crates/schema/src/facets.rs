@@ -12,6 +12,9 @@ use std::collections::BTreeMap;
 /// The property of a table that changes when a column is dropped and added again.
 pub const COLUMN_ORDER: &str = "column order";
 
+/// Why the schema of an extension is not known.
+const SCHEMA_NOT_NAMED: &str = "no statement names it, and the extension may choose it";
+
 /// The identity of an object; their order is that of a report.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Identifier {
@@ -40,6 +43,8 @@ pub(crate) enum Value {
     /// Nothing, such as no default.
     None,
     Text(String),
+    /// What is likely, and why it may be something else.
+    Assumed(String, &'static str),
     Code(Form, String),
     /// One without a schema may be any of its name.
     Function(Name),
@@ -69,7 +74,9 @@ pub(crate) fn items(schema: &Schema) -> BTreeMap<Identifier, Item> {
         items.put(Kind::Schema, &alone(own), String::new(), Vec::new());
     }
     for own in &schema.extensions {
-        items.put(Kind::Extension, &alone(&own.name), String::new(), vec![("schema", text(&own.schema))]);
+        let schema =
+            if own.assumed_schema { Value::Assumed(own.schema.clone(), SCHEMA_NOT_NAMED) } else { text(&own.schema) };
+        items.put(Kind::Extension, &alone(&own.name), String::new(), vec![("schema", schema)]);
     }
     for own in &schema.enums {
         let labels = words::list(&own.labels);

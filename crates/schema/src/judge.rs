@@ -108,8 +108,10 @@ fn missing(change: &Change, migrations: &Schema) -> Drift {
     // Without an index that is not unique, only queries take longer.
     let only_slows = index(change, migrations).is_some_and(|index| !index.unique);
     let severity = if only_slows { Severity::Warning } else { Severity::Error };
+    let is_created = relation(change, migrations).is_none_or(|relation| relation.created_by_migrations);
+    let verb = if is_created { "create" } else { "use" };
     let message =
-        format!("{} {name} is missing: the migrations create it, but the database does not have it", kind.noun());
+        format!("{} {name} is missing: the migrations {verb} it, but the database does not have it", kind.noun());
     Drift::new(severity, Sort::Missing, kind, name, message, &[])
 }
 

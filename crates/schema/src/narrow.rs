@@ -10,6 +10,7 @@ pub fn in_schemas(mut schema: Schema, wanted: &[String]) -> Schema {
     let is_wanted = |name: &str| wanted.iter().any(|wanted| wanted == name);
     schema.schemas.retain(|name| is_wanted(name));
     schema.extensions.retain(|own| is_wanted(&own.schema));
+    schema.extension_relations.retain(|name| is_wanted(&name.schema));
     retain(&mut schema, |name| is_wanted(&name.schema));
     let omitted = schema.publications.len();
     if omitted > 0 {
@@ -29,6 +30,15 @@ pub fn relations(mut schema: Schema, wanted: &[String]) -> Schema {
         schema.relations.retain(|relation| is_wanted(&relation.name));
     }
     schema
+}
+
+/// Takes the schemas of extensions from another schema if they are only assumed here.
+pub fn place_extensions(schema: &mut Schema, other: &Schema) {
+    for own in schema.extensions.iter_mut().filter(|own| own.assumed_schema) {
+        if let Some(placed) = other.extensions.iter().find(|placed| placed.name == own.name) {
+            own.clone_from(placed);
+        }
+    }
 }
 
 fn retain(schema: &mut Schema, is_wanted: impl Fn(&Name) -> bool) {

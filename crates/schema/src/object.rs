@@ -21,6 +21,9 @@ pub struct Schema {
     pub relations: Vec<Relation>,
     pub functions: Vec<Function>,
     pub publications: Vec<Publication>,
+    /// Tables, views and sequences that are known to belong to extensions. Only their names are compared.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub extension_relations: Vec<Name>,
     /// Objects and properties that are not in this value, in words: they are compared with nothing.
     pub gaps: Vec<String>,
 }
@@ -29,11 +32,23 @@ pub struct Schema {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
-    /// From migrations or a dump, through the model: expressions are as they were written.
+    /// From migrations, through the model: expressions are as they were written.
     #[default]
     Files,
+    /// From a dump, through the model: expressions are as PostgreSQL writes them.
+    Dump,
     /// From the catalogs of a server: expressions are as PostgreSQL writes them, with the casts that it adds.
     Database,
+}
+
+impl Source {
+    /// Whether PostgreSQL has written the expressions.
+    pub(crate) fn is_of_server(self) -> bool {
+        match self {
+            Self::Files => false,
+            Self::Dump | Self::Database => true,
+        }
+    }
 }
 
 /// A property that may not be known.
@@ -81,6 +96,9 @@ pub struct Name {
 pub struct Extension {
     pub name: String,
     pub schema: String,
+    /// Whether no statement names the schema, so that the control file of the extension may choose another one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub assumed_schema: bool,
 }
 
 /// An enum type.

@@ -63,6 +63,7 @@ pub use plan::{Database, skipped_by_reason};
 pub use prechecked::PrecheckedMigration;
 pub use problem::Problem;
 pub use project::{Project, ProjectFile, Request, Role};
+pub use purpose::is_dump;
 pub use read::{EncodingError, named_text, sql_to_run};
 pub use reversal::{Reversal, migrations_folder};
 pub use skipped::{SkipReason, Skipped};

@@ -89,7 +89,7 @@ impl Purpose {
 /// Whether `pg_dump` has printed the text. Rails leaves its comments out of `structure.sql`, and not its settings.
 ///
 /// Source: PostgreSQL 18, `src/bin/pg_dump/pg_backup_archiver.c`: `RestoreArchive` and `_doSetFixedOutputState`.
-fn is_dump(text: &str) -> bool {
+pub fn is_dump(text: &str) -> bool {
     const START: usize = 4096;
     let end = (0..=START.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
     let start = &text[..end];

@@ -62,6 +62,33 @@ fn a_table_is_created_where_the_call_begins() {
 }
 
 #[test]
+fn what_creates_is_not_found_where_something_is_dropped() {
+    let source = SourceText::new(
+        "def setup():\n    op.create_index(\n        'ix_notes_gin',\n        table_name='notes',\n        \
+         postgresql_using='gin',\n    )\n\n\ndef remove():\n    op.drop_index('ix_notes_gin', table_name='notes')\n",
+    );
+    let mut lines = source.lines();
+    assert_eq!(lines.of("CREATE INDEX ix_notes_gin ON notes USING gin (body)"), Some(2));
+    assert_eq!(lines.of("DROP INDEX ix_notes_gin"), Some(10));
+}
+
+#[test]
+fn rows_are_changed_where_the_source_says_so() {
+    let source = SourceText::new(
+        "def convert(apps, editor):\n    User = apps.get_model('auth', 'User')\n    \
+         mixed = User.objects.exclude(email=Lower('email'))\n    for user in mixed:\n        check(user.email)\n    \
+         mixed.update(email=Lower('email'))\n",
+    );
+    let update = "UPDATE \"auth_user\" SET \"email\" = LOWER(\"auth_user\".\"email\") WHERE NOT (email = LOWER(email))";
+    assert_eq!(source.lines().of(update), Some(6));
+    let source = SourceText::new(
+        "def fill(session):\n    foods = session.scalars(load(Food))\n\n\ndef upgrade():\n    \
+         op.add_column('foods', sa.Column('name_normalized', sa.String()))\n",
+    );
+    assert_eq!(source.lines().of("SELECT foods.id, foods.name_normalized FROM foods"), Some(2));
+}
+
+#[test]
 fn statements_are_found_word_for_word() {
     let source = SourceText::new(
         "run(\"ALTER TABLE room ADD COLUMN a integer\")\nrun(\"ALTER TABLE room ADD COLUMN a int\")\n\

@@ -14,6 +14,8 @@ use pgvet_reduce::{
     Control, DifferenceOracle, Document, End, FindingOracle, LockOracle, NoReduction, Oracle, Progress, Reduction,
     ServerOracle, Size, Wanted, WantedOutput, reduce,
 };
+use pgvet_syntax::ast::Ast;
+use pgvet_syntax::statement::parse;
 use pgvet_trace::provider::{Lasting, Scratch, ScratchOptions};
 use pgvet_trace::{Attempts, Limits, ModelDifference, Outcome, Output, Question};
 use pgvet_workspace::config::Config;
@@ -126,7 +128,7 @@ impl Search<'_> {
             (None, Some(lock)) => self.reduce(document, &mut LockOracle::new(project, lock.clone(), &settings)),
             (None, None) => return Err(Failure::new("nothing was named that is to be kept")),
         };
-        reduction.map_err(|none| self.nothing(none, None))
+        reduction.map_err(|none| self.nothing(none, None, true))
     }
 
     fn on_server(&self, document: Document, project: Project, server: Scratch) -> Result<Reduction, Failure> {
@@ -142,7 +144,7 @@ impl Search<'_> {
         let settings = |config: &Config| settings(self.args, config, None);
         let server = Lasting::new(server);
         let mut oracle = DifferenceOracle::new(project, wanted, server, self.args.statement_timeout, &settings);
-        let reduction = self.reduce(document, &mut oracle).map_err(|none| self.nothing(none, None))?;
+        let reduction = self.reduce(document, &mut oracle).map_err(|none| self.nothing(none, None, true))?;
         if let Some(ModelDifference { what, relation, predicted, observed, .. }) = oracle.difference() {
             let of = if relation.is_empty() { String::new() } else { format!(" of {relation}") };
             let text = format!("{what}{of}: predicted {predicted}, observed {observed}");
@@ -166,11 +168,12 @@ impl Search<'_> {
             Failure::new(inert::line(text)).write_note(&mut io::stderr().lock())?;
         }
         let mut oracle = ServerOracle::new(project, wanted, server);
+        let last_is_query = ends_with_query(&document);
         let reduction = self.reduce(document, &mut oracle);
         for reason in oracle.not_run() {
             Failure::new(inert::line(reason)).write_note(&mut io::stderr().lock())?;
         }
-        reduction.map_err(|none| self.nothing(none, oracle.last()))
+        reduction.map_err(|none| self.nothing(none, oracle.last(), last_is_query))
     }
 
     fn reduce(&self, document: Document, oracle: &mut dyn Oracle) -> Result<Reduction, NoReduction> {
@@ -193,7 +196,7 @@ impl Search<'_> {
     }
 
     /// Why nothing was reduced. `seen` is what a server showed.
-    fn nothing(&self, none: NoReduction, seen: Option<&Outcome>) -> Failure {
+    fn nothing(&self, none: NoReduction, seen: Option<&Outcome>, last_is_query: bool) -> Failure {
         let args = self.args;
         match none {
             NoReduction::Failed(error) => error.into(),
@@ -212,7 +215,7 @@ impl Search<'_> {
                 }
                 (_, Some(lock), _) => Failure::new(format!("no statement takes {lock}, so there is nothing to reduce"))
                     .help("`pgvet effects` shows the locks of each statement"),
-                (.., Some(wanted)) => no_output(wanted, seen),
+                (.., Some(wanted)) => no_output(wanted, seen, last_is_query),
                 _ => {
                     let why = failure(seen).unwrap_or_else(|| "no statement fails".to_owned());
                     Failure::new(format!("the server does not give this error: {why}"))
@@ -232,8 +235,20 @@ fn failure(seen: Option<&Outcome>) -> Option<String> {
     }
 }
 
+/// Whether the last statement has a plan.
+fn ends_with_query(document: &Document) -> bool {
+    let last = document.sql().last().map(parse).unwrap_or_default();
+    let has_plan =
+        |ast: &Ast| matches!(ast, Ast::Select(_) | Ast::Insert(_) | Ast::Update(_) | Ast::Delete(_) | Ast::Merge(_));
+    last.iter().filter_map(|statement| statement.ast()).any(has_plan)
+}
+
 /// Why the last query does not have the output.
-fn no_output(wanted: &WantedOutput, seen: Option<&Outcome>) -> Failure {
+fn no_output(wanted: &WantedOutput, seen: Option<&Outcome>, last_is_query: bool) -> Failure {
+    if !last_is_query {
+        return Failure::new("the last statement is not a query, so it has no output or plan that could differ")
+            .help("put the query at the end of the last file");
+    }
     if let Some(why) = failure(seen) {
         return Failure::new(format!("the last query has no output: {why}"))
             .help("name all files that the query needs; to reduce SQL that fails, use --error");
@@ -289,7 +304,8 @@ fn tell(args: &ReduceArgs, reduction: &Reduction, took: Duration) -> Result<Exit
         );
         Failure::new(text).write_note(&mut stderr)?;
     }
-    let early = |why: &str| Failure::new(format!("{why}: this is the smallest SQL so far"));
+    let checked = if reduction.is_confirmed { "" } else { ", tried in a transaction but not in a database of its own" };
+    let early = |why: &str| Failure::new(format!("{why}: this is the smallest SQL so far{checked}"));
     match &reduction.end {
         End::Complete => return Ok(ExitStatus::Clean),
         End::TimeLimit => early("the time limit was reached").write_note(&mut stderr)?,

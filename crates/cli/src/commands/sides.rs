@@ -7,10 +7,10 @@ use pgvet_model::migration::{Direction, Migration};
 use pgvet_model::predict::effects;
 use pgvet_model::production::Functions;
 use pgvet_model::version::{PgVersion, VersionRange};
-use pgvet_schema::{Schema, narrow, read};
+use pgvet_schema::{Schema, Source, narrow, read};
 use pgvet_trace::provider::{parse_address, with_password};
 use pgvet_workspace::config::ConfigSource;
-use pgvet_workspace::{Applied, Project, ProjectFile, Request, Revision};
+use pgvet_workspace::{Applied, Project, ProjectFile, Request, Revision, is_dump};
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
@@ -105,7 +105,12 @@ pub(crate) fn both_in_schemas(before: &Schema, after: &Schema, wanted: &[String]
     if let Some(name) = wanted.iter().find(|name| !exists(name)) {
         return Err(Failure::new(format!("neither side has a schema `{name}`")));
     }
-    Ok((narrow::in_schemas(before.clone(), wanted), narrow::in_schemas(after.clone(), wanted)))
+    let (mut from, mut to) = (before.clone(), after.clone());
+    if !wanted.is_empty() {
+        narrow::place_extensions(&mut from, after);
+        narrow::place_extensions(&mut to, before);
+    }
+    Ok((narrow::in_schemas(from, wanted), narrow::in_schemas(to, wanted)))
 }
 
 fn is_database(text: &str) -> bool {
@@ -143,7 +148,11 @@ fn of_files(path: &Path, title: String, reading: &Reading<'_>) -> Result<Read, F
     }
     let end = reading.at.map(|name| file_called(&project, name)).transpose()?;
     let version = reading.version.unwrap_or_else(|| project.config_of(1).settings.versions.to);
-    let replayed = replay(&project, 1, end, version);
+    let mut replayed = replay(&project, 1, end, version);
+    let mut run = project.files.iter().filter(|file| file.is_run());
+    if run.all(|file| is_dump(&file.parsed.source.text)) {
+        replayed.schema.source = Source::Dump;
+    }
     let is_whole = project.problems.is_empty() && replayed.unread == 0;
     let title = match reading.at {
         Some(at) => format!("{title} at {at}"),
@@ -190,15 +199,20 @@ fn note_failures(schema: &mut Schema, migrations: &mut [Migration<'_>], version:
     let effects = effects(migrations, version, &Functions::default());
     for (migration, effects) in migrations.iter().zip(&effects) {
         let place = |start: u32| format!("{}:{}", migration.file.path, migration.file.position(start).line);
+        let mut unparsed = Vec::new();
         for statement in migration.statements() {
             if let Err(error) = &statement.parsed {
                 unread += 1;
+                unparsed.push(statement.range);
                 let place = place(statement.range.start);
                 schema.gaps.push(format!("{place}: {}: the schema is shown without this statement", error.message));
             }
         }
         for one in effects {
-            if let Some(failure) = &one.effects.fails {
+            // What cannot be read is said already.
+            let failure = one.effects.fails.as_ref();
+            let failure = failure.filter(|failure| !unparsed.iter().any(|range| range.contains(failure.range)));
+            if let Some(failure) = failure {
                 let place = place(failure.range.start);
                 schema.gaps.push(format!("{place}: {}: the statement fails, so it changes nothing", failure.reason));
             }

@@ -149,7 +149,12 @@ fn servers_keep_the_output_of_a_query() {
         WHERE o.total > 0 GROUP BY c.name ORDER BY 2 DESC;\n";
     let Some(found) = binaries(18) else { return };
     let binaries = found.folder.to_str().unwrap();
-    let folder = Folder::new(&[("1_t.sql", TABLES), ("2_q.sql", QUERY), ("3_last.sql", b"SELECT missing;")]);
+    let folder = Folder::new(&[
+        ("1_t.sql", TABLES),
+        ("2_q.sql", QUERY),
+        ("3_last.sql", b"SELECT missing;"),
+        ("4_u.sql", b"CREATE TABLE u ();"),
+    ]);
     let run = |args: &[&str]| run(&folder, &[&["reduce", "--pg-bin", binaries], args].concat());
     let result = run(&["1_t.sql", "2_q.sql", "--output-differs"]);
     assert_eq!(result.status, 0, "{}", result.stderr);
@@ -166,6 +171,7 @@ fn servers_keep_the_output_of_a_query() {
             "has no node `Merge Append`; it has Sort, ",
         ),
         (&["1_t.sql", "--output-differs"], "the last statement returns no rows"),
+        (&["4_u.sql", "--output-differs=plan:Seq Scan on u"], "the last statement is not a query"),
         (
             &["1_t.sql", "3_last.sql", "--output-differs"],
             "the last query has no output: column \"missing\" does not exist",

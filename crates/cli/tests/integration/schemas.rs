@@ -84,6 +84,34 @@ fn sql_gives_the_schema_that_it_was_written_from() {
 }
 
 #[test]
+fn a_dump_has_the_expressions_of_the_migrations_in_the_words_of_postgresql() {
+    let folder = Folder::new(&[(
+        "migrations/1_users.sql",
+        b"CREATE TABLE users (
+            status varchar(9) NOT NULL DEFAULT 'new' CHECK (status IN ('new', 'old')),
+            kind text CHECK (kind = ANY (ARRAY['a', 'b'])),
+            wait interval DEFAULT '1 hour');",
+    )]);
+    let dump = |labels: &str| {
+        format!(
+            "--\n-- PostgreSQL database dump\n--\n\nSELECT pg_catalog.set_config('search_path', '', false);
+             CREATE TABLE public.users (
+                status character varying(9) DEFAULT 'new'::character varying NOT NULL,
+                kind text,
+                wait interval DEFAULT '01:00:00'::interval,
+                CONSTRAINT users_kind_check CHECK ((kind = ANY (ARRAY['a'::text, 'b'::text]))),
+                CONSTRAINT users_status_check CHECK (((status)::text = ANY ((ARRAY[{labels}])::text[]))));"
+        )
+    };
+    write(&folder, "dump.sql", dump("'new'::character varying, 'old'::character varying"));
+    let equal = folder.run(&["diff", "dump.sql", "migrations"]);
+    assert!(equal.starts_with("exit 0") && equal.contains("`'1 hour'` may mean the same"), "{equal}");
+    write(&folder, "dump.sql", dump("'new'::character varying, 'gone'::character varying"));
+    let differs = folder.run(&["diff", "migrations", "dump.sql"]);
+    assert!(differs.starts_with("exit 1") && differs.contains("0 removed, 1 changed"), "{differs}");
+}
+
+#[test]
 fn what_cannot_be_read_is_said() {
     let folder = repository();
     let refused = |args: &[&str], words: &str| {
@@ -115,6 +143,7 @@ fn what_cannot_be_read_is_said() {
     write(&folder, "migrations/3_broken.sql", "CREATE TABEL t (id int);\nCREATE TABLE u (id int);\n");
     refused(&["diff"], "migrations/3_broken.sql:1: syntax error at or near \"TABEL\"");
     assert!(folder.run(&["diff"]).contains("+ table public.u"), "everything else is compared");
+    assert_eq!(folder.run(&["diff"]).matches("3_broken.sql:1:").count(), 1, "said once");
     refused(&["schema"], "-- incomplete: migrations/3_broken.sql:1: syntax error at or near \"TABEL\"");
     refused(&["diff", "--in-schema", "public,shop"], "neither side has a schema `shop`");
 }

@@ -181,6 +181,14 @@ pub fn is_of_postgresql(extension_name: &str) -> bool {
     extension(extension_name).is_some() || is_language(extension_name) || is_transform
 }
 
+/// Whether an extension of PostgreSQL is created in the first schema of the search path unless the statement names
+/// another one.
+///
+/// Source: PostgreSQL 14 to 18, `schema` in `contrib/*/*.control` and `src/pl/*/*.control`.
+pub fn is_created_in_search_path(extension_name: &str) -> bool {
+    is_of_postgresql(extension_name) && extension_name != "adminpack" && !LANGUAGES.contains(&extension_name)
+}
+
 /// The rows for which `order` says that they are equal, in a table sorted by it.
 fn equal_range<T>(table: &'static [T], order: impl Fn(&T) -> std::cmp::Ordering) -> &'static [T] {
     let start = table.partition_point(|row| order(row).is_lt());

@@ -53,9 +53,14 @@ impl Catalog {
         self.doubts.more_code = true;
     }
 
+    /// Whether functions, operators or casts were made, other than by extensions, which the catalog does not keep.
+    pub fn has_more_code(&self) -> bool {
+        self.doubts.more_code
+    }
+
     /// Whether the catalog has all functions, operators and casts that were created.
     pub fn knows_all_code(&self) -> bool {
-        !self.doubts.more_code && self.known_extensions.len() == self.extensions.len()
+        !self.doubts.more_code && self.knows_all_extensions()
     }
 
     pub fn is_doubtful(&self, relation: Oid) -> bool {

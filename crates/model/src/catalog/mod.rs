@@ -9,6 +9,7 @@ mod constant;
 mod constraint;
 mod copied;
 mod doubt;
+mod extension;
 mod function;
 mod index;
 mod listed_key;
@@ -50,9 +51,9 @@ pub use sequence_use::SEQUENCE_FUNCTIONS;
 pub use statistics::*;
 pub use types::*;
 
-use crate::builtin::{self, Extension};
 use by_name::ByName;
 use doubt::Doubts;
+use extension::Extensions;
 use imbl::{OrdMap, OrdSet};
 use mentions::Mentions;
 use role::Memberships;
@@ -116,10 +117,7 @@ pub struct Catalog {
     functions: HashMap<Oid, Arc<Function>>,
     function_names: ByName<Vec<Oid>>,
     publications: OrdMap<SmolStr, Arc<Publication>>,
-    extensions: OrdMap<SmolStr, SmolStr>,
-    /// Those of the extensions whose objects are known.
-    #[serde(with = "known_extensions")]
-    known_extensions: Arc<[&'static Extension]>,
+    extensions: Extensions,
     /// Extended statistics.
     statistics: OrdMap<QualifiedName, ExtendedStatistics>,
     /// Privileges that GRANT gave on relations and functions.
@@ -168,8 +166,7 @@ impl Catalog {
             functions: HashMap::new(),
             function_names: ByName::new(),
             publications: OrdMap::new(),
-            extensions: OrdMap::new(),
-            known_extensions: Arc::default(),
+            extensions: Extensions::default(),
             statistics: OrdMap::new(),
             privileges: HashMap::new(),
             default_privileges: Named::new(),
@@ -535,53 +532,5 @@ impl Catalog {
             oids.retain(|other| *other != oid);
         }
         Some(function)
-    }
-
-    // ---- extensions ----
-
-    /// The schema that an extension was created in.
-    pub fn extension(&self, name: &str) -> Option<&SmolStr> {
-        self.extensions.get(name)
-    }
-
-    pub fn extensions(&self) -> impl Iterator<Item = (&SmolStr, &SmolStr)> {
-        self.extensions.iter()
-    }
-
-    pub fn add_extension(&mut self, name: SmolStr, schema: SmolStr) {
-        self.extensions.insert(name, schema);
-        self.find_extensions();
-    }
-
-    /// The installed extensions whose objects are known, by name.
-    pub fn known_extensions(&self) -> &[&'static Extension] {
-        &self.known_extensions
-    }
-
-    fn find_extensions(&mut self) {
-        self.known_extensions = self.extensions.keys().filter_map(|name| builtin::extension(name)).collect();
-    }
-
-    pub fn remove_extension(&mut self, name: &str) {
-        self.extensions.remove(name);
-        self.find_extensions();
-    }
-}
-
-/// Extensions are written by their names.
-mod known_extensions {
-    use crate::builtin::{self, Extension};
-    use serde::{Deserialize, Deserializer, Serializer};
-    use std::sync::Arc;
-
-    pub(super) fn serialize<S: Serializer>(known: &[&'static Extension], serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(known.iter().map(|extension| extension.name))
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<Arc<[&'static Extension]>, D::Error> {
-        let names = Vec::<String>::deserialize(deserializer)?;
-        Ok(names.iter().filter_map(|name| builtin::extension(name)).collect())
     }
 }

@@ -137,6 +137,7 @@ impl Executor<'_> {
         }
         let extension = self.extension_with_type(&name.name);
         let schema = name.schema.clone().or_else(|| self.catalog.extension(extension?.name).cloned());
+        let schema = schema.or_else(|| self.schema_of_unknown_extension(&name.name));
         let schema = schema.unwrap_or_else(|| self.creation_schema());
         let kind = extension.map_or(TypeKind::Assumed, |_| TypeKind::Base);
         let known = self.catalog.type_named(&schema, &name.name);
@@ -155,6 +156,19 @@ impl Executor<'_> {
             extension.types.iter().any(|provided| provided.name == name && provided.kind == BuiltinTypeKind::Base)
         };
         self.catalog.known_extensions().iter().find(provides).copied()
+    }
+
+    /// The schema in which a type of an extension is found whose objects are not known: that of the extension with the
+    /// name of the type, or else the first of the search path that has such an extension. The role or the database may set
+    /// the path if no statement does; then the schema of the extensions is taken if they are all in one.
+    fn schema_of_unknown_extension(&self, type_name: &str) -> Option<SmolStr> {
+        let path = self.session.settings.search_path();
+        let schemas = || self.catalog.unknown_extensions().map(|(_, schema)| schema);
+        let namesake = self.catalog.unknown_extensions().find(|(name, _)| *name == type_name).map(|(_, schema)| schema);
+        let is_found = |schema: &&SmolStr| path.is_assumed() || path.contains(*schema);
+        let in_path = path.iter().find(|schema| schemas().any(|own| own == *schema));
+        let only = schemas().next().filter(|first| path.is_assumed() && schemas().all(|schema| schema == *first));
+        namesake.filter(is_found).or(in_path).or(only).cloned()
     }
 
     /// The type of a new column, or of one that changes. Where everything is known but a type, it does not exist.

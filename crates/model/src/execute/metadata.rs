@@ -101,7 +101,7 @@ impl Executor<'_> {
             return fail("42710", reason, create.name.range);
         }
         let schema = create.schema.clone().unwrap_or_else(|| self.creation_schema());
-        self.catalog.add_extension(create.name.text.clone(), schema);
+        self.catalog.add_extension(create.name.text.clone(), schema, create.schema.is_some());
         let object = ChangedObject::Extension { name: create.name.text.clone() };
         self.change_object(object, ChangeAction::Create, create.name.range);
         if !builtin::is_of_postgresql(&create.name.text) {

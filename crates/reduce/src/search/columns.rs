@@ -20,7 +20,7 @@ impl Search<'_> {
     }
 
     pub(super) fn tree(&self, id: usize) -> Option<Tree> {
-        Tree::parse(&self.document.statement(id)?.sql)
+        Tree::parse_exactly(&self.document.statement(id)?.sql)
     }
 
     /// The document without a column of a table, if a later INSERT does not name its columns.
@@ -32,7 +32,7 @@ impl Search<'_> {
         let mut document = self.document.with_sql(id, &tree.deparse()?);
         let mut changed = false;
         for statement in self.document.statements() {
-            let Some(mut tree) = Tree::parse(&statement.sql) else { continue };
+            let Some(mut tree) = Tree::parse_exactly(&statement.sql) else { continue };
             let Some(insert) = tree.statement.message_mut().filter(|node| node.name == "InsertStmt") else { continue };
             if insert.list("cols").is_empty() && name(insert) == Some(&relation) {
                 remove_value(insert, column);

@@ -24,7 +24,7 @@ impl Search<'_> {
         let added = alter.list("cmds").iter().map(|command| added(command.message()?)).collect::<Option<Vec<_>>>()?;
         let before = self.document.statements().take_while(|statement| statement.id != id);
         let is_of_table = |tree: &Tree| create(tree).is_some_and(|create| name(create) == name(alter));
-        let trees = before.filter_map(|statement| Some((statement.id, Tree::parse(&statement.sql)?)));
+        let trees = before.filter_map(|statement| Some((statement.id, Tree::parse_exactly(&statement.sql)?)));
         let (table, mut tree) = trees.filter(|(_, tree)| is_of_table(tree)).last()?;
         let create = tree.statement.message_mut()?;
         let elements = create.list("table_elts").iter().cloned().chain(added).collect();

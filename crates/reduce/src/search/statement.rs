@@ -11,22 +11,24 @@ struct Work {
     id: usize,
     tree: Tree,
     cost: Cost,
+    /// Whether the statement is written as it is read.
+    is_exact: bool,
 }
 
 impl Search<'_> {
     /// Makes a statement as small as it can.
     pub(super) fn statement(&mut self, id: usize) -> Result<(), End> {
-        let work = self
-            .document
-            .statement(id)
-            .and_then(|statement| Some(Work { id, tree: Tree::parse(&statement.sql)?, cost: cost(&statement.sql) }));
-        // What this parser does not read as one statement is removed whole, or not at all.
+        let work = self.document.statement(id).and_then(|statement| {
+            Some(Work { id, tree: Tree::parse_exactly(&statement.sql)?, cost: cost(&statement.sql), is_exact: true })
+        });
+        // What this parser does not read as one statement, or what is written as another one, is removed whole, or not at
+        // all.
         let Some(mut work) = work else { return Ok(()) };
         loop {
             let accepted = self.progress.accepted;
             let mut slots = edits::slots(&work.tree);
             let mut at = 0;
-            while let Some(slot) = slots.get(at) {
+            while let Some(slot) = slots.get(at).filter(|_| work.is_exact) {
                 if self.slot(&mut work, slot)? {
                     // The text that was accepted may have another tree, with other places.
                     slots = edits::slots(&work.tree);
@@ -34,7 +36,7 @@ impl Search<'_> {
                     at += 1;
                 }
             }
-            if self.progress.accepted == accepted {
+            if self.progress.accepted == accepted || !work.is_exact {
                 return Ok(());
             }
         }
@@ -65,6 +67,9 @@ impl Search<'_> {
 
     /// Tries another value at a place.
     fn replaced(&mut self, work: &mut Work, slot: &Slot, value: Value) -> Result<bool, End> {
+        if !work.is_exact {
+            return Ok(false);
+        }
         let mut changed = work.tree.clone();
         match changed.statement.at_mut(&slot.path) {
             Some(place) if *place != value => *place = value,
@@ -83,6 +88,7 @@ impl Search<'_> {
         let Some(tree) = Tree::parse(&sql) else { return Ok(false) };
         let accepted = self.accepts(document)?;
         if accepted {
+            work.is_exact = Tree::parse_exactly(&sql).is_some();
             *work = Work { tree, cost, ..*work };
         }
         Ok(accepted)

@@ -13,11 +13,11 @@ pub enum WrittenAgain {
     Refused,
 }
 
-/// Reads a statement and writes it as SQL, as each step of a reduction does.
+/// Reads a statement and writes it as SQL. A reduction keeps a statement that differs, or removes it as a whole.
 pub fn written_again(sql: &str) -> WrittenAgain {
     let Some(tree) = Tree::parse(sql) else { return WrittenAgain::Refused };
     match tree.deparse() {
-        Some(text) if Tree::parse(&text).as_ref() == Some(&tree) => WrittenAgain::Same,
+        Some(text) if tree.is_read_from(&text) => WrittenAgain::Same,
         Some(text) => WrittenAgain::Differs(text),
         None => WrittenAgain::Refused,
     }

@@ -64,7 +64,7 @@ impl Texts<'_> {
     pub(crate) fn compare(&self) -> Verdict {
         match self.compare_trees() {
             // One origin writes the same in one way.
-            Verdict::Unsure if self.sources[0] == self.sources[1] => Verdict::Different,
+            Verdict::Unsure if self.sources[0].is_of_server() == self.sources[1].is_of_server() => Verdict::Different,
             verdict => verdict,
         }
     }
@@ -220,15 +220,13 @@ impl Alike {
     fn without_cast(&self, side: usize, cast: &Expr, other: &Expr) -> Option<Verdict> {
         let ExprKind::Cast { operand, target } = &cast.kind else { return None };
         let inner = || if side == 0 { self.expressions(operand, other) } else { self.expressions(other, operand) };
-        match (self.sources[side], self.sources[1 - side]) {
+        match [side, 1 - side].map(|side| self.sources[side].is_of_server()) {
             // PostgreSQL writes the casts that it adds by itself.
-            (Source::Database, _) if is_implicit(target) => Some(inner()),
+            [true, _] if is_implicit(target) => Some(inner()),
             // It adds one to a domain too, which is not known by its name.
-            (Source::Database, Source::Files) if !is_builtin(target) && inner() != Verdict::Different => {
-                Some(Verdict::Unsure)
-            }
+            [true, false] if !is_builtin(target) && inner() != Verdict::Different => Some(Verdict::Unsure),
             // It keeps no cast that changes nothing, which depends on the type of the operand.
-            (Source::Files, Source::Database) if inner() != Verdict::Different => Some(Verdict::Unsure),
+            [false, true] if inner() != Verdict::Different => Some(Verdict::Unsure),
             _ => None,
         }
     }

@@ -1,4 +1,5 @@
 use super::{Action, Comparison, compare};
+use crate::object::{Name, Schema};
 use crate::testing::{database, schema};
 
 /// A line for each change, then one for each property that is not compared.
@@ -186,4 +187,90 @@ fn an_expression_may_name_its_table_as_it_was_called() {
 fn an_option_that_is_not_stored_is_no_difference() {
     let with = "CREATE TABLE t (a int) WITH (oids = false, fillfactor = 70)";
     assert_eq!(said(&compare(&schema(with), &schema("CREATE TABLE t (a int) WITH (fillfactor = 70)"))), [""; 0]);
+}
+
+/// The schema of a database in which these relations belong to extensions.
+fn with_extension_relations(sql: &str, relations: &[(&str, &str)]) -> Schema {
+    let name = |(schema, name): &(&str, &str)| Name { schema: (*schema).to_owned(), name: (*name).to_owned() };
+    let mut schema = database(sql);
+    schema.gaps.clear();
+    schema.extension_relations = relations.iter().map(name).collect();
+    schema
+}
+
+const EXTENSIONS: &str =
+    "CREATE SCHEMA cron; CREATE EXTENSION pg_cron; CREATE EXTENSION postgis; CREATE EXTENSION vector;";
+const EXTENSIONS_NOT_KNOWN: &str = "? schema  : extension pg_cron, postgis, vector: the objects that it creates are not known, so they are not compared";
+
+#[test]
+fn relations_of_extensions_are_not_missing() {
+    let own = "CREATE TABLE t (a int PRIMARY KEY, e vector(3));";
+    let uses = format!(
+        "{EXTENSIONS}{own} ALTER TABLE t ADD FOREIGN KEY (a) REFERENCES spatial_ref_sys (srid);
+         UPDATE cron.job SET command = '';"
+    );
+    let has = format!("{EXTENSIONS}{own} ALTER TABLE t ADD FOREIGN KEY (a) REFERENCES spatial_ref_sys (srid);");
+    let mut has =
+        with_extension_relations(&has, &[("cron", "job"), ("cron", "jobid_seq"), ("public", "spatial_ref_sys")]);
+    has.relations.retain(|relation| relation.created_by_migrations);
+    let compared = said(&compare(&schema(&uses), &has));
+    assert_eq!(
+        compared,
+        [
+            EXTENSIONS_NOT_KNOWN,
+            "? table cron.job definition: it belongs to an extension",
+            "? table public.spatial_ref_sys definition: it belongs to an extension",
+        ]
+    );
+    // A database without the extension lacks them.
+    let lacks = with_extension_relations("", &[]);
+    let compared = said(&compare(&schema("ALTER TABLE spatial_ref_sys ADD COLUMN note text"), &lacks));
+    assert!(compared.contains(&"- table public.spatial_ref_sys".to_owned()), "{compared:?}");
+    // Which relations the extensions of PostgreSQL have is known.
+    let view = "CREATE EXTENSION pg_stat_statements; CREATE VIEW v AS SELECT 1 AS a; ";
+    let compared =
+        said(&compare(&schema(&format!("{view} ALTER VIEW pg_stat_statements OWNER TO reader;")), &database(view)));
+    let own: Vec<&String> = compared.iter().filter(|line| line.contains("pg_stat_statements")).collect();
+    assert_eq!(own, ["? view public.pg_stat_statements definition: it belongs to an extension"]);
+}
+
+#[test]
+fn an_extension_that_no_statement_places_may_be_anywhere() {
+    let placed = |schema: &str| format!("CREATE SCHEMA other; CREATE EXTENSION vector WITH SCHEMA {schema}");
+    let why = "? extension vector schema: not known: no statement names it, and the extension may choose it";
+    let free = schema("CREATE SCHEMA other; CREATE EXTENSION vector");
+    let changes = |one: &Schema, other: &Schema| {
+        let lines = said(&compare(one, other));
+        lines.into_iter().filter(|line| !line.contains("the objects that it creates")).collect::<Vec<String>>()
+    };
+    assert_eq!(changes(&free, &schema(&placed("public"))), [] as [&str; 0]);
+    assert_eq!(changes(&free, &schema(&placed("other"))), [why]);
+    assert_eq!(
+        changes(&schema(&placed("public")), &schema(&placed("other"))),
+        ["~ extension vector schema: public -> other"]
+    );
+    // PostgreSQL's own extensions leave the choice to the statement.
+    let compared = said(&compare(
+        &schema("CREATE SCHEMA other; CREATE EXTENSION hstore"),
+        &schema("CREATE SCHEMA other; CREATE EXTENSION hstore SCHEMA other"),
+    ));
+    assert_eq!(compared, ["~ extension hstore schema: public -> other"]);
+}
+
+#[test]
+fn a_type_of_an_extension_is_found_in_its_schema() {
+    let table = |path: &str, named: &str| {
+        format!(
+            "CREATE SCHEMA app; CREATE SCHEMA extensions; CREATE EXTENSION vector WITH SCHEMA extensions; {path}
+             CREATE TABLE app.t (a {named}(3))"
+        )
+    };
+    let qualified = schema(&table("", "extensions.vector"));
+    for path in ["", "SET search_path = app, extensions;"] {
+        let compared = compare(&schema(&table(path, "vector")), &qualified);
+        assert_eq!(compared.changes, [], "{path}");
+    }
+    // A path without the schema of the extension does not find its type.
+    let compared = compare(&schema(&table("SET search_path = app;", "vector")), &qualified);
+    assert_eq!(compared.changes.len(), 1);
 }

@@ -32,12 +32,16 @@ pub fn read(catalog: &Catalog, version: PgVersion) -> Schema {
         relations: reader.relations(),
         functions: reader.functions(),
         publications: reader.publications(),
+        extension_relations: reader.extension_relations(),
         gaps: gaps(catalog),
         ..Schema::default()
     };
     reader.types(&mut schema);
     schema
 }
+
+/// What is said once about all extensions that are not part of PostgreSQL.
+const EXTENSION_NOT_KNOWN: &str = "the objects that it creates are not known, so they are not compared";
 
 /// What the model does not keep about these objects.
 fn gaps(catalog: &Catalog) -> Vec<String> {
@@ -51,14 +55,17 @@ fn gaps(catalog: &Catalog) -> Vec<String> {
     if open > 0 {
         gaps.push(format!("statements create relations whose names are known only at run time, in {open} places"));
     }
-    if catalog.has_unseen() {
+    let extensions: Vec<&str> = catalog.unknown_extensions().map(|(name, _)| name.as_str()).collect();
+    if !extensions.is_empty() {
+        gaps.push(format!("extension {}: {EXTENSION_NOT_KNOWN}", extensions.join(", ")));
+    } else if catalog.has_unseen() {
         gaps.push("statements use objects that no statement creates".to_owned());
     }
     if catalog.publications().any(|publication| !publication.tables.is_empty()) {
         gaps.push("column lists and row filters of publications are not read".to_owned());
     }
-    if !catalog.knows_all_code() {
-        gaps.push("aggregates, operators, casts and functions of extensions are not read".to_owned());
+    if catalog.has_more_code() {
+        gaps.push("aggregates, operators and casts are not read".to_owned());
     }
     gaps
 }
@@ -95,7 +102,7 @@ impl Reader<'_> {
 
     fn sql_type(&self, sql_type: catalog::SqlType) -> Known<String> {
         let text = self.analyzer.known_type(sql_type);
-        text.map_or_else(|| Known::unknown("a type that no statement creates"), Known::Value)
+        text.map_or_else(|| Known::unknown("a type that is not known"), Known::Value)
     }
 
     /// The type of a parameter or a result. PostgreSQL does not keep the length of `varchar(20)` there.
@@ -107,8 +114,26 @@ impl Reader<'_> {
     }
 
     fn extensions(&self) -> Vec<Extension> {
-        let extension = |(name, schema): (&SmolStr, &SmolStr)| (name.to_string(), schema.to_string());
-        self.catalog.extensions().map(extension).map(|(name, schema)| Extension { name, schema }).collect()
+        let extension = |(name, schema): (&SmolStr, &SmolStr)| Extension {
+            name: name.to_string(),
+            schema: schema.to_string(),
+            assumed_schema: !self.catalog.is_extension_schema_certain(name),
+        };
+        self.catalog.extensions().map(extension).collect()
+    }
+
+    fn is_of_extension(&self, type_name: &str) -> bool {
+        let mut types = self.catalog.known_extensions().iter().flat_map(|extension| extension.types);
+        types.any(|provided| provided.name == type_name)
+    }
+
+    fn extension_relations(&self) -> Vec<Name> {
+        let known = self.catalog.known_extensions().iter();
+        let own = known.filter_map(|extension| Some((self.catalog.extension(extension.name)?, extension.relations)));
+        let mut names: Vec<Name> =
+            own.flat_map(|(schema, relations)| relations.iter().map(|relation| name(schema, relation))).collect();
+        names.sort();
+        names
     }
 
     fn privileges(&self, object: Oid, skip: impl Fn(&catalog::Privilege) -> bool) -> Vec<Privilege> {
@@ -162,9 +187,12 @@ impl Reader<'_> {
                         schema.composites.push(Composite { name, columns: self.columns(relation) });
                     }
                 }
+                TypeKind::Base if self.is_of_extension(&definition.name) => {}
                 TypeKind::Range { .. } | TypeKind::Base => {
                     schema.gaps.push(format!("type {}.{}: ranges and base types are not read", name.schema, name.name));
                 }
+                // An extension may create it, which is said once for all of them.
+                TypeKind::Assumed if self.catalog.unknown_extensions().next().is_some() => {}
                 TypeKind::Assumed => {
                     schema
                         .gaps

@@ -16,6 +16,8 @@ use pgvet_syntax::lexer::quote_identifier;
 pub fn alteration(before: &Schema, after: &Schema) -> String {
     let mut known = before.clone();
     // What is known only in part is replaced as a whole.
+    let is_of_extension = |own: &Relation| after.extension_relations.contains(&own.name);
+    known.relations.retain(|own| !is_of_extension(own));
     let (known_relations, unseen) = known.relations.into_iter().partition(|own: &Relation| own.created_by_migrations);
     known.relations = known_relations;
     let changes = compare(&known, after).changes;

@@ -143,7 +143,8 @@ impl Writer<'_> {
 
     fn extension(&mut self, extension: &Extension) {
         let (name, schema) = (quote_identifier(&extension.name), quote_identifier(&extension.schema));
-        self.statement(&format!("CREATE EXTENSION IF NOT EXISTS {name} SCHEMA {schema}"));
+        let schema = if extension.assumed_schema { String::new() } else { format!(" SCHEMA {schema}") };
+        self.statement(&format!("CREATE EXTENSION IF NOT EXISTS {name}{schema}"));
     }
 
     fn enumeration(&mut self, own: &Enum) {

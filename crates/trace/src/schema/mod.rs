@@ -65,6 +65,7 @@ impl Reader<'_> {
             relations: self.all("relations", queries::RELATIONS).await?,
             functions: self.all("functions", queries::FUNCTIONS).await?,
             publications: self.all("publications", &queries::publications(number)).await?,
+            extension_relations: self.all("relations of extensions", queries::EXTENSION_RELATIONS).await?,
             gaps: self.all("other objects", queries::GAPS).await?,
         })
     }

@@ -24,6 +24,14 @@ pub(super) const EXTENSIONS: &str = "
     FROM pg_catalog.pg_extension JOIN pg_catalog.pg_namespace n ON n.oid = extnamespace
     WHERE extname <> 'plpgsql' ORDER BY extname COLLATE \"C\"";
 
+pub(super) const EXTENSION_RELATIONS: &str = with_own!(
+    "SELECT jsonb_build_object('schema', nspname, 'name', relname)
+     FROM pg_catalog.pg_class c JOIN own ON own.oid = relnamespace
+     WHERE relkind IN ('r', 'p', 'f', 'v', 'm', 'S')
+       AND EXISTS (SELECT FROM of_extension WHERE classid = 1259 AND objid = c.oid)
+     ORDER BY nspname COLLATE \"C\", relname COLLATE \"C\""
+);
+
 pub(super) const ENUMS: &str = with_own!(
     "SELECT jsonb_build_object('schema', nspname, 'name', typname, 'labels', COALESCE(
         (SELECT jsonb_agg(enumlabel ORDER BY enumsortorder) FROM pg_catalog.pg_enum WHERE enumtypid = t.oid), '[]'))

@@ -4,7 +4,7 @@ use pgvet_syntax::statement::PARSE_STACK_BYTES;
 use std::path::Path;
 use xtask::measure::deparse::measure;
 
-/// What the deparser of `libpg_query` writes with another tree. A reduction reads the text again, so it stays correct.
+/// What the deparser of `libpg_query` writes with another tree. A reduction keeps such statements as they are.
 const CHANGED: [&str; 2] = [
     // COLLATE belongs to the type, and is written after USING.
     "USING NULL COLLATE",

@@ -90,8 +90,12 @@ pub(super) fn about_run(job: &Job<'_>, captured: &Captured, capture: &Capture) {
     }
     if !captured.status.success() {
         let said = format!("`{}` failed ({})", job.shown(), captured.status);
-        let help = "the statements before the failure are checked; the messages of the command are above";
-        failure(&Failure::new(inert::line(&said)).help(help));
+        let said = Failure::new(inert::line(&said));
+        failure(&if captured.recording.statements.is_empty() {
+            said
+        } else {
+            said.help("the statements before the failure are checked; the messages of the command are above")
+        });
     }
     if let Some(refused) = missing_extension(captured) {
         let major = captured.server.major;
@@ -224,15 +228,15 @@ pub(super) fn nothing(job: &Job<'_>, captured: &Captured) -> Failure {
     let command = job.shown();
     let place = captured.place.shown();
     if captured.connections == 0 && !captured.status.success() {
-        return Failure::new(format!("`{command}` failed before it connected to {place}, so nothing was captured"))
-            .help("make the command work first; its messages are above");
+        let help = format!("its messages above say why it failed; {SETTINGS_LEAD_ELSEWHERE}");
+        return Failure::new(format!("`{command}` failed and never connected to {place}, so nothing was captured"))
+            .help(help);
     }
     if captured.connections == 0 {
-        return Failure::new(format!("`{command}` never connected to {place}, so nothing was captured")).help(
-            "if its settings name another database, it may have migrated that database: make the settings read \
-             DATABASE_URL, or PGHOST and PGPORT, or pass the variables that they read, as in --env DB_HOST={host} --env \
-             DB_PORT={port}. If it starts a program in the background, run that program in the foreground",
+        let help = format!(
+            "{SETTINGS_LEAD_ELSEWHERE}. If it started a program in the background, run that program in the foreground"
         );
+        return Failure::new(format!("`{command}` never connected to {place}, so nothing was captured")).help(help);
     }
     if captured.refused_by_command > 0 && captured.recording.sessions.is_empty() {
         return Failure::new(format!("`{command}` requires an encrypted connection, so nothing was captured")).help(
@@ -243,9 +247,16 @@ pub(super) fn nothing(job: &Job<'_>, captured: &Captured) -> Failure {
         return Failure::new(format!("`{command}` ran no migration, so nothing was captured"))
             .help("the clone has already applied all migrations: clone a database without the new ones");
     }
-    Failure::new(format!("`{command}` connected to {place} and ran no migration, so nothing was captured"))
-        .help("run the command that applies all migrations to an empty database")
+    Failure::new(format!("`{command}` connected to {place} and ran no migration, so nothing was captured")).help(
+        "run the command that applies all migrations to an empty database; if this one applies them, it does so in \
+             another database that its settings also name, or in a program in the background, which must run in the \
+             foreground",
+    )
 }
+
+const SETTINGS_LEAD_ELSEWHERE: &str = "if its settings name another database, it may have migrated that database: make \
+                                       the settings read DATABASE_URL, or PGHOST and PGPORT, or pass the variables \
+                                       that they read, as in --env DB_HOST={host} --env DB_PORT={port}";
 
 fn missing_extension(captured: &Captured) -> Option<&Refused> {
     let refused = captured.recording.statements.iter().filter_map(|statement| Some((statement, statement.error()?)));

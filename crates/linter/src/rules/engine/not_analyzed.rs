@@ -5,7 +5,6 @@ use crate::report::Reporter;
 use crate::rule::{RoutineContext, RuleContext, declare_rule};
 use crate::rules::text::enumerate;
 use crate::severity::Severity;
-use pgvet_model::builtin::is_of_postgresql;
 use pgvet_model::catalog::Catalog;
 use pgvet_model::effect::{ChangedObject, Limit, Unknown, UnknownReason};
 use pgvet_syntax::source::TextRange;
@@ -141,7 +140,7 @@ fn is_usually_harmless(reason: &UnknownReason) -> bool {
 /// The installed extensions that may have a function, because their functions are not known: those of its schema, if it
 /// is named and there are some. An extension can make a schema of its own name, whatever schema it is installed in.
 fn unknown_extensions<'c>(catalog: &'c Catalog, function: &str) -> Vec<&'c str> {
-    let unknown = || catalog.extensions().filter(|(name, _)| !is_of_postgresql(name));
+    let unknown = || catalog.unknown_extensions();
     let schema = function.rsplit_once('.').map(|(schema, _)| schema);
     let of_schema = unknown().filter(|(name, own)| schema.is_some_and(|schema| *name == schema || *own == schema));
     let of_schema: Vec<&str> = of_schema.map(|(name, _)| name.as_str()).collect();

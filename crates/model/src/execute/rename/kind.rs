@@ -159,7 +159,16 @@ impl Executor<'_> {
     /// Whether an object of the schema, or of any, exists only if the catalog has it.
     pub(crate) fn knows_all_of(&self, schema: Option<&SmolStr>) -> bool {
         let is_foreign = |schema: &SmolStr| is_of_platform(schema) && !self.catalog.has_schema(schema);
-        self.knowledge == Knowledge::Everything && !schema.is_some_and(is_foreign)
+        self.knowledge == Knowledge::Everything && !schema.is_some_and(is_foreign) && !self.may_be_of_extension(schema)
+    }
+
+    /// Whether an extension may have created an object of this schema whose objects are not known. It can create a schema,
+    /// too, often one of its own name.
+    fn may_be_of_extension(&self, schema: Option<&SmolStr>) -> bool {
+        let may_be = |schema: &SmolStr, name: &SmolStr, own: &SmolStr| {
+            schema == own || schema == name || !self.catalog.has_schema(schema)
+        };
+        self.catalog.unknown_extensions().any(|(name, own)| schema.is_none_or(|schema| may_be(schema, name, own)))
     }
 
     /// A missing schema is an error only where everything is known.

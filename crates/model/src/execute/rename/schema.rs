@@ -85,7 +85,7 @@ impl Executor<'_> {
             }
             ObjectKind::Extension => {
                 if self.catalog.extension(&set.object.name.text).is_some() {
-                    self.catalog.add_extension(set.object.name.text.clone(), set.new_schema.text.clone());
+                    self.catalog.add_extension(set.object.name.text.clone(), set.new_schema.text.clone(), true);
                 }
                 Ok(())
             }
