@@ -105,16 +105,19 @@ pub(crate) fn of_containers(folder: &Path) -> Vec<PathBuf> {
 }
 
 fn files(folder: &Path, is_wanted: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
-    // A link to a folder may lead out of the checkout.
-    let is_inside = folder.is_dir() && Boundary::around(&folder.join("x")).refusal(folder).is_none();
-    let entries = is_inside.then(|| fs::read_dir(folder)).into_iter().flatten().flatten().filter_map(Result::ok);
+    let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
     let is_test = |path: &Path| {
         let stem = stem(path);
         [".test", ".tests", ".spec", "_test"].iter().any(|end| stem.ends_with(end)) || stem.starts_with("test_")
     };
     let is_small = |path: &Path| fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() <= BYTES);
     let mut files: Vec<PathBuf> =
-        entries.map(|entry| entry.path()).filter(|path| is_wanted(path) && !is_test(path) && is_small(path)).collect();
+        entries.map(|entry| entry.path()).filter(|path| is_wanted(path) && !is_test(path)).collect();
+    // A link to a folder may lead out of the checkout.
+    if files.is_empty() || Boundary::around(&folder.join("x")).refusal(folder).is_some() {
+        return Vec::new();
+    }
+    files.retain(|path| is_small(path));
     files.sort();
     files
 }
