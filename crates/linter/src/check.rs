@@ -83,6 +83,7 @@ pub(crate) fn report(
         comments: Vec::new(),
         found: Vec::new(),
         refused: Refused::default(),
+        found_before: 0,
         statement_found: Vec::new(),
         statement_rules: (u32::MAX, Rc::from([])),
         done: Vec::new(),
@@ -120,6 +121,8 @@ struct Checker<'s> {
     comments: Vec<FoundComment>,
     found: Vec<Diagnostic>,
     refused: Refused,
+    /// How many findings there were when the current migration began.
+    found_before: usize,
     /// Findings about the present statement, for the versions seen so far.
     statement_found: Vec<Diagnostic>,
     /// The rules that look at the statements of a file, with their severities.
@@ -211,7 +214,8 @@ impl Checker<'_> {
         let needs_commit = |rule: &str| rules::find(rule).is_some_and(|rule| rule.meta.needs_commit);
         if !undone.is_empty() {
             let is_undone = |found: &Diagnostic| found.file == file && undone.contains(&found.statement);
-            self.found.retain(|found| !(is_undone(found) && needs_commit(found.rule)));
+            let own = self.found.split_off(self.found_before);
+            self.found.extend(own.into_iter().filter(|found| !(is_undone(found) && needs_commit(found.rule))));
         }
     }
 }
@@ -314,6 +318,7 @@ impl Visitor for Checker<'_> {
     fn migration_start(&mut self, file: u32, migration: &Migration<'_>) {
         self.done.clear();
         self.done_moves.clear();
+        self.found_before = self.found.len();
         if let Some(known) = self.migrations.get(file as usize).filter(|_| migration.report) {
             // Only `migration` still has its statements.
             let comments = self.comments_of_text.get(known.file, || suppression::comments(migration));

@@ -139,10 +139,14 @@ impl Nearby {
 }
 
 fn listed(folder: &Path) -> Vec<Found> {
-    // A link to a folder may lead out of the checkout.
-    let is_inside = folder.is_dir() && Boundary::around(&folder.join("x")).refusal(folder).is_none();
-    let entries = is_inside.then(|| fs::read_dir(folder)).into_iter().flatten().flatten().filter_map(Result::ok);
+    let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
     let mut files: Vec<Found> = entries.filter_map(|entry| Found::of(entry.path())).collect();
+    // A link to a folder may lead out of the checkout.
+    if files.is_empty() || Boundary::around(&folder.join("x")).refusal(folder).is_some() {
+        return Vec::new();
+    }
+    let is_small = |path: &Path| fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() <= BYTES);
+    files.retain(|found| is_small(&found.path));
     files.sort_by(|one, other| one.path.cmp(&other.path));
     files
 }
@@ -162,8 +166,7 @@ impl Found {
         let (name, is_yaml) = (name.to_ascii_lowercase(), has_extension(&path, &["yml", "yaml"]));
         let is_of_containers =
             name.starts_with("dockerfile") || name.ends_with(".dockerfile") || (is_yaml && name.contains("compose"));
-        let is_small = || fs::metadata(&path).is_ok_and(|file| file.is_file() && file.len() <= BYTES);
-        let is_wanted = (is_code || is_configuration || is_readme || is_of_containers) && is_small();
+        let is_wanted = is_code || is_configuration || is_readme || is_of_containers;
         is_wanted.then_some(Self { path, is_code, is_configuration, is_readme, is_of_containers })
     }
 }

@@ -37,7 +37,10 @@ pub(crate) fn is_binary(path: &Path) -> bool {
 /// The text of a file that belongs to a checkout and is not SQL.
 pub(crate) fn text(path: &Path) -> io::Result<String> {
     let extension = path.extension();
-    if let Some(why) = refusal(path, |target| Path::new(target).extension() == extension) {
+    // Most files that are looked for do not exist, which one question to the system tells.
+    let is_link = fs::symlink_metadata(path)?.is_symlink();
+    let refusal = || refusal_of_link(path, |target| Path::new(target).extension() == extension);
+    if let Some(why) = is_link.then(refusal).flatten() {
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, format!("it {why}")));
     }
     utf8(bytes(path, MAX_OTHER)?)
@@ -64,7 +67,12 @@ pub(crate) fn whole(path: &Path) -> Option<String> {
 
 /// Why a link is not followed: it leads out of the checkout, or to a file of another kind, which may hold secrets.
 fn refusal(path: &Path, is_of_kind: impl FnOnce(&str) -> bool) -> Option<String> {
-    if !fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink()) || is_stream(path) {
+    let is_link = fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink());
+    is_link.then(|| refusal_of_link(path, is_of_kind)).flatten()
+}
+
+fn refusal_of_link(path: &Path, is_of_kind: impl FnOnce(&str) -> bool) -> Option<String> {
+    if is_stream(path) {
         return None;
     }
     let target = fs::canonicalize(path).ok()?;

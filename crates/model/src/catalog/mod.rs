@@ -101,8 +101,6 @@ pub struct Catalog {
     temporary: OrdSet<Oid>,
     /// The session has put something into its temporary schema, which makes it.
     has_temporary_schema: bool,
-    /// Schemas that have, or had, relations.
-    occupied: OrdSet<SmolStr>,
     /// Relations under names that are partly known only at run time.
     open_names: OrdSet<Oid>,
     mentions: Mentions,
@@ -155,7 +153,6 @@ impl Catalog {
             relation_names: ByName::new(),
             temporary: OrdSet::new(),
             has_temporary_schema: false,
-            occupied: OrdSet::new(),
             open_names: OrdSet::new(),
             mentions: Mentions::default(),
             constraint_names: ByName::new(),
@@ -397,6 +394,11 @@ impl Catalog {
 
     // ---- constraints and triggers ----
 
+    /// Whether a constraint of a relation or domain has this name, in any schema.
+    pub fn has_constraint_named(&self, name: &str) -> bool {
+        self.constraint_names.in_all_schemas(name).next().is_some()
+    }
+
     /// Adds a trigger; that none has its name is the caller's business.
     pub fn add_trigger(&mut self, table: Oid, trigger: Trigger) {
         let schema = self.relation(table).schema.clone();
@@ -434,6 +436,11 @@ impl Catalog {
 
     pub fn types(&self) -> impl Iterator<Item = &Arc<TypeDef>> {
         self.types.values()
+    }
+
+    /// The types of that name in any schema.
+    pub fn types_with_name<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Arc<TypeDef>> {
+        self.type_names.in_all_schemas(name).filter_map(|oid| self.types.get(oid))
     }
 
     pub fn type_named(&self, schema: &str, name: &str) -> Option<Oid> {
@@ -509,6 +516,12 @@ impl Catalog {
     pub fn functions_named(&self, schema: &str, name: &str) -> impl Iterator<Item = &Arc<Function>> {
         let oids = self.function_names.get(schema, name);
         oids.into_iter().flatten().filter_map(|oid| self.functions.get(oid))
+    }
+
+    /// The functions of that name in any schema.
+    pub fn functions_with_name<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Arc<Function>> {
+        let oids = self.function_names.in_all_schemas(name);
+        oids.flatten().filter_map(|oid| self.functions.get(oid))
     }
 
     /// Adds a function under its own oid, or replaces the one that has it.

@@ -432,6 +432,11 @@ impl Relation {
         self.columns.iter().find(|column| column.name == name)
     }
 
+    /// The column of that name, which is likely at this position: few statements move a column.
+    pub fn column_near(&self, position: usize, name: &str) -> Option<&Column> {
+        self.columns.get(position).filter(|column| column.name == name).or_else(|| self.column(name))
+    }
+
     /// Whether nothing shows that it lacks a column of this name.
     pub fn may_have_column(&self, name: &str) -> bool {
         self.column(name).is_some() || !self.known && self.gone_columns.iter().all(|gone| gone != name)

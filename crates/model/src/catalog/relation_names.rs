@@ -63,10 +63,9 @@ impl Catalog {
         self.gone.len()
     }
 
-    /// The relations of that name in any schema.
+    /// The relations of that name in any schema, in the order of the schemas' names.
     pub fn relations_with_name<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Arc<Relation>> {
-        let oids = self.occupied.iter().filter_map(move |schema| self.relation_named(schema, name));
-        oids.filter_map(|oid| self.get_relation(oid))
+        self.relation_names.in_all_schemas(name).filter_map(|oid| self.get_relation(*oid))
     }
 
     /// The relations under names that are partly known only at run time.
@@ -99,9 +98,6 @@ impl Catalog {
             self.gone.remove(schema, name);
         }
         self.relation_names.insert(schema, name, oid);
-        if !self.occupied.contains(schema) {
-            self.occupied.insert(schema.clone());
-        }
         if name.contains(HOLE) {
             self.open_names.insert(oid);
         }

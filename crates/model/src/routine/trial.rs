@@ -128,7 +128,7 @@ pub struct Endings {
     later: RefCell<Option<Later>>,
     outline: RefCell<Option<(u32, Rc<Outline>)>>,
     /// See [`Endings::remember`].
-    remembered: RefCell<Option<Box<dyn Any>>>,
+    remembered: RefCell<Vec<Box<dyn Any>>>,
 }
 
 /// The statements that a migration will run after a statement of a file.
@@ -151,14 +151,17 @@ pub struct Ending {
 }
 
 impl Endings {
-    /// Returns the value that a caller last gave to [`Endings::remember`], if it is of this type.
+    /// Returns the value of this type that a caller last gave to [`Endings::remember`], and forgets it.
     pub fn recall<T: Any>(&self) -> Option<T> {
-        self.remembered.take().and_then(|value| value.downcast().ok()).map(|value| *value)
+        let mut remembered = self.remembered.borrow_mut();
+        let at = remembered.iter().position(|value| value.is::<T>())?;
+        remembered.swap_remove(at).downcast().ok().map(|value| *value)
     }
 
     /// Keeps how far a caller has read the migration, so that it need not read it again at the next statement.
     pub fn remember<T: Any>(&self, value: T) {
-        *self.remembered.borrow_mut() = Some(Box::new(value));
+        drop(self.recall::<T>());
+        self.remembered.borrow_mut().push(Box::new(value));
     }
 
     /// The catalog at an ending, which `run` finds out.

@@ -7,6 +7,7 @@ use crate::rules::text::{identifier, sql_name};
 use pgvet_model::catalog::{ConstraintKind, Relation};
 use pgvet_model::effect::RelationName;
 use pgvet_syntax::ast::{AlterTableAction, Ast, ExprKind};
+use pgvet_syntax::lexer::identifier as unquoted;
 use smol_str::SmolStr;
 
 /// The whole advice for columns that are to become NOT NULL.
@@ -22,11 +23,11 @@ pub(crate) fn advice(context: &RuleContext<'_>, table: &RelationName, columns: &
 
 /// The steps, and where it was not SET NOT NULL that asked for them, the statement itself.
 fn all_steps(context: &RuleContext<'_>, table: &RelationName, columns: &[SmolStr]) -> Vec<Step> {
-    let proven = before(context, table).map(|relation| &relation.constraints);
+    let known = before(context, table);
     // A CHECK that was there before stays.
     let stays = |sql: &String| {
-        let mut names = proven.into_iter().flatten().map(|constraint| identifier(&constraint.name));
-        names.any(|name| sql.ends_with(&format!(" DROP CONSTRAINT {name}")))
+        let dropped = sql.rsplit_once(" DROP CONSTRAINT ").map(|(_, name)| unquoted(name));
+        dropped.is_some_and(|name| known.is_some_and(|relation| relation.constraint(&name).is_some()))
     };
     let mut steps: Vec<Step> =
         steps(context, table, columns).into_iter().filter(|sql| !stays(sql)).map(Step::new).collect();

@@ -3,7 +3,7 @@
 use super::large_objects::Refers;
 use crate::report::{Finding, Reporter};
 use crate::rule::{RuleContext, declare_rule};
-use crate::rules::deployment::other_statements::{earlier, rest};
+use crate::rules::deployment::other_statements::{any_later, earlier};
 use crate::rules::text::{enumerate, identifier, sql_name};
 use pgvet_model::catalog::{Oid, Relation};
 use pgvet_model::effect::{DataChangeKind, RelationName, RemovalReason, RemovedObject, Visibility};
@@ -139,7 +139,7 @@ fn report(
     range: TextRange,
 ) {
     let Some((first, refers)) = columns.first() else { return };
-    if earlier(context).any(unlinks) || rest(context).iter().any(|ast| unlinks(ast)) {
+    if earlier(context).any(unlinks) || any_later(context, unlinks) {
         return;
     }
     let verb = match loss {

@@ -5,7 +5,7 @@ use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::deployment::names::Names;
 use crate::rules::deployment::other_statements::{Until, ahead_of};
-use pgvet_model::catalog::{Catalog, Column, IdentityKind, Oid};
+use pgvet_model::catalog::{Catalog, Column, IdentityKind, Oid, Relation};
 use pgvet_model::effect::{RelationName, Visibility};
 use pgvet_syntax::ast::{AlterTableAction, Ast, LockMode};
 use pgvet_syntax::source::TextRange;
@@ -77,14 +77,17 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
 fn check_table(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, table: &RelationName, range: TextRange) {
     let Some(before) = context.before.get_relation(table.oid) else { return };
     let is_new = |column: &Column| context.deployment().is_some() && column.added_in == context.deployment();
-    for old in before.columns.iter().filter(|column| accepts_values(column) && !is_new(column)) {
+    let after = named(context.after, table);
+    let accepting = |(_, column): &(usize, &Column)| accepts_values(column) && !is_new(column);
+    for (at, old) in before.columns.iter().enumerate().filter(accepting) {
         // The statement has not changed this column.
-        if named(context.after, table, &old.name).is_some_and(accepts_values) {
+        if after.and_then(|after| after.column_near(at, &old.name)).is_some_and(accepts_values) {
             continue;
         }
         let names: Names<'_> = [old.name.as_str(), table.name.as_str()].into_iter().collect();
         let end = ahead_of(context, &names, Until::Commit);
-        let Some(new) = named(&end, table, &old.name).filter(|new| !accepts_values(new)) else { continue };
+        let new = named(&end, table).and_then(|table| table.column(&old.name));
+        let Some(new) = new.filter(|new| !accepts_values(new)) else { continue };
         let (name, column) = (&table.name, &old.name);
         let kind = if new.generated.is_some() { "a generated column" } else { "GENERATED ALWAYS AS IDENTITY" };
         let message = format!(
@@ -120,10 +123,10 @@ fn had_default(context: &RuleContext<'_>, table: Oid, column: &str) -> bool {
     before.and_then(|table| table.column(column)).is_some_and(has_default)
 }
 
-/// The column of the relation that has the name of the table.
-fn named<'c>(catalog: &'c Catalog, table: &RelationName, column: &str) -> Option<&'c Column> {
+/// The relation that has the name of the table.
+fn named<'c>(catalog: &'c Catalog, table: &RelationName) -> Option<&'c Relation> {
     let oid = catalog.relation_named(&table.schema, &table.name)?;
-    catalog.relation(oid).column(column)
+    Some(catalog.relation(oid))
 }
 
 /// The name of the column in ALTER TABLE.

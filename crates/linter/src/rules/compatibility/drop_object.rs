@@ -109,12 +109,13 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
 }
 
 /// The objects with this name that existed before the migration and do not after it.
-fn lost<'c>(context: &MigrationContext<'c>, drop: &Drop, object: &DropObject) -> Vec<Lost<'c>> {
+fn lost<'c>(context: &MigrationContext<'c>, drop: &Drop, object: &'c DropObject) -> Vec<Lost<'c>> {
     use ObjectKind::{Domain, Function, Procedure, Routine, Sequence, Type};
     let (before, name) = (context.before, &object.name);
     match drop.kind {
         Function | Procedure | Routine => {
-            let named = before.functions().filter(|function| is_meant(name, &function.schema, &function.name));
+            let named = before.functions_with_name(&name.name.text);
+            let named = named.filter(|function| is_meant(name, &function.schema));
             let takes = |function: &&Arc<pgvet_model::catalog::Function>| {
                 object.arguments.as_ref().is_none_or(|given| given.len() == function.input_types().count())
             };
@@ -122,7 +123,7 @@ fn lost<'c>(context: &MigrationContext<'c>, drop: &Drop, object: &DropObject) ->
             old.filter_map(|function| loss_of_function(context, function)).collect()
         }
         Type | Domain => {
-            let named = before.types().filter(|found| is_meant(name, &found.schema, &found.name));
+            let named = before.types_with_name(&name.name.text).filter(|found| is_meant(name, &found.schema));
             let is_gone = |found: &&Arc<TypeDef>| {
                 let is_made = !matches!(found.kind, TypeKind::Assumed | TypeKind::Shell | TypeKind::Array { .. });
                 is_made
@@ -132,21 +133,22 @@ fn lost<'c>(context: &MigrationContext<'c>, drop: &Drop, object: &DropObject) ->
             named.filter(is_gone).map(|found| Lost::Type(found)).collect()
         }
         Sequence => {
-            let named = before.relations_where(|relation| {
-                relation.kind == RelationKind::Sequence && is_meant(name, &relation.schema, &relation.name)
-            });
+            let named = before
+                .relations_with_name(&name.name.text)
+                .filter(|relation| relation.kind == RelationKind::Sequence && is_meant(name, &relation.schema));
             let is_gone = |relation: &&Arc<Relation>| {
                 context.after.get_relation(relation.oid).is_none()
                     && context.after.relation_named(&relation.schema, &relation.name).is_none()
             };
-            named.into_iter().filter(is_gone).map(|relation| Lost::Sequence(relation)).collect()
+            named.filter(is_gone).map(|relation| Lost::Sequence(relation)).collect()
         }
         _ => Vec::new(),
     }
 }
 
-fn is_meant(written: &ObjectName, schema: &str, name: &str) -> bool {
-    written.name.text == name && written.schema.as_ref().is_none_or(|written| written.text == schema)
+/// Whether the name may mean an object of that name in this schema.
+fn is_meant(written: &ObjectName, schema: &str) -> bool {
+    written.schema.as_ref().is_none_or(|written| written.text == schema)
 }
 
 /// Whether the function existed before the deployment, and does not any more.

@@ -4,7 +4,7 @@ use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::everywhere_at_least;
 use crate::rules::deployment::dropped_together::listed;
-use crate::rules::deployment::other_statements::{means, rest};
+use crate::rules::deployment::other_statements::{any_later, means};
 use crate::rules::text::sql_name;
 use pgvet_model::catalog::{Catalog, ConstraintKind, Function, Mention, Relation, RelationKind};
 use pgvet_model::effect::{ChangedObject, RelationName};
@@ -212,7 +212,7 @@ fn calls(catalog: &Catalog, expr: &Expr, function: &Function) -> bool {
 fn is_rebuilt(context: &RuleContext<'_>, index: &Relation, table: pgvet_model::catalog::Oid) -> bool {
     let index = RelationName::existing(index);
     let table = context.before.get_relation(table).map(|table| RelationName::existing(table));
-    rest(context).iter().any(|ast| match &**ast {
+    any_later(context, |ast| match ast {
         Ast::Reindex(reindex) => match &reindex.target {
             ReindexTarget::Index(name) => means(context, name, &index),
             ReindexTarget::Table(name) => table.as_ref().is_some_and(|table| means(context, name, table)),

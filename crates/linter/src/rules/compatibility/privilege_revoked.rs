@@ -5,12 +5,15 @@ use crate::report::Reporter;
 use crate::rule::{MigrationContext, declare_rule};
 use crate::rules::deployment::lasting::Lasting;
 use crate::rules::text::{enumerate, join};
-use pgvet_model::catalog::{Catalog, NamedKind, NamedObject, Oid, PUBLIC, Privilege, PrivilegeKind};
+use pgvet_model::catalog::{
+    Catalog, Function, NamedKind, NamedObject, Oid, PUBLIC, Privilege, PrivilegeKind, Relation, RelationKind,
+};
 use pgvet_model::effect::{ChangeAction, ChangedObject};
 use pgvet_model::version::PgVersion;
 use pgvet_syntax::ast::{Grant, ObjectKind, ObjectName};
 use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
+use std::sync::Arc;
 
 declare_rule! {
     /// A privilege on an existing object that the migration revokes and does not grant again.
@@ -189,8 +192,8 @@ fn unseen(context: &MigrationContext<'_>, kind: PrivilegeKind, grant: &Grant) ->
         return Vec::new();
     }
     let has = |catalog: &Catalog, name: &str| match kind {
-        PrivilegeKind::Function => catalog.functions().any(|function| function.name == name),
-        _ => !catalog.relations_where(|relation| relation.name == name).is_empty(),
+        PrivilegeKind::Function => catalog.functions_with_name(name).next().is_some(),
+        _ => catalog.relations_with_name(name).next().is_some(),
     };
     let written: Vec<&SmolStr> = match kind {
         PrivilegeKind::Function => grant.routines.iter().map(|signature| &signature.name.name.text).collect(),
@@ -296,31 +299,43 @@ fn is_there(catalog: &Catalog, kind: PrivilegeKind, oid: Oid) -> bool {
     }
 }
 
-/// The objects of a REVOKE that the migration did not create, with their names.
+/// The objects of a REVOKE that the migration did not create, with their names, in the order of their creation.
 fn objects(before: &Catalog, kind: PrivilegeKind, grant: &Grant) -> Vec<(Oid, SmolStr)> {
-    let names = |schema: &str, name: &str| {
-        let is_meant = |written: &ObjectName| {
-            if grant.all_in_schema {
-                return written.name.text == schema;
-            }
-            written.name.text == name && written.schema.as_ref().is_none_or(|written| written.text == schema)
-        };
-        match kind {
-            PrivilegeKind::Function if !grant.all_in_schema => {
-                grant.routines.iter().any(|signature| is_meant(&signature.name))
-            }
-            _ => grant.objects.iter().any(is_meant),
+    let fits = |relation: &Relation| {
+        let is_sequence = relation.kind == RelationKind::Sequence;
+        is_sequence == (kind == PrivilegeKind::Sequence) && !relation.kind.is_index()
+    };
+    let of_function = |function: &Arc<Function>| (function.oid, function.name.clone());
+    let of_relation = |relation: &Arc<Relation>| (relation.oid, relation.name.clone());
+    let in_schemas = |schema: &str| grant.objects.iter().any(|written| written.name.text == schema);
+    let is_function = kind == PrivilegeKind::Function;
+    let mut found: Vec<(Oid, SmolStr)> = match (grant.all_in_schema, is_function) {
+        (true, true) => before.functions().filter(|one| in_schemas(&one.schema)).map(of_function).collect(),
+        (true, false) => {
+            let relations = before.relations().filter(|relation| in_schemas(&relation.schema) && fits(relation));
+            relations.map(of_relation).collect()
+        }
+        (false, true) => {
+            let named = grant.routines.iter().flat_map(|signature| {
+                let functions = before.functions_with_name(&signature.name.name.text);
+                functions.filter(|function| is_in_schema(&signature.name, &function.schema))
+            });
+            named.map(of_function).collect()
+        }
+        (false, false) => {
+            let named = grant.objects.iter().flat_map(|written| {
+                let relations = before.relations_with_name(&written.name.text);
+                relations.filter(|relation| is_in_schema(written, &relation.schema) && fits(relation))
+            });
+            named.map(of_relation).collect()
         }
     };
-    if kind == PrivilegeKind::Function {
-        let functions = before.functions().filter(|function| names(&function.schema, &function.name));
-        return functions.map(|function| (function.oid, function.name.clone())).collect();
-    }
-    let relations = before.relations_where(|relation| {
-        let is_sequence = relation.kind == pgvet_model::catalog::RelationKind::Sequence;
-        is_sequence == (kind == PrivilegeKind::Sequence)
-            && !relation.kind.is_index()
-            && names(&relation.schema, &relation.name)
-    });
-    relations.into_iter().map(|relation| (relation.oid, relation.name.clone())).collect()
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+/// Whether the name may mean an object of that name in this schema.
+fn is_in_schema(written: &ObjectName, schema: &str) -> bool {
+    written.schema.as_ref().is_none_or(|written| written.text == schema)
 }

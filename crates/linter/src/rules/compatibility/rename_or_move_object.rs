@@ -5,7 +5,8 @@ use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::deployment::other_statements::{
-    Successor, Until, ahead, ahead_of_maker, earlier, is_named, is_relation_name_freed, is_relation_named_here, rest,
+    Successor, Until, ahead, ahead_of_maker, any_later, earlier, is_named, is_relation_name_freed,
+    is_relation_named_here,
 };
 use crate::rules::deployment::users;
 use pgvet_model::catalog::{QualifiedName, RelationKind};
@@ -184,7 +185,7 @@ fn schema(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRan
     };
     // The name that it gets was that of another: it is the replacement.
     let is_new = earlier(context).any(|ast| is_made(ast) || takes(ast, Some(new), None));
-    if is_new || rest(context).iter().any(|ast| is_made(ast) || takes(ast, None, Some(old))) {
+    if is_new || any_later(context, |ast| is_made(ast) || takes(ast, None, Some(old))) {
         return;
     }
     let message =
@@ -228,8 +229,7 @@ fn other(
     if kind == "function" && is_trigger_function(context, before) {
         return;
     }
-    if earlier(context).any(|ast| makes(ast) || frees(ast)) || rest(context).iter().any(|ast| makes(ast) || gives(ast))
-    {
+    if earlier(context).any(|ast| makes(ast) || frees(ast)) || any_later(context, |ast| makes(ast) || gives(ast)) {
         return;
     }
     let shown = |(schema, name): &QualifiedName| match schema.as_str() {

@@ -4,7 +4,7 @@ use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::deployment::names::may_name;
-use crate::rules::deployment::other_statements::{Until, added, ahead, earlier, is_column_made_here, rest};
+use crate::rules::deployment::other_statements::{Until, added, ahead, any_later, earlier, is_column_made_here};
 use crate::rules::deployment::phases::released;
 use crate::rules::text::{identifier, sql_name};
 use pgvet_model::catalog::{Catalog, Column, Oid, Relation};
@@ -92,8 +92,12 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     for (table, range) in tables {
         let Some(after) = context.after.get_relation(table.oid) else { continue };
         let before = context.before.get_relation(table.oid);
-        for column in after.columns.iter().filter(|column| column.inherited_from == 0 && is_required(column)) {
-            let old = before.and_then(|before| before.column(&column.name));
+        if before.is_some_and(|before| Arc::ptr_eq(before, after)) {
+            continue;
+        }
+        let required = |column: &Column| column.inherited_from == 0 && is_required(column);
+        for (at, column) in after.columns.iter().enumerate().filter(|(_, column)| required(column)) {
+            let old = before.and_then(|before| before.column_near(at, &column.name));
             let change = match old {
                 None if is_added(context, before, after, column) => Change::Added,
                 None => continue,
@@ -160,7 +164,7 @@ fn is_filled_by_code(context: &RuleContext<'_>, table: &str, column: &str) -> bo
         let FunctionBody::Source { text, .. } = &create.body else { return false };
         create.or_replace && may_name(text, table) && may_name(text, column)
     };
-    earlier(context).any(names_both) || rest(context).iter().any(|ast| names_both(ast))
+    earlier(context).any(names_both) || any_later(context, names_both)
 }
 
 /// Whether a default or identity gives the column a value at the end of the transaction.

@@ -11,6 +11,7 @@ use pgvet_model::version::PgVersion;
 use pgvet_syntax::ast::from_pg::parse_sql;
 use pgvet_syntax::ast::{Ast, ObjectKind};
 use pgvet_syntax::source::TextRange;
+use smol_str::SmolStr;
 use std::sync::Arc;
 
 declare_rule! {
@@ -65,7 +66,7 @@ declare_rule! {
 }
 
 fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
-    for old in context.before.views().filter(|view| view.known) {
+    for old in named_views(context) {
         let Some(oid) = context.after.relation_named(&old.schema, &old.name) else { continue };
         let Some(new) = context.after.get_relation(oid).filter(|new| !Arc::ptr_eq(old, new)) else { continue };
         if new.kind != RelationKind::View || !new.known || old.birth.is_of(context.deployment()) {
@@ -149,22 +150,36 @@ fn is_meant_for_writes(catalog: &Catalog, view: &Relation) -> bool {
     is_chosen || !view.triggers.is_empty()
 }
 
+/// The views that existed before the migration and that a statement of it names, in the order of their creation.
+fn named_views<'c>(context: &MigrationContext<'c>) -> Vec<&'c Arc<Relation>> {
+    let names = context.ran.iter().flat_map(|run| changed_names(&run.ast)).map(|(name, _)| name);
+    let named = names.flat_map(|name| context.before.relations_with_name(name));
+    let mut views: Vec<_> = named.filter(|view| view.kind == RelationKind::View && view.known).collect();
+    views.sort_unstable_by_key(|view| view.oid);
+    views.dedup_by_key(|view| view.oid);
+    views
+}
+
 /// The last statement that changes the view.
 fn place(context: &MigrationContext<'_>, view: &Relation) -> Option<TextRange> {
-    let name = view.name.as_str();
     context.ran.iter().rev().find_map(|run| {
-        let range = match &*run.ast {
-            Ast::CreateView(create) if create.name.name.text == name => create.name.range(),
-            Ast::Drop(drop) => {
-                let dropped = drop.objects.iter().find(|object| match &object.on {
-                    Some(on) => drop.kind == ObjectKind::Trigger && on.name.text == name,
-                    None => object.name.name.text == name,
-                });
-                dropped?.name.range()
-            }
-            Ast::Rename(rename) if rename.sub_name.is_none() && rename.new_name.text == name => rename.object.range(),
-            _ => return None,
-        };
+        let (_, range) = changed_names(&run.ast).into_iter().find(|(name, _)| **name == view.name)?;
         Some(run.in_file(range))
     })
+}
+
+/// The names of views that a statement may change, and where.
+fn changed_names(ast: &Ast) -> Vec<(&SmolStr, TextRange)> {
+    match ast {
+        Ast::CreateView(create) => vec![(&create.name.name.text, create.name.range())],
+        Ast::Drop(drop) => {
+            let dropped = drop.objects.iter().filter_map(|object| match &object.on {
+                Some(on) => (drop.kind == ObjectKind::Trigger).then_some((&on.name.text, object.name.range())),
+                None => Some((&object.name.name.text, object.name.range())),
+            });
+            dropped.collect()
+        }
+        Ast::Rename(rename) if rename.sub_name.is_none() => vec![(&rename.new_name.text, rename.object.range())],
+        _ => Vec::new(),
+    }
 }

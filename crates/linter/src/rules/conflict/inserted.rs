@@ -27,8 +27,8 @@ pub(crate) struct Inserted<'a> {
     pub(crate) table: &'a Relation,
     /// Where the value of a variable comes from, if it was generated.
     pub(crate) variable: &'a dyn Fn(&[SmolStr]) -> Option<ValueSource>,
-    /// Those that the same migration has run before.
-    pub(crate) earlier: &'a [&'a Insert],
+    /// Returns those that the same migration has run before, into tables of a name.
+    pub(crate) earlier: &'a dyn Fn(&str) -> Vec<&'a Insert>,
 }
 
 /// A unique index that may refuse the row, with where its key comes from.

@@ -28,7 +28,7 @@ impl<'a> Inserted<'a> {
         match &without_casts(value).kind {
             ExprKind::Column(path) => self.is_returned(parent, path),
             ExprKind::Literal(literal) if *literal != Literal::Null => {
-                self.earlier.iter().any(|insert| parent.gets(insert, value))
+                (self.earlier)(&parent.table.name).into_iter().any(|insert| parent.gets(insert, value))
             }
             _ => false,
         }
@@ -86,7 +86,7 @@ impl Parent<'_> {
 
     /// Whether a statement of the migration certainly inserts a row with this key.
     fn gets(&self, insert: &Insert, key: &Expr) -> bool {
-        let row = Inserted { insert, table: self.table, variable: &|_| None, earlier: &[] };
+        let row = Inserted { insert, table: self.table, variable: &|_| None, earlier: &|_| Vec::new() };
         let is_key = |value: &&Expr| without_casts(value).is_same(without_casts(key));
         let is_certain =
             matches!(&insert.source, InsertSource::Query(query) if matches!(query.body, QueryBody::Values(_)));

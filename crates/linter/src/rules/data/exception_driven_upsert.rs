@@ -99,7 +99,7 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
             let upsert = Upsert { insert, end: sql.range.end, block, handler };
             let table = context.relation(&insert.table.name);
             let is_known = table.is_some_and(|table| table.known);
-            let inserted = table.map(|table| Inserted { insert, table, variable: &variable, earlier: &[] });
+            let inserted = table.map(|table| Inserted { insert, table, variable: &variable, earlier: &|_| Vec::new() });
             let refusals = inserted.map_or_else(Vec::new, |inserted| inserted.refusals(context.catalog));
             if is_known && refusals.is_empty() {
                 continue;
@@ -328,7 +328,7 @@ fn finds_the_row(
     index: &UniqueIndex<'_>,
 ) -> bool {
     let (Some(columns), Some(filter)) = (index.columns(), &update.filter) else { return false };
-    let inserted = Inserted { insert: upsert.insert, table, variable: &|_| None, earlier: &[] };
+    let inserted = Inserted { insert: upsert.insert, table, variable: &|_| None, earlier: &|_| Vec::new() };
     let conditions: Vec<&Expr> = match &filter.kind {
         ExprKind::And(list) => list.iter().collect(),
         _ => vec![filter],

@@ -185,7 +185,7 @@ fn check_routine(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
             {
                 continue;
             }
-            let inserted = Inserted { insert, table, variable: &variable, earlier: &[] };
+            let inserted = Inserted { insert, table, variable: &variable, earlier: &|_| Vec::new() };
             let refusals = inserted.refusals(context.catalog);
             if !refusals.is_empty() && !reads(context, insert, table.oid) {
                 let before = &steps[..at];

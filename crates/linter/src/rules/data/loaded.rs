@@ -6,14 +6,16 @@ use crate::cause::Cause;
 use crate::report::Reporter;
 use crate::rule::RuleContext;
 use crate::rules::conflict::inserted::{Inserted, Refusal, ValueSource};
-use crate::rules::deployment::other_statements::{earlier, rest};
+use crate::rules::deployment::other_statements::any_later;
 use crate::rules::text::{identifier, sql_name};
 use pgvet_model::catalog::{Column, Oid, Relation, SearchPath};
 use pgvet_model::effect::{DataChangeKind, RelationName, Visibility};
 use pgvet_syntax::ast::{
     AlterTableAction, Ast, Expr, ExprKind, FromItem, Insert, InsertSource, ObjectName, Part, Query, QueryBody,
 };
+use rustc_hash::FxHashMap;
 use smol_str::SmolStr;
+use std::cell::Cell;
 
 /// An INSERT into a table that is older than the deployment.
 struct Load<'a> {
@@ -21,9 +23,63 @@ struct Load<'a> {
     path: SearchPath,
     insert: &'a Insert,
     table: &'a Relation,
-    /// Statements that the migration ran before.
-    earlier: Vec<&'a Ast>,
+    earlier: &'a EarlierRead,
     is_copy: bool,
+}
+
+/// What the statements that a migration has run so far do to rows and sequences. A file of thousands of INSERTs reads
+/// each of them once.
+#[derive(Debug)]
+struct EarlierRead {
+    file: u32,
+    /// How many of [`RuleContext::earlier`] were read.
+    count: usize,
+    /// TRUNCATE and DELETE by the name of the table, as positions.
+    removals: FxHashMap<SmolStr, Vec<usize>>,
+    /// INSERT by the name of the table, as positions.
+    inserts: FxHashMap<SmolStr, Vec<usize>>,
+    /// Whether one of them sets a sequence.
+    sets_sequence: bool,
+    /// Whether it is known that no later statement sets a sequence.
+    none_later_sets: Cell<bool>,
+}
+
+impl EarlierRead {
+    /// Reads what was run since the last time.
+    fn at(context: &RuleContext<'_>) -> Self {
+        let start = context.outer().start;
+        let count = context.earlier.partition_point(|run| run.outer < start);
+        let known = context.endings.recall().filter(|read: &Self| read.file == context.file && read.count <= count);
+        let mut read = known.unwrap_or_else(|| Self {
+            file: context.file,
+            count: 0,
+            removals: FxHashMap::default(),
+            inserts: FxHashMap::default(),
+            sets_sequence: false,
+            none_later_sets: Cell::new(false),
+        });
+        for at in read.count..count {
+            read.note(at, &context.earlier[at].ast);
+        }
+        read.count = count;
+        read
+    }
+
+    fn note(&mut self, at: usize, ast: &Ast) {
+        match ast {
+            Ast::Truncate(truncate) => {
+                for (name, _) in &truncate.tables {
+                    self.removals.entry(name.name.text.clone()).or_default().push(at);
+                }
+            }
+            Ast::Delete(delete) => {
+                self.removals.entry(delete.table.name.name.text.clone()).or_default().push(at);
+            }
+            Ast::Insert(insert) => self.inserts.entry(insert.table.name.name.text.clone()).or_default().push(at),
+            _ => {}
+        }
+        self.sets_sequence = self.sets_sequence || sets_sequence(ast);
+    }
 }
 
 pub(super) fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
@@ -44,26 +100,33 @@ pub(super) fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             inserts.push(insert);
         }
     });
-    for insert in inserts.into_iter().filter(|insert| insert.on_conflict.is_none()) {
-        let Some(oid) = context.before.find_relation(&insert.table.name, &path) else { continue };
-        let table = context.before.relation(oid);
-        if !into(oid) || !is_plain_table(table) {
-            continue;
-        }
+    let table_of = |insert: &Insert| {
+        let oid = context.before.find_relation(&insert.table.name, &path)?;
+        Some(context.before.relation(oid)).filter(|table| into(oid) && is_plain_table(table))
+    };
+    inserts.retain(|insert| insert.on_conflict.is_none() && table_of(insert).is_some());
+    if inserts.is_empty() {
+        return;
+    }
+    let read = EarlierRead::at(context);
+    for insert in inserts {
+        let Some(table) = table_of(insert) else { continue };
         let is_copy = is_copy(insert);
-        let load = Load { context, path: path.clone(), insert, table, earlier: earlier(context).collect(), is_copy };
+        let load = Load { context, path: path.clone(), insert, table, earlier: &read, is_copy };
         if !load.is_emptied() && !load.asks_first() {
             load.check(reporter);
         }
     }
+    context.endings.remember(read);
 }
 
-impl Load<'_> {
+impl<'a> Load<'a> {
     fn check(&self, reporter: &mut Reporter<'_>) {
         let catalog = self.context.before;
-        let inserts: Vec<&Insert> = self.earlier.iter().filter_map(|ast| plain_insert(ast)).collect();
-        let inserted =
-            Inserted { insert: self.insert, table: self.table, variable: &|_| None, earlier: inserts.as_slice() };
+        let earlier = |table: &str| {
+            self.inserts_into(table).filter(|insert| insert.on_conflict.is_none()).collect::<Vec<&Insert>>()
+        };
+        let inserted = Inserted { insert: self.insert, table: self.table, variable: &|_| None, earlier: &earlier };
         let refusals = inserted.refusals(catalog);
         if refusals.is_empty() {
             return;
@@ -130,9 +193,28 @@ impl Load<'_> {
         self.context.before.find_relation(name, &self.path) == Some(self.table.oid)
     }
 
+    /// The statements that the migration ran before, of which these positions are in the file; those of the same code
+    /// are few.
+    fn before(&self, positions: Option<&'a Vec<usize>>) -> impl Iterator<Item = &'a Ast> + use<'a> {
+        let all = self.context.earlier;
+        let same_code = self.context.code.map_or(&[][..], |code| code.earlier);
+        let in_file = positions.into_iter().flatten().map(|at| &*all[*at].ast);
+        in_file.chain(same_code.iter().filter_map(|run| run.statement.ast()))
+    }
+
+    /// The TRUNCATE and DELETE before it that may be of the table.
+    fn removals(&self) -> impl Iterator<Item = &'a Ast> + use<'a> {
+        self.before(self.earlier.removals.get(&self.table.name))
+    }
+
+    /// The INSERTs before it into tables of that name.
+    fn inserts_into(&self, table: &str) -> impl Iterator<Item = &'a Insert> + use<'a> {
+        self.before(self.earlier.inserts.get(table)).filter_map(as_insert)
+    }
+
     /// Whether an earlier statement of the migration has deleted all rows.
     fn is_emptied(&self) -> bool {
-        self.earlier.iter().any(|ast| match ast {
+        self.removals().any(|ast| match ast {
             Ast::Truncate(truncate) => truncate.tables.iter().any(|(name, _)| self.is_table(name)),
             Ast::Delete(delete) => {
                 delete.filter.is_none() && delete.using.is_empty() && self.is_table(&delete.table.name)
@@ -142,8 +224,7 @@ impl Load<'_> {
     }
 
     fn deletes_some(&self) -> bool {
-        let deletes = |ast: &&Ast| matches!(ast, Ast::Delete(delete) if self.is_table(&delete.table.name));
-        self.earlier.iter().any(deletes)
+        self.removals().any(|ast| matches!(ast, Ast::Delete(delete) if self.is_table(&delete.table.name)))
     }
 
     /// Whether the statement reads the table beside another source of its rows, to exclude existing rows.
@@ -164,12 +245,11 @@ impl Load<'_> {
     /// Whether the copied rows come from a table that the migration created or filled.
     fn copies_new_rows(&self) -> bool {
         let is_new = |name: &ObjectName| {
-            let relation = self.context.before.find_relation(name, &self.path);
+            let find = |name: &ObjectName| self.context.before.find_relation(name, &self.path);
+            let relation = find(name);
             let birth = relation.map(|oid| self.context.before.relation(oid).birth);
             birth.is_some_and(|birth| birth.is_of(self.context.deployment()))
-                || self.earlier.iter().any(|ast| {
-                    matches!(ast, Ast::Insert(insert) if self.context.before.find_relation(&insert.table.name, &self.path) == relation)
-                })
+                || self.inserts_into(&name.name.text).any(|insert| find(&insert.table.name) == relation)
         };
         reads_any(self.insert, is_new)
     }
@@ -189,29 +269,42 @@ impl Load<'_> {
 
     /// Whether the migration sets a sequence.
     fn sets_sequence(&self) -> bool {
-        let sets = |ast: &Ast| match ast {
-            Ast::AlterSequence(_) => true,
-            Ast::AlterTable(alter) => {
-                alter.commands.iter().any(|command| matches!(command.action, AlterTableAction::SetIdentity { .. }))
-            }
-            _ => {
-                let mut found = false;
-                ast.visit(&mut |part| {
-                    if let Part::Expr(expression) = part {
-                        found |= calls(expression, "setval");
-                    }
-                });
-                found
-            }
-        };
-        self.earlier.iter().any(|ast| sets(ast)) || rest(self.context).iter().any(|ast| sets(ast))
+        if self.earlier.sets_sequence || self.before(None).any(sets_sequence) {
+            return true;
+        }
+        let is_in_file = self.context.code.is_none();
+        if is_in_file && self.earlier.none_later_sets.get() {
+            return false;
+        }
+        let is_set = any_later(self.context, sets_sequence);
+        // What follows a statement of the file includes what follows the later ones.
+        self.earlier.none_later_sets.set(!is_set && is_in_file);
+        is_set
     }
 }
 
-/// An INSERT without ON CONFLICT.
-fn plain_insert(ast: &Ast) -> Option<&Insert> {
+/// Whether a statement sets the next number of a sequence.
+fn sets_sequence(ast: &Ast) -> bool {
     match ast {
-        Ast::Insert(insert) if insert.on_conflict.is_none() => Some(insert),
+        Ast::AlterSequence(_) => true,
+        Ast::AlterTable(alter) => {
+            alter.commands.iter().any(|command| matches!(command.action, AlterTableAction::SetIdentity { .. }))
+        }
+        _ => {
+            let mut found = false;
+            ast.visit(&mut |part| {
+                if let Part::Expr(expression) = part {
+                    found |= calls(expression, "setval");
+                }
+            });
+            found
+        }
+    }
+}
+
+fn as_insert(ast: &Ast) -> Option<&Insert> {
+    match ast {
+        Ast::Insert(insert) => Some(insert),
         _ => None,
     }
 }

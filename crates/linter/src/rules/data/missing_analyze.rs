@@ -4,7 +4,7 @@ use crate::fix::{Applicability, Fix};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::offer::line_after;
-use crate::rules::deployment::other_statements::rest;
+use crate::rules::deployment::other_statements::any_later;
 use crate::rules::text::sql_name;
 use pgvet_model::effect::{DataChangeKind, IndexBuildCause, RelationName};
 use pgvet_model::migration::TransactionMode;
@@ -77,7 +77,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         }
         _ => false,
     };
-    if rest(context).iter().any(|ast| is_analyzed(ast)) {
+    if any_later(context, is_analyzed) {
         return;
     }
     let help = format!("run ANALYZE at the end of the migration:\n    ANALYZE {};", sql_name(context, table));

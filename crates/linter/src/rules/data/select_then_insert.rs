@@ -80,7 +80,8 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
                 continue;
             }
             let Some(guard) = guard_of(context, &steps, at, table.oid) else { continue };
-            let refusals = Inserted { insert, table, variable: &variable, earlier: &[] }.refusals(context.catalog);
+            let refusals =
+                Inserted { insert, table, variable: &variable, earlier: &|_| Vec::new() }.refusals(context.catalog);
             if refusals.is_empty() && !unique_indexes(context.catalog, table).is_empty() {
                 continue;
             }

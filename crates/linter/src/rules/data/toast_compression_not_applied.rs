@@ -2,7 +2,7 @@
 
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
-use crate::rules::deployment::other_statements::rest;
+use crate::rules::deployment::other_statements::any_later;
 use pgvet_model::effect::ChangedObject;
 use pgvet_syntax::ast::{Ast, ExprKind, FromItem, Insert, InsertSource, QueryBody};
 
@@ -60,8 +60,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
 
 /// Whether the rest of the migration updates the column.
 fn is_updated(context: &RuleContext<'_>, table: &str, column: &str) -> bool {
-    rest(context).iter().any(|ast| {
-        matches!(&**ast, Ast::Update(update) if update.table.name.name.text == table
+    any_later(context, |ast| {
+        matches!(ast, Ast::Update(update) if update.table.name.name.text == table
             && update.assignments.iter().any(|assignment| assignment.column.text == column))
     })
 }

@@ -4,7 +4,7 @@ use crate::assumption::Assumption;
 use crate::cause::Cause;
 use crate::report::{Finding, Reporter};
 use crate::rule::{RoutineContext, RuleContext, declare_rule};
-use crate::rules::deployment::other_statements::rest;
+use crate::rules::deployment::other_statements::any_later;
 use crate::rules::size::one_row::{reads_one_row, stores_total, takes_one_row};
 use crate::rules::text::identifier;
 use crate::settings::Settings;
@@ -175,7 +175,7 @@ fn is_refilled(context: &RuleContext<'_>, table: &RelationName) -> bool {
         };
         target.is_some_and(|target| context.before.find_relation(target, &path) == Some(table.oid))
     };
-    rest(context).iter().any(|ast| fills(ast))
+    any_later(context, fills)
 }
 
 /// Whether configuration or statistics say that the table has few rows.

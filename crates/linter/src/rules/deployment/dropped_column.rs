@@ -2,7 +2,7 @@
 
 use crate::rule::RuleContext;
 use crate::rules::deployment::other_statements::{
-    Until, adds, ahead_of_maker, earlier, is_column_made_here, means, rest,
+    Until, adds, ahead_of_maker, any_later, earlier, is_column_made_here, means,
 };
 use pgvet_model::catalog::{Catalog, Column, Copied, Relation, RelationKind};
 use pgvet_model::effect::{RelationName, Removal, RemovalReason, RemovedObject, Visibility};
@@ -86,7 +86,7 @@ fn is_kept(context: &RuleContext<'_>, table: &RelationName, column: &str) -> boo
     let is_back = |assignment: &Assignment| {
         assignment.column.text == column && copies.iter().any(|copy| names(&assignment.value, &copy.column.text))
     };
-    !copies.is_empty() && rest(context).iter().any(|ast| assigned_in_all_rows(context, ast, table).any(is_back))
+    !copies.is_empty() && any_later(context, |ast| assigned_in_all_rows(context, ast, table).any(is_back))
 }
 
 /// Whether the deployment has copied all rows with this column to another table, from which a later UPDATE takes the
@@ -100,7 +100,7 @@ fn is_kept_in_copy(context: &RuleContext<'_>, table: &RelationName, column: &str
         read && means(context, &update.table.name, table) && assigned.any(|name| name == column)
     };
     let mut copies = whole_copies(context, table).filter(|copy| copy.column(column).is_some());
-    copies.any(|copy| rest(context).iter().any(|ast| takes_back(ast, copy)))
+    copies.any(|copy| any_later(context, |ast| takes_back(ast, copy)))
 }
 
 /// The tables to which the deployment has copied all rows of a table.
@@ -153,7 +153,7 @@ fn is_added_again(context: &RuleContext<'_>, table: &RelationName, column: &str)
         Ast::AlterTable(alter) => adds(alter, column) && means(context, &alter.name, table),
         _ => false,
     };
-    adds_it(context.ast) || rest(context).iter().any(|ast| adds_it(ast))
+    adds_it(context.ast) || any_later(context, adds_it)
 }
 
 /// The name of the column, where the statement is an ALTER TABLE.

@@ -102,6 +102,22 @@ pub(crate) fn rest_until(context: &RuleContext<'_>, until: Until) -> Vec<Arc<Ast
     rest
 }
 
+/// Whether the migration will run a statement after this one, in the file or in code, that passes a test. Begins with
+/// the last of them: what undoes or completes many statements often comes at the end.
+pub(crate) fn any_later(context: &RuleContext<'_>, test: impl Fn(&Ast) -> bool) -> bool {
+    let same_code = context.code.map_or(&[][..], |code| code.later);
+    if same_code.iter().any(|run| run.statement.ast().is_some_and(&test)) {
+        return true;
+    }
+    let start = context.outer().start;
+    let later = Later::of(context, Until::EndOfMigration);
+    if !later.runs_code() {
+        return later.statements().iter().rev().any(|statement| statement.ast().is_some_and(&test));
+    }
+    let all = context.endings.later(context.file, start, || run_later(context));
+    all[all.partition_point(|(at, _)| *at <= start)..].iter().rev().any(|(_, ast)| test(ast))
+}
+
 /// Whether a statement that the migration will run after this one, in the file or in code, drops something of the sort.
 pub(crate) fn drops_later(context: &RuleContext<'_>, is_meant: impl Fn(&Drop) -> bool) -> bool {
     let drops = |ast: &Ast| matches!(ast, Ast::Drop(drop) if is_meant(drop));

@@ -40,9 +40,7 @@ pub(crate) fn retyped<'c>(context: &'c RuleContext<'_>) -> Vec<Retyped<'c>> {
             continue;
         };
         for (at, column) in after.columns.iter().enumerate().filter(|(_, column)| column.inherited_from == 0) {
-            // Most columns stay where they are.
-            let in_place = before.columns.get(at).filter(|old| old.name == column.name);
-            let old = in_place.or_else(|| before.column(&column.name));
+            let old = before.column_near(at, &column.name);
             let Some(from) = old.map(|old| old.sql_type).filter(|from| *from != column.sql_type) else { continue };
             if is_recreated(context, table, &column.name) {
                 continue;

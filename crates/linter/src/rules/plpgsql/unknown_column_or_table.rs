@@ -319,7 +319,7 @@ impl<'f> Finder<'f> {
             || SYSTEM_COLUMNS.contains(&column)
             || builtin::type_by_name(column).is_some()
             || !builtin::functions(column).is_empty()
-            || self.context.catalog.functions().any(|function| function.name == column)
+            || self.context.catalog.functions_with_name(column).next().is_some()
     }
 
     fn no_column(&mut self, range: TextRange, column: &str, relation: &Relation, doubt: Option<Assumption>) {

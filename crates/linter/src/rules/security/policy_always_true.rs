@@ -3,7 +3,7 @@
 use super::api_roles::is_api_role;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
-use crate::rules::deployment::other_statements::{means, rest};
+use crate::rules::deployment::other_statements::{any_later, means};
 use pgvet_model::catalog::Catalog;
 use pgvet_model::effect::{ChangeAction, ChangedObject, RelationName};
 use pgvet_syntax::ast::{Ast, BooleanTest, Expr, ExprKind, Literal, ObjectKind, OperatorForm};
@@ -117,7 +117,7 @@ fn users(roles: &[SmolStr]) -> String {
 
 /// Whether a later statement of the migration drops or alters the policy, where it is judged again.
 fn is_changed_later(context: &RuleContext<'_>, policy: &str, table: &RelationName) -> bool {
-    rest(context).iter().any(|ast| match &**ast {
+    any_later(context, |ast| match ast {
         Ast::Drop(drop) if drop.kind == ObjectKind::Policy => drop.objects.iter().any(|object| {
             let on = object.on.as_ref();
             object.name.name.text == policy && on.is_some_and(|on| means(context, on, table))

@@ -38,12 +38,13 @@ impl Executor<'_> {
     /// Types that are made of a type: its array, and domains and ranges over it.
     fn containers(&self, part: Oid) -> Vec<Oid> {
         let is_made_of = |kind: &TypeKind| match kind {
-            TypeKind::Array { element } => *element == part,
             TypeKind::Domain(domain) => domain.base.oid == part,
             TypeKind::Range { subtype } => subtype.oid == part,
             _ => false,
         };
-        let made = self.catalog.types().filter(|definition| is_made_of(&definition.kind));
-        made.map(|definition| definition.oid).collect()
+        let array = self.catalog.get_type(part).map(|definition| definition.array).filter(|array| array.is_valid());
+        let made = self.catalog.types_mentioning(&[Mention::Object(part)]).into_iter();
+        let made = made.filter(|definition| is_made_of(&definition.kind)).map(|definition| definition.oid);
+        array.into_iter().chain(made).collect()
     }
 }

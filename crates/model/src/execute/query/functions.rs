@@ -93,7 +93,7 @@ impl Executor<'_> {
 
     fn note_missing_function(&mut self, call: &FunctionCall) {
         let name = &call.name;
-        let is_defined = self.catalog.functions().any(|function| function.name == *name);
+        let is_defined = self.catalog.functions_with_name(name).next().is_some();
         if is_defined
             || text_function(call).is_some()
             || is_geometry_function(call)

@@ -88,7 +88,7 @@ impl Executor<'_> {
         let takes_row =
             |first: &u32| builtin::is_binary_coercible(builtin::oid::RECORD, *first) || builtin::is_polymorphic(*first);
         let takes_row = |function: &BuiltinFunction| function.arguments.first().is_some_and(takes_row);
-        self.catalog.functions().any(|function| function.name == name) || builtin::functions(name).iter().any(takes_row)
+        self.catalog.functions_with_name(name).next().is_some() || builtin::functions(name).iter().any(takes_row)
     }
 
     /// A statement that no code surrounds names no variables, only columns.

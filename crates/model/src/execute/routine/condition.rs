@@ -149,10 +149,10 @@ impl Executor<'_> {
                 crate::builtin::type_by_name(&name.name.text).is_some() || self.find_type_named(&name).is_some()
             }
             "to_regnamespace" => self.catalog.has_schema(&name.name.text),
-            _ => self.catalog.functions().any(|function| {
-                function.name == name.name.text
-                    && name.schema.as_ref().is_none_or(|schema| schema.text == function.schema)
-            }),
+            _ => {
+                let mut named = self.catalog.functions_with_name(&name.name.text);
+                named.any(|function| name.schema.as_ref().is_none_or(|schema| schema.text == function.schema))
+            }
         };
         let schema = name.schema_name().or((function == "to_regnamespace").then_some(&name.name.text));
         self.certain(found, schema).map(|found| if found { Value::Text(text.to_owned()) } else { Value::Null })

@@ -4,6 +4,7 @@ use crate::catalog::{Column, Relation, RelationKind, TypeDef, TypeKind};
 use crate::execute::Executor;
 use pgvet_syntax::ast::{Expr, ExprKind, FromItem, Literal, OperatorForm, Query, QueryBody, SubqueryKind};
 use smol_str::SmolStr;
+use std::sync::Arc;
 
 /// A query of the system catalogs: the system relations of FROM, and its `column = 'literal'` conditions by the
 /// columns' last names. Joins between catalogs are assumed to join rows of the same object.
@@ -98,6 +99,14 @@ fn last_part(text: &str) -> SmolStr {
 }
 
 impl Executor<'_> {
+    /// The relations that a question may be about: all of them only if it names none.
+    fn asked<'s>(&'s self, name: Option<&'s str>) -> Box<dyn Iterator<Item = &'s Arc<Relation>> + 's> {
+        match name {
+            Some(name) => Box::new(self.catalog.relations_with_name(name)),
+            None => Box::new(self.catalog.relations()),
+        }
+    }
+
     /// Whether the row that the query asks for exists, and the schema that it names. `None` for catalogs or conditions that
     /// the model does not have.
     pub(super) fn system_row(&self, query: &Query) -> Option<(bool, Option<SmolStr>)> {
@@ -162,7 +171,10 @@ impl Executor<'_> {
         if (name.is_none() && !primary) || !question.only(&[TABLE, NAME, KIND].concat()) {
             return None;
         }
-        Some(self.catalog.relations().any(|relation| {
+        if name.is_some_and(|name| !self.catalog.has_constraint_named(name)) {
+            return Some(false);
+        }
+        Some(self.asked(question.get(TABLE)).any(|relation| {
             question.is_relation(relation, TABLE)
                 && match name {
                     Some(name) => relation.constraint(name).is_some(),
@@ -175,12 +187,12 @@ impl Executor<'_> {
         const TABLE: &[&str] = &["table_name", "relname", "attrelid"];
         const NAME: &[&str] = &["column_name", "attname"];
         const FACTS: &[&str] = &["data_type", "is_nullable", "udt_name", "attnotnull"];
-        question.get(TABLE)?;
+        let table = question.get(TABLE)?;
         let name = question.get(NAME)?;
         if !question.only(&[TABLE, NAME, FACTS].concat()) {
             return None;
         }
-        for relation in self.catalog.relations().filter(|relation| question.is_relation(relation, TABLE)) {
+        for relation in self.asked(Some(table)).filter(|relation| question.is_relation(relation, TABLE)) {
             if let Some(column) = relation.column(name) {
                 return self.column_is(column, question);
             }
@@ -241,9 +253,8 @@ impl Executor<'_> {
             return None;
         }
         let table = question.get(&["indexname"]).and(question.get(&["tablename"]));
-        Some(self.catalog.relations().any(|relation| {
-            relation.name == name
-                && question.in_schema(&relation.schema)
+        Some(self.asked(Some(name)).any(|relation| {
+            question.in_schema(&relation.schema)
                 && question.shows(relation.kind)
                 && table.is_none_or(|table| {
                     let of = relation.index().and_then(|index| self.catalog.get_relation(index.table));
@@ -259,11 +270,8 @@ impl Executor<'_> {
         if !question.only(&[TABLE, NAME].concat()) {
             return None;
         }
-        Some(
-            self.catalog
-                .relations()
-                .any(|relation| question.is_relation(relation, TABLE) && relation.triggers.contains(name)),
-        )
+        let mut relations = self.asked(question.get(TABLE));
+        Some(relations.any(|relation| question.is_relation(relation, TABLE) && relation.triggers.contains(name)))
     }
 
     fn has_policy(&self, question: &Question) -> Option<bool> {
@@ -273,11 +281,8 @@ impl Executor<'_> {
         if !question.only(&[TABLE, NAME].concat()) {
             return None;
         }
-        Some(
-            self.catalog
-                .relations()
-                .any(|relation| question.is_relation(relation, TABLE) && relation.policies.contains(name)),
-        )
+        let mut relations = self.asked(question.get(TABLE));
+        Some(relations.any(|relation| question.is_relation(relation, TABLE) && relation.policies.contains(name)))
     }
 
     fn has_label(&self, question: &Question) -> Option<bool> {
@@ -286,15 +291,14 @@ impl Executor<'_> {
         if !question.only(&[TYPE, &["enumlabel"]].concat()) {
             return None;
         }
-        let is_type = |definition: &TypeDef| {
-            question.get(TYPE).is_none_or(|wanted| wanted == definition.name) && question.in_schema(&definition.schema)
+        let has_it = |definition: &Arc<TypeDef>| {
+            question.in_schema(&definition.schema)
+                && matches!(&definition.kind, TypeKind::Enum { labels } if labels.contains(label))
         };
-        Some(
-            self.catalog
-                .types()
-                .filter(|definition| is_type(definition))
-                .any(|definition| matches!(&definition.kind, TypeKind::Enum { labels } if labels.contains(label))),
-        )
+        Some(match question.get(TYPE) {
+            Some(name) => self.catalog.types_with_name(name).any(has_it),
+            None => self.catalog.types().any(has_it),
+        })
     }
 
     fn has_type(&self, question: &Question) -> Option<bool> {
@@ -302,16 +306,12 @@ impl Executor<'_> {
         if !question.only(&["typname", "typtype", "oid"]) {
             return None;
         }
-        let defined = |definition: &TypeDef| definition.name == name && question.in_schema(&definition.schema);
-        let row_type = |relation: &Relation| {
-            relation.name == name && relation.kind.is_table() && question.in_schema(&relation.schema)
-        };
+        let has_row_type = |relation: &Arc<Relation>| relation.kind.is_table() && question.in_schema(&relation.schema);
         let is_enum = question.get(&["typtype"]) == Some("e");
-        let found = self
-            .catalog
-            .types()
-            .any(|definition| defined(definition) && (!is_enum || matches!(definition.kind, TypeKind::Enum { .. })));
-        Some(found || (!is_enum && self.catalog.relations().any(|relation| row_type(relation))))
+        let found = self.catalog.types_with_name(name).any(|definition| {
+            question.in_schema(&definition.schema) && (!is_enum || matches!(definition.kind, TypeKind::Enum { .. }))
+        });
+        Some(found || (!is_enum && self.asked(Some(name)).any(has_row_type)))
     }
 
     fn has_function(&self, question: &Question) -> Option<bool> {
@@ -319,7 +319,7 @@ impl Executor<'_> {
         if !question.only(&["proname", "routine_name", "routine_type", "prokind"]) {
             return None;
         }
-        Some(self.catalog.functions().any(|function| function.name == name && question.in_schema(&function.schema)))
+        Some(self.catalog.functions_with_name(name).any(|function| question.in_schema(&function.schema)))
     }
 
     /// The names of the system relations in FROM; `None` when there is anything else.

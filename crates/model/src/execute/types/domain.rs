@@ -1,12 +1,13 @@
 //! CREATE DOMAIN and ALTER DOMAIN.
 
-use crate::catalog::{Domain, DomainCheck, Named, Oid, RelationKind, SqlType, TypeDef, TypeKind};
+use crate::catalog::{Domain, DomainCheck, Mention, Named, Oid, RelationKind, TypeDef, TypeKind};
 use crate::effect::{LockCause, ScanCause};
 use crate::execute::{Executor, Run, fail};
 use pgvet_syntax::ast::{
     AlterDomain, AlterDomainAction, Constraint, ConstraintKind, CreateDomain, Expr, LockMode, Name, ObjectKind,
 };
 use pgvet_syntax::source::TextRange;
+use rustc_hash::FxHashSet;
 use smol_str::SmolStr;
 use std::sync::Arc;
 
@@ -200,6 +201,7 @@ impl Executor<'_> {
     /// Source: PostgreSQL 18, `src/backend/commands/typecmds.c`, `get_rels_with_domain`.
     fn check_domain_users(&mut self, domain: Oid, check: Option<&Expr>, range: TextRange) -> Run {
         let name = self.catalog.get_type(domain).map(|definition| definition.name.clone()).unwrap_or_default();
+        self.catalog.read_mentions();
         for table in self.relations_using(domain) {
             let kind = self.catalog.relation(table).kind;
             if matches!(kind, RelationKind::Table | RelationKind::MaterializedView) {
@@ -225,7 +227,8 @@ impl Executor<'_> {
             return None;
         }
         seen.push(used);
-        for relation in self.catalog.relations_in_order() {
+        let mentions = [Mention::Object(used)];
+        for relation in self.catalog.relations_mentioning(&mentions) {
             if relation.kind.is_index() || !relation.columns.iter().any(|column| column.sql_type.oid == used) {
                 continue;
             }
@@ -241,28 +244,45 @@ impl Executor<'_> {
                 return Some(found);
             }
         }
-        let mut containers: Vec<(Oid, bool)> = (self.catalog.types())
-            .filter_map(|definition| match &definition.kind {
-                TypeKind::Array { element } if *element == used => Some((definition.oid, true)),
-                TypeKind::Range { subtype } if subtype.oid == used => Some((definition.oid, true)),
-                TypeKind::Domain(above) if above.base.oid == used => Some((definition.oid, nested)),
-                _ => None,
-            })
-            .collect();
+        let array = self.catalog.get_type(used).map(|definition| definition.array).filter(|array| array.is_valid());
+        let made = self.catalog.types_mentioning(&mentions).into_iter();
+        let made = made.filter_map(|definition| match &definition.kind {
+            TypeKind::Range { subtype } if subtype.oid == used => Some((definition.oid, true)),
+            TypeKind::Domain(above) if above.base.oid == used => Some((definition.oid, nested)),
+            _ => None,
+        });
+        let mut containers: Vec<(Oid, bool)> = made.chain(array.map(|array| (array, true))).collect();
         containers.sort_unstable();
         containers.into_iter().find_map(|(container, nested)| self.nested_use(container, nested, seen))
     }
 
     /// The relations with a column of the domain, or of a domain over it, in the order of creation.
     fn relations_using(&self, domain: Oid) -> Vec<Oid> {
-        let uses = |sql_type: SqlType| self.is_domain_over(sql_type.oid, domain);
-        let is_user = |kind| !matches!(kind, RelationKind::CompositeType | RelationKind::Sequence);
-        let users = self.catalog.relations_where(|relation| {
-            is_user(relation.kind)
-                && !relation.kind.is_index()
-                && relation.columns.iter().any(|column| uses(column.sql_type))
+        let domains = self.domains_over(domain);
+        let is_user = |kind: RelationKind| {
+            !matches!(kind, RelationKind::CompositeType | RelationKind::Sequence) && !kind.is_index()
+        };
+        let mentions: Vec<Mention> = domains.iter().map(|oid| Mention::Object(*oid)).collect();
+        let mut users = self.catalog.relations_mentioning(&mentions);
+        users.retain(|relation| {
+            is_user(relation.kind) && relation.columns.iter().any(|column| domains.contains(&column.sql_type.oid))
         });
         users.into_iter().map(|relation| relation.oid).collect()
+    }
+
+    /// The domain, and all domains over it.
+    fn domains_over(&self, domain: Oid) -> FxHashSet<Oid> {
+        let mut found = FxHashSet::from_iter([domain]);
+        let mut open = vec![domain];
+        while let Some(below) = open.pop() {
+            for definition in self.catalog.types_mentioning(&[Mention::Object(below)]) {
+                let is_over = matches!(&definition.kind, TypeKind::Domain(above) if above.base.oid == below);
+                if is_over && found.insert(definition.oid) {
+                    open.push(definition.oid);
+                }
+            }
+        }
+        found
     }
 
     pub(crate) fn is_domain_over(&self, oid: Oid, domain: Oid) -> bool {

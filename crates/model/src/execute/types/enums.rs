@@ -1,6 +1,6 @@
 //! ALTER TYPE ... ADD VALUE | RENAME VALUE, and the use of labels that are too new.
 
-use crate::catalog::{Column, EnumLabel, Oid, SqlType, TypeKind};
+use crate::catalog::{Column, EnumLabel, Mention, Oid, SqlType, TypeKind};
 use crate::effect::{ChangeAction, ChangedObject};
 use crate::execute::{Executor, Run, fail};
 use pgvet_syntax::ast::{AlterEnum, Assignment, Expr, ExprKind, Insert, Literal, Query, QueryBody, TypeName};
@@ -80,12 +80,10 @@ impl Executor<'_> {
     /// A default keeps the label, whatever it is called.
     fn rename_label_in_defaults(&mut self, of_type: Oid, old: &SmolStr, new: &SmolStr) {
         let has_default = |column: &Column| column.sql_type.oid == of_type && column.default.is_some();
-        let tables: Vec<Oid> = self
-            .catalog
-            .relations()
-            .filter(|relation| relation.columns.iter().any(has_default))
-            .map(|relation| relation.oid)
-            .collect();
+        self.catalog.read_mentions();
+        let mentioning = self.catalog.relations_mentioning(&[Mention::Object(of_type)]).into_iter();
+        let tables = mentioning.filter(|relation| relation.columns.iter().any(has_default));
+        let tables: Vec<Oid> = tables.map(|relation| relation.oid).collect();
         for table in tables {
             for column in self.catalog.relation_mut(table).columns.iter_mut().filter(|column| has_default(column)) {
                 if let Some(default) = &mut column.default {

@@ -159,6 +159,37 @@ pub(super) const SHAPES: &[Shape] = &[
     shape("tables with serial", 8_000, |count| {
         one(each(count, |at| format!("CREATE TABLE t{at} (id serial PRIMARY KEY);\n")))
     }),
+    shape("types that are created unless pg_type has them", 4_000, |count| {
+        let create = |at| {
+            format!(
+                "DO $$ BEGIN IF NOT EXISTS (SELECT 1 FROM pg_type WHERE typname = 'e{at}') THEN CREATE TYPE e{at} AS \
+                 ENUM ('a'); END IF; END $$;\n"
+            )
+        };
+        one(each(count, create))
+    }),
+    shape("INSERT into a table of an earlier file", 8_000, |count| {
+        later(TABLE.to_owned(), each(count, |at| format!("INSERT INTO t (id, name) VALUES ({at}, 'x');\n")))
+    }),
+    shape("REVOKE on tables of an earlier file", 4_000, |count| {
+        later(each(count, table), each(count, |at| format!("REVOKE SELECT ON t{at} FROM r;\n")))
+    }),
+    shape("DROP of functions of an earlier file", 4_000, |count| {
+        later(each(count, function), each(count, |at| format!("DROP FUNCTION f{at}();\n")))
+    }),
+    shape("domains of columns that get a constraint", 3_000, |count| {
+        let domain = |at| format!("CREATE DOMAIN d{at} AS int;\nCREATE TABLE t{at} (a d{at});\n");
+        later(each(count, domain), each(count, |at| format!("ALTER DOMAIN d{at} ADD CHECK (value > 0);\n")))
+    }),
+    shape("files that roll back", 4_000, |count| {
+        let text = |at| format!("BEGIN;\nALTER TABLE t{at} ADD COLUMN c int;\nROLLBACK;\n");
+        (0..count).map(|at| (format!("{at:06}_a.sql"), text(at))).collect()
+    }),
+    shape("files with views of an earlier file", 4_000, |count| {
+        let views = TABLE.to_owned() + &each(count, |at| format!("CREATE VIEW v{at} AS SELECT id FROM t;\n"));
+        let files = (1..=count).map(|at| (format!("{at:06}_a.sql"), table(at)));
+        [("000000_a.sql".to_owned(), views)].into_iter().chain(files).collect()
+    }),
     shape("files", 10_000, |count| (0..count).map(|at| (format!("{at:06}_a.sql"), table(at))).collect()),
     shape("files about one table", 10_000, |count| {
         (0..count).map(|at| (format!("{at:06}_a.sql"), format!("UPDATE t SET a = {at};\n"))).collect()
@@ -177,6 +208,11 @@ const fn shape(name: &'static str, count: usize, files: fn(usize) -> Vec<(String
 /// A migration of one file.
 fn one(text: String) -> Vec<(String, String)> {
     vec![("001_a.sql".to_owned(), text)]
+}
+
+/// A migration after another one.
+fn later(history: String, text: String) -> Vec<(String, String)> {
+    vec![("001_a.sql".to_owned(), history), ("002_b.sql".to_owned(), text)]
 }
 
 fn block(text: String) -> String {
