@@ -10,7 +10,6 @@ mod boundary;
 mod cache;
 mod check;
 pub mod config;
-mod copies;
 mod dialect;
 mod discovery;
 mod fingerprint;

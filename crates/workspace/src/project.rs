@@ -1,11 +1,12 @@
 //! The files of a run, read, split into statements and in the order in which they are replayed.
 
+mod copies;
 mod evidence;
 mod notes;
 
+use self::copies::Copies;
 use crate::cache::Warm;
 use crate::config::{Config, ConfigError, ConfigSource, Patterns, absolute};
-use crate::copies::{self, Copies};
 use crate::git::ChangeSelection;
 use crate::history::{self, Past};
 use crate::known_order::{self, UnknownOrder};

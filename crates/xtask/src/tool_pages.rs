@@ -66,7 +66,11 @@ fn page(tool: &Declaration, compared: &[Compared], tests: &BTreeMap<String, Stri
             );
         }
         None => {
-            let _ = writeln!(text, "pgvet has no dedicated support for {}.\n", tool.title);
+            let _ = writeln!(
+                text,
+                "pgvet treats SQL files that {} runs as files of an unknown program. [`pgvet capture`](../capture.md) runs migrations that are programs, and checks the SQL that they send.\n",
+                tool.title
+            );
         }
     }
     if let Some(note) = &tool.note {

@@ -57,7 +57,7 @@ fn migrations_are_captured_saved_and_checked_again() {
     fs::write(folder.path().join("captured/own.sql"), "SELECT 1;").unwrap();
     let said = capture(&folder, &["--save", "captured", "--from-beginning"], &script);
     assert!(said.starts_with("exit 2\n"), "{said}");
-    assert_has(&said, &["`captured` holds `own.sql`, which no capture has written", "name a new folder"]);
+    assert_has(&said, &["`captured` contains `own.sql`, which no capture has written", "name a new folder"]);
 }
 
 /// The statements of a run from the beginning that leaves the tables of knex.
@@ -165,7 +165,7 @@ fn special_files_are_not_waited_for() {
     assert_has(&said, &["was captured from `migrations/1_users.js`, which cannot be read: it is not a regular file"]);
     pipe("captured/pgvet-capture.json");
     let said = save(&folder, &first_run(), &[]);
-    assert_has(&said, &["`captured` holds `", "which no capture has written"]);
+    assert_has(&said, &["`captured` contains `", "which no capture has written"]);
     pipe("schema.sql");
     let config = "[migrations]\nschema = \"schema.sql\"\n";
     fs::write(folder.path().join("pgvet.toml"), config).unwrap();

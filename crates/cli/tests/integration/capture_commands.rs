@@ -81,7 +81,7 @@ fn a_command_that_ignores_the_environment_and_fails_is_reported() {
         &[
             "failed and never connected to 127.0.0.1:",
             "so nothing was captured",
-            "if it used a database, its settings name another database, which it may have migrated",
+            "if its settings name another database, it may have migrated that database",
         ],
     );
     assert!(!said.contains("the statements before the failure are checked"), "{said}");

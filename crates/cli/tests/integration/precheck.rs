@@ -77,8 +77,8 @@ fn without_a_database_the_queries_are_a_script() {
 
 #[test]
 fn one_database_is_not_asked_about_the_migrations_of_several() {
-    let table = b"CREATE TABLE t (a int);\n";
-    let folder = Folder::new(&[("shop/migrations/1_a.sql", table), ("crm/migrations/1_a.sql", table)]);
+    let (shop, crm) = (b"CREATE TABLE t (a int);\n", b"CREATE TABLE c (a int);\n");
+    let folder = Folder::new(&[("shop/migrations/1_a.sql", shop), ("crm/migrations/1_a.sql", crm)]);
     let said = folder.run(&["precheck", "--database", "host=/nonexistent dbname=x"]);
     assert!(said.starts_with("exit 2\n") && said.contains("these are migrations of several databases"), "{said}");
     let said = folder.run(&["precheck"]);

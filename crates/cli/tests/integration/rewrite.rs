@@ -187,12 +187,12 @@ fn a_folder_of_its_own_or_the_output_leave_the_original_alone() {
 fn what_a_tool_cannot_run_is_refused_before_anything_is_written() {
     let cargo = ("Cargo.toml", "[dependencies]\nrefinery = \"0.8\"\n");
     for (path, other, part) in [
-        ("migrations/V2__b.sql", cargo, "runs in a transaction with refinery"),
+        ("migrations/V2__b.sql", cargo, "runs in a transaction of refinery"),
         ("supabase/migrations/2_b.sql", ("x", ""), "in which `fill` of the plan cannot run"),
         (
             "migrations/0001_b.sql",
             ("migrations/meta/_journal.json", r#"{"entries":[{"idx":0,"tag":"0000_a"},{"idx":1,"tag":"0001_b"}]}"#),
-            "runs in a transaction with drizzle",
+            "runs in a transaction of drizzle",
         ),
     ] {
         let text = format!("{TABLES}\n");

@@ -56,13 +56,13 @@ const FORMS: &[Form] = &[
     },
     Form {
         other: ("go.mod", "require github.com/gobuffalo/pop/v6 v6\n"),
-        refuses: Some("runs in a transaction with pop"),
+        refuses: Some("runs in a transaction of pop"),
         ..form("pop", ["migrations/1_a.postgres.up.sql", "migrations/2_b.postgres.up.sql"])
     },
     Form { other: ("Cargo.toml", "[dependencies]\nsqlx = \"0.8\"\n"), ..form("sqlx", FLAT) },
     Form {
         other: ("Cargo.toml", "[dependencies]\nrefinery = \"0.8\"\n"),
-        refuses: Some("runs in a transaction with refinery"),
+        refuses: Some("runs in a transaction of refinery"),
         ..form("refinery", ["migrations/V1__a.sql", "migrations/V2__b.sql"])
     },
     Form {
@@ -80,7 +80,7 @@ const FORMS: &[Form] = &[
         ..form("atlas", ["migrations/20240101000000_a.sql", "migrations/20240102000000_b.sql"])
     },
     Form {
-        refuses: Some("runs in a transaction with supabase"),
+        refuses: Some("runs in a transaction of supabase"),
         ..form("supabase", ["supabase/migrations/20240101000000_a.sql", "supabase/migrations/20240102000000_b.sql"])
     },
     Form {

@@ -139,7 +139,7 @@ impl<'a> Inference<'a> {
             ExprKind::Call(call) => self.call(call, scope),
             ExprKind::Operator { schema, operator, form, operands } => {
                 let types: Vec<SqlType> = operands.iter().map(|operand| self.visit(operand, scope)).collect();
-                self.refuse_labels(*form, operands, &types);
+                self.refuse_labels(operator, *form, operands, &types);
                 self.operator(schema.as_deref(), operator, *form, &types)
             }
             ExprKind::Cast { operand, target } => {

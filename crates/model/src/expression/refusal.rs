@@ -87,14 +87,20 @@ impl Inference<'_> {
         }
     }
 
-    /// Refuses texts beside an enum that are no labels of it: a literal gets the type of the other operand.
+    /// Refuses texts that are compared with an enum and are no labels of it: a literal gets the type of the other operand.
+    /// Other operators, such as `||`, treat the literal as text.
     ///
     /// Source: PostgreSQL 18, `src/backend/parser/parse_oper.c`, `binary_oper_exact`; `parse_coerce.c`, `coerce_type`;
     /// `src/backend/utils/adt/enum.c`, `enum_in`.
-    pub(super) fn refuse_labels(&mut self, form: OperatorForm, operands: &[Expr], types: &[SqlType]) {
-        let ([first, others @ ..], [first_type, other_types @ ..]) = (operands, types) else { return };
+    pub(super) fn refuse_labels(&mut self, operator: &str, form: OperatorForm, operands: &[Expr], types: &[SqlType]) {
+        use OperatorForm::{Between, Distinct, In, NotDistinct, NullIf, Plain};
+        let compares = match form {
+            Plain => matches!(operator, "=" | "<>" | "<" | ">" | "<=" | ">="),
+            form => matches!(form, Between | Distinct | In | NotDistinct | NullIf),
+        };
+        let ([first, others @ ..], [first_type, other_types @ ..], true) = (operands, types, compares) else { return };
         others.iter().for_each(|other| self.refuse_label(*first_type, other));
-        if let ([other_type], false) = (other_types, matches!(form, OperatorForm::AnyArray | OperatorForm::AllArray)) {
+        if let [other_type] = other_types {
             self.refuse_label(*other_type, first);
         }
     }

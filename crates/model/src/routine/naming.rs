@@ -7,12 +7,15 @@ use smol_str::{SmolStr, StrExt};
 use std::rc::Rc;
 use std::sync::Arc;
 
+/// A function, and the words of its text.
+type Known = (Arc<Function>, Rc<AllWords>);
+
 /// The functions that were seen so far in any catalog of a run, by the words of their texts.
 #[derive(Debug, Default)]
 pub(super) struct Naming {
     /// The definitions in the index. They are kept, so that no other has the same address.
     known: FxHashMap<usize, Arc<Function>>,
-    by_word: FxHashMap<SmolStr, Vec<(Arc<Function>, Rc<AllWords>)>>,
+    by_word: FxHashMap<SmolStr, Vec<Known>>,
 }
 
 impl Naming {

@@ -325,8 +325,8 @@ mod tests {
         for (text, expected) in [
             ("host=db sslmod=require", "there is no connection parameter `sslmod`"),
             ("postgres://db/d?passwd=secret", "there is no connection parameter `passwd`"),
-            ("postgresq://ann:secret@db/shop?sslmode=require", "no connection parameter of such a name"),
-            ("postgresql+psycopg://ann:secret@db/shop?a=b", "no connection parameter of such a name"),
+            ("postgresq://ann:secret@db/shop?sslmode=require", "no connection parameter of this name"),
+            ("postgresql+psycopg://ann:secret@db/shop?a=b", "no connection parameter of this name"),
             ("postgres://h%zz/secret", "two hexadecimal digits"),
             ("host=localhost secret", "a parameter has no `=`"),
             ("host='secret", "a quote is not closed"),

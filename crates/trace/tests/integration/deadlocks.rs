@@ -63,7 +63,7 @@ const CASES: &[Case] = &[
         migration: &["ALTER TABLE customers ADD a int", "ALTER TABLE orders ADD a int"],
         application: &["INSERT INTO orders VALUES (2, 1, 20)"],
         known: false,
-        reported: LIKELY,
+        reported: POSSIBLE,
     },
     Case {
         name: "the referencing table first, and an INSERT",
@@ -173,7 +173,7 @@ const CASES: &[Case] = &[
         migration: &["ALTER TABLE users ADD a int", "CREATE OR REPLACE VIEW names AS SELECT id, name, a FROM users"],
         application: &["SELECT * FROM names"],
         known: false,
-        reported: LIKELY,
+        reported: POSSIBLE,
     },
     Case {
         name: "a view before its table",
@@ -189,7 +189,7 @@ const CASES: &[Case] = &[
         migration: &["ALTER TABLE products ADD a int", "ALTER TABLE baskets ADD a int"],
         application: &["INSERT INTO lines VALUES (1, 1)"],
         known: false,
-        reported: LIKELY,
+        reported: POSSIBLE,
     },
     Case {
         name: "two tables that a third one refers to, in the order of the keys",
@@ -264,11 +264,10 @@ fn found(case: &Case) -> Vec<Diagnostic> {
 
 #[test]
 fn the_rule_reports_what_can_deadlock() {
-    for case in CASES {
-        let found = found(case);
-        let reported = found.iter().map(|found| found.confidence).max();
-        assert_eq!(reported, case.reported, "{}: {found:#?}", case.name);
-    }
+    let reported = |case: &Case| found(case).iter().map(|found| found.confidence).max();
+    let wrong: Vec<_> = CASES.iter().map(|case| (case.name, case.reported, reported(case))).collect();
+    let wrong: Vec<_> = wrong.into_iter().filter(|(_, expected, reported)| expected != reported).collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
 /// Runs commands one by one in a transaction that it rolls back, each on a signal, and returns whether PostgreSQL has

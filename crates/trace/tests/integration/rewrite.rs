@@ -77,7 +77,7 @@ const SCHEMA: &str = "
     ORDER BY 1";
 
 /// Text in a plan that replaces a column and loses some of its properties.
-const SAYS_WHAT_IS_LOST: &str = "are not copied";
+const SAYS_WHAT_IS_LOST: &str = "These steps do not copy";
 
 fn is_lossy(line: &str) -> bool {
     let column = line.contains("ALTER COLUMN") && (line.contains("SET STATISTICS") || line.contains("SET (n_distinct"));

@@ -447,7 +447,7 @@ mod tests {
         };
         assert_eq!(captured("1.py", &digest("one\r\n")), None);
         assert!(captured("1.py", &digest("two")).unwrap().ends_with("has changed since it was captured"));
-        assert!(captured("2.py", "").unwrap().ends_with("which is gone"));
+        assert!(captured("2.py", "").unwrap().ends_with("which no longer exists"));
         assert!(captured("../../../etc/passwd", "").unwrap().contains("leads out of"));
     }
 

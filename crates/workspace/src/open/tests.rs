@@ -83,7 +83,7 @@ fn known_findings_are_held_back() {
     assert_eq!(rules(&mut file).len(), 2);
     fs::write(root.path().join("pgvet-baseline.json"), "{}").unwrap();
     let file = open(&root, "2.sql", text, &Histories::default());
-    assert!(file.project().problems[0].message.starts_with("is none"));
+    assert!(file.project().problems[0].message.starts_with("is not a baseline"));
 }
 
 #[test]

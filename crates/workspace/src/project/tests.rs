@@ -36,7 +36,7 @@ fn folders_of_migrations_are_databases_of_their_own() {
     for name in ["a/migrations/1.sql", "a/migrations/2/up.sql", "b/migrations/1.sql"] {
         let path = root.path().join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, "SELECT 1;").unwrap();
+        fs::write(path, format!("SELECT '{name}';")).unwrap();
     }
     let project = load(&Request { paths: vec![root.path().to_owned()], ..Request::default() });
     assert_eq!(project.files.iter().map(|file| file.database).collect::<Vec<_>>(), [1, 1, 2]);

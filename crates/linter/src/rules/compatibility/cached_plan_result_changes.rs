@@ -122,12 +122,13 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         let Some((query, library)) = changed.first() else { continue };
         let others = match changed.len() - 1 {
             0 => String::new(),
-            1 => " or 1 other query".to_owned(),
-            others => format!(" or {others} other queries"),
+            1 => " and 1 other query".to_owned(),
+            others => format!(" and {others} other queries"),
         };
+        let (fail, them) = if others.is_empty() { ("fails", "it") } else { ("fail", "them") };
         let message = format!(
-            "sessions that have prepared the query at `{}`{others} fail with \"cached plan must not change result \
-             type\", because this changes the columns of `{}` in the result",
+            "the query at `{}`{others} {fail} with \"cached plan must not change result type\" in sessions that have \
+             prepared {them}, because this changes which columns of `{}` the result has",
             query.place, table.name
         );
         let finding = reporter.report(range, message).relation(&RelationName::existing(table));

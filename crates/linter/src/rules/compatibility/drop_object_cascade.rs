@@ -48,8 +48,9 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - `CASCADE` that drops no other object, as far as the migrations show. Dropping a schema that no migration
-    ///   creates is reported. If the statement has `IF EXISTS`, the confidence is `possible`.
+    /// - `CASCADE` that drops no other object, as far as the migrations show. One exception is `DROP SCHEMA ... CASCADE`
+    ///   of a schema that no migration creates, because its content is not known. With `IF EXISTS`, the confidence of
+    ///   that finding is `possible`.
     /// - `CASCADE` that drops only objects which the migration creates again
     /// - objects that the same migration created
     /// - defaults that use a dropped sequence

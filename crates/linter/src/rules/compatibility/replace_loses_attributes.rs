@@ -108,8 +108,8 @@ fn function(
     }
     finding
         .help(format!(
-            "repeat {} in this statement. If you want to remove an attribute, write the new one explicitly, such as \
-             SECURITY INVOKER",
+            "repeat {} in this statement. To remove an attribute, write its opposite (SECURITY INVOKER, VOLATILE or \
+             CALLED ON NULL INPUT). To remove a setting, use ALTER FUNCTION ... RESET",
             join(&lost)
         ))
         .emit();

@@ -104,17 +104,17 @@ fn report(
     let is_refused = key.on_delete != ReferentialAction::Cascade;
     let message = if is_refused {
         format!(
-            "this fails with a foreign key violation on `{}` if a row of `{other}` refers to one of the deleted values \
+            "this fails with a foreign key violation on `{}` if a row of `{other}` refers to one of the deleted rows \
              of `{table}`",
             constraint.name
         )
     } else {
-        format!("this also deletes the rows of `{other}` that refer to the deleted values of `{table}`")
+        format!("this also deletes the rows of `{other}` that refer to the deleted rows of `{table}`")
     };
     let columns = enumerate(key.columns.iter().map(SmolStr::as_str));
     let help = format!(
-        "keep the values and mark them as retired; or first count the rows in production that use them in {columns}, \
-         and give these rows another value:\n    SELECT {names}, count(*) FROM {referencing} GROUP BY {names};",
+        "keep the rows of {table}, and mark them as retired. Or first count the rows of {other} in production that refer \
+         to them, and give their {columns} another value:\n    SELECT {names}, count(*) FROM {referencing} GROUP BY {names};",
         names = key.columns.iter().map(|name| identifier(name)).collect::<Vec<_>>().join(", "),
         referencing = qualified(&referencing.schema, other),
     );

@@ -45,9 +45,9 @@ declare_rule! {
     ///
     /// ## Confidence
     ///
-    /// The confidence is `likely` if the query locks all or most rows, or if no condition limits how many. The
-    /// confidence is only `possible` if a condition compares a column with a value, because this condition may select
-    /// only a few rows.
+    /// The confidence is `likely` if the query has no condition, or only conditions that do not compare a column with a
+    /// value, such as `IS NOT NULL`. The confidence is only `possible` if a condition compares a column with a value,
+    /// because this condition may select only a few rows.
     "unbounded-row-lock", Data, Warning,
     {}
     statement = check,

@@ -36,8 +36,8 @@ declare_rule! {
     ///
     /// - comments that do not begin with `pgvet:`
     ///
-    /// Comments cannot suppress rules of category `engine`, which report statements that PostgreSQL refuses or that
-    /// pgvet cannot read. To accept their findings, use `pgvet baseline`.
+    /// Comments cannot suppress rules of category `engine`. These rules report statements that PostgreSQL refuses, text
+    /// that pgvet cannot read, and comments that have no effect. To accept their findings, use `pgvet baseline`.
     "unknown-suppression", Engine, Warning,
     {}
 }

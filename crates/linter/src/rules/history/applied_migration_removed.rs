@@ -12,8 +12,8 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Databases that have applied the migration keep its changes, and new databases never get them. If a database has
-    /// applied a migration whose file no longer exists, the result depends on the tool:
+    /// If the file was deleted, databases that have applied it keep its changes, and new databases never get them. If it
+    /// was renamed, some tools no longer recognize it as applied. What a tool does then depends on the tool:
     ///
     /// - Flyway, sqlx, refinery, Supabase, sql-migrate, node-pg-migrate and Sqitch refuse to run.
     /// - golang-migrate refuses to run if the migration is the newest applied migration. Otherwise it ignores the
@@ -33,7 +33,7 @@ declare_rule! {
     ///
     /// Use instead:
     ///
-    /// Keep the file, and undo its changes in a new migration.
+    /// Keep the file and its name. To undo its changes, write a new migration.
     ///
     /// ## When it is not reported
     ///

@@ -183,7 +183,9 @@ fn blocked<'t>(context: &RuleContext<'_>, tables: impl Iterator<Item = &'t Relat
     }
     let because = match unreadable.as_slice() {
         [] => String::new(),
-        unreadable if is_taken => format!(" (the statement also takes ACCESS EXCLUSIVE on {})", names(unreadable)),
+        unreadable if is_taken => {
+            format!(" (another part of the statement takes ACCESS EXCLUSIVE on {})", names(unreadable))
+        }
         unreadable => format!(" (the transaction already holds ACCESS EXCLUSIVE on {})", names(unreadable)),
     };
     format!("{} until the transaction ends{because}", join(&phrases))

@@ -48,9 +48,11 @@ declare_rule! {
     /// - a temporary table
     /// - a materialized view that the same migration creates
     ///
-    /// On a materialized view that an earlier migration created, the build blocks `REFRESH`, and queries queue behind a
-    /// `REFRESH` that waits. `CREATE INDEX CONCURRENTLY` blocks `REFRESH` as well, so build the index when no `REFRESH`
-    /// is due. The severity is `warning`.
+    /// ## Materialized views
+    ///
+    /// An index on a materialized view that an earlier migration created is reported with the severity `warning`. The
+    /// build blocks `REFRESH`, and queries queue behind a `REFRESH` that waits. `CREATE INDEX CONCURRENTLY` blocks
+    /// `REFRESH` as well, so build the index when no `REFRESH` is due.
     ///
     /// ## Fix safety
     ///

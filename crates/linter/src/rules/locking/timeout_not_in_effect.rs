@@ -42,9 +42,9 @@ declare_rule! {
     ///
     /// ## Fix safety
     ///
-    /// The fix removes `LOCAL`, or sets `lock_timeout` again before the statement. The fix is unsafe, because a
-    /// statement that would have waited now fails when the timeout expires, and earlier statements are already
-    /// committed.
+    /// Outside a transaction, the fix removes `LOCAL`. Otherwise it sets `lock_timeout` again before the first statement
+    /// that waits for a lock. The fix is unsafe, because a statement that would have waited now fails when the timeout
+    /// expires, and earlier statements are already committed.
     "timeout-not-in-effect", Locking, Warning,
     { fixable: true }
     statement = check,

@@ -57,8 +57,8 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
             }
             said = true;
             let message = format!("this {verb} a {what} whose name is known only at run time");
-            let help = "write the name as a constant, or restrict the possible names by schema, by owner or by a fixed \
-                        part of the name";
+            let help = "write the name as a constant, or select the objects by their schema, by their owner or by a fixed \
+                        part of their names";
             reporter.report(sql.place(name.range()), message).help(help).emit();
         }
     }

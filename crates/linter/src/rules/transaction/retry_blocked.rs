@@ -165,8 +165,7 @@ fn blocker<'a>(context: &RuleContext<'a>, stopped: &Catalog, end: u32) -> Option
 fn message(context: &RuleContext<'_>, blocker: &Blocker<'_>) -> String {
     let what = if context.effects.index_builds.is_empty() { "this statement" } else { "this index build" };
     format!(
-        "if {what} fails, the next run of the migration fails too, because earlier statements are already committed: \
-         {}",
+        "if {what} fails, earlier statements stay committed, and the next run of the migration fails at one of them: {}",
         blocker.failure.reason
     )
 }

@@ -244,6 +244,7 @@ mod tests {
             ("SELECT 1 FROM t WHERE m IS DISTINCT FROM 'glad'", "22P02"),
             ("SELECT 1 FROM t WHERE m = ANY ('{sad}')", ""),
             ("SELECT 1 FROM t WHERE m::text = 'glad'", ""),
+            ("SELECT m || 'glad' FROM t", ""),
             ("SELECT CASE m WHEN 'glad' THEN 1 END FROM t", "22P02"),
             ("UPDATE t SET id = 1 WHERE m = 'glad'", "22P02"),
             ("DELETE FROM t WHERE 'glad' = m", "22P02"),

@@ -58,7 +58,11 @@ impl Joined<'_> {
                 return Rows::unknown_part(RowsReason::Index { index: index.clone() });
             }
         }
-        if let Some(bound) = &self.bounds[at] {
+        // Only statistics could tell the planner that all rows have the same value.
+        let is_unknown_to_planner = |bound: &&super::Bound| {
+            matches!(bound.reason, RowsReason::SameValue { .. } | RowsReason::NullSinceAdded { .. })
+        };
+        if let Some(bound) = self.bounds[at].as_ref().filter(|bound| !is_unknown_to_planner(bound)) {
             return Rows::at_most(bound.rows, bound.reason.clone());
         }
         let rows = self.rows_of(at);
