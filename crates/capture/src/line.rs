@@ -297,9 +297,8 @@ impl Lines<'_> {
         let drops = |line: usize| {
             std::iter::once(line).chain(self.source.around(line)).any(|line| self.source.drops.contains(&line))
         };
-        let is_candidate = |line: &usize| {
-            excluded.is_none_or(|excluded| !excluded.contains(line) && !(wanted.creates && drops(*line)))
-        };
+        let is_candidate =
+            |line: &usize| excluded.is_none_or(|excluded| !(excluded.contains(line) || wanted.creates && drops(*line)));
         let candidates = names.iter().flat_map(|(lines, _)| lines.iter().copied()).filter(is_candidate);
         let candidates: BTreeSet<usize> = candidates.collect();
         let scored = candidates.into_iter().map(|line| (score(line), line));

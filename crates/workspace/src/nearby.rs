@@ -27,8 +27,11 @@ pub(crate) struct Nearby {
     texts: Mutex<Texts>,
     folders: Mutex<FxHashMap<PathBuf, Arc<[Found]>>>,
     /// The versions of packages that lock files and manifests of folders name.
-    versions: Mutex<FxHashMap<(PathBuf, &'static str), Option<(u32, u32)>>>,
+    versions: Mutex<FxHashMap<(PathBuf, &'static str), Option<Version>>>,
 }
+
+/// The major and the minor version of a package.
+type Version = (u32, u32);
 
 /// A file that is small, no test, and of at least one kind.
 #[derive(Debug)]
@@ -87,8 +90,8 @@ impl Nearby {
         &self,
         folder: &Path,
         package: &'static str,
-        look: impl FnOnce() -> Option<(u32, u32)>,
-    ) -> Option<(u32, u32)> {
+        look: impl FnOnce() -> Option<Version>,
+    ) -> Option<Version> {
         let mut versions = self.versions.lock().unwrap_or_else(PoisonError::into_inner);
         *versions.entry((folder.to_owned(), package)).or_insert_with(look)
     }
@@ -133,8 +136,10 @@ impl Nearby {
 
     fn files(&self, folder: &Path, is_wanted: fn(&Found) -> bool) -> impl Iterator<Item = PathBuf> + use<> {
         let mut folders = self.folders.lock().unwrap_or_else(PoisonError::into_inner);
-        let files = Arc::clone(folders.entry(folder.to_owned()).or_insert_with_key(|folder| listed(folder).into()));
-        (0..files.len()).filter_map(move |at| is_wanted(&files[at]).then(|| files[at].path.clone()))
+        let files = folders.entry(folder.to_owned()).or_insert_with_key(|folder| listed(folder).into());
+        let wanted: Vec<PathBuf> =
+            files.iter().filter(|found| is_wanted(found)).map(|found| found.path.clone()).collect();
+        wanted.into_iter()
     }
 }
 

@@ -6,7 +6,7 @@ mod drivers;
 use crate::config::absolute;
 use crate::problem::{Problem, display};
 use crate::read;
-use crate::roots::Repositories;
+use crate::roots::{self, Repositories};
 use crate::skipped::{SkipReason, Skipped};
 use crate::texts::Texts;
 use pgvet_model::application::{Application, KnownStatement, KnownTransaction, QueryLibrary};
@@ -129,7 +129,7 @@ impl Queries {
         }
         let queries = if count == 1 { "1 query was".to_owned() } else { format!("{count} queries were") };
         let message = format!("{queries} not read, so findings that depend on what deployed code runs may be missing");
-        self.notes.push(Problem { path: display(path), message, help: None });
+        self.notes.push(Problem { path: roots::shown(path), message, help: None });
     }
 }
 
@@ -153,7 +153,7 @@ fn is_query(ast: &Ast) -> bool {
 
 /// The path with the first digits of the digest: `.sqlx/query-0123abcd….json`.
 fn shortened(path: &Path) -> SmolStr {
-    let shown = display(path);
+    let shown = roots::shown(path);
     match shown.rfind("query-") {
         Some(at) if shown.is_char_boundary(at + 14) => format_smolstr!("{}….json", &shown[..at + 14]),
         _ => shown.into(),

@@ -19,7 +19,7 @@ pub(crate) fn run(args: &DiffArgs, out: &mut dyn Write) -> Result<ExitStatus, Fa
         ComparisonFormat::Text => inert::through(out, Kind::Text, |out| report.write(out, args.loudness.verbose))?,
         ComparisonFormat::Json => inert::through(out, Kind::Json, |out| report.write_json(out))?,
         ComparisonFormat::Sql => {
-            inert::through(out, Kind::Text, |out| out.write_all(alteration(&from, &to).as_bytes()))?
+            inert::through(out, Kind::Text, |out| out.write_all(alteration(&from, &to).as_bytes()))?;
         }
         ComparisonFormat::Markdown => inert::through(out, Kind::Text, |out| report.write_markdown(out))?,
     }

@@ -42,7 +42,7 @@ fn a_dump_is_judged_against_that_of_the_base_branch() {
     let old = "CREATE TABLE public.orders (\n    id bigint NOT NULL,\n    note text\n);\n";
     let folder = Folder::new(&[("db/structure.sql", old.as_bytes())]);
     init(&folder);
-    write(&folder, "db/structure.sql", &old.replace("note text", "note text,\n    total integer NOT NULL"));
+    write(&folder, "db/structure.sql", old.replace("note text", "note text,\n    total integer NOT NULL"));
     let sql = folder.output(&["diff", "HEAD:db/structure.sql", "db/structure.sql", "--format", "sql"], b"", &[]);
     write(&folder, "base.sql", old);
     let found = folder.output(&["check", "--format", "concise", "--schema", "base.sql", "-"], &sql.stdout, &[]);

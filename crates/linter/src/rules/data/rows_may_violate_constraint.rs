@@ -164,7 +164,7 @@ fn assumption(context: &RuleContext<'_>, demand: &RowDemand, counted: Option<&Ro
     if let (None, Some(rows)) = (counted, usual.filter(|_| !reads_rows(context, &table))) {
         return match rows {
             UsualRows::All => Assumption::RowsRefuse { table },
-            rows => Assumption::HasUsualRows { table, rows: rows.clone() },
+            rows @ UsualRows::With { .. } => Assumption::HasUsualRows { table, rows: rows.clone() },
         };
     }
     match (counted, demand.met, &demand.demand) {
