@@ -74,6 +74,13 @@ mod tests {
         assert!(refusal("repository/a/out").unwrap().contains("leads out of"));
         assert!(refusal("repository/a/../../outside.sql").is_none(), "named from outside");
         assert!(refusal("repository/a/git").unwrap().contains("a file of git"));
+        fs::create_dir_all(at("other/deep")).unwrap();
+        symlink("../../other/deep", at("repository/a/deep")).unwrap();
+        let in_repository =
+            |path: &str| Boundary::around(&at("repository/a/x")).refusal(&at("repository/a").join(path));
+        for path in ["deep/../new.json", "new/../deep/new.json", "new/../deep/../new.json"] {
+            assert!(in_repository(path).is_some_and(|why| why.contains("leads out of")), "{path}");
+        }
     }
 
     #[test]

@@ -1,18 +1,28 @@
 //! The same path for every spelling of it.
 
-use crate::config::absolute;
 use rustc_hash::FxHashMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The path without links. Of a file that does not exist, its folder's.
+/// The path without links. Of a file that does not exist, the one at which it would be created.
 pub(crate) fn identity(path: &Path) -> PathBuf {
-    fs::canonicalize(path).unwrap_or_else(|_| {
-        let path = absolute(path);
-        let folder = path.parent().and_then(|folder| fs::canonicalize(folder).ok());
-        folder.zip(path.file_name()).map_or_else(|| path.clone(), |(folder, name)| folder.join(name))
-    })
+    fs::canonicalize(path).unwrap_or_else(|_| of_missing(path))
+}
+
+/// Follows the path part by part, as the system does: `..` after a link leads out of the folder behind the link.
+fn of_missing(path: &Path) -> PathBuf {
+    let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let mut found = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => _ = found.pop(),
+            part => found.push(part),
+        }
+        found = fs::canonicalize(&found).unwrap_or(found);
+    }
+    found
 }
 
 /// [`identity`] for many files: each file and each folder is examined once.
@@ -76,6 +86,12 @@ mod tests {
             assert_eq!(identity(&at(path)), expected, "{path}");
         }
         assert_eq!(identities.of(&at("folder/2.sql")), expected.with_file_name("2.sql"));
+        fs::create_dir(at("real/deep")).unwrap();
+        symlink(at("real/deep"), at("link")).unwrap();
+        for path in ["link/../2.sql", "new/../link/../2.sql"] {
+            assert_eq!(identity(&at(path)), expected.with_file_name("2.sql"), "{path}");
+        }
+        assert_eq!(identity(&at("link/new/2.sql")), fs::canonicalize(at("real/deep")).unwrap().join("new/2.sql"));
         assert_eq!(identities.of(&at("no/2.sql")), identity(&at("no/2.sql")));
     }
 }

@@ -10,7 +10,7 @@ use pgvet_workspace::Cache;
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::Child;
@@ -252,12 +252,14 @@ fn data(folder: &Folder) -> std::path::PathBuf {
     folder.path().join("data")
 }
 
+/// The log, where the user of the server cannot replace it: SQL may run programs as that user.
 fn log(folder: &Folder) -> std::path::PathBuf {
-    folder.path().join("log")
+    folder.outer().join("log")
 }
 
 fn spawn(binaries: &Binaries, folder: &Folder, options: &Options, isolation: Isolation) -> Result<(Child, Pid), Error> {
-    let log = File::create(log(folder)).map_err(|error| Error::new(format!("cannot write a log: {error}")))?;
+    let log = File::options().write(true).create_new(true).mode(0o600).open(log(folder));
+    let log = log.map_err(|error| Error::new(format!("cannot write a log: {error}")))?;
     let errors = log.try_clone().map_err(|error| Error::new(format!("cannot write a log: {error}")))?;
     let program = binaries.program("postgres");
     let mut postgres = isolation.command(folder, &program);
@@ -301,9 +303,21 @@ fn is_ready(folder: &Folder) -> bool {
     status.lines().nth(7).is_some_and(|status| status.trim_end() == "ready")
 }
 
+/// Maximum number of bytes of the log that are read, from its end.
+const MOST_OF_LOG: u64 = 64 << 10;
+
 fn last_lines(folder: &Folder) -> String {
-    let text = fs::read(log(folder)).unwrap_or_default();
+    let text = end_of(&log(folder)).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
     let lines: Vec<&str> = text.lines().collect();
     lines[lines.len().saturating_sub(5)..].join("; ")
+}
+
+fn end_of(path: &Path) -> std::io::Result<Vec<u8>> {
+    let mut file = File::open(path)?;
+    let start = file.metadata()?.len().saturating_sub(MOST_OF_LOG);
+    file.seek(SeekFrom::Start(start))?;
+    let mut text = Vec::new();
+    file.take(MOST_OF_LOG).read_to_end(&mut text)?;
+    Ok(text)
 }

@@ -7,6 +7,7 @@ use pgvet_trace::provider::{CloneProvider, Config, Scratch, ScratchOptions, Temp
 use pgvet_trace::server::Server;
 use pgvet_trace::server::testing::{self, beside_open_transaction};
 use pgvet_trace::{Address, Error, Limits, Settings, Trace, run};
+use std::io::Write;
 use std::time::{Duration, Instant};
 
 fn scratch(major: u8) -> Option<Scratch> {
@@ -65,6 +66,23 @@ fn no_program_reads_our_environment() {
     let (trace, _) = traced(&mut provider, &on_server(&read, "(SELECT line = '0' FROM said)"), &Settings::default());
     let trace = trace.unwrap();
     assert!(trace.migrations[0].failure().is_none(), "{:?}", trace.migrations[0].failure());
+}
+
+/// SQL may run programs as the user of the server, who may not read what pgvet may read.
+#[test]
+#[cfg(target_os = "linux")]
+fn the_log_of_a_server_cannot_be_replaced() {
+    let Some(mut provider) = scratch(18) else { return };
+    let mut secret = tempfile::NamedTempFile::new().unwrap();
+    secret.write_all(b"for pgvet alone").unwrap();
+    let replace = format!("cd ..; rm -f log; ln -s {} log", secret.path().display());
+    let end = "kill -QUIT $(head -1 data/postmaster.pid); sleep 0.2; kill -QUIT 1; sleep 10";
+    let sql = format!("CREATE TABLE said (line text); COPY said FROM PROGRAM '{replace}; {end}';");
+    let said = match traced(&mut provider, &sql, &Settings::default()).0 {
+        Ok(trace) => format!("{:?}", trace.migrations[0].failure()),
+        Err(error) => error.to_string(),
+    };
+    assert!(said.contains("its log says: ") && !said.contains("for pgvet alone"), "{said}");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::config::absolute;
 use std::collections::HashSet;
 use std::env;
 use std::fs::{self, FileType};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// Maximum number of entries that are looked at. Beyond, only the time of git is limited.
 const MOST_ENTRIES: usize = 1_000_000;
@@ -132,7 +132,12 @@ pub(super) fn check_beside(top: &Path, names: &[impl AsRef<Path>]) -> Result<(),
     // search ends at the first folder that is missing, because a name can have millions of them.
     let mut inside = PathBuf::new();
     for name in names {
-        let folder = name.as_ref().parent().unwrap_or(Path::new(""));
+        let name = name.as_ref();
+        if name.components().any(|part| !matches!(part, Component::Normal(_) | Component::CurDir)) {
+            let (top, name) = (top.display(), name.display());
+            return Err(format!("the index of `{top}` has the name `{name}`, which leads out of it"));
+        }
+        let folder = name.parent().unwrap_or(Path::new(""));
         while !folder.starts_with(&inside) {
             inside.pop();
         }
@@ -162,4 +167,19 @@ fn check_in(folder: &Path) -> Result<(), String> {
 
 fn special(path: &Path) -> String {
     format!("`{}` is not a regular file", path.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_lead_out_of_the_repository_are_refused() {
+        let root = tempfile::tempdir().unwrap();
+        for names in [["/etc/passwd", "a/b.sql"], ["../x", "a/b.sql"], ["a/../../x", "b.sql"]] {
+            let refused = check_beside(root.path(), &names).unwrap_err();
+            assert!(refused.contains("which leads out of it"), "{refused}");
+        }
+        assert_eq!(check_beside(root.path(), &["a/b.sql", "c.sql"]), Ok(()));
+    }
 }
