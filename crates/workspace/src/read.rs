@@ -37,7 +37,7 @@ pub(crate) fn is_binary(path: &Path) -> bool {
 /// The text of a file that belongs to a checkout and is not SQL.
 pub(crate) fn text(path: &Path) -> io::Result<String> {
     let extension = path.extension();
-    // Most files that are looked for do not exist, which one question to the system tells.
+    // Most files that are searched for do not exist, which one question to the system tells.
     let is_link = fs::symlink_metadata(path)?.is_symlink();
     let refusal = || refusal_of_link(path, |target| Path::new(target).extension() == extension);
     if let Some(why) = is_link.then(refusal).flatten() {
