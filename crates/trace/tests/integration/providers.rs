@@ -58,6 +58,11 @@ fn a_copy_with_a_prepared_transaction_goes_away() {
     assert_eq!(databases(&server).len(), 2);
     query(&server, "postgres", "CREATE DATABASE pgvet_clone_1_1");
     query(&server, "pgvet_clone_1_1", prepared);
+    // The session ends a moment after its client.
+    let sessions = "SELECT count(*) FROM pg_stat_activity WHERE datname = 'pgvet_clone_1_1'";
+    while server.query("postgres", sessions).unwrap() != [[Some("0".to_owned())]] {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
     assert_eq!(template.remove_leftovers_now().unwrap(), ["pgvet_clone_1_1"]);
     assert_eq!(databases(&server).len(), 2);
 }
