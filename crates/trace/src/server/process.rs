@@ -161,6 +161,11 @@ impl Server {
         data(&self.folder)
     }
 
+    /// What the server writes to its standard output and standard error.
+    pub fn log(&self) -> std::path::PathBuf {
+        log(&self.folder)
+    }
+
     /// How to connect to a database as the superuser.
     pub fn config(&self, database: &str) -> Config {
         let mut config = Config::new();

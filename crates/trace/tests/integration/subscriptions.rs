@@ -17,7 +17,7 @@ fn publisher(major: u8) -> Option<(Server, String)> {
 /// Nobody has connected as a subscriber does, and the slot is still there.
 #[track_caller]
 fn assert_unreached(publisher: &Server) {
-    let log = std::fs::read_to_string(publisher.socket().join("log")).expect("there is a log");
+    let log = std::fs::read_to_string(publisher.log()).expect("there is a log");
     assert!(log.contains("connection authorized"), "connections are in the log: {log}");
     assert!(!log.contains("replication connection"), "{log}");
     let slots = query(publisher, "shop", "SELECT slot_name FROM pg_replication_slots");

@@ -44,7 +44,7 @@ impl Logged {
     }
 
     fn log(&self) -> std::path::PathBuf {
-        self.server.socket().join("log")
+        self.server.log()
     }
 
     pub(super) fn log_length(&self) -> usize {

@@ -102,7 +102,7 @@ impl Observed {
         let Project { of, address, .. } = project;
         case.write(of, address, &project.root())?;
         let objects = objects(&case.files(of, address)?);
-        let log = self.server.socket().join("log");
+        let log = self.server.log();
         let before = fs::metadata(&log).map_or(0, |log| log.len()) as usize;
         let (end, printed) = project.execute()?;
         self.wait_for_sessions(address)?;
