@@ -50,21 +50,21 @@ pub fn around(folder: &Path) -> Option<Found> {
         let mut inside = around.take_while(|above| top.as_ref().is_some_and(|top| above.starts_with(top)));
         inside.find_map(found_in)
     };
-    below(&folder).or_else(above)
+    find_below(&folder, LEVELS, FOLDERS, found_in).or_else(above)
 }
 
-/// The folder itself, and then those below it, the outermost first.
-fn below(folder: &Path) -> Option<Found> {
+/// Looks into the folder itself, and then into those below it down to a level, the outermost first; into `most` at most.
+fn find_below<T>(folder: &Path, levels: usize, most: usize, look: impl Fn(&Path) -> Option<T>) -> Option<T> {
     let mut level = vec![folder.to_owned()];
     let mut looked_at = 0;
-    for _ in 0..=LEVELS {
+    for _ in 0..=levels {
         let mut next = Vec::new();
         for folder in level {
             looked_at += 1;
-            if looked_at > FOLDERS {
+            if looked_at > most {
                 return None;
             }
-            if let Some(found) = found_in(&folder) {
+            if let Some(found) = look(&folder) {
                 return Some(found);
             }
             next.extend(folders_in(&folder));

@@ -8,6 +8,7 @@ use crate::refusal::is_refusal;
 use crate::rules;
 use pgvet_model::replay::StatementVisit;
 use pgvet_syntax::ast::{Ast, Transaction};
+use rustc_hash::FxHashMap;
 
 /// The transaction blocks in which PostgreSQL refuses a statement.
 #[derive(Debug, Default)]
@@ -45,23 +46,31 @@ impl Refused {
     /// Findings about later statements are only possible if it is certain that PostgreSQL refuses an earlier one. The
     /// finding of the refusal counts them.
     pub(crate) fn doubt_later(&self, found: &mut [Diagnostic]) {
+        let mut of_files: FxHashMap<u32, Vec<usize>> = FxHashMap::default();
+        if !self.blocks.is_empty() {
+            found.iter().enumerate().for_each(|(at, found)| of_files.entry(found.file).or_default().push(at));
+        }
         for block in &self.blocks {
-            let is_the_refusal = |found: &Diagnostic| {
-                let is_there = found.file == block.file && found.statement.start == block.from;
-                is_there && found.confidence == Confidence::Certain && is_refusal(found)
+            let Some(of_file) = of_files.get(&block.file) else { continue };
+            let is_the_refusal = |at: &&usize| {
+                let found = &found[**at];
+                found.statement.start == block.from && found.confidence == Confidence::Certain && is_refusal(found)
             };
-            let Some(at) = found.iter().position(is_the_refusal) else { continue };
+            let Some(&at) = of_file.iter().find(is_the_refusal) else { continue };
             let versions = found[at].pg_versions.clone();
-            let is_later = |found: &&mut Diagnostic| {
+            let is_later = |found: &Diagnostic| {
                 let start = found.statement.start;
-                found.file == block.file
-                    && start > block.from
+                start > block.from
                     && block.until.is_none_or(|until| start < until)
                     && found.pg_versions.iter().all(|version| versions.contains(version))
                     && !is_of_engine(found)
             };
             let mut count = 0;
-            for later in found.iter_mut().filter(is_later) {
+            for &later in of_file {
+                let later = &mut found[later];
+                if !is_later(later) {
+                    continue;
+                }
                 if !later.assumptions.contains(&Assumption::EarlierRefusalCorrected) {
                     later.assume(Assumption::EarlierRefusalCorrected);
                 }

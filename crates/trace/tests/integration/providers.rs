@@ -60,7 +60,9 @@ fn a_copy_with_a_prepared_transaction_goes_away() {
     query(&server, "pgvet_clone_1_1", prepared);
     // The session ends a moment after its client.
     let sessions = "SELECT count(*) FROM pg_stat_activity WHERE datname = 'pgvet_clone_1_1'";
+    let asked = std::time::Instant::now();
     while server.query("postgres", sessions).unwrap() != [[Some("0".to_owned())]] {
+        assert!(asked.elapsed().as_secs() < 30, "the session does not end");
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
     assert_eq!(template.remove_leftovers_now().unwrap(), ["pgvet_clone_1_1"]);

@@ -1,6 +1,6 @@
 //! The commands that show the SQL of projects whose migrations are programs, or that have none.
 
-use super::{Found, Framework, folders_in, mentions};
+use super::{Found, Framework, find_below, mentions};
 use crate::config::absolute;
 use crate::problem::display;
 use crate::read;
@@ -99,26 +99,11 @@ fn below(folder: &Path, path: &Path) -> String {
 
 /// The first file in or below a folder that is wanted, the outermost first.
 fn file_below(folder: &Path, is_wanted: impl Fn(&Path) -> bool) -> Option<PathBuf> {
-    let mut level = vec![folder.to_owned()];
-    let mut looked_at = 0;
-    for _ in 0..=LEVELS {
-        let mut next = Vec::new();
-        for folder in level {
-            looked_at += 1;
-            if looked_at > FOLDERS {
-                return None;
-            }
-            let entries = fs::read_dir(&folder).into_iter().flatten().filter_map(Result::ok);
-            let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(|path| path.is_file()).collect();
-            files.sort();
-            if let Some(found) = files.into_iter().find(|path| is_wanted(path)) {
-                return Some(found);
-            }
-            next.extend(folders_in(&folder));
-        }
-        level = next;
-    }
-    None
+    find_below(folder, LEVELS, FOLDERS, |folder| {
+        let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
+        let files = entries.map(|entry| entry.path()).filter(|path| path.is_file() && is_wanted(path));
+        files.min()
+    })
 }
 
 /// The path from the current folder, if it is another one.

@@ -52,7 +52,8 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - an existing object that has all parts that the statement defines, and possibly more
-    /// - a table to which later statements of the migration add the missing columns
+    /// - a table to which later statements of the migration add the missing columns, or whose columns they change to the
+    ///   other types
     /// - an object that no migration defines completely
     ///
     /// pgvet does not compare defaults and constraints.
