@@ -3,6 +3,7 @@
 mod bounded;
 mod command;
 pub(crate) mod index;
+mod owner;
 mod regular;
 mod revision;
 

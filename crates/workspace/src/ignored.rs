@@ -1,5 +1,6 @@
 //! Files that say what git ignores. A walk reads them whole, wherever they lead, so they are examined before.
 
+use crate::boundary::Boundary;
 use crate::problem::Problem;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,8 +10,15 @@ const LIMIT: u64 = 1 << 20;
 
 /// The file that keeps the walk from reading what a folder ignores: a device, a pipe, or one that is too large.
 pub(crate) fn trouble(folder: &Path) -> Option<Problem> {
-    let file = files(folder).into_iter().find(|file| is_harmful(file))?;
     let help = "remove it, or make it a regular file";
+    let own = folder.join(".gitignore");
+    // git itself follows no link there, since 2.32.
+    if fs::symlink_metadata(&own).is_ok_and(|metadata| metadata.is_symlink())
+        && let Some(why) = Boundary::of_walk(folder).refusal(&own)
+    {
+        return Some(Problem::new(&own, format!("{why}, so what git ignores is unknown"), Some(help)));
+    }
+    let file = files(folder).into_iter().find(|file| is_harmful(file))?;
     let message = format!("is not a regular file of at most {} MiB, so what git ignores is unknown", LIMIT >> 20);
     Some(Problem::new(&file, message, Some(help)))
 }
@@ -68,5 +76,19 @@ mod tests {
         fs::remove_file(at(".git")).unwrap();
         fs::write(at(".gitignore"), "x".repeat(2 << 20)).unwrap();
         assert!(trouble(folder.path()).unwrap().path.ends_with(".gitignore"));
+    }
+
+    #[test]
+    fn a_link_out_of_the_checkout_is_no_list_of_what_is_ignored() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |path: &str| root.path().join(path);
+        fs::create_dir_all(at("checkout/.git")).unwrap();
+        fs::create_dir_all(at("checkout/migrations")).unwrap();
+        fs::write(at("checkout/ignored"), "build\n").unwrap();
+        fs::write(at("outside"), "build\n").unwrap();
+        symlink("../ignored", at("checkout/migrations/.gitignore")).unwrap();
+        assert_eq!(trouble(&at("checkout/migrations")), None);
+        symlink("../outside", at("checkout/.gitignore")).unwrap();
+        assert!(trouble(&at("checkout")).unwrap().message.contains("leads out of"));
     }
 }

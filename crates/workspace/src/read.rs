@@ -40,7 +40,7 @@ pub(crate) fn text(path: &Path) -> io::Result<String> {
     // Most files that are searched for do not exist, which one question to the system tells.
     let is_link = fs::symlink_metadata(path)?.is_symlink();
     let refusal = || refusal_of_link(path, |target| Path::new(target).extension() == extension);
-    if let Some(why) = is_link.then(refusal).flatten() {
+    if let Some(why) = if is_link { refusal() } else { refusal_of_folders(path) } {
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, format!("it {why}")));
     }
     utf8(bytes(path, MAX_OTHER)?)
@@ -80,6 +80,15 @@ fn refusal_of_link(path: &Path, is_of_kind: impl FnOnce(&str) -> bool) -> Option
     let link = |why: &str| format!("is a symbolic link that {why}");
     let other = || (!is_of_kind(&name)).then(|| format!("leads to a file of another kind, `{}`", target.display()));
     Boundary::around(path).refusal(path).or_else(other).map(|why| link(&why))
+}
+
+/// Why nothing is read through a link to a folder: it leads out of the checkout. The path itself is no link.
+fn refusal_of_folders(path: &Path) -> Option<String> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = std::path::absolute(folder).ok()?;
+    // Without links and `..`, the path needs no search for its repository.
+    let leads_elsewhere = fs::canonicalize(&folder).is_ok_and(|target| target != folder);
+    leads_elsewhere.then(|| Boundary::around(path).refusal(path)).flatten()
 }
 
 /// Whether somebody may write to the file while it is read, and nothing tells its size.
@@ -158,6 +167,27 @@ mod tests {
     fn nul_bytes_make_a_file_binary() {
         let problem = decode("a.sql".to_owned(), b"S\0E\0L\0".to_vec()).unwrap_err();
         assert_eq!(problem.message, "is not SQL text: byte 1 is NUL");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn nothing_is_read_through_a_folder_out_of_the_checkout() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |path: &str| root.path().join(path);
+        for folder in ["checkout/.git", "checkout/real", "outside/deep"] {
+            fs::create_dir_all(at(folder)).unwrap();
+        }
+        for file in ["checkout/real/a.json", "outside/a.json", "outside/deep/a.json"] {
+            fs::write(at(file), "{}").unwrap();
+        }
+        std::os::unix::fs::symlink("real", at("checkout/inside")).unwrap();
+        std::os::unix::fs::symlink("../outside/deep", at("checkout/meta")).unwrap();
+        assert!(text(&at("checkout/inside/a.json")).is_ok());
+        assert!(text(&at("checkout/real/../inside/a.json")).is_ok());
+        for path in ["checkout/meta/a.json", "checkout/meta/../a.json"] {
+            let error = text(&at(path)).unwrap_err().to_string();
+            assert!(error.contains("leads out of"), "{path}: {error}");
+        }
     }
 
     #[test]

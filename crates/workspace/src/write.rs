@@ -63,7 +63,23 @@ fn writable(path: &Path) -> Result<(), Problem> {
 /// Why it is not written.
 pub fn create_report(path: &Path) -> Result<File, Problem> {
     writable(path)?;
+    if has_other_names(path) && Boundary::around(path).is_known() {
+        let help = "remove it, or name another file";
+        return Err(Problem::new(path, "is not written: it is a hard link to a file with other names", Some(help)));
+    }
     File::create(path).map_err(|error| Problem::new(path, format!("cannot be written: {error}"), None))
+}
+
+/// Whether a report at the path would also change files with other names, which may lie outside of a checkout.
+#[cfg(unix)]
+fn has_other_names(path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    fs::metadata(path).is_ok_and(|metadata| metadata.is_file() && metadata.nlink() > 1)
+}
+
+#[cfg(not(unix))]
+fn has_other_names(_path: &Path) -> bool {
+    false
 }
 
 /// Gives a file that is there another text, in one step: readers see the old one or the new one.
@@ -109,11 +125,9 @@ fn create(path: &Path, text: &str) -> io::Result<()> {
         Some(why) => Err(io::Error::new(io::ErrorKind::PermissionDenied, format!("it {why}"))),
         None => Ok(()),
     };
-    if let Some(folder) = path.parent() {
-        // A folder that is there shows where those that are not would be made.
-        folder.ancestors().find(|folder| folder.exists()).map_or(Ok(()), refused)?;
-        fs::create_dir_all(folder)?;
-    }
+    // Once before folders are made for it, once for the path that they are part of.
+    refused(path)?;
+    path.parent().map_or(Ok(()), fs::create_dir_all)?;
     refused(path)?;
     let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
     file.write_all(text.as_bytes())?;
@@ -183,9 +197,17 @@ mod tests {
         symlink("../outside", at("checkout/folder")).unwrap();
         symlink(".git/hooks/pre-commit", at("checkout/report.json")).unwrap();
         symlink("/dev/full", at("checkout/device")).unwrap();
-        for path in
-            ["2.sql", "3.sql", "folder/1.sql", "report.json", "device", ".git/hooks/x", "folder/new", "folder/new/x"]
-        {
+        for path in [
+            "2.sql",
+            "3.sql",
+            "folder/1.sql",
+            "report.json",
+            "device",
+            ".git/hooks/x",
+            "folder/new",
+            "folder/new/x",
+            "new/../folder/new/x",
+        ] {
             let path = at("checkout").join(path);
             assert!(create_report(&path).is_err(), "{}", path.display());
             assert!(write_changes(&[change(&path, "a", "x")]).is_err(), "{}", path.display());
@@ -194,6 +216,8 @@ mod tests {
         assert_eq!(fs::read_to_string(at("outside/1.sql")).unwrap(), "a");
         assert_eq!(fs::read_dir(at("outside")).unwrap().count(), 1);
         assert_eq!(fs::read_dir(at("checkout/.git/hooks")).unwrap().count(), 0);
+        fs::hard_link(at("outside/1.sql"), at("checkout/hard.json")).unwrap();
+        assert!(create_report(&at("checkout/hard.json")).is_err());
         create_report(&at("checkout/new.json")).unwrap();
         write_changes(&[change(&at("checkout/1.sql"), "a", "x")]).unwrap();
     }

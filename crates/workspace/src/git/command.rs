@@ -4,7 +4,7 @@
 //! a branch holds as ordinary files.
 
 use super::regular::{RegularFiles, check_beside};
-use super::{bounded, index};
+use super::{bounded, index, owner};
 use crate::problem::Problem;
 use crate::program;
 use crate::read::MAX_SQL;
@@ -109,11 +109,16 @@ impl Git {
             return Err(unreadable("it is a bare one".to_owned()));
         }
         // `.git` may be a file that names another folder, which may name a third one.
-        for folder in ["--absolute-git-dir", "--git-common-dir"] {
-            let folder = git.run_within(OPENING_LIMIT, &["rev-parse", folder]).map_err(unreadable)?;
-            let folder = git.top.join(super::name_of(folder.strip_suffix(b"\n").unwrap_or(&folder)));
-            regular.check(&folder).map_err(unreadable)?;
+        let named = |option: &str| {
+            let folder = git.run_within(OPENING_LIMIT, &["rev-parse", option]).map_err(unreadable)?;
+            Ok(git.top.join(super::name_of(folder.strip_suffix(b"\n").unwrap_or(&folder))))
+        };
+        let (own, common) = (named("--absolute-git-dir")?, named("--git-common-dir")?);
+        for folder in [&own, &common] {
+            regular.check(folder).map_err(unreadable)?;
         }
+        let named_back = git.named_back(&own).map_err(unreadable)?;
+        owner::check(&git.top, &own, &common, named_back.as_deref()).map_err(unreadable)?;
         git.outward = regular.outward;
         git.neutralised = git.named_programs().map_err(unreadable)?;
         git.index = git.copied_index().map_err(unreadable)?;
@@ -175,6 +180,19 @@ impl Git {
             Ok(copy)
         });
         copy.map(Some).map_err(|error| format!("its index cannot be copied: {error}"))
+    }
+
+    /// The folder that a folder of git outside of the repository says it belongs to: `core.worktree`.
+    fn named_back(&self, own: &Path) -> Result<Option<PathBuf>, String> {
+        let file = own.join("config");
+        if !file.is_file() {
+            return Ok(None);
+        }
+        let before = ["config", "--no-includes", "--file"].map(OsStr::new);
+        let after = ["--default", "", "--get", "core.worktree"].map(OsStr::new);
+        let value = self.run_within(OPENING_LIMIT, &[&before[..], &[file.as_os_str()], &after].concat())?;
+        let value = value.strip_suffix(b"\n").unwrap_or(&value);
+        Ok((!value.is_empty()).then(|| own.join(super::name_of(value))))
     }
 
     /// Filters, drivers and hooks run programs under names that only the configuration knows.

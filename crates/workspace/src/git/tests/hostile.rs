@@ -434,3 +434,29 @@ fn no_part_of_an_index_is_written_into_the_repository() {
     hostile.look("");
     assert_eq!(files(), before);
 }
+
+/// A checkout must not show the history of a repository beside it.
+#[test]
+fn a_folder_of_git_that_belongs_to_another_repository_is_not_read() {
+    let other = Repository::new();
+    other.write("1.sql", "SELECT 1;\n");
+    other.commit();
+    let folders = |repository: &Repository| BTreeSet::from([repository.0.path().to_owned()]);
+    let look = |repository: &Repository| changes(&ChangeSelection::Since("HEAD".to_owned()), &folders(repository));
+
+    let pointing = Repository::new();
+    fs::remove_dir_all(pointing.0.path().join(".git")).unwrap();
+    pointing.write(".git", &format!("gitdir: {}/.git\n", other.0.path().display()));
+    let problem = look(&pointing).unwrap_err();
+    assert!(problem.message.contains("does not name this folder as its working tree"), "{}", problem.message);
+
+    // The user has said that it belongs there.
+    other.git(&["config", "core.worktree", &pointing.0.path().display().to_string()]);
+    assert!(look(&pointing).is_ok());
+    other.git(&["config", "--unset", "core.worktree"]);
+
+    let sharing = Repository::new();
+    sharing.write(".git/commondir", &format!("{}/.git\n", other.0.path().display()));
+    let problem = look(&sharing).unwrap_err();
+    assert!(problem.message.contains("has no worktree there"), "{}", problem.message);
+}
