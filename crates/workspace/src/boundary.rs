@@ -84,6 +84,22 @@ mod tests {
     }
 
     #[test]
+    fn a_link_to_another_repository_moves_no_boundary() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |path: &str| folder.path().join(path);
+        for repository in ["checkout/.git", "checkout/vendor/module/.git", "victim/.git"] {
+            fs::create_dir_all(at(repository)).unwrap();
+        }
+        symlink("../victim", at("checkout/reports")).unwrap();
+        symlink("vendor/module", at("checkout/module")).unwrap();
+        let refusal = |path: &str| Boundary::around(&at(path)).refusal(&at(path));
+        assert!(refusal("checkout/reports/new.json").is_some_and(|why| why.contains("leads out of")));
+        assert!(refusal("checkout/reports/deep/new.json").is_some_and(|why| why.contains("leads out of")));
+        assert_eq!(refusal("checkout/module/new.json"), None);
+        assert_eq!(refusal("victim/new.json"), None);
+    }
+
+    #[test]
     fn a_folder_may_be_the_boundary_in_a_repository() {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir_all(folder.path().join(".git")).unwrap();

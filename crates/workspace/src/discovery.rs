@@ -5,7 +5,7 @@ mod linked;
 use crate::boundary::Boundary;
 use crate::config::absolute;
 use crate::git::index;
-use crate::identity::Identities;
+use crate::identity::{Identities, identity};
 use crate::ignored;
 use crate::order;
 use crate::problem::Problem;
@@ -101,7 +101,16 @@ pub(crate) fn unseen(path: &Path, seen: &[Found], identities: &Identities) -> Ve
 pub(crate) fn tracked_hidden(root: &Path) -> FxHashSet<PathBuf> {
     // A walk of the folder reports what cannot be read.
     let tracked = tracked_below(root).0.into_iter().filter(|tracked| tracked.is_hidden);
-    tracked.map(|tracked| tracked.path).filter(|path| path.is_file()).collect()
+    tracked.map(|tracked| tracked.path).filter(|path| path.is_file() && !is_behind_link(root, path)).collect()
+}
+
+/// Whether a link to a folder lies between the folder that was asked for and a file. For git, a file behind a link is not
+/// the one that it tracks under this name.
+fn is_behind_link(root: &Path, file: &Path) -> bool {
+    let Some((below, folder)) = file.parent().and_then(|folder| Some((folder.strip_prefix(root).ok()?, folder))) else {
+        return true;
+    };
+    identity(folder) != identity(root).join(below)
 }
 
 /// Judges the files by their names.
@@ -194,7 +203,7 @@ fn walk(root: &Path, filter: Filter, identities: &Identities, problems: &mut Vec
         for Tracked { path, is_hidden, is_not_checked_out } in tracked {
             if is_not_checked_out && fs::symlink_metadata(&path).is_err() {
                 not_checked_out.push(path);
-            } else if !is_hidden && !known.contains(&path) && path.is_file() {
+            } else if !is_hidden && !known.contains(&path) && path.is_file() && !is_behind_link(root, &path) {
                 let is_link = is_link(&path);
                 files.push((path, is_link));
             }

@@ -2,6 +2,7 @@
 
 use crate::config::{Config, absolute};
 use crate::git;
+use crate::identity::identity;
 use crate::layout::{self, Folders, Tool};
 use crate::order;
 use crate::problem::display;
@@ -132,13 +133,31 @@ fn branch(root: &Path, file: &Path) -> Option<(PathBuf, String)> {
 pub(crate) struct Repositories(FxHashMap<PathBuf, bool>);
 
 impl Repositories {
-    /// The folder of the repository that holds a path, which depends on no current folder.
+    /// The folder of the repository that holds a path. Without links, this depends on no current folder.
     pub(crate) fn around<'p>(&mut self, path: &'p Path) -> Option<&'p Path> {
         path.ancestors().find(|folder| match self.0.get(*folder) {
             Some(known) => *known,
-            None => *self.0.entry(folder.to_path_buf()).or_insert_with(|| folder.join(".git").exists()),
+            None => *self.0.entry(folder.to_path_buf()).or_insert_with(|| is_repository(folder)),
         })
     }
+}
+
+/// Whether the folder is that of a repository, and not a link with which a checkout shows another repository as its own:
+/// such a link would move the boundary of the checkout.
+fn is_repository(folder: &Path) -> bool {
+    if !folder.join(".git").exists() {
+        return false;
+    }
+    let target = identity(folder);
+    if target == folder {
+        return true;
+    }
+    // Who works in the folder has chosen it.
+    let current = absolute(Path::new("."));
+    let is_chosen = identity(&current).starts_with(&target);
+    let holds_more = |above: &&Path| above.join(".git").exists() || *above == current;
+    let mut outer = folder.ancestors().skip(1).filter(holds_more);
+    is_chosen || outer.all(|above| target.starts_with(identity(above)))
 }
 
 impl Repositories {

@@ -13,6 +13,7 @@ pub use error::ConfigError;
 use file::FailOn;
 pub use limit::{HeldLimits, Limit};
 pub use patterns::Patterns;
+use resolve::NamedBy;
 pub use schema::json_schema;
 
 use crate::layout::Tool;
@@ -121,10 +122,14 @@ impl Config {
         fails.map_or(Severity::Warning, |least| least.min(Severity::Warning))
     }
 
-    /// Reads a file, and what it extends.
+    /// Reads a file that the user has named, and what it extends.
     pub fn read(path: &Path) -> Result<Self, ConfigError> {
+        Self::read_named_by(NamedBy::User, path)
+    }
+
+    fn read_named_by(named_by: NamedBy, path: &Path) -> Result<Self, ConfigError> {
         let mut config = Self::default();
-        resolve::read_into(&mut config, path, &mut Vec::new())?;
+        resolve::read_into(&mut config, path, named_by, &mut Vec::new())?;
         if config.statistics.is_none() {
             let beside = config.root().map(|root| root.join(STATISTICS_NAME));
             config.statistics = beside.filter(|path| path.is_file());
@@ -250,6 +255,10 @@ impl Configs {
         }
     }
 
+    fn named_by(&self) -> NamedBy {
+        if matches!(self.source, ConfigSource::File(_)) { NamedBy::User } else { NamedBy::Checkout }
+    }
+
     /// Each folder is examined once, whatever lies below it.
     fn nearest(&self, folder: &Path) -> Nearest {
         // A thread that panicked while holding a lock left a map of complete entries.
@@ -272,7 +281,7 @@ impl Configs {
             return Ok(config.clone());
         }
         let found = match config {
-            Some(path) => Config::read(&path)?,
+            Some(path) => Config::read_named_by(self.named_by(), &path)?,
             None => Config::without_file(statistics)?,
         };
         let found = Arc::new(found);

@@ -28,8 +28,22 @@ const MAX_CHAIN: usize = 16;
 const MAX_PLACEHOLDERS: usize = 1000;
 const MAX_NAME: usize = 256;
 
+/// Who says that a configuration file is to be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NamedBy {
+    /// The user, on the command line.
+    User,
+    /// Nobody: it lies in or above the migrations, and may name only files of its repository or folder.
+    Checkout,
+}
+
 /// Reads `path` into `config`, after what it extends. `chain` are the files that extend it.
-pub(super) fn read_into(config: &mut Config, path: &Path, chain: &mut Vec<PathBuf>) -> Result<(), ConfigError> {
+pub(super) fn read_into(
+    config: &mut Config,
+    path: &Path,
+    named_by: NamedBy,
+    chain: &mut Vec<PathBuf>,
+) -> Result<(), ConfigError> {
     let text = read::text(path).map_err(|error| {
         let message = match error.kind() {
             std::io::ErrorKind::NotFound => "does not exist".to_owned(),
@@ -41,7 +55,11 @@ pub(super) fn read_into(config: &mut Config, path: &Path, chain: &mut Vec<PathBu
     let file: ConfigFile = toml::from_str(&text).map_err(|error| ConfigError::from_toml(path, &text, &error))?;
     let path = absolute(path);
     let root = path.parent().unwrap_or(Path::new(""));
-    let layer = Layer { path: &path, text: &text, root, boundary: Boundary::around(&path) };
+    let boundary = match named_by {
+        NamedBy::User => Boundary::around(&path),
+        NamedBy::Checkout => Boundary::of_walk(root),
+    };
+    let layer = Layer { path: &path, text: &text, root, boundary };
     if let Some(base) = &file.extend {
         let base_path = absolute(&layer.root.join(base.get_ref()));
         chain.push(path.clone());
@@ -58,7 +76,7 @@ pub(super) fn read_into(config: &mut Config, path: &Path, chain: &mut Vec<PathBu
         if !base_path.is_file() {
             return Err(layer.error(base.span(), format!("there is no file `{}`", base.get_ref())));
         }
-        read_into(config, &base_path, chain)?;
+        read_into(config, &base_path, named_by, chain)?;
     }
     layer.apply(file, config)?;
     config.files.insert(0, path);

@@ -266,6 +266,24 @@ fn a_configuration_names_nothing_outside_of_its_repository() {
     Config::read(&at("checkout/pgvet.toml")).unwrap();
 }
 
+/// As in an archive that somebody has unpacked, and checks from another folder.
+#[test]
+fn a_file_without_a_repository_names_nothing_outside_of_its_folder() {
+    let root = folder(&[("outside.json", "{}"), ("checkout/1.sql", ""), ("checkout/own.json", "{}")]);
+    let at = |path: &str| root.path().join(path);
+    let read = |text: &str| {
+        fs::write(at("checkout/pgvet.toml"), text).unwrap();
+        Configs::new(ConfigSource::Nearest).of(&at("checkout"))
+    };
+    for text in ["baseline = '../outside.json'", "[migrations]\npaths = ['..']"] {
+        assert!(read(text).unwrap_err().message.contains("this leads out of"), "{text}");
+    }
+    assert!(read("baseline = 'own.json'").is_ok());
+    fs::write(at("checkout/pgvet.toml"), "baseline = '../outside.json'").unwrap();
+    let named = Configs::new(ConfigSource::File(at("checkout/pgvet.toml")));
+    assert!(named.of(&at("checkout")).is_ok(), "the user has named it");
+}
+
 #[test]
 fn long_chains_of_files_are_refused() {
     let files: Vec<_> = (0..40).map(|at| (format!("{at}.toml"), format!("extend = '{}.toml'", at + 1))).collect();

@@ -172,7 +172,8 @@ impl Git {
         let checked = index::check(&index, shared.parent().unwrap_or(&self.top));
         checked.map_err(|why| format!("its index {why}"))?;
         let copy = NamedTempFile::new().and_then(|copy| {
-            fs::copy(&index, copy.path())?;
+            // Only the user can read the copy, whoever can read the index.
+            io::copy(&mut fs::File::open(&index)?, &mut copy.as_file())?;
             // An entry as new as its index is compared by content. In a newer copy, a file that changed within the
             // second and kept its size would be treated as unchanged. Source: git 2.47,
             // `Documentation/technical/racy-git`.

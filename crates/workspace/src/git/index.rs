@@ -4,7 +4,7 @@
 
 use std::fs::{self, File};
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// Maximum number of bytes of an index: about a million files.
 const MOST_BYTES: u64 = 256 << 20;
@@ -90,6 +90,9 @@ fn parse(bytes: &[u8], digest: usize) -> Result<Option<Vec<Entry>>, String> {
         names += entry.name.as_os_str().len();
         if names > MOST_NAMES {
             return Err(format!("has names of more than {} MiB", MOST_NAMES >> 20));
+        }
+        if entry.name.components().any(|part| !matches!(part, Component::Normal(_))) {
+            return Err(format!("has the name `{}`, which leads out of the repository", entry.name.display()));
         }
         entries.push(entry);
     }

@@ -26,7 +26,8 @@ pub(super) struct RegularFiles {
     trusted: Vec<PathBuf>,
     /// A link to something outside of the folder with `.git`.
     pub(super) outward: Option<PathBuf>,
-    seen: HashSet<PathBuf>,
+    /// Folders with links resolved, and whether they were entered as folders with objects: a folder can be both.
+    seen: HashSet<(PathBuf, bool)>,
     entries: usize,
 }
 
@@ -46,7 +47,8 @@ impl RegularFiles {
         self.trusted.extend(folder.canonicalize().ok());
         let mut folders = vec![folder.to_owned()];
         while let Some(folder) = folders.pop() {
-            if !folder.canonicalize().is_ok_and(|folder| self.seen.insert(folder)) {
+            let is_new = |target| self.seen.insert((target, is_of_objects(&folder)));
+            if !folder.canonicalize().is_ok_and(is_new) {
                 continue;
             }
             // Any folder may be one with objects, and links may lead to each part of this path.
@@ -79,7 +81,7 @@ impl RegularFiles {
         if !target.starts_with(&self.top) {
             self.outward.get_or_insert_with(|| link.to_owned());
         }
-        if link.components().any(|part| part.as_os_str() == "objects") {
+        if is_of_objects(link) {
             self.check_objects(link, &target)?;
         }
         Ok(fs::metadata(target).ok().map(|target| target.file_type()))
@@ -122,6 +124,11 @@ impl RegularFiles {
             "`{from}` leads to objects outside of it, in `{target}`; set {TRUSTED_OBJECTS} to that folder if they may be read"
         ))
     }
+}
+
+/// Whether a path leads to objects. A file system may treat upper and lower case alike.
+fn is_of_objects(path: &Path) -> bool {
+    path.components().any(|part| part.as_os_str().eq_ignore_ascii_case("objects"))
 }
 
 /// The message about a pipe or device among the files that git reads beside those that it compares. It follows no links

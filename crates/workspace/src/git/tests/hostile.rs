@@ -460,3 +460,47 @@ fn a_folder_of_git_that_belongs_to_another_repository_is_not_read() {
     let problem = look(&sharing).unwrap_err();
     assert!(problem.message.contains("has no worktree there"), "{}", problem.message);
 }
+
+/// A name in the index must not lead through a link to files of others.
+#[test]
+fn names_of_an_index_lead_through_no_link() {
+    let victim = Repository::new();
+    victim.write("migrations/1.sql", "SELECT 1;\n");
+    let repository = Repository::new();
+    let top = repository.0.path();
+    repository.write("db/1.sql", "SELECT 1;\n");
+    repository.commit();
+    std::os::unix::fs::symlink(victim.0.path(), top.join("link")).unwrap();
+    let output = Command::new("git").arg("-C").arg(top).args(["rev-parse", "HEAD:db/1.sql"]).output().unwrap();
+    let blob = String::from_utf8(output.stdout).unwrap();
+    repository.git(&["update-index", "--add", "--cacheinfo", "100644", blob.trim(), "link/migrations/1.sql"]);
+    repository.git(&["update-index", "--add", "--cacheinfo", "100644", blob.trim(), "link/.hidden/1.sql"]);
+    victim.write(".hidden/1.sql", "SELECT 1;\n");
+    let mut problems = Vec::new();
+    let files = crate::discovery::files_at(top, &crate::identity::Identities::default(), &mut problems);
+    assert_eq!((files, problems), (vec![top.join("db/1.sql")], Vec::new()));
+    assert!(crate::discovery::tracked_hidden(top).is_empty());
+}
+
+/// The same folder can be reached under names with and without `objects`.
+#[test]
+fn packs_of_other_repositories_are_not_read_through_an_alias() {
+    let other = Repository::new();
+    other.write("1.sql", "SELECT 1;\n");
+    other.commit();
+    other.git(&["gc", "-q"]);
+    let repository = Repository::new();
+    let git = repository.0.path().join(".git");
+    fs::create_dir(git.join("aliased")).unwrap();
+    for pack in fs::read_dir(other.0.path().join(".git/objects/pack")).unwrap().flatten() {
+        std::os::unix::fs::symlink(pack.path(), git.join("aliased").join(pack.file_name())).unwrap();
+    }
+    fs::remove_dir_all(git.join("objects/pack")).unwrap();
+    std::os::unix::fs::symlink("../aliased", git.join("objects/pack")).unwrap();
+    for alias in ["0", "zzz"] {
+        std::os::unix::fs::symlink("aliased", git.join(alias)).unwrap();
+    }
+    let folders = BTreeSet::from([repository.0.path().to_owned()]);
+    let problem = changes(&ChangeSelection::Uncommitted, &folders).unwrap_err();
+    assert!(problem.message.contains("leads to objects outside of it"), "{}", problem.message);
+}
