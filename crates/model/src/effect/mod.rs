@@ -145,7 +145,8 @@ impl std::fmt::Display for RelationName {
 pub enum Visibility {
     /// It was there before this deployment: treat it as large and in use.
     Existing,
-    /// Made earlier in this deployment and committed since; others see it. `filled`: it may hold rows.
+    /// Made earlier in this deployment and committed since; others see it. `filled`: it may hold rows; meaningful only
+    /// for tables and materialized views.
     SameDeployment { filled: bool },
     /// Made earlier in this transaction (or by this statement): nobody else can see it. `filled`: it may hold rows,
     /// so that work on it takes time while other locks are held.
@@ -153,7 +154,8 @@ pub enum Visibility {
 }
 
 impl Visibility {
-    /// Whether other sessions may wait for a lock on it, and work on it may take long.
+    /// Whether other sessions may wait for a lock on it, and work on it may take long. Rules about deployed code or about
+    /// rows of earlier deployments compare with [`Visibility::Existing`] instead.
     pub fn is_exposed(self) -> bool {
         matches!(self, Self::Existing | Self::SameDeployment { filled: true })
     }
