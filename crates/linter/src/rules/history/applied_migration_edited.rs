@@ -21,8 +21,8 @@ declare_rule! {
     ///
     /// - Flyway, sqlx, refinery and Postgrator refuse to run.
     /// - goose, golang-migrate, dbmate, sql-migrate, Diesel, pop, Supabase, Drizzle, node-pg-migrate and Sqitch ignore
-    ///   the edit. graphile-migrate ignores it, too, but then refuses to run the file on a new database. Atlas ignores it if `atlas.sum` is updated. `prisma migrate deploy` ignores it, too, and prints a
-    ///   warning.
+    ///   the edit. graphile-migrate ignores it, too, but then refuses to run the file on a new database. Atlas ignores
+    ///   it if `atlas.sum` is updated. `prisma migrate deploy` ignores it, too, and prints a warning.
     ///
     /// ## Example
     ///
