@@ -199,6 +199,16 @@ impl Tables {
         BOOKKEEPING.contains(&table) || self.tables.iter().any(|known| known.table == table)
     }
 
+    /// Whether a table with these columns is one in which a tool records what has run, or one that it keeps beside it.
+    pub fn is_own_table(&self, table: &str, has: impl Fn(&str) -> bool) -> bool {
+        BOOKKEEPING.contains(&table) || self.of_row(table, has).is_some()
+    }
+
+    /// The schemas that tools create for their tables.
+    pub fn own_schemas() -> Vec<&'static str> {
+        SCHEMAS.iter().map(|(_, schema)| *schema).collect()
+    }
+
     /// Whether a tool creates the schema for its table.
     pub(crate) fn is_own_schema(&self, schema: &str) -> bool {
         let is_known = |tool: &str| self.tables.iter().any(|known| known.tool == tool);

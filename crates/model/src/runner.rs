@@ -22,6 +22,8 @@ pub struct Runner {
     pub every_run: bool,
     /// Whether each of [`Migration::strings`](crate::migration::Migration::strings) has a session of its own.
     pub session_per_string: bool,
+    /// The line between two statements of a migration, of a program that refuses several statements without one.
+    pub separator: Option<&'static str>,
     /// Whether the program is known; otherwise a file is treated as one for psql.
     pub is_known: bool,
     /// What shows that it opens the transaction of the migration.

@@ -282,6 +282,15 @@ fn change(identifier: &Identifier, item: &Item, action: Action, properties: Vec<
     }
 }
 
+impl NotCompared {
+    /// What is not compared, and why.
+    pub fn text(&self) -> String {
+        let words = [self.property.as_str(), "of", self.kind.noun(), &self.object];
+        let what = if self.object.is_empty() { String::new() } else { format!("{}: ", words.join(" ")) };
+        format!("{what}{}", self.why)
+    }
+}
+
 impl Change {
     /// The full name of the object.
     pub fn name(&self) -> String {

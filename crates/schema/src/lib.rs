@@ -27,5 +27,5 @@ pub use from_catalog::read;
 pub use judge::{Drift, Severity, Sort, judge};
 pub use kind::Kind;
 pub use object::*;
-pub use sql::{Script, alteration, script};
+pub use sql::{Script, alteration, difference, script};
 pub use text::lines;

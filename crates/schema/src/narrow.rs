@@ -1,6 +1,7 @@
 //! A part of a schema.
 
-use crate::object::{Name, Schema};
+use crate::object::{Name, Relation, Schema};
+use std::collections::BTreeSet;
 
 /// Keeps the objects of some namespaces; all of them if none is named.
 pub fn in_schemas(mut schema: Schema, wanted: &[String]) -> Schema {
@@ -30,6 +31,27 @@ pub fn relations(mut schema: Schema, wanted: &[String]) -> Schema {
         schema.relations.retain(|relation| is_wanted(&relation.name));
     }
     schema
+}
+
+/// Removes relations, the sequences that they own, and namespaces that are then empty. Says so, with the reason.
+pub fn without(mut schema: Schema, is_removed: impl Fn(&Relation) -> bool, empty: &[&str], why: &str) -> Schema {
+    let (removed, kept): (Vec<Relation>, Vec<Relation>) = schema.relations.into_iter().partition(is_removed);
+    schema.relations = kept;
+    let is_owner = |owner: &Name| removed.iter().any(|relation| relation.name == *owner);
+    schema.sequences.retain(|own| !own.owned_by.as_ref().is_some_and(|(table, _)| is_owner(table)));
+    let emptied =
+        |name: &String| removed.iter().any(|relation| relation.name.schema == *name) && empty.contains(&name.as_str());
+    let used: BTreeSet<String> = names(&schema).map(|name| name.schema.clone()).collect();
+    schema.schemas.retain(|name| !emptied(name) || used.contains(name));
+    schema.gaps.extend(removed.iter().map(|relation| format!("table {}: {why}", relation.name)));
+    schema
+}
+
+fn names(schema: &Schema) -> impl Iterator<Item = &Name> {
+    let types = schema.enums.iter().map(|own| &own.name).chain(schema.domains.iter().map(|own| &own.name));
+    let types = types.chain(schema.composites.iter().map(|own| &own.name));
+    let relations = schema.relations.iter().map(|own| &own.name).chain(schema.sequences.iter().map(|own| &own.name));
+    types.chain(relations).chain(schema.functions.iter().map(|own| &own.name))
 }
 
 /// Takes the schemas of extensions from another schema if they are only assumed here.

@@ -85,7 +85,25 @@ fn folders_in(folder: &Path) -> Vec<PathBuf> {
 }
 
 fn found_in(folder: &Path) -> Option<Found> {
+    if is_of_flask_migrate(folder) {
+        return Some(Found { framework: Framework::FlaskMigrate, folder: project_of_flask(folder).to_owned() });
+    }
     of_folder(folder).map(|framework| Found { framework, folder: folder.to_owned() })
+}
+
+/// Whether Flask-Migrate has made the folder. Its template gets its connection from the application, so that Alembic alone
+/// cannot run it.
+fn is_of_flask_migrate(folder: &Path) -> bool {
+    folder.join("alembic.ini").exists() && mentions(folder, "env.py", "current_app")
+}
+
+/// The folder in which `flask` is run: the nearest one above the migrations that names what the project needs.
+fn project_of_flask(migrations: &Path) -> &Path {
+    const SIGNS: [&str; 7] =
+        [".flaskenv", "app.py", "wsgi.py", "pyproject.toml", "requirements.txt", "setup.py", "Pipfile"];
+    let has_sign = |folder: &&Path| SIGNS.iter().any(|name| folder.join(name).exists());
+    let mut above = migrations.ancestors().skip(1).take(LEVELS);
+    above.find(has_sign).or_else(|| migrations.parent()).unwrap_or(migrations)
 }
 
 fn mentions(folder: &Path, name: &str, word: &str) -> bool {
@@ -98,11 +116,11 @@ fn of_folder(folder: &Path) -> Option<Framework> {
     let has = |name: &str| folder.join(name).exists();
     let mentions = |name: &str, word: &str| mentions(folder, name, word);
     let depends = |package: &str| mentions("package.json", &format!("\"{package}\""));
-    if has("manage.py") {
-        Some(Framework::Django)
-    } else if has("migrations/alembic.ini") && mentions("migrations/env.py", "current_app") {
-        // The template of Flask-Migrate gets its connection from the application.
+    if is_of_flask_migrate(&folder.join("migrations")) {
+        // Older projects of Flask have a `manage.py`, too.
         Some(Framework::FlaskMigrate)
+    } else if has("manage.py") {
+        Some(Framework::Django)
     } else if has("alembic.ini") || mentions("pyproject.toml", "[tool.alembic]") {
         Some(Framework::Alembic)
     } else if has("db/migrate") && (has("bin/rails") || has("Gemfile") || has("config/application.rb")) {
@@ -236,6 +254,27 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
             assert_eq!(around(root.path()).map(|found| found.framework), framework, "{file}");
+        }
+    }
+
+    #[test]
+    fn folders_of_flask_migrate_belong_to_the_project_above_them() {
+        for (migrations, sign, from) in [
+            ("migrations", "app.py", "."),
+            ("migrations", "manage.py", "."),
+            ("migrations", "app.py", "migrations/versions"),
+            ("shop/db/schema", "requirements.txt", "shop/db/schema"),
+        ] {
+            let root = tempfile::tempdir().unwrap();
+            let folder = root.path().join(migrations);
+            fs::create_dir_all(root.path().join(".git")).unwrap();
+            fs::create_dir_all(folder.join("versions")).unwrap();
+            fs::write(folder.join("alembic.ini"), "").unwrap();
+            fs::write(folder.join("env.py"), "from flask import current_app").unwrap();
+            fs::write(root.path().join(sign), "").unwrap();
+            let found = around(&root.path().join(from)).unwrap();
+            let expected = (Framework::FlaskMigrate, root.path().to_owned());
+            assert_eq!((found.framework, found.folder), expected, "{migrations} {from}");
         }
     }
 

@@ -6,7 +6,7 @@ use crate::error::{ExitStatus, Failure};
 use crate::inert::{self, Kind};
 use crate::report::diff::DiffReport;
 use pgvet_model::version::PgVersion;
-use pgvet_schema::{alteration, compare};
+use pgvet_schema::{compare, difference};
 use std::io::Write;
 
 pub(crate) fn run(args: &DiffArgs, out: &mut dyn Write) -> Result<ExitStatus, Failure> {
@@ -19,7 +19,7 @@ pub(crate) fn run(args: &DiffArgs, out: &mut dyn Write) -> Result<ExitStatus, Fa
         ComparisonFormat::Text => inert::through(out, Kind::Text, |out| report.write(out, args.loudness.verbose))?,
         ComparisonFormat::Json => inert::through(out, Kind::Json, |out| report.write_json(out))?,
         ComparisonFormat::Sql => {
-            inert::through(out, Kind::Text, |out| out.write_all(alteration(&from, &to).as_bytes()))?;
+            inert::through(out, Kind::Text, |out| out.write_all(difference(&from, &to).as_bytes()))?;
         }
         ComparisonFormat::Markdown => inert::through(out, Kind::Text, |out| report.write_markdown(out))?,
     }

@@ -61,13 +61,15 @@ pub(crate) fn run(args: &InitArgs, out: &mut dyn Write) -> Result<ExitStatus, Fa
 
 /// The folders of migrations, without those that only hold some SQL: beside migrations, or somewhere.
 fn histories(project: &Project, mut detected: Vec<Detected>) -> Vec<Detected> {
-    if let Some((whole, folder)) = detected.iter_mut().find(|one| one.folder == ".").zip(numbered_folder(project)) {
+    let numbered = numbered_folder(project);
+    if let Some((whole, folder)) = detected.iter_mut().find(|one| one.folder == ".").zip(numbered.clone()) {
         whole.folder = folder;
     }
+    let is_mixed = |folder: &str| folder == "." && numbered.as_deref() != Some(".");
     let folders: Vec<PathBuf> = detected.iter().map(|one| PathBuf::from(&one.folder)).collect();
     let holds_another = |one: &Detected| {
         let folder = Path::new(&one.folder);
-        one.folder == "." || folders.iter().any(|other| other != folder && other.starts_with(folder))
+        is_mixed(&one.folder) || folders.iter().any(|other| other != folder && other.starts_with(folder))
     };
     detected.retain(|one| one.tools.iter().any(|count| count.tool != Tool::Plain) || !holds_another(one));
     detected
@@ -80,7 +82,7 @@ fn numbered_folder(project: &Project) -> Option<String> {
     let folder = numbered.first()?.path.parent()?;
     let is_only = numbered.len() > 1 && numbered.iter().all(|file| file.path.parent() == Some(folder));
     let shown = folder.strip_prefix(".").unwrap_or(folder).to_string_lossy().replace('\\', "/");
-    (is_only && !shown.is_empty()).then_some(shown)
+    is_only.then(|| if shown.is_empty() { ".".to_owned() } else { shown })
 }
 
 /// Says how to deal with findings in migrations that have run already.

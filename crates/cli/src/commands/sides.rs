@@ -2,12 +2,13 @@
 
 use crate::args::{ConfigSourceArgs, LoudnessArgs};
 use crate::error::Failure;
+use pgvet_capture::Tables;
 use pgvet_model::checkpoint::Checkpoint;
 use pgvet_model::migration::{Direction, Migration};
 use pgvet_model::predict::effects;
 use pgvet_model::production::Functions;
 use pgvet_model::version::{PgVersion, VersionRange};
-use pgvet_schema::{Schema, Source, narrow, read};
+use pgvet_schema::{Relation, Schema, Source, narrow, read};
 use pgvet_trace::provider::{parse_address, with_password};
 use pgvet_workspace::config::ConfigSource;
 use pgvet_workspace::{Applied, Project, ProjectFile, Request, Revision, is_dump};
@@ -99,13 +100,28 @@ impl Side {
     }
 }
 
-/// The namespaces of two schemas that are compared; each must exist on one side.
+/// Why a table is not compared.
+const OF_TOOL: &str = "a migration tool records there what has run, so it is not compared";
+
+/// The schema without the tables of migration tools. Only one of two schemas has them, unless both are databases or dumps.
+fn without_tool_tables(schema: Schema) -> Schema {
+    let tables = Tables::with(None);
+    let is_of_tool = |relation: &Relation| {
+        let has = |name: &str| relation.columns.iter().any(|column| column.name == name);
+        let name = &relation.name.name;
+        // The columns are known of tables that something creates.
+        if relation.created_by_migrations { tables.is_own_table(name, has) } else { tables.is_own(name) }
+    };
+    narrow::without(schema, is_of_tool, &Tables::own_schemas(), OF_TOOL)
+}
+
+/// The namespaces of two schemas that are compared, without the tables of migration tools; each must exist on one side.
 pub(crate) fn both_in_schemas(before: &Schema, after: &Schema, wanted: &[String]) -> Result<(Schema, Schema), Failure> {
     let exists = |name: &&String| before.schemas.contains(name) || after.schemas.contains(name);
     if let Some(name) = wanted.iter().find(|name| !exists(name)) {
         return Err(Failure::new(format!("neither side has a schema `{name}`")));
     }
-    let (mut from, mut to) = (before.clone(), after.clone());
+    let (mut from, mut to) = (without_tool_tables(before.clone()), without_tool_tables(after.clone()));
     if !wanted.is_empty() {
         narrow::place_extensions(&mut from, after);
         narrow::place_extensions(&mut to, before);

@@ -91,9 +91,7 @@ pub(crate) fn write_not_compared(all: &[NotCompared], out: &mut dyn Write, with_
     writeln!(out, "\nNot compared: {}", properties(all.len()))?;
     let listed = if with_all { all.len() } else { LISTED };
     for one in all.iter().take(listed) {
-        let words = [one.property.as_str(), "of", one.kind.noun(), &one.object];
-        let what = if one.object.is_empty() { String::new() } else { format!("{}: ", words.join(" ")) };
-        writeln!(out, "  {}", inert::line(&format!("{what}{}", one.why)))?;
+        writeln!(out, "  {}", inert::line(&one.text()))?;
     }
     if all.len() > listed {
         writeln!(out, "  and {} more (--verbose lists them)", all.len() - listed)?;

@@ -165,3 +165,23 @@ fn what_was_not_asked_for_is_not_fixed() {
         assert!(!said.contains(opt_out), "{options:?}: {said}");
     }
 }
+
+/// Migratus refuses two statements without a line between them.
+#[test]
+fn fixes_keep_the_lines_that_divide_a_file_of_migratus() {
+    let folder = Folder::new(&[
+        ("project.clj", b"(defproject app \"1\" :dependencies [[migratus \"1.6.5\"]])\n"),
+        ("migrations/20240101120000-a.up.sql", b"CREATE TABLE users (id bigint PRIMARY KEY);\n"),
+        (
+            "migrations/20240102120000-b.up.sql",
+            b"SELECT 1;\n--;;\nALTER TABLE users ADD COLUMN note text;\n--;;\nALTER TABLE users ADD COLUMN more text;\n",
+        ),
+    ]);
+    let arguments = ["check", "--fix", "--start-after", "20240101120000", "--format", "concise"];
+    let said = folder.run(&arguments);
+    assert!(said.contains("Made 1 fix in 1 file") && said.starts_with("exit 0"), "{said}");
+    let text = text(&folder, "migrations/20240102120000-b.up.sql");
+    let expected = "SELECT 1;\n--;;\nSET LOCAL lock_timeout = '2s';\n--;;\nALTER TABLE users ADD COLUMN note text;\n--;;\n\
+                    ALTER TABLE users ADD COLUMN more text;\n";
+    assert_eq!(text, expected, "{said}");
+}

@@ -15,6 +15,8 @@ struct Form {
     before: [&'static str; 2],
     after: &'static str,
     other: (&'static str, &'static str),
+    /// The line between two statements.
+    between: Option<&'static str>,
     /// What it says of a plan that the tool cannot run; `None`: it can run each.
     refuses: Option<&'static str>,
 }
@@ -22,7 +24,7 @@ struct Form {
 const NOTHING: (&str, &str) = ("readme.txt", "");
 
 const fn form(name: &'static str, paths: [&'static str; 2]) -> Form {
-    Form { name, paths, before: ["", ""], after: "", other: NOTHING, refuses: None }
+    Form { name, paths, before: ["", ""], after: "", other: NOTHING, between: None, refuses: None }
 }
 
 const FLAT: [&str; 2] = ["migrations/1_a.sql", "migrations/2_b.sql"];
@@ -112,7 +114,7 @@ const FORMS: &[Form] = &[
     },
     Form {
         other: ("project.clj", "(defproject app \"1\" :dependencies [[migratus \"1.6.5\"]])\n"),
-        refuses: Some("Migratus fails here"),
+        between: Some("--;;"),
         ..form("migratus", ["migrations/20240101120000-a.up.sql", "migrations/20240102120000-b.up.sql"])
     },
     Form {
@@ -150,8 +152,12 @@ const FORMS: &[Form] = &[
 
 /// What is wrong with the plan of a recipe, if anything is, and whether it was written.
 fn try_recipe(form: &Form, recipe: &str) -> Result<bool, String> {
-    let history = format!("{}CREATE ROLE reader;\n{HISTORY}{}", form.before[0], form.after);
-    let change = format!("{}{recipe}\n{}", form.before[1], form.after);
+    let divided = |sql: &str| match form.between {
+        Some(line) => sql.replace("; ", ";\n").trim_end().replace(";\n", &format!(";\n{line}\n")) + "\n",
+        None => sql.to_owned(),
+    };
+    let history = format!("{}{}{}", form.before[0], divided(&format!("CREATE ROLE reader;\n{HISTORY}")), form.after);
+    let change = format!("{}{}\n{}", form.before[1], divided(recipe), form.after);
     let files = [
         (form.paths[0], history.as_bytes()),
         (form.paths[1], change.as_bytes()),

@@ -50,6 +50,32 @@ fn a_dump_is_judged_against_that_of_the_base_branch() {
     assert!(found.contains("[required-column-without-default]") && found.contains("`orders`"), "{found}");
 }
 
+/// Rails fills its table in the dump, and some projects remove its definition.
+#[test]
+fn tables_of_migration_tools_are_not_compared() {
+    let users = "CREATE TABLE public.users (\n    id bigint NOT NULL\n);\n";
+    let rows = "INSERT INTO \"schema_migrations\" (version) VALUES ('1');\n";
+    let own = "CREATE TABLE public.schema_migrations (version varchar NOT NULL);\n\
+               CREATE TABLE public.ar_internal_metadata (key varchar NOT NULL);\n";
+    let other = "CREATE TABLE public.schema_migrations (id bigint);\n";
+    let texts = [
+        ("whole.sql", format!("{users}{own}{rows}")),
+        ("filled.sql", format!("{users}{rows}")),
+        ("none.sql", users.to_owned()),
+        ("other.sql", format!("{users}{other}")),
+    ];
+    let files: Vec<(&str, &[u8])> = texts.iter().map(|(name, text)| (*name, text.as_bytes())).collect();
+    let folder = Folder::new(&files);
+    for (before, after) in [("whole.sql", "none.sql"), ("none.sql", "whole.sql"), ("whole.sql", "filled.sql")] {
+        let text = folder.run(&["diff", before, after]);
+        assert!(text.starts_with("exit 0") && text.contains("a migration tool records there"), "{text}");
+        let sql = folder.run(&["diff", before, after, "--format", "sql"]);
+        assert!(!sql.contains("TABLE public.") && !sql.contains("TABLE IF EXISTS"), "{sql}");
+    }
+    let other = folder.run(&["diff", "none.sql", "other.sql"]);
+    assert!(other.starts_with("exit 1"), "a table of that name with other columns: {other}");
+}
+
 #[test]
 fn a_branch_is_compared_with_its_last_commit() {
     let folder = repository();

@@ -112,7 +112,7 @@ fn parsed_query(text: &str) -> Option<Query> {
 }
 
 /// The only output column of `SELECT text`.
-fn parsed(text: &str) -> Option<Expr> {
+pub(crate) fn parsed(text: &str) -> Option<Expr> {
     match parsed_query(&format!("SELECT {text}"))?.body {
         QueryBody::Select(mut select) if select.targets.len() == 1 => select.targets.pop().map(|target| target.value),
         _ => None,

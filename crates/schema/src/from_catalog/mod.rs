@@ -16,7 +16,7 @@ use pgvet_model::version::{PgVersion, Target};
 use pgvet_syntax::ast::{FunctionBody, ParameterMode};
 use pgvet_syntax::lexer::quote_identifier;
 use smol_str::SmolStr;
-use types::Types;
+pub(crate) use types::Types;
 
 /// Reads the catalog of a version. The order of everything is by name, but for columns and labels, which have one of their own.
 pub fn read(catalog: &Catalog, version: PgVersion) -> Schema {

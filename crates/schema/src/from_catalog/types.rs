@@ -7,7 +7,7 @@ use pgvet_syntax::ast::Query;
 use smol_str::SmolStr;
 use std::sync::Arc;
 
-pub(super) struct Types<'a>(pub(super) &'a Catalog);
+pub(crate) struct Types<'a>(pub(crate) &'a Catalog);
 
 impl Schema for Types<'_> {
     fn type_named(&self, schema: Option<&str>, name: &str) -> Option<Oid> {

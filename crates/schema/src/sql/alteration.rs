@@ -1,21 +1,22 @@
 //! The statements that give one schema what another has.
 
-use super::{Writer, quoted};
-use crate::compare::{Action, Change, compare};
+use super::casts::Casts;
+use super::{Script, Writer, comment, quoted};
+use crate::compare::{Action, Change, Comparison, compare};
 use crate::facets::signature;
 use crate::kind::Kind;
 use crate::object::{Column, ConstraintKind, Enum, Identity, Name, Relation, Schema, Sequence};
 use crate::words;
 use pgvet_syntax::deparse::string;
 use pgvet_syntax::lexer::quote_identifier;
+use std::cell::OnceCell;
 
-/// Writes the statements that make `after` of `before`, as far as they can be written; empty if nothing differs that is
-/// compared.
+/// Writes the statements that give `before` what `after` has, for a replay: relations that are known only in part are
+/// replaced as a whole. Empty if nothing differs that is compared.
 ///
 /// The drop of an object takes what depends on it along, so that another round may have to create that again.
 pub fn alteration(before: &Schema, after: &Schema) -> String {
     let mut known = before.clone();
-    // What is known only in part is replaced as a whole.
     let is_of_extension = |own: &Relation| after.extension_relations.contains(&own.name);
     known.relations.retain(|own| !is_of_extension(own));
     let (known_relations, unseen) = known.relations.into_iter().partition(|own: &Relation| own.created_by_migrations);
@@ -24,30 +25,45 @@ pub fn alteration(before: &Schema, after: &Schema) -> String {
     if changes.is_empty() && unseen.is_empty() {
         return String::new();
     }
-    let early = selection(after, &changes, false);
-    let late = selection(after, &changes, true);
+    written(&known, after, &changes, &unseen).text
+}
+
+/// Writes the difference of two schemas as statements that a database can run. Comments say what is not written, and what
+/// is not compared.
+pub fn difference(before: &Schema, after: &Schema) -> String {
+    let Comparison { changes, not_compared } = compare(before, after);
+    let mut text = String::new();
+    if !changes.is_empty() {
+        text = written(before, after, &changes, &[]).with_comments().text;
+    }
+    text.extend(not_compared.iter().map(|one| comment("not compared", &one.text())));
+    text
+}
+
+/// The statements that make changes. Relations of which only a part is known can be dropped first.
+fn written(before: &Schema, after: &Schema, changes: &[Change], unseen: &[Relation]) -> Script {
+    let early = selection(after, changes, false);
+    let late = selection(after, changes, true);
     let mut writer = Writer { schema: &early, text: String::new(), omitted: Vec::new() };
     let schemas = changes.iter().filter(|change| change.action == Action::Added && change.kind == Kind::Schema);
     schemas.for_each(|change| writer.statement(&format!("CREATE SCHEMA {}", quote_identifier(&change.object.name))));
     writer.settings(&after.schemas);
-    for relation in &unseen {
+    for relation in unseen {
         writer.statement(&format!("DROP TABLE IF EXISTS {} CASCADE", quoted(&relation.name)));
     }
     for change in changes.iter().filter(|change| is_dropped(change)) {
-        writer.drop(change, &known);
+        writer.drop(change, before);
     }
     writer.objects();
-    for change in &changes {
-        writer.alter(change, &known, after);
-    }
+    writer.changes(changes, before, after);
     for relation in &after.relations {
-        writer.parts(relation, &changes);
+        writer.parts(relation, changes);
     }
-    let Writer { text, .. } = writer;
-    let mut writer = Writer { schema: &late, text, omitted: Vec::new() };
+    let Writer { text, omitted, .. } = writer;
+    let mut writer = Writer { schema: &late, text, omitted };
     writer.objects();
-    writer.invalid_indexes(&known, after);
-    writer.text
+    writer.invalid_indexes(before, after);
+    Script { text: writer.text, omitted: writer.omitted }
 }
 
 /// Whether an object with changed properties is dropped and created again.
@@ -105,8 +121,24 @@ fn selection(after: &Schema, changes: &[Change], late: bool) -> Schema {
 }
 
 impl Writer<'_> {
+    /// Changes the objects that stay.
+    fn changes(&mut self, changes: &[Change], before: &Schema, after: &Schema) {
+        let casts = OnceCell::new();
+        let casts = || casts.get_or_init(|| Casts::between(before, after));
+        for change in changes {
+            let length = self.text.len();
+            self.alter(change, before, after, &casts);
+            // Indexes that are not valid come last.
+            let is_due = change.action == Action::Changed && !is_replaced(change) && change.kind != Kind::Index;
+            if is_due && self.text.len() == length {
+                let names: Vec<&str> = change.properties.iter().map(|property| property.name.as_str()).collect();
+                self.omit(change.kind.noun(), &change.name(), &format!("no statement for its {}", names.join(", ")));
+            }
+        }
+    }
+
     /// Changes an object that stays.
-    fn alter(&mut self, change: &Change, before: &Schema, after: &Schema) {
+    fn alter<'c>(&mut self, change: &Change, before: &Schema, after: &Schema, casts: &dyn Fn() -> &'c Casts) {
         let is = |name: &Name| *name == change.object;
         if change.action == Action::Changed {
             match change.kind {
@@ -132,7 +164,11 @@ impl Writer<'_> {
                     self.statement(&format!("ALTER TABLE {} ADD COLUMN {line}", quoted(&table.name)));
                 }
             }
-            Action::Changed => self.alter_column(table, column, change),
+            Action::Changed => {
+                let old = before.relations.iter().find(|own| is(&own.name));
+                let old = old.and_then(|old| old.columns.iter().find(|column| column.name == *name));
+                self.alter_column(table, [old.unwrap_or(column), column], change, casts);
+            }
             Action::Removed => {}
         }
     }
@@ -202,26 +238,39 @@ impl Writer<'_> {
         self.privileges("TABLE", &name, &table.privileges);
     }
 
-    fn alter_column(&mut self, table: &Relation, column: &Column, change: &Change) {
+    /// Changes a column; the first of the two is the old one.
+    fn alter_column<'c>(
+        &mut self,
+        table: &Relation,
+        [old, column]: [&Column; 2],
+        change: &Change,
+        casts: &dyn Fn() -> &'c Casts,
+    ) {
         let alter = format!("ALTER TABLE {} ALTER COLUMN {}", quoted(&table.name), quote_identifier(&column.name));
         let differs = |name: &str| change.properties.iter().any(|property| property.name == name);
-        if differs("default") {
+        let new_type = column.sql_type.value().filter(|_| differs("type") || differs("collation"));
+        // PostgreSQL computes generated values again. Source: `src/backend/commands/tablecmds.c`, `ATPrepAlterColumnType`.
+        let stored = new_type.filter(|_| column.generated.is_none());
+        let using = stored.map(|new| casts().using(&column.name, old.sql_type.value(), new)).unwrap_or_default();
+        // A default is not converted by USING.
+        let replaces_default = differs("default") || (!using.is_empty() && old.default.is_some());
+        if replaces_default {
             self.statement(&format!("{alter} DROP DEFAULT"));
         }
         if differs("identity") {
             self.statement(&format!("{alter} DROP IDENTITY IF EXISTS"));
         }
-        if let Some(sql_type) = column.sql_type.value().filter(|_| differs("type") || differs("collation")) {
+        if let Some(sql_type) = new_type {
             let collation = column.collation.as_deref().map(quote_identifier);
             let collation = collation.map_or_else(String::new, |name| format!(" COLLATE {name}"));
-            self.statement(&format!("{alter} TYPE {sql_type}{collation} USING NULL"));
+            self.statement(&format!("{alter} TYPE {sql_type}{collation}{using}"));
         }
         if differs("NOT NULL") {
             let word = if column.not_null { "SET" } else { "DROP" };
             self.statement(&format!("{alter} {word} NOT NULL"));
         }
         let default = column.default.as_ref().and_then(|code| code.value()).filter(|_| column.generated.is_none());
-        if let Some(default) = default.filter(|_| differs("default") || differs("type")) {
+        if let Some(default) = default.filter(|_| replaces_default) {
             self.statement(&format!("{alter} SET DEFAULT {default}"));
         }
         if let Some(identity) = column.identity.filter(|_| differs("identity")) {

@@ -1,12 +1,13 @@
 //! A schema as SQL that makes it, in stable order, each object after those that it needs.
 
 mod alteration;
+mod casts;
 mod drop;
 mod order;
 mod parts;
 mod table;
 
-pub use alteration::alteration;
+pub use alteration::{alteration, difference};
 
 use crate::object::{
     Composite, Domain, Enum, Extension, Function, Known, Name, Privilege, Publication, Relation, RelationKind, Schema,
@@ -28,10 +29,20 @@ pub struct Script {
 pub fn script(schema: &Schema) -> Script {
     let mut writer = Writer { schema, text: String::new(), omitted: Vec::new() };
     writer.write();
-    writer.omitted.sort();
-    let comment = |omitted: &String| format!("-- omitted: {}\n", omitted.replace(['\n', '\r'], " "));
-    let comments: String = writer.omitted.iter().map(comment).collect();
-    Script { text: writer.text + &comments, omitted: writer.omitted }
+    Script { text: writer.text, omitted: writer.omitted }.with_comments()
+}
+
+impl Script {
+    /// Says in comments what is omitted.
+    fn with_comments(mut self) -> Self {
+        self.omitted.sort();
+        self.text.extend(self.omitted.iter().map(|omitted| comment("omitted", omitted)));
+        self
+    }
+}
+
+fn comment(what: &str, text: &str) -> String {
+    format!("-- {what}: {}\n", text.replace(['\n', '\r'], " "))
 }
 
 struct Writer<'a> {

@@ -28,7 +28,7 @@ impl Found {
         let command = match self.framework {
             Framework::Django => captured("python manage.py migrate"),
             Framework::Alembic => captured("alembic upgrade heads"),
-            Framework::FlaskMigrate => captured("flask db upgrade heads"),
+            Framework::FlaskMigrate => captured(&format!("flask db upgrade{} heads", directory_of_flask(folder))),
             Framework::Rails => captured(&format!("{} db:migrate", rails(folder))),
             Framework::TypeOrm => captured(&typeorm(folder)),
             Framework::Knex => captured(&knex(folder)),
@@ -60,6 +60,17 @@ fn rails(folder: &Path) -> &'static str {
     } else {
         "bundle exec rake"
     }
+}
+
+/// The option that names the folder of the migrations, unless it is `migrations`.
+fn directory_of_flask(folder: &Path) -> String {
+    let is_there = |path: &Path| {
+        let is_file = path.file_name().is_some_and(|name| name == "alembic.ini");
+        is_file && path.parent().is_some_and(super::is_of_flask_migrate)
+    };
+    let found = file_below(folder, is_there);
+    let migrations = found.as_deref().and_then(Path::parent).filter(|own| **own != folder.join("migrations"));
+    migrations.map(|own| format!(" --directory {}", below(folder, own))).unwrap_or_default()
 }
 
 /// A data source in TypeScript needs the command for its kind of modules.
@@ -163,6 +174,10 @@ mod tests {
             (
                 &[("migrations/alembic.ini", ""), ("migrations/env.py", "from flask import current_app")],
                 "flask db upgrade heads",
+            ),
+            (
+                &[("db/schema/alembic.ini", ""), ("db/schema/env.py", "import current_app"), ("app.py", "")],
+                "flask db upgrade --directory db/schema heads",
             ),
             (&[("alembic.ini", "")], "alembic upgrade heads"),
         ] {

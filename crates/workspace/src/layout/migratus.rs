@@ -8,6 +8,7 @@ use super::annotations::lines;
 use super::statements::statements_in;
 use pgvet_model::migration::TransactionMode;
 use pgvet_model::runner::{Refusal, RefusalKind};
+use pgvet_syntax::lexer::{Token, TokenKind, tokenize};
 use pgvet_syntax::source::TextRange;
 
 pub(super) const OUTSIDE: &str = "-- :disable-transaction";
@@ -33,8 +34,29 @@ pub(super) fn parts(text: &str) -> Vec<TextRange> {
     parts
 }
 
-/// The first statement of each part that another one follows.
+/// What Migratus does not send as it is written, and the first statement of each part that another one follows.
 pub(super) fn refusals(text: &str) -> Vec<Refusal> {
+    let mut refusals = several_in_a_part(text);
+    refusals.extend(constants_with_dashes(text));
+    refusals.sort_by_key(|refusal| refusal.range.start);
+    refusals
+}
+
+/// Migratus removes comments without looking at constants. Source: `migratus/migration/sql.clj`, `sanitize`.
+fn constants_with_dashes(text: &str) -> impl Iterator<Item = Refusal> {
+    let tokens = tokenize(text, TextRange::new(0, text.len() as u32));
+    let is_cut = |token: &Token| token.kind == TokenKind::String && token.text(text).contains("--");
+    tokens.into_iter().filter(is_cut).map(|token| Refusal {
+        kind: RefusalKind::Fails,
+        range: token.range,
+        message: "Migratus fails here: it removes `--` and the rest of the line, also in a string constant".to_owned(),
+        help: "write the constant without two dashes in a row, such as `'a-' || '-b'`".to_owned(),
+        by_default: true,
+        unproven: None,
+    })
+}
+
+fn several_in_a_part(text: &str) -> Vec<Refusal> {
     let second = |part: TextRange| statements_in(text, part).get(1).map(|(range, _)| *range);
     let refusal = |range: TextRange| Refusal {
         kind: RefusalKind::Fails,
@@ -70,5 +92,6 @@ mod tests {
         assert_eq!(refused("SELECT 1;\n--;;\nSELECT 2; SELECT 3; SELECT 4;\n"), ["SELECT 3"]);
         assert_eq!(refused("SELECT 1;\n--;;\nSELECT 2;\n-- end\n"), Vec::<&str>::new());
         assert_eq!(refused("-- :disable-transaction\nSELECT 1; SELECT 2;"), ["SELECT 2"]);
+        assert_eq!(refused("SELECT 'a--b', 'c'; -- 'd--e'\n--;;\nDO $$ BEGIN -- f\nEND $$"), ["'a--b'"]);
     }
 }

@@ -39,6 +39,7 @@ pub mod captured;
 mod changed_text;
 mod crate_version;
 mod delimiter;
+mod description;
 mod diesel;
 mod dotnet;
 mod drizzle;

@@ -10,6 +10,7 @@
 //! Migratus, Rambler, yuniql, grate, Evolve or `DbUp`.
 
 use super::Tool;
+use super::migratus::SEPARATOR;
 use super::restart::{FORCE, RESOLVE, UNKNOWN};
 use crate::order::{FlywayName, PostgratorName};
 use pgvet_model::runner::{AfterCommit, KnownTransaction, Retry, Runner, SessionScope};
@@ -47,6 +48,7 @@ const fn run(after_commit: AfterCommit) -> Runner {
         misses_its_transaction: false,
         every_run: false,
         session_per_string: false,
+        separator: None,
         retry: Retry::Again,
         restart: UNKNOWN,
         is_known: true,
@@ -127,7 +129,7 @@ impl Tool {
             Self::PostgresMigrations => (NUMBER, number, STRING),
             Self::Mybatis => (NUMBER, number_and_name, STRING),
             // JDBC begins another transaction after a COMMIT. Seen from source, see `migratus.rs`.
-            Self::Migratus => (NUMBER, migratus, STRING),
+            Self::Migratus => (NUMBER, migratus, Runner { separator: Some(SEPARATOR), ..STRING }),
             // Read in their sources, see `stages.rs` and `dotnet.rs`.
             Self::Yuniql => (List, any, Runner { one_transaction: true, ..STRING }),
             Self::Grate => (List, any, SPLIT),

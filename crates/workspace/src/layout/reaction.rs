@@ -1,12 +1,11 @@
 //! What each migration tool does when applied migrations were changed, as a table, and with files that its list lacks.
 //!
 //! Seen in November 2026 on PostgreSQL 18: goose 3.29.0, golang-migrate 4.20.1, sql-migrate 1.8.1, dbmate 2.36.0,
-//! node-pg-migrate 9.0.0, Postgrator 8.0.0, drizzle-orm 0.45.4 and 1.0.0-rc.5, postgres-migrations 5.3.0, tern 2.3.4, yoyo 9.0.0,
+//! node-pg-migrate 9.0.0, graphile-migrate 1.4.1, Postgrator 8.0.0, drizzle-orm 0.45.4 and 1.0.0-rc.5, postgres-migrations 5.3.0, tern 2.3.4, yoyo 9.0.0,
 //! Flyway 13.12.0, Supabase CLI 3.1.0, Prisma 6.19.3 and the library of Atlas 0.32.1; what they did is in
 //! `fixtures/tools`, as `changes.txt`. Read in source: sqlx `sqlx-core/src/migrate/migrator.rs`,
-//! refinery `refinery_core/src/traits/mod.rs`, Diesel `diesel_migrations/src/migration_harness.rs`. graphile-migrate is as
-//! its README says; the error that is quoted of it stands in `src/migration.ts`. What none of these says is
-//! [`Consequence::Unknown`].
+//! refinery `refinery_core/src/traits/mod.rs`, Diesel `diesel_migrations/src/migration_harness.rs`. What none of these says
+//! is [`Consequence::Unknown`].
 
 use super::{Folders, Layout, Tool};
 use pgvet_model::incident::Consequence::{self, Ignores, Refuses, Runs, Skips, Unknown};
@@ -245,7 +244,13 @@ impl Tool {
                 );
                 missing(gone, &Reactions { late, same_as_applied: RECORDED, same_version: RECORDED, ..BY_VERSION })
             }
-            Self::GraphileMigrate => Reactions { edited: refuses("has the file been tampered with?"), ..UNKNOWN },
+            // It runs the numbers above the last one that is recorded, and looks at the hashes of those alone: a new
+            // database refuses what was edited. Each file names the hash of the previous one.
+            Self::GraphileMigrate => {
+                let apart = refuses("Previous migration with hash … doesn't match");
+                let gap = refuses("expected … previous …");
+                unique(apart, &Reactions { renumbered: gap, removed: gap, late: apart, ..BY_VERSION })
+            }
             Self::Sqitch => Reactions { edited: Ignores, ..UNKNOWN },
         }
     }
@@ -255,13 +260,7 @@ impl Tool {
         self.reads_folders(path)
             || !matches!(
                 self,
-                Self::Liquibase
-                    | Self::Sqitch
-                    | Self::Drizzle
-                    | Self::GraphileMigrate
-                    | Self::Yuniql
-                    | Self::Grate
-                    | Self::Captured
+                Self::Liquibase | Self::Sqitch | Self::Drizzle | Self::Yuniql | Self::Grate | Self::Captured
             )
     }
 

@@ -395,7 +395,10 @@ fn resets(file: &PlannedFile) -> String {
 fn divided(file: &PlannedFile) -> String {
     let alone =
         |statement: &PlannedStatement| PlannedFile { statements: vec![statement.clone()], ..file.clone() }.text();
-    let texts: Vec<String> = file.statements.iter().map(alone).collect();
+    // A statement comes with the comments before it. Inside one, such a line would have divided the original.
+    let is_kept = |line: &&str| !line.contains(migratus::SEPARATOR);
+    let without_lines = |text: String| text.split_inclusive('\n').filter(is_kept).collect::<String>();
+    let texts: Vec<String> = file.statements.iter().map(alone).map(without_lines).collect();
     texts.join(&format!("{}\n", migratus::SEPARATOR))
 }
 

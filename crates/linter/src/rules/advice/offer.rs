@@ -26,7 +26,7 @@ fn in_steps(context: &RuleContext<'_>, steps: &[Step]) -> Option<Fix> {
         return None;
     }
     let sql: Vec<&str> = steps.iter().map(|step| step.sql.as_str()).collect();
-    let text = sql.join(&format!(";\n{}", indentation(context)));
+    let text = sql.join(&format!(";{}\n{}", separator(context), indentation(context)));
     Some(Fix {
         title: "Split the statement into steps that block nobody for long".to_owned(),
         applicability: Applicability::Unsafe,
@@ -42,7 +42,18 @@ pub(crate) fn is_autocommit(context: &RuleContext<'_>) -> bool {
 /// A statement on a line before the present one.
 pub(crate) fn line_before(context: &RuleContext<'_>, sql: &str) -> Edit {
     let start = context.statement.range.start;
-    Edit { range: TextRange::at(start), text: format!("{sql};\n{}", indentation(context)) }
+    Edit { range: TextRange::at(start), text: format!("{sql};{}\n{}", separator(context), indentation(context)) }
+}
+
+/// A statement on a line before the first one of the migration.
+pub(crate) fn line_at_start(context: &RuleContext<'_>, sql: &str) -> Option<Edit> {
+    let first = context.migration.statements().next()?.range.start;
+    Some(Edit { range: TextRange::at(first), text: format!("{sql};{}\n", separator(context)) })
+}
+
+/// The line between two statements, if the program needs one.
+fn separator(context: &RuleContext<'_>) -> String {
+    context.migration.runner.separator.map(|line| format!("\n{line}")).unwrap_or_default()
 }
 
 /// A statement on a line after the present one.
@@ -50,7 +61,7 @@ pub(crate) fn line_after(context: &RuleContext<'_>, sql: &str) -> Option<Edit> {
     let end = context.statement.range.end;
     let rest = context.source().get(end as usize..)?;
     let spaces = rest.len() - rest.trim_start().len();
-    let line = format!("\n{}{sql};", indentation(context));
+    let line = format!("{}\n{}{sql};", separator(context), indentation(context));
     match rest.as_bytes().get(spaces) {
         Some(b';') => Some(Edit { range: TextRange::at(end + spaces as u32 + 1), text: line }),
         None => Some(Edit { range: TextRange::at(end), text: format!(";{line}") }),

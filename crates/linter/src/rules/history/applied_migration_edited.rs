@@ -19,10 +19,10 @@ declare_rule! {
     /// Some tools store a checksum of the file, and after an edit, even of a comment, they refuse to run any migration.
     /// Others ignore the edit:
     ///
-    /// - Flyway, sqlx, refinery, Postgrator and graphile-migrate refuse to run.
+    /// - Flyway, sqlx, refinery and Postgrator refuse to run.
     /// - goose, golang-migrate, dbmate, sql-migrate, Diesel, pop, Supabase, Drizzle, node-pg-migrate and Sqitch ignore
-    ///   the edit. Atlas ignores it if `atlas.sum` is updated. `prisma migrate deploy` ignores it, too, and prints a
-    ///   warning.
+    ///   the edit. graphile-migrate ignores it, too, but then refuses to run the file on a new database. Atlas ignores
+    ///   it if `atlas.sum` is updated. `prisma migrate deploy` ignores it, too, and prints a warning.
     ///
     /// ## Example
     ///

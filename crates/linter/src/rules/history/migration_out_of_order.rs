@@ -37,8 +37,7 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - Without `--since`, `--staged` or `--changed`, because nothing shows which migrations are new.
-    /// - If the tool does not take the order from file names or versions: Sqitch (plan), Liquibase (changelog),
-    ///   graphile-migrate (each file names the previous file).
+    /// - If the tool does not take the order from file names or versions: Sqitch (plan), Liquibase (changelog).
     ///
     /// ## Confidence
     ///

@@ -2,11 +2,11 @@
 
 use crate::assumption::Assumption;
 use crate::cause::{Cause, TransactionId};
-use crate::fix::{Applicability, Edit, Fix};
+use crate::fix::{Applicability, Fix};
 use crate::meta::GroupedBy;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
-use crate::rules::advice::offer::{leave_transaction, line_before};
+use crate::rules::advice::offer::{leave_transaction, line_at_start, line_before};
 use crate::rules::deployment::dropped_later::is_dropped_later;
 use crate::rules::deployment::dropped_relation::{self, Loss};
 use crate::rules::statement::timeouts::{awaited_lock_of, lock_timeout_in_effect, lost, waited_before};
@@ -14,7 +14,6 @@ use crate::settings::LockTimeout;
 use pgvet_model::catalog::Oid;
 use pgvet_model::effect::{RelationName, Removal};
 use pgvet_syntax::ast::{Ast, ObjectKind};
-use pgvet_syntax::source::TextRange;
 
 declare_rule! {
     /// A lock that blocks reads or writes of a table in use while no `lock_timeout` is in effect.
@@ -150,8 +149,7 @@ fn set_before(context: &RuleContext<'_>) -> Option<Fix> {
         return Some(Fix { title, applicability: Applicability::Safe, edits });
     }
     let sql = "SET lock_timeout = '2s'";
-    let first = context.migration.statements().next()?.range.start;
-    let edit = Edit { range: TextRange::at(first), text: format!("{sql};\n") };
+    let edit = line_at_start(context, sql)?;
     let start = if context.migration.section.is_some() { "up section" } else { "file" };
     let title = format!("Add {sql} at the start of the {start}");
     Some(Fix { title, applicability: Applicability::Unsafe, edits: vec![edit] })

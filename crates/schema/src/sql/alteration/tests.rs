@@ -1,4 +1,4 @@
-use super::alteration;
+use super::{alteration, difference};
 use crate::compare;
 use crate::object::Schema;
 use crate::testing::{database, relation, schema};
@@ -61,4 +61,47 @@ fn what_no_migration_creates_is_known_afterwards() {
     assert_eq!(left(before, &after), nothing);
     let sql = format!("{before}\n{}", alteration(&schema(before), &after));
     assert!(schema(&sql).relations[0].created_by_migrations, "{sql}");
+}
+
+#[test]
+fn values_get_their_new_type_by_the_casts_of_postgresql() {
+    let types = "CREATE TYPE mood AS ENUM ('1'); CREATE TYPE other AS ENUM ('1'); CREATE DOMAIN short AS varchar(9);";
+    let table = |sql_type: &str| format!("{types} CREATE TABLE t (a {sql_type})");
+    for (from, to, expected) in [
+        ("int", "bigint", "TYPE bigint;"),
+        ("varchar(80)", "varchar(20)", "TYPE character varying(20);"),
+        ("int", "text", "TYPE text;"),
+        ("int[]", "text[]", "TYPE text[];"),
+        ("mood", "text", "TYPE text;"),
+        ("short", "text", "TYPE text;"),
+        ("text", "int", "TYPE integer USING a::integer;"),
+        ("text", "mood", "TYPE public.mood USING a::public.mood;"),
+        ("text[]", "mood[]", "TYPE public.mood[] USING a::public.mood[];"),
+        ("json", "jsonb", "TYPE jsonb;"),
+        ("mood", "other", "TYPE public.other USING a::text::public.other;"),
+        ("boolean", "date", "TYPE date USING a::text::date;"),
+    ] {
+        let sql = difference(&schema(&table(from)), &schema(&table(to)));
+        assert!(sql.contains(&format!("ALTER COLUMN a {expected}")), "{from} -> {to}: {sql}");
+    }
+}
+
+#[test]
+fn a_default_is_replaced_if_its_type_is_not_cast() {
+    let sql = |column: &str| schema(&format!("CREATE TABLE t (a {column})"));
+    let written = difference(&sql("text DEFAULT '1'::text"), &sql("int DEFAULT 1"));
+    let lines = ["DROP DEFAULT;", "TYPE integer USING a::integer;", "SET DEFAULT 1;"];
+    let expected = lines.map(|end| format!("ALTER TABLE public.t ALTER COLUMN a {end}\n")).concat();
+    assert!(written.ends_with(&expected), "{written}");
+}
+
+#[test]
+fn what_is_not_written_is_a_comment() {
+    let before =
+        schema("CREATE TABLE t (a int, b int GENERATED ALWAYS AS (a + 1) STORED); INSERT INTO seen VALUES (1)");
+    let after = schema("CREATE TABLE t (a int, b int GENERATED ALWAYS AS (a + 2) STORED)");
+    let written = difference(&before, &after);
+    assert!(!written.contains("DROP TABLE"), "{written}");
+    assert!(written.contains("-- omitted: column public.t.b: no statement for its "), "{written}");
+    assert!(written.contains("-- not compared: "), "{written}");
 }

@@ -2,10 +2,10 @@
 //! runs the migrations is not known. Source: PostgreSQL 18 documentation, "ALTER ROLE".
 
 use super::is_judged;
-use super::replaced::text;
 use super::timeout::SETTINGS;
 use crate::project::ProjectFile;
 use pgvet_linter::repository::CodeTimeout;
+use pgvet_model::migration::Direction;
 use pgvet_syntax::lexer::{Token, TokenKind, tokenize};
 use pgvet_syntax::source::TextRange;
 use rustc_hash::FxHashMap;
@@ -18,7 +18,10 @@ pub(super) fn mark(files: &mut [ProjectFile]) {
         if is_judged(file) && file.evidence.timeout.is_none() {
             file.evidence.timeout = set.get(&file.database).cloned();
         }
-        for change in changes(&text(file)) {
+        let text = &file.parsed.source.text;
+        let whole = TextRange::new(0, text.len() as u32);
+        let forward = file.layout.sections.iter().filter(|section| section.direction == Direction::Up);
+        for change in forward.flat_map(|section| changes(text, section.range.unwrap_or(whole))) {
             match change {
                 Change::Set { setting, line } => {
                     let place = format_smolstr!("{}:{line}", file.shown().path);
@@ -36,11 +39,12 @@ enum Change {
     Reset,
 }
 
-/// What a text does with timeouts of roles and databases, in its order; in code of functions and DO blocks as well.
-fn changes(text: &str) -> Vec<Change> {
+/// What a part of a text does with timeouts of roles and databases, in its order; in code of functions and DO blocks as
+/// well.
+fn changes(text: &str, range: TextRange) -> Vec<Change> {
     let mut found = Vec::new();
     if SETTINGS.iter().any(|setting| text.contains(setting)) {
-        collect(text, TextRange::new(0, text.len() as u32), &mut found);
+        collect(text, range, &mut found);
     }
     found
 }
@@ -101,7 +105,7 @@ mod tests {
             ("ALTER FUNCTION f() SET lock_timeout = '2s';", vec![]),
             ("-- ALTER ROLE app SET lock_timeout = '2s';", vec![]),
         ] {
-            assert_eq!(changes(text), expected, "{text}");
+            assert_eq!(changes(text, TextRange::new(0, text.len() as u32)), expected, "{text}");
         }
     }
 }

@@ -107,6 +107,22 @@ fn a_timeout_of_a_role_is_evidence_in_later_migrations() {
 }
 
 #[test]
+fn a_down_section_takes_no_timeout_of_a_role_away() {
+    let sections =
+        "-- +goose Up\nALTER ROLE app SET lock_timeout = '2s';\n-- +goose Down\nALTER ROLE app RESET lock_timeout;\n";
+    let next = "-- +goose Up\nALTER TABLE a ADD c int;\n-- +goose Down\nSELECT 1;\n";
+    let (lines, _) = evidence(&[("m/00001_a.sql", sections), ("m/00002_b.sql", next)], None);
+    assert!(lines.len() == 1 && lines[0].ends_with("m/00001_a.sql:2"), "{lines:?}");
+    let separate = [
+        ("m/000001_a.up.sql", "ALTER ROLE app SET lock_timeout = '2s';"),
+        ("m/000001_a.down.sql", "ALTER ROLE app RESET lock_timeout;"),
+        ("m/000002_b.up.sql", "ALTER TABLE a ADD c int;"),
+    ];
+    let (lines, _) = evidence(&separate, None);
+    assert!(lines.len() == 1 && lines[0].ends_with("m/000001_a.up.sql:1"), "{lines:?}");
+}
+
+#[test]
 fn files_named_after_kinds_of_objects_are_parts_of_one_baseline() {
     let parts = |files: &[(&str, &str)]| {
         let folder = tempfile::tempdir().unwrap();
