@@ -21,8 +21,8 @@ declare_rule! {
     ///
     /// Deployed code that writes through the view fails after the commit. PostgreSQL passes `INSERT`, `UPDATE` and
     /// `DELETE` on a simple view to its table. PostgreSQL refuses writes to a view with `DISTINCT`, `GROUP BY` or a
-    /// join, and writes to a computed column of a simple view. These writes need an `INSTEAD OF` trigger or a `DO
-    /// INSTEAD` rule.
+    /// join, and writes to a computed column of a simple view. These writes need an `INSTEAD OF` trigger or a
+    /// `DO INSTEAD` rule.
     ///
     /// ## Example
     ///

@@ -55,8 +55,8 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - a loop with a `COMMIT`
-    /// - a statement without `LIMIT`, key range or list of keys, which `unbounded-update-or-delete` reports. In a `FOR
-    ///   ... IN SELECT` loop over a whole table, however, `bulk-change-in-loop` reports the statement.
+    /// - a statement without `LIMIT`, key range or list of keys, which `unbounded-update-or-delete` reports. In a
+    ///   `FOR ... IN SELECT` loop over a whole table, however, `bulk-change-in-loop` reports the statement.
     /// - a loop that alters, renames or drops an object in each iteration: it loops over tables, not over batches
     /// - temporary tables, and tables that the same deployment creates
     /// - in a `DO` block, tables that the migration drops afterwards

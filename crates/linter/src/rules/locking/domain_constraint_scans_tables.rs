@@ -14,9 +14,9 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// PostgreSQL reads all rows of every table that has a column of the domain, one table after the other. Each table
-    /// stays locked in SHARE mode until the transaction ends: nobody can insert, update or delete. For a CHECK, `NOT
-    /// VALID` avoids the scan. However, up to PostgreSQL 18, a later `VALIDATE CONSTRAINT` on the domain takes the same
-    /// lock. On a table, `VALIDATE CONSTRAINT` takes a weaker lock.
+    /// stays locked in SHARE mode until the transaction ends: nobody can insert, update or delete. For a CHECK,
+    /// `NOT VALID` avoids the scan. However, up to PostgreSQL 18, a later `VALIDATE CONSTRAINT` on the domain takes the
+    /// same lock. On a table, `VALIDATE CONSTRAINT` takes a weaker lock.
     ///
     /// ## Example
     ///

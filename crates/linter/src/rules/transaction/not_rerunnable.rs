@@ -46,8 +46,8 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - statements in a transaction, because the transaction is rolled back as a whole
-    /// - the last statement of the file, unless it is `CREATE INDEX CONCURRENTLY`, `REINDEX CONCURRENTLY` or `DETACH
-    ///   PARTITION CONCURRENTLY`, which can leave something behind when they fail
+    /// - the last statement of the file, unless it is `CREATE INDEX CONCURRENTLY`, `REINDEX CONCURRENTLY` or
+    ///   `DETACH PARTITION CONCURRENTLY`, which can leave something behind when they fail
     /// - a statement that follows a `DROP ... IF EXISTS` of the same object
     /// - an `INSERT` with `ON CONFLICT`, an `INSERT ... SELECT`, and an `INSERT` after a statement that empties the
     ///   table
