@@ -97,8 +97,8 @@ fn page(meta: &RuleMeta) -> String {
     if let Some(comment) = first_situation(&docs) {
         let _ = write!(
             page,
-            "\nComments in the examples, such as `{comment}`, tell pgvet how and where the migration runs. [The index of \
-             the rules](README.md#comments-in-the-examples) explains them.\n"
+            "\nComments such as `{comment}` in the examples are directives for pgvet: they say, for example, how the \
+             migration runs. [The index of the rules](README.md#comments-in-the-examples) explains them.\n"
         );
     }
     if !meta.sources.is_empty() {
@@ -163,8 +163,9 @@ fn index<'a>(all: impl Iterator<Item = &'a RuleMeta>) -> String {
     }
     text.push_str(
         "\n## Comments in the examples\n\n\
-         Comments in the examples of the pages tell pgvet how and where the migration runs. They have no effect in \
-         your own migrations, with one exception: `pgvet capture` writes `-- sent` comments, which pgvet reads.\n\n\
+         Comments in the examples of the pages are directives for pgvet. They say, for example, how the migration runs, \
+         and which statements belong to earlier migrations. They have no effect in your own migrations, with one \
+         exception: `pgvet capture` writes `-- sent` comments, which pgvet reads.\n\n\
          | comment | meaning |\n|---|---|\n",
     );
     for (_, shown, meaning) in SITUATIONS {

@@ -74,7 +74,7 @@ fn a_start_that_is_not_a_migration_is_reported() {
     insta::assert_snapshot!(concise(&folder, &[]), @r"
     exit 2
     --- stdout
-    db/migrations/2_b.sql:2:1: error[index-without-concurrently] building this index blocks all writes to `orders` until it is done
+    db/migrations/2_b.sql:2:1: error[index-without-concurrently] building this index blocks all writes to `orders` until the transaction ends
     1 error in 1 of 2 files; 1 path not checked
     1 finding can be fixed with `pgvet check --unsafe-fixes`; review the result.
     `pgvet rewrite db/migrations/2_b.sql` writes safer migrations for 1 finding.
@@ -90,7 +90,7 @@ fn a_single_file_is_judged_after_its_history() {
     insta::assert_snapshot!(concise(&folder, &["db/migrations/2_b.sql", "--level", "info"]), @r"
     exit 1
     --- stdout
-    db/migrations/2_b.sql:2:1: error[index-without-concurrently] building this index blocks all writes to `orders` until it is done
+    db/migrations/2_b.sql:2:1: error[index-without-concurrently] building this index blocks all writes to `orders` until the transaction ends
     1 error in 1 of 1 file, after 1 earlier migration
     1 finding can be fixed with `pgvet check --unsafe-fixes`; review the result.
     `pgvet rewrite db/migrations/2_b.sql` writes safer migrations for 1 finding.
@@ -136,7 +136,7 @@ fn known_findings_are_held_back_until_they_are_fixed() {
     insta::assert_snapshot!(concise(&folder, &[]), @r"
     exit 1
     --- stdout
-    db/migrations/3_c.sql:2:1: error[index-without-concurrently] building this index blocks all writes to `orders` until it is done
+    db/migrations/3_c.sql:2:1: error[index-without-concurrently] building this index blocks all writes to `orders` until the transaction ends
     1 error in 1 of 3 files; 1 known finding not shown; 2 findings hidden by confidence (--confidence possible)
     1 finding can be fixed with `pgvet check --unsafe-fixes`; review the result.
     `pgvet rewrite db/migrations/3_c.sql` writes safer migrations for 1 finding.
@@ -145,9 +145,9 @@ fn known_findings_are_held_back_until_they_are_fixed() {
     insta::assert_snapshot!(concise(&folder, &["--no-history"]), @r"
     exit 1
     --- stdout
-    db/migrations/3_c.sql:2:1: error[index-without-concurrently] building this index blocks all writes to `orders` until it is done
+    db/migrations/3_c.sql:2:1: error[index-without-concurrently] building this index blocks all writes to `orders` until the transaction ends
     fixed since pgvet-baseline.json was written (`pgvet baseline` removes them):
-      db/migrations/2_b.sql: index-without-concurrently building this index blocks all writes to `orders` until it is done
+      db/migrations/2_b.sql: index-without-concurrently building this index blocks all writes to `orders` until the transaction ends
     1 error in 1 of 3 files; 2 findings hidden by confidence (--confidence possible)
     1 finding can be fixed with `pgvet check --unsafe-fixes`; review the result.
     `pgvet rewrite db/migrations/3_c.sql` writes safer migrations for 1 finding.
@@ -199,7 +199,7 @@ fn placeholders_have_values_and_findings_are_about_the_file() {
     exit 1
     --- stdout
     db/migrations/2_b.sql:1:65: error[syntax-error] syntax error at or near ","
-    db/migrations/3_c.sql:1:17: error[index-without-concurrently] building this index blocks all writes to `t_orders` until it is done
+    db/migrations/3_c.sql:1:17: error[index-without-concurrently] building this index blocks all writes to `t_orders` until the transaction ends
     2 errors in 2 of 3 files
     1 finding can be fixed with `pgvet check --unsafe-fixes`; review the result.
     "#);
@@ -217,7 +217,7 @@ fn only_changes_are_reported_and_all_is_replayed() {
     write(&folder, "db/migrations/3_c.sql", UNIQUE);
     git(&folder, &["add", "-A"]);
     let expected = "exit 1\n--- stdout\ndb/migrations/3_c.sql:2:1: error[index-without-concurrently] building this \
-                    index blocks all writes to `orders` until it is done\n1 error in 1 of 1 file, after 2 earlier \
+                    index blocks all writes to `orders` until the transaction ends\n1 error in 1 of 1 file, after 2 earlier \
                     migrations; 2 findings hidden by confidence (--confidence possible)\n";
     for option in [&["--staged"][..], &["--changed"], &["--since", "main"]] {
         let said = concise(&folder, option);

@@ -18,17 +18,17 @@ fn the_demo_shows_what_is_bad_and_nothing_else() {
         .expect("the program starts");
     assert_eq!(output.status.code(), Some(1));
     insta::assert_snapshot!(String::from_utf8_lossy(&output.stdout), @r"
-    fixtures/demo/0004_index_orders_by_user.sql:4:1: error[index-without-concurrently] building this index blocks all writes to `orders` until it is done
-    fixtures/demo/0006_add_coupons.sql:11:57: error[foreign-key-without-not-valid] checking this foreign key reads all of `orders` and blocks all writes to `orders` until the transaction ends
+    fixtures/demo/0004_index_orders_by_user.sql:4:1: error[index-without-concurrently] building this index blocks all writes to `orders` until the transaction ends
+    fixtures/demo/0006_add_coupons.sql:11:57: error[foreign-key-without-not-valid] checking this foreign key reads all of `orders`, and blocks all writes to `orders` until the transaction ends
     fixtures/demo/0008_require_display_name.sql:4:1: warning[unbounded-update-or-delete] this updates every row of `users` in one transaction and keeps all of them locked until it commits
-    fixtures/demo/0008_require_display_name.sql:5:45: error[set-not-null-scans-table] SET NOT NULL on `display_name` reads all of `users` under ACCESS EXCLUSIVE and blocks all reads and writes until the transaction ends
-    fixtures/demo/0010_add_public_ids.sql:4:57: error[column-default-rewrites-table] the default calls `gen_random_uuid()`, which is volatile: this rewrites `products` under ACCESS EXCLUSIVE and blocks all reads and writes until the transaction ends
-    fixtures/demo/0011_widen_columns.sql:8:38: error[type-change-rewrites-table] this type change does not rewrite the rows, but builds `users_email_key` again and blocks all reads and writes of `users` until the transaction ends
-    fixtures/demo/0011_widen_columns.sql:11:45: error[type-change-rewrites-table] this type change rewrites `orders`, including all indexes, under ACCESS EXCLUSIVE and blocks all reads and writes until the transaction ends
+    fixtures/demo/0008_require_display_name.sql:5:45: error[set-not-null-scans-table] SET NOT NULL on `display_name` reads all of `users` under ACCESS EXCLUSIVE, and blocks all reads and writes until the transaction ends
+    fixtures/demo/0010_add_public_ids.sql:4:57: error[column-default-rewrites-table] the default calls gen_random_uuid(), which is volatile: this rewrites `products` under ACCESS EXCLUSIVE, and blocks all reads and writes until the transaction ends
+    fixtures/demo/0011_widen_columns.sql:8:38: error[type-change-rewrites-table] this type change does not rewrite the rows, but builds `users_email_key` again, and blocks all reads and writes of `users` until the transaction ends
+    fixtures/demo/0011_widen_columns.sql:11:45: error[type-change-rewrites-table] this type change rewrites `orders` with all indexes under ACCESS EXCLUSIVE, and blocks all reads and writes until the transaction ends
     fixtures/demo/0012_archive_products.sql:2:13: warning[missing-lock-timeout] without lock_timeout this can wait indefinitely for ACCESS EXCLUSIVE on `products`, and every later query queues behind it
     fixtures/demo/0012_archive_products.sql:6:1: error[concurrently-in-transaction] CREATE INDEX CONCURRENTLY cannot run inside a transaction block
-    fixtures/demo/0014_add_event_partition.sql:4:42: warning[partition-of-locks-parent] creating this partition blocks all reads and writes of `events` while it scans the DEFAULT partition `events_default`
-    fixtures/demo/0015_index_orders_by_date.sql:7:9: error[index-without-concurrently] building this index blocks all writes to `orders` until it is done
+    fixtures/demo/0014_add_event_partition.sql:4:42: warning[partition-of-locks-parent] creating this partition reads all of the DEFAULT partition `events_default`, and blocks all reads and writes of `events` until the transaction ends
+    fixtures/demo/0015_index_orders_by_date.sql:7:9: error[index-without-concurrently] building this index blocks all writes to `orders` until the transaction ends
     8 errors, 3 warnings in 8 of 15 files; 6 findings hidden by severity (--level info); 4 findings hidden by confidence (--confidence possible)
     3 findings can be fixed with `pgvet check --unsafe-fixes`; review the result.
     `pgvet rewrite FILE` writes safer migrations for 5 findings in 5 files.

@@ -49,6 +49,15 @@ pub(crate) fn join(parts: &[String]) -> String {
     }
 }
 
+/// `a, b or c`.
+pub(crate) fn either(parts: &[String]) -> String {
+    match parts {
+        [] => String::new(),
+        [only] => only.clone(),
+        [first @ .., last] => format!("{} or {last}", first.join(", ")),
+    }
+}
+
 /// The function as ALTER ROUTINE and DROP ROUTINE find it, whatever others of its name there are.
 pub(crate) fn signature(context: &RoutineContext<'_>, function: &Function) -> String {
     let name = qualified(&function.schema, &function.name);

@@ -144,9 +144,9 @@ pub(crate) fn foreign_key(
     }
     // A partition that has an equal, valid foreign key is not checked again when its parent gets it.
     // Source: PostgreSQL 14, `src/backend/commands/tablecmds.c`, `tryAttachPartitionForeignKey`.
-    let sentence = "before PostgreSQL 18, a partitioned table cannot have a NOT VALID foreign key. Add the foreign key \
-                    NOT VALID to each partition, and validate it there in a later transaction. Then add it to the \
-                    parent, which adopts the foreign keys of the partitions:";
+    let sentence = "before PostgreSQL 18, a partitioned table cannot have a NOT VALID foreign key. Add the foreign \
+                    key NOT VALID to each partition, and validate it there in a later transaction. Then add the \
+                    foreign key to the parent, which adopts the foreign keys of the partitions:";
     let (Some(partition), Some(text)) = (partitions.first(), constraint_text(context, written, name)) else {
         return Advice::new(sentence.trim_end_matches(':'));
     };

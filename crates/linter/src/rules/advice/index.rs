@@ -13,7 +13,7 @@ use pgvet_syntax::source::TextRange;
 pub(crate) fn create_concurrently(context: &RuleContext<'_>, statement: &CreateIndex) -> Advice {
     let head = TextRange::new(statement.keyword.start, statement.index_keyword.end);
     let tail = TextRange::new(statement.index_keyword.end, context.statement.range.end);
-    let sentence = format!("build the index {}:", outside_transaction(context));
+    let sentence = format!("build the index concurrently, {}:", outside_transaction(context));
     match (one_line(context, head), tail_line(context, tail)) {
         (Some(head), Some(tail)) => Advice::new(sentence).sql(format!("{head} CONCURRENTLY {tail}")).complete(context),
         _ => Advice::new(
@@ -40,7 +40,7 @@ pub(crate) fn create_by_partition(
     partitions: usize,
 ) -> Advice {
     let advice = Advice::new(format!(
-        "create the index ON ONLY `{}`, build the index of each partition {}, and attach these indexes:",
+        "create the index ON ONLY `{}`, build an index concurrently on each partition ({}), and attach these indexes:",
         parent.name,
         outside_transaction(context)
     ));
@@ -136,8 +136,8 @@ pub(crate) fn index_made_on(context: &RuleContext<'_>, table: Oid) -> Option<Rel
 pub(crate) fn drop_concurrently(context: &RuleContext<'_>, indexes: &[String], if_exists: bool) -> Advice {
     let if_exists = if if_exists { "IF EXISTS " } else { "" };
     let sentence = match indexes.len() {
-        1 => format!("drop the index {}:", outside_transaction(context)),
-        _ => format!("drop the indexes one after the other {}:", outside_transaction(context)),
+        1 => format!("drop the index concurrently, {}:", outside_transaction(context)),
+        _ => format!("drop the indexes concurrently, one after the other, {}:", outside_transaction(context)),
     };
     let drops = indexes.iter().map(|index| format!("DROP INDEX CONCURRENTLY {if_exists}{index}"));
     Advice::new(sentence).all(drops).complete(context)

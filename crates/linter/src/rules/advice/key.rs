@@ -60,8 +60,10 @@ pub(crate) fn advice(
         return Advice::new(USING_INDEX);
     };
     let attributes = attributes(written.constraint);
-    let sentence =
-        format!("build the index {}, then add the constraint with USING INDEX:", outside_transaction(context));
+    let sentence = format!(
+        "first build a unique index concurrently, {}, then add the constraint with USING INDEX:",
+        outside_transaction(context)
+    );
     let word = steps.word;
     if word == "PRIMARY KEY" {
         first.extend(not_null::steps_for_key(context, altered.table, &steps.columns));
@@ -177,8 +179,8 @@ impl<'s, 'a> Steps<'s, 'a> {
         let direct = builds.iter().find(|build| self.is_direct(build, parent));
         let (Some(build), Some(index)) = (direct, index_made_on(self.context, parent.oid)) else {
             return Advice::new(
-                "build a unique index on each partition concurrently and make it the partition's constraint with USING \
-                 INDEX. Then add the constraint to the parent with ALTER TABLE ONLY, and attach the partitions' \
+                "build a unique index concurrently on each partition, and add the constraint to the partition with \
+                 USING INDEX. Then add the constraint to the parent with ALTER TABLE ONLY, and attach the partitions' \
                  indexes",
             );
         };
@@ -193,8 +195,9 @@ impl<'s, 'a> Steps<'s, 'a> {
         let (upper, lower) = (sql_name(self.context, &index), sql_name(self.context, &build.index));
         steps.push(format!("ALTER INDEX {upper} ATTACH PARTITION {lower}"));
         let sentence = format!(
-            "build a unique index on each partition {}, and make it the partition's constraint with USING INDEX. Then \
-             add the constraint to the parent with ALTER TABLE ONLY, and attach the partitions' indexes:",
+            "build a unique index concurrently on each partition, {}, and add the constraint to the partition with \
+             USING INDEX. Then add the constraint to the parent with ALTER TABLE ONLY, and attach the partitions' \
+             indexes:",
             outside_transaction(self.context)
         );
         let advice = Advice::new(sentence).all(steps);

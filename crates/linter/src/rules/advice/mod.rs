@@ -184,12 +184,12 @@ pub(crate) fn outside_transaction(context: &RuleContext<'_>) -> String {
     let opt_out = context.settings.opt_outs.get(&context.file).map(|edit| edit.text.trim());
     match (context.migration.transaction, opt_out.filter(|text| !text.is_empty())) {
         (TransactionMode::Transaction, Some(opt_out)) => {
-            format!("in a migration of its own that does not run in a transaction (`{opt_out}`)")
+            format!("in a migration of its own that runs outside a transaction (`{opt_out}`)")
         }
         (TransactionMode::SingleString, _) => {
             "in a migration of its own, because statements that are sent together run in one transaction".to_owned()
         }
-        _ => "in a migration of its own that does not run in a transaction".to_owned(),
+        _ => "in a migration of its own that runs outside a transaction".to_owned(),
     }
 }
 

@@ -17,7 +17,7 @@ pub(super) fn shown(rows: CatalogRows, kind: &str, versions: VersionRange) -> St
 
 /// `98 rows in the system catalogs (PostgreSQL 18)`.
 pub(super) fn total(rows: CatalogRows, kind: &str, versions: VersionRange) -> String {
-    let newest = if versions.from == versions.to { String::new() } else { format!(" (PostgreSQL {})", versions.to) };
+    let newest = if versions.from == versions.to { String::new() } else { format!(" (in PostgreSQL {})", versions.to) };
     format!("{} {kind}rows in the system catalogs{newest}", grouped(rows.total()))
 }
 

@@ -70,7 +70,7 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
         let postponed = postponed(parameter, left.table.as_ref(), value.min(limit), default);
         let of = if parameter.contains("multixact") { "multixact_" } else { "" };
         let limited = if value > limit {
-            format!(" (the statement sets a higher value, but autovacuum_{of}freeze_max_age limits it)")
+            format!("; this statement sets a higher value, which autovacuum_{of}freeze_max_age limits")
         } else {
             String::new()
         };
@@ -80,7 +80,7 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
                 "reset the setting at the end of this migration:\n    ALTER TABLE {table} RESET ({});",
                 left.name
             ),
-            None => format!("reset the setting when the work is done:\n    ALTER SYSTEM RESET {};", left.name),
+            None => format!("reset the setting at the end of this migration:\n    ALTER SYSTEM RESET {};", left.name),
         };
         reporter.report(left.range, message).help(help).emit();
     }

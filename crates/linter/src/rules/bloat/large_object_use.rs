@@ -9,8 +9,8 @@ use pgvet_syntax::source::TextRange;
 use rustc_hash::FxHashSet;
 
 declare_rule! {
-    /// A use of large objects: a call of `lo_create` or a similar function, or a column of type `oid` or `lo` or of a
-    /// domain over one of them.
+    /// A use of large objects: a call of `lo_create` or a similar function, or a column of type `oid`, of type `lo`, or
+    /// of a domain based on one of these types.
     ///
     /// ## Why it matters
     ///
@@ -122,9 +122,11 @@ fn check_routine(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
 }
 
 fn report_call(call: &FunctionCall, range: TextRange, reporter: &mut Reporter<'_>) {
+    let creates = ["lo_import", "lo_from_bytea", "lo_create", "lo_creat"].contains(&call.name.as_str());
+    let verb = if creates { "creates" } else { "works with" };
     let message = format!(
-        "{}() uses a large object, which belongs to no row: deleting a row leaves its large object behind, and neither \
-         `pg_dump --table` nor logical replication copies it",
+        "{}() {verb} a large object, which stays when the row that refers to it is deleted; neither `pg_dump --table` \
+         nor logical replication copies large objects",
         call.name
     );
     reporter
@@ -135,12 +137,12 @@ fn report_call(call: &FunctionCall, range: TextRange, reporter: &mut Reporter<'_
 
 fn report_column(reporter: &mut Reporter<'_>, range: TextRange, table: &Relation, column: &str, refers: Refers) {
     let message = format!(
-        "`{}.{column}` refers to large objects, which belong to no row: deleting a row leaves its large object behind, \
-         and neither `pg_dump --table` nor logical replication copies it",
+        "`{}.{column}` refers to large objects, which stay when the row is deleted; neither `pg_dump --table` nor \
+         logical replication copies large objects",
         table.name
     );
-    let help = "use bytea instead of oid, or text if Hibernate stores a string. If the column refers to system \
-                objects, use regclass, regtype or another reg* type";
+    let help = "use bytea instead of oid; for a String with @Lob in Hibernate, use text. If the column stores OIDs of \
+                system objects, use regclass, regtype or another reg* type";
     let finding = reporter.report(range, message).help(help);
     refers.assumption(column).into_iter().fold(finding, Finding::assuming).emit();
 }

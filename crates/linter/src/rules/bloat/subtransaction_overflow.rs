@@ -103,8 +103,8 @@ fn check_migration(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) 
         let total = transaction.begins.iter().fold(Bound::ZERO, |sum, begin| sum + begin.bound);
         let Bound::AtMost(_) = total else { continue };
         let message = format!(
-            "the transaction starts {total} subtransactions, and from this one on more than the {CACHED} that PostgreSQL \
-             caches: queries in every session can get slower until the transaction ends"
+            "the transaction starts {total} subtransactions, more than the {CACHED} that PostgreSQL caches: queries \
+             in every session can get slower until the transaction ends"
         );
         let help = "split the work into several transactions, or remove most of the savepoints";
         let mut finding = reporter.report(passed.range, message).help(help);

@@ -48,8 +48,8 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - blocks that cannot write
-    /// - blocks that could write only through functions whose code pgvet does not know, if the block uses the results
-    ///   of these functions. If `PERFORM` calls an unknown function, pgvet assumes that the function writes.
+    /// - blocks that do not write themselves, but call functions whose code pgvet does not know, if the block uses the
+    ///   results of these functions. If `PERFORM` calls an unknown function, pgvet assumes that the function writes.
     /// - functions that a query calls only once, because the call is in FROM without a column as argument, in a
     ///   subquery that does not depend on the row, or in a query that finds a single row by a unique index
     /// - loops with a constant bound, which `subtransaction-overflow` counts
@@ -61,9 +61,9 @@ declare_rule! {
     ///
     /// In two cases the confidence is `possible`, and the finding is shown only with `--confidence possible`:
     ///
-    /// - The loop runs once for each database object, such as each table, and there are usually few of them. pgvet
-    ///   assumes this if the loop reads the system catalogs, the commands of an event trigger, or a table that is
-    ///   filled only from the catalogs. It also assumes this if each iteration creates or alters another object.
+    /// - The loop runs once for each database object, such as each table, of which there are usually few. pgvet
+    ///   recognizes these loops because they read the system catalogs, the commands of an event trigger, or a table
+    ///   that is filled only from the catalogs, or because each iteration creates or alters another object.
     /// - A row trigger tries to delete a row and catches `foreign_key_violation` if another row still refers to it.
     ///   Most of these subtransactions fail, and PostgreSQL removes failed subtransactions from the cache.
     "subtransaction-per-row", Bloat, Warning,

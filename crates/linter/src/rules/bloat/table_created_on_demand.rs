@@ -15,7 +15,7 @@ declare_rule! {
     /// The schema then depends on the calls of the application: tables appear that no migration creates, with grants,
     /// indexes and constraints that nobody reviews. Each of these tables adds rows to the system catalogs, which query
     /// planning, backups and `pg_dump` have to read. Every role that calls the function must be allowed to create
-    /// tables. For a `SECURITY DEFINER` function, its owner must be.
+    /// tables. If the function is `SECURITY DEFINER`, its owner needs this privilege instead.
     ///
     /// ## Example
     ///
@@ -68,9 +68,14 @@ fn report(context: &RoutineContext<'_>, creation: &Creation, reporter: &mut Repo
         (false, true) => "a table whose name is known only at run time".to_owned(),
         (false, false) => format!("the permanent table `{name}`"),
     };
-    let mut message = format!("when {} is called, it creates {what}", context.name());
+    let mut message = format!("a call of {} creates {what}", context.name());
     if let Some(rows) = creation.rows {
-        message = format!("{message}, which takes up {}", shown(rows, "", context.settings.versions));
+        let needs = match (creation.partition, name.contains(HOLE)) {
+            (true, true) => ": each partition needs",
+            (false, true) => ": each table needs",
+            (_, false) => ", which needs",
+        };
+        message = format!("{message}{needs} {}", shown(rows, "", context.settings.versions));
     }
     let help = match (creation.partition, name.contains(HOLE)) {
         (true, _) => "create partitions ahead of time, in a scheduled job",

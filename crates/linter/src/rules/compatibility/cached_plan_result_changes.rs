@@ -15,8 +15,8 @@ use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
 
 declare_rule! {
-    /// A migration that changes the columns that a known query of the application returns. Sessions that have already
-    /// prepared the query then fail with "cached plan must not change result type".
+    /// A migration that changes the columns that a known query of the application returns. In sessions that have
+    /// already prepared the query, the query then fails with "cached plan must not change result type".
     ///
     /// ## Why it matters
     ///
@@ -125,10 +125,13 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             1 => " and 1 other query".to_owned(),
             others => format!(" and {others} other queries"),
         };
-        let (fail, them) = if others.is_empty() { ("fails", "it") } else { ("fail", "them") };
+        let (fail, them, returned) = match others.is_empty() {
+            true => ("fails", "the query", "the query returns"),
+            false => ("fail", "these queries", "the queries return"),
+        };
         let message = format!(
             "the query at `{}`{others} {fail} with \"cached plan must not change result type\" in sessions that have \
-             prepared {them}, because this changes which columns of `{}` the result has",
+             already prepared {them}: this statement changes the columns of `{}` that {returned}",
             query.place, table.name
         );
         let finding = reporter.report(range, message).relation(&RelationName::existing(table));

@@ -49,8 +49,8 @@ declare_rule! {
     ///
     /// ## Confidence
     ///
-    /// For an identity column that had a default or was an identity column before, the confidence is `possible`,
-    /// because most `INSERT`s omit a column of this kind. The finding is then shown only with `--confidence possible`.
+    /// If the column already had a default or an identity before the migration, the confidence is `possible`, because
+    /// most `INSERT`s omit such a column. The finding is then shown only with `--confidence possible`.
     ///
     /// ## Other linters
     ///

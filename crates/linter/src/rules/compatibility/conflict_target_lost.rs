@@ -108,7 +108,8 @@ fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRan
     );
     let partial = partial_indexes(&end, index.table, &columns);
     let help = if partial.is_empty() {
-        "make sure that no deployed code uses these columns in ON CONFLICT, or keep a unique index on them".to_owned()
+        let columns = enumerate(columns.iter().map(SmolStr::as_str));
+        format!("first deploy code that does not use `ON CONFLICT ({list})`, or keep a unique index on {columns}")
     } else {
         let names = enumerate(partial.iter().map(String::as_str));
         format!(

@@ -191,7 +191,7 @@ fn report(
     let message = match left_null {
         Some(column) => format!(
             "INSERTs into `{name}` by deployed code fail, because they do not set the new column `{column}`: {what} \
-             rejects such rows even if it is NOT VALID"
+             checks new rows even while it is NOT VALID"
         ),
         None => format!("deployed code fails if it writes rows to `{name}` that violate {what}"),
     };

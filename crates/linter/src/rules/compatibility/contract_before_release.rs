@@ -8,7 +8,8 @@ use crate::rules::text::enumerate;
 use smol_str::SmolStr;
 
 declare_rule! {
-    /// A migration that removes something from the schema before the release that no longer needs it is deployed.
+    /// A migration that removes a part of the schema too early: the release that no longer needs this part is not
+    /// deployed yet.
     ///
     /// ## Why it matters
     ///
@@ -17,8 +18,8 @@ declare_rule! {
     /// removes what the new code no longer needs.
     ///
     /// If the last migration runs before the new code is deployed everywhere, it breaks the old code, which is still
-    /// running. The files of all phases are often written together, and most tools run every pending file, so the
-    /// phases easily run too early.
+    /// running. The files of all phases are often written together, and most tools run every pending file, so the last
+    /// phase easily runs too early.
     ///
     /// A comment states the phase of a migration and the release that must be deployed first:
     ///
@@ -89,12 +90,13 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
     match why {
         TooEarly::Unreleased { release } => {
             let message = format!(
-                "this migration must not run before release {release} is deployed, but only {} deployed: it breaks \
-                 code that is still running",
+                "this migration breaks code that is still running: it needs release `{release}` everywhere, but only \
+                 {} deployed",
                 deployed(context)
             );
             let help = format!(
-                "deploy release {release} everywhere, name it under [releases] in pgvet.toml, and then merge the migration"
+                "deploy release `{release}` everywhere, add it to [releases] in pgvet.toml, and then merge this \
+                 migration"
             );
             reporter.report(marker, message).help(help).emit();
         }
@@ -102,8 +104,8 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
             let message = "this migration removes part of the schema, but does not name the first release whose code \
                            no longer uses that part";
             let help = format!(
-                "change the comment to `-- pgvet: phase contract after RELEASE`, where RELEASE is that release \
-                 (according to the configuration, {} deployed)",
+                "change this comment to `-- pgvet: phase contract after RELEASE`, where RELEASE is the first release \
+                 that no longer uses the removed part (pgvet.toml says that {} deployed)",
                 deployed(context)
             );
             reporter.report(marker, message).help(help).emit();
@@ -111,11 +113,11 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
         TooEarly::Together { file, marker: other, phase, table } => {
             let adds = if phase == Phase::Expand { "adds" } else { "fills" };
             let message = format!(
-                "this migration removes the old form of `{table}` in the same deployment that {adds} the new form, so \
-                 code that works with both forms cannot be deployed in between"
+                "this migration removes part of `{table}` in the same deployment that {adds} its replacement, so no \
+                 release that works with both can be deployed in between"
             );
-            let help = "move this migration to a later change: first deploy code that works with both forms, then \
-                        merge the migration";
+            let help = "move this migration to a later deployment: first deploy code that works with the old and the \
+                        new columns, then merge this migration";
             let finding = reporter.report(marker, message);
             finding.label_in(file, other, format!("the `{}` phase", phase.as_str())).help(help).emit();
         }

@@ -108,11 +108,11 @@ fn report(
     let mut message = if is_emptied {
         format!("dropping `{}.{column}` and adding it again loses its values", table.name)
     } else {
-        format!("dropping `{}.{column}` breaks deployed code that still uses it", table.name)
+        format!("dropping `{}.{column}` breaks deployed code that still uses the column", table.name)
     };
     let along = listed(along);
     if let Some(along) = &along {
-        message = format!("{message}, and also drops {along}");
+        message = format!("{message}; this also drops {along}");
     }
     let relation = context.before.get_relation(table.oid);
     let triggers: Vec<_> =
@@ -124,10 +124,13 @@ fn report(
     }
     let finding = reporter.report(place(context, range), message).relation(table);
     let (finding, users) = users::label(finding, context, &[column, &table.name], &triggers);
-    let functions = if users > 0 { "change the database functions that use the column, " } else { "first " };
+    let first = match users {
+        0 => format!("first deploy code that does not use `{column}`"),
+        _ => format!("first change the database functions and deploy the code so that neither uses `{column}`"),
+    };
     let mut help = format!(
-        "{functions}deploy code that does not use `{column}` (an ORM that lists all columns must ignore this one), \
-         then drop the column in the next release"
+        "{first}. If an ORM maps the column, remove it from the model or mark it as ignored in that release. Then drop \
+         the column in the next release"
     );
     let published = publications(context.before, table);
     if !published.is_empty() {

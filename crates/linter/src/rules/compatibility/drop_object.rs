@@ -60,12 +60,12 @@ declare_rule! {
     /// ## Confidence
     ///
     /// The confidence is `possible`, and the finding is shown only with `--confidence possible`, if all known uses of
-    /// the object are inside the database and are dropped as well:
+    /// the object are inside the database and are dropped as well. This applies to:
     ///
     /// - functions that only triggers called
     /// - functions that only other functions, views, defaults or policies called
     /// - sequences that only defaults used
-    /// - types: PostgreSQL drops a type only if no column uses it
+    /// - types, because without `CASCADE` PostgreSQL drops a type only if no column uses it
     ///
     /// The confidence is also `possible` for a function that is created again with another parameter name, because only
     /// calls such as `f(shop => 1)` need the name. If the new function only lacks a parameter that had a default, the
@@ -285,7 +285,8 @@ impl Lost<'_> {
 }
 
 /// The help for a function that is created again.
-const KEEP_BOTH: &str = "create the function under another name, and drop the old one when no deployed code calls it";
+const KEEP_BOTH: &str = "create the function under another name, and drop the old function when no deployed code \
+                         calls it";
 
 fn report<'c>(
     context: &MigrationContext<'c>,
@@ -297,34 +298,34 @@ fn report<'c>(
     let (kind, name) = (lost.kind(), lost.name());
     if let Lost::Parameter(_, parameter) = lost {
         let message = format!(
-            "calls of `{name}` that pass `{parameter}` by name fail, because the new function has another name for \
-             this parameter"
+            "calls of {name} that pass `{parameter}` by name fail, because the new function has another name for this \
+             parameter"
         );
         let assumption = Assumption::CalledByName { function: name.into(), parameter: parameter.clone() };
-        let help = "keep the names of the parameters, or create the function under another name, and keep the old one \
-                    until no deployed code calls it";
+        let help = "keep the names of the parameters; or create the function under another name, and drop the old \
+                    function when no deployed code calls it";
         return reporter.report(range, message).assuming(assumption).help(help).emit();
     }
     if let Lost::Optional(_, parameter) = lost {
         let message =
-            format!("calls of `{name}` that pass `{parameter}` fail, because the new function has no such parameter");
+            format!("calls of {name} that pass `{parameter}` fail, because the new function has no such parameter");
         let assumption = Assumption::PassesArgument { function: name.into(), parameter: parameter.clone() };
         return reporter.report(range, message).assuming(assumption).help(KEEP_BOTH).emit();
     }
     if matches!(lost, Lost::Result(_)) {
-        let message = format!(
-            "`{name}` now returns a different type, which deployed code that calls the function may not expect"
-        );
+        let message =
+            format!("deployed code that calls {name} may fail, because the function now returns a different type");
         return reporter.report(range, message).help(KEEP_BOTH).emit();
     }
     let is_replaced = matches!(lost, Lost::Arguments(_));
     let message = if is_replaced {
         format!(
-            "calls of `{name}` by deployed code fail, because the parameters of the new {kind} differ from those of \
-             the dropped one"
+            "calls of {name} by deployed code fail, because the parameters of the new {kind} differ from those of the \
+             dropped one"
         )
     } else {
-        format!("dropping the {kind} `{name}` breaks deployed code that still {}", lost.used())
+        let shown = if matches!(kind, "function" | "procedure") { name.clone() } else { format!("`{name}`") };
+        format!("dropping the {kind} {shown} breaks deployed code that still {}", lost.used())
     };
     let mut finding = reporter.report(range, message);
     let is_used_inside = match lost {
@@ -352,7 +353,7 @@ fn report<'c>(
     let help = if is_replaced {
         KEEP_BOTH.to_owned()
     } else {
-        format!("first deploy code that does not use the {kind}, then drop it in the next release")
+        format!("first deploy code that does not use the {kind}, then drop the {kind} in the next release")
     };
     let released = released(context.migration, context.settings);
     finding.assuming(released).help(help).emit();

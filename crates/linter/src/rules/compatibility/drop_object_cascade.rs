@@ -102,8 +102,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         }
         finding
             .help(
-                "first drop each dependent object in its own statement, and then run this statement without CASCADE: \
-                 PostgreSQL refuses it if another object still depends on what it drops",
+                "drop the dependent objects first, each in its own statement, and remove CASCADE: PostgreSQL then \
+                 refuses this statement if you have missed one",
             )
             .emit();
     }
@@ -124,8 +124,8 @@ fn unseen_schemas(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             "this also drops everything in the schema `{}`, and no migration shows what the schema contains",
             name.text
         );
-        let help = "first drop each object of the schema in its own statement, and then drop the schema without \
-                    CASCADE: PostgreSQL refuses it if the schema still contains an object";
+        let help = "drop the objects of the schema first, each in its own statement, and remove CASCADE: PostgreSQL \
+                    then refuses DROP SCHEMA if you have missed one";
         let mut finding = reporter.report(name.range, message).help(help);
         if drop.if_exists {
             finding = finding.assuming(Assumption::SchemaExists { schema: name.text.clone() });

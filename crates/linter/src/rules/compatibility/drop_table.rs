@@ -143,7 +143,7 @@ fn report(
         }
         Loss::Gone => {
             let data = if has_rows && !is_archived(context, relation) { "deletes its data and " } else { "" };
-            format!("dropping {kind} `{name}` {data}breaks deployed code that still uses it")
+            format!("dropping {kind} `{name}` {data}breaks deployed code that still uses the {kind}")
         }
         Loss::Lacks { columns, emptied } => {
             let lacks = lacking(columns);
@@ -159,7 +159,7 @@ fn report(
         ),
     };
     if let Some(along) = along {
-        message = format!("{message}, and also drops {along}");
+        message = format!("{message}; CASCADE also drops {along}");
     }
     let finding = reporter.report(range, message).relation(relation);
     let is_copied = context.before.copies_of(relation.oid).any(|(_, copied)| copied.is_whole);
@@ -175,11 +175,11 @@ fn report(
             .to_owned(),
         Loss::Gone => {
             let first = if users > 0 {
-                format!("change the database functions that use the {kind}, deploy code that does not use it")
+                format!("first change the database functions and deploy the code so that neither uses the {kind}")
             } else {
                 format!("first deploy code that does not use the {kind}")
             };
-            format!("{first}, then drop it in the next release")
+            format!("{first}, then drop the {kind} in the next release")
         }
         Loss::Lacks { columns, emptied } => {
             let rows = if *emptied { ", and copy the rows before you drop the table" } else { "" };

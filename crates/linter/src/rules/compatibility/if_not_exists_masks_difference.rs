@@ -52,8 +52,8 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - an existing object that has all parts that the statement defines, and possibly more
-    /// - a table to which later statements of the migration add the missing columns, or whose columns they change to the
-    ///   other types
+    /// - a table, if later statements of the migration add the missing columns
+    /// - a table, if later statements of the migration change its columns to the types in the new definition
     /// - an object that no migration defines completely
     ///
     /// pgvet does not compare defaults and constraints.

@@ -5,11 +5,13 @@ use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::everywhere_at_least;
 use crate::rules::deployment::dropped_together::listed;
 use crate::rules::deployment::other_statements::{any_later, means};
-use crate::rules::text::sql_name;
+use crate::rules::text::{join, sql_name};
 use pgvet_model::catalog::{Catalog, ConstraintKind, Function, Mention, Relation, RelationKind};
 use pgvet_model::effect::{ChangedObject, RelationName};
 use pgvet_model::routine::Routines;
 use pgvet_syntax::ast::{Ast, Expr, ExprKind, FunctionBody, ObjectKind, ReindexTarget};
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 declare_rule! {
@@ -77,6 +79,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let Some((function, range)) = replaced else { return };
     let mut tables: Vec<RelationName> = Vec::new();
     let mut uses = Vec::new();
+    let mut callers = BTreeSet::new();
     for caller in reaching(context, function) {
         for relation in context.before.relations_mentioning(&[Mention::Call(caller.name.clone())]) {
             let is_new = relation.birth.is_of(context.deployment());
@@ -85,16 +88,17 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
                 let index = relation.index();
                 let table = index.and_then(|index| context.before.get_relation(index.table)).unwrap_or(relation);
                 tables.push(RelationName::existing(table));
-                let through = |used: String| format!("{used} (which calls it through {})", caller.display_name());
-                let is_direct = caller.oid == function.oid;
-                uses.extend(used.into_iter().map(|used| if is_direct { used } else { through(used) }));
+                if caller.oid != function.oid {
+                    callers.insert(caller.display_name());
+                }
+                uses.extend(used);
             }
         }
     }
     if uses.is_empty() {
         return;
     }
-    let message = message(function, &uses);
+    let message = message(function, &uses, &callers.into_iter().collect::<Vec<_>>());
     let mut finding = reporter.report(range, message);
     for table in &tables {
         finding = finding.relation(table);
@@ -118,49 +122,60 @@ fn reaching(context: &RuleContext<'_>, function: &Arc<Function>) -> Vec<Arc<Func
 
 /// A CHECK calls the new code at once, but PostgreSQL does not check the existing rows again, not even with VALIDATE
 /// CONSTRAINT, which skips a valid constraint (PostgreSQL 14 and 18, measured).
-fn message(function: &Function, uses: &[String]) -> String {
+fn message(function: &Function, uses: &[String], callers: &[String]) -> String {
     let (checks, stored): (Vec<String>, Vec<String>) =
         uses.iter().cloned().partition(|one| one.starts_with("the constraint"));
-    let reflect = if stored.len() == 1 { "reflects" } else { "reflect" };
-    let stored = listed(stored).map(|list| format!("{list} still {reflect} the old code"));
-    let checks = listed(checks).map(|list| format!("PostgreSQL does not recheck existing rows against {list}"));
+    let keep = if stored.len() == 1 { "keeps" } else { "keep" };
+    let stored = listed(stored).map(|list| format!("{list} {keep} the values that the old code computed"));
+    let checks = listed(checks).map(|list| format!("PostgreSQL does not check existing rows against {list} again"));
     let effects: Vec<String> = stored.into_iter().chain(checks).collect();
-    format!("{} changes, but {}", function.display_name(), effects.join(", and "))
+    let name = function.display_name();
+    let calls = match callers {
+        [] => String::new(),
+        [only] => format!(": {only} calls {name}"),
+        more => format!(": {} call {name}", join(more)),
+    };
+    format!("{name} changes, but {}{calls}", effects.join(", and "))
 }
+
+const COMPUTE: &str = "run an UPDATE in batches that sets a column of the expression to its own value";
+const CHECK: &str = "drop the constraint, add it again NOT VALID, and validate it in a later transaction";
 
 fn help(context: &RuleContext<'_>, uses: &[String], table: Option<&RelationName>) -> String {
     let has = |word: &str| uses.iter().any(|one| one.starts_with(word));
-    let new = "create a new function, and use it in a new";
-    let Some(table) = table.filter(|_| has("the index")) else {
-        return if has("the column") {
-            format!(
-                "{new} column; or recompute the stored values: run an UPDATE that sets a column of the expression to \
-                 its own value"
-            )
-        } else {
-            format!(
-                "{new} constraint; or drop the constraint, add it again NOT VALID, and validate it in a later \
-                 transaction"
-            )
-        };
-    };
-    let name = sql_name(context, table);
-    // Source: release notes of PostgreSQL 12, and of 14 for partitioned tables.
-    let mut help = if table.kind == RelationKind::PartitionedTable && !everywhere_at_least(context, 14) {
-        format!("{new} index; or rebuild the index (before PostgreSQL 14: REINDEX each partition of `{}`)", table.name)
-    } else {
-        let concurrently = if everywhere_at_least(context, 12) { " CONCURRENTLY" } else { "" };
-        format!("{new} index; or rebuild the existing index:\n    REINDEX TABLE{concurrently} {name};")
-    };
+    let kinds = [
+        ("the column", "a new column", "compute the stored values again"),
+        ("the index", "a new index", "rebuild the index"),
+        ("the constraint", "a new constraint", "check the rows again"),
+    ];
+    let used: Vec<_> = kinds.into_iter().filter(|(word, ..)| has(word)).collect();
+    let in_words = |words: Vec<&str>| join(&words.into_iter().map(str::to_owned).collect::<Vec<_>>());
+    let new = in_words(used.iter().map(|(_, new, _)| *new).collect());
+    let again = in_words(used.iter().map(|(.., again)| *again).collect());
+    let first = format!("create a new function, and use it in {new}; or");
+    let index = table.filter(|_| has("the index")).map(|table| rebuild(context, table));
+    match used.as_slice() {
+        [("the column", ..)] => return format!("{first} {again}: {COMPUTE}"),
+        [("the constraint", ..)] => return format!("{first} {CHECK}"),
+        _ => {}
+    }
+    let mut help = format!("{first} {again}{}", index.unwrap_or_default());
     if has("the column") {
-        help.push_str(
-            "\nto recompute the stored values, run an UPDATE that sets a column of the expression to its own value",
-        );
+        let _ = write!(help, "\nto compute the stored values again, {COMPUTE}");
     }
     if has("the constraint") {
-        help.push_str("\nto check the rows again, drop the constraint, add it again NOT VALID, and validate it");
+        let _ = write!(help, "\nto check the rows again, {CHECK}");
     }
     help
+}
+
+/// How to rebuild the indexes of a table. Source: release notes of PostgreSQL 12, and of 14 for partitioned tables.
+fn rebuild(context: &RuleContext<'_>, table: &RelationName) -> String {
+    if table.kind == RelationKind::PartitionedTable && !everywhere_at_least(context, 14) {
+        return format!(" (before PostgreSQL 14: REINDEX each partition of `{}`)", table.name);
+    }
+    let concurrently = if everywhere_at_least(context, 12) { " CONCURRENTLY" } else { "" };
+    format!(":\n    REINDEX TABLE{concurrently} {};", sql_name(context, table))
 }
 
 /// Whether the code is the same except for white space.

@@ -14,9 +14,10 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// After the commit, the table accepts several rows with the same key. If another statement drops `NOT NULL`, it
-    /// also accepts nulls. `INSERT ... ON CONFLICT` on these columns fails, and lookups by key read the whole table. If
-    /// a publication includes the table, and the table has no other replica identity, `UPDATE` and `DELETE` fail.
+    /// After the commit, the table accepts several rows with the same key. If another statement drops `NOT NULL`, the
+    /// table also accepts nulls. `INSERT ... ON CONFLICT` on these columns fails, and lookups by key read the whole
+    /// table. If a publication includes the table, and the table has no other replica identity, `UPDATE` and `DELETE`
+    /// fail.
     ///
     /// ## Example
     ///

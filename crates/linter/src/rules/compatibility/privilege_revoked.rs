@@ -143,10 +143,11 @@ fn report(reporter: &mut Reporter<'_>, range: TextRange, (role, kind): (&SmolStr
     if !lost.is_known || role == PUBLIC {
         finding = finding.assuming(Assumption::UsesPrivilege { role: role.clone() });
     }
+    let (these, them) = if lost.privileges.len() == 1 { ("the privilege", "it") } else { ("these privileges", "them") };
     let help = if role == PUBLIC {
-        "first grant the privilege to the roles that need it"
+        format!("first grant {these} to the roles that need {them}")
     } else {
-        "first deploy code that does not need the privilege, or that runs as a role that has it"
+        format!("first deploy code that does not need {these}, or that runs as a role that has {them}")
     };
     finding.help(help).emit();
 }

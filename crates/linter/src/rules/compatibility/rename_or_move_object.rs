@@ -188,11 +188,13 @@ fn schema(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRan
     if is_new || any_later(context, |ast| is_made(ast) || takes(ast, None, Some(old))) {
         return;
     }
-    let message =
-        format!("renaming schema `{old}` breaks deployed code that uses the old name in queries or in its search_path");
+    let message = format!(
+        "renaming schema `{old}` to `{new}` breaks deployed code that uses the old name in queries or in its \
+                 search_path"
+    );
     let help = format!(
-        "first set the search_path of the application's role to both `{new}` and `{old}`, then deploy code that names \
-         no schema"
+        "first set the search_path of the application's role to `{new}, {old}`, then deploy code that names no \
+         schema, then rename the schema"
     );
     let (finding, _) = users::label(reporter.report(range, message), context, &[old], &[]);
     finding.help(help).emit();

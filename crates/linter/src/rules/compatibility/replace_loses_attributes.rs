@@ -106,13 +106,28 @@ fn function(
     if let Some(at) = &old.defined_at {
         finding = finding.label_in(at.file, at.name, "the definition that it replaces");
     }
-    finding
-        .help(format!(
-            "repeat {} in this statement. To remove an attribute, write its opposite (SECURITY INVOKER, VOLATILE or \
-             CALLED ON NULL INPUT). To remove a setting, use ALTER FUNCTION ... RESET",
-            join(&lost)
-        ))
-        .emit();
+    finding.help(format!("repeat {} in this statement. {}", join(&lost), on_purpose(&lost))).emit();
+}
+
+/// How to give up attributes on purpose.
+fn on_purpose(lost: &[String]) -> String {
+    let opposite = |attribute: &str| match attribute {
+        "SECURITY DEFINER" => Some("SECURITY INVOKER"),
+        "IMMUTABLE" | "STABLE" => Some("VOLATILE"),
+        "STRICT" => Some("CALLED ON NULL INPUT"),
+        _ => None,
+    };
+    let written: Vec<String> = lost.iter().filter_map(|one| opposite(one)).map(str::to_owned).collect();
+    let reset = "repeat its SET clause here and run ALTER FUNCTION ... RESET afterwards";
+    let them = if lost.len() == 1 { "it" } else { "them" };
+    match (written.is_empty(), written.len() == lost.len()) {
+        (_, true) => format!("If you want to remove {them}, write {} instead", join(&written)),
+        (true, _) => format!("If you want to remove a setting, {reset}"),
+        _ => format!(
+            "If you want to remove the attributes, write {} instead. If you want to remove a setting, {reset}",
+            join(&written)
+        ),
+    }
 }
 
 /// Attributes that the old function has, the last one does not have, and the statement does not mention.
@@ -159,7 +174,12 @@ fn ambiguous(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: Text
     if let Some(at) = &old.defined_at {
         finding = finding.label_in(at.file, at.name, "the other function");
     }
-    finding.help("drop the old function in the same transaction, or remove the default of the new parameter").emit();
+    finding
+        .help(
+            "drop the old function in the same transaction, or give the parameters of the new function no \
+                  defaults",
+        )
+        .emit();
 }
 
 fn view(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, create: &CreateView) {
@@ -227,9 +247,10 @@ fn privileges(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         if roles.is_empty() {
             continue;
         }
-        let shown = context.before.get_function(old).map_or_else(|| name.name.text.to_string(), |it| it.display_name());
+        let shown =
+            context.before.get_function(old).map_or_else(|| format!("`{}`", name.name.text), |it| it.display_name());
         let message =
-            format!("dropping `{shown}` and creating it again removes privileges that {} had on it", enumerate(roles));
+            format!("dropping {shown} and creating it again removes privileges that {} had on it", enumerate(roles));
         reporter.report(name.range(), message).help(format!("{help} in the same transaction")).emit();
     }
 }

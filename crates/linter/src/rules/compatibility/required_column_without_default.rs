@@ -54,9 +54,9 @@ declare_rule! {
     /// ## Confidence
     ///
     /// `SET NOT NULL` and `DROP DEFAULT` are also reported for a column that the same deployment added. `DROP DEFAULT`
-    /// is also reported for a column of the primary key. Deployed code may well set other columns that existed before
-    /// the deployment. For these, the confidence is `possible`, and the finding is shown only with
-    /// `--confidence possible`.
+    /// is also reported for a column of the primary key. If `SET NOT NULL` or `DROP DEFAULT` changes another column
+    /// that existed before the deployment, the confidence is `possible`, because deployed code may set that column. The
+    /// finding is then shown only with `--confidence possible`.
     ///
     /// The confidence is also `possible` if the migration replaces a function that names the table and the column: that
     /// function, and not deployed code, may insert the rows. For `ADD COLUMN`, the function makes no difference,
@@ -216,8 +216,8 @@ fn report(
             format!("INSERTs into `{name}` by deployed code fail because they do not set `{column}`{refused}")
         }
         Change::RequiredNow => format!(
-            "INSERTs into `{name}` by deployed code fail after this statement, because they do not set `{column}`: this \
-             deployment adds the column"
+            "INSERTs into `{name}` by deployed code fail after this statement, because they do not set `{column}`, a \
+             column that is new in this deployment"
         ),
         Change::OlderRequiredNow | Change::KeyDefaultDropped => {
             format!("INSERTs into `{name}` by deployed code fail after this statement if they do not set `{column}`")
@@ -260,22 +260,22 @@ fn help(context: &RuleContext<'_>, table: &RelationName, column: &str, change: C
         }
         (Change::RequiredNow | Change::OlderRequiredNow, is_unique) => {
             let cost = if scan_of(context, column).is_some() {
-                " (this reads the whole table under ACCESS EXCLUSIVE)"
+                "\nadding NOT NULL reads the whole table under ACCESS EXCLUSIVE, and blocks all reads and writes"
             } else {
                 ""
             };
-            let now =
-                if change == Change::RequiredNow { "let the column accept NULL in this release, " } else { "first " };
-            let later = format!(
-                "{now}deploy code that sets the column, and fill the rows that have no value. Add NOT NULL in the next \
-                 release{cost}"
+            let first =
+                if change == Change::RequiredNow { "leave the column nullable in this release, " } else { "first " };
+            let steps = format!(
+                "{first}deploy code that sets the column, fill the rows that have no value, and add NOT NULL in the \
+                 next release{cost}"
             );
             if is_unique {
-                return later;
+                return steps;
             }
             format!(
-                "{later}. Or set a default first:\n    \
-                 ALTER TABLE {} ALTER COLUMN {} SET DEFAULT ...;",
+                "before this statement, set a default:\n    ALTER TABLE {} ALTER COLUMN {} SET DEFAULT ...;\n\
+                 if no default fits, {steps}",
                 sql_name(context, table),
                 identifier(column)
             )

@@ -101,7 +101,7 @@ impl Loss {
             Self::OtherText => format!("not a valid {to}"),
             Self::Fraction => "digits after the decimal point".to_owned(),
             Self::Scale => "digits beyond the new scale".to_owned(),
-            Self::TimeZone => "a local time".to_owned(),
+            Self::TimeZone => "local times".to_owned(),
             Self::TimeOfDay => "the time of day".to_owned(),
         }
     }
@@ -111,11 +111,8 @@ impl Loss {
         let what = self.what(to);
         match (self, using) {
             (Self::Range | Self::Length | Self::OtherText, false) => {
-                let still = if updated { "still " } else { "" };
-                format!(
-                    "fails if an existing value is {still}{what}, and makes deployed code fail if it writes a value that \
-                     is {what}"
-                )
+                let value = if updated { "the migration's UPDATE has left a value that" } else { "an existing value" };
+                format!("fails if {value} is {what}, and makes deployed code fail if it writes a value that is {what}")
             }
             (Self::Range | Self::Length | Self::OtherText, true) => {
                 format!(
@@ -139,12 +136,12 @@ impl Loss {
                 format!("drops {what}: USING converts existing values, but new values lose it without an error")
             }
             (Self::TimeZone, false) => format!(
-                "turns each moment into {what}, which can depend on the time zone of the session that converts or writes \
-                 it"
+                "stores {what}: the same moment becomes a different value if the session that converts or writes it \
+                 has another TimeZone"
             ),
             (Self::TimeZone, true) => format!(
-                "turns each moment into {what}: USING converts existing values, but new values can depend on the time \
-                 zone of the session that writes them"
+                "stores {what}: USING converts existing values, but the same moment becomes a different new value if \
+                 the session that writes it has another TimeZone"
             ),
         }
     }

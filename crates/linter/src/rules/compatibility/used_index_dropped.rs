@@ -6,6 +6,7 @@ use crate::rules::deployment::other_statements::{Until, ahead};
 use pgvet_model::catalog::{Catalog, Index, Relation};
 use pgvet_model::effect::{RelationName, RemovalReason, RemovedObject, Visibility};
 use pgvet_model::production::IndexUse;
+use pgvet_model::routine::grouped;
 
 declare_rule! {
     /// An index is dropped although production uses it, as the statistics from `pgvet snapshot` show.
@@ -115,9 +116,9 @@ fn is_replaced(end: &Catalog, dropped: &Index) -> bool {
     indexes.into_iter().any(|index| replaces(index))
 }
 
-/// `production has used this index 5200 times in 30 days`.
+/// `production has used this index 5,200 times in 30 days`.
 fn counted(used: IndexUse) -> String {
-    let times = if used.scans == 1 { "once".to_owned() } else { format!("{} times", used.scans) };
+    let times = if used.scans == 1 { "once".to_owned() } else { format!("{} times", grouped(used.scans)) };
     match used.seconds {
         Some(seconds) => format!("production has used this index {times} in {}", period(seconds)),
         None => format!("production has used this index {times} since its statistics were reset"),
@@ -140,7 +141,7 @@ mod tests {
     #[test]
     fn uses_are_said_with_their_window() {
         let used = |scans, seconds| counted(IndexUse { scans, seconds });
-        assert_eq!(used(5200, Some(2_592_000)), "production has used this index 5200 times in 30 days");
+        assert_eq!(used(5200, Some(2_592_000)), "production has used this index 5,200 times in 30 days");
         assert_eq!(used(1, Some(3_600)), "production has used this index once in 60 minutes");
         assert_eq!(used(2, None), "production has used this index 2 times since its statistics were reset");
     }

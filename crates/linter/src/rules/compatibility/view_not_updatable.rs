@@ -3,7 +3,7 @@
 use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{MigrationContext, declare_rule};
-use crate::rules::text::{identifier, join, qualified};
+use crate::rules::text::{either, identifier, qualified};
 use pgvet_model::catalog::{Catalog, Relation, RelationKind};
 use pgvet_model::effect::RelationName;
 use pgvet_model::routine::Trial;
@@ -21,8 +21,8 @@ declare_rule! {
     ///
     /// Deployed code that writes through the view fails after the commit. PostgreSQL passes `INSERT`, `UPDATE` and
     /// `DELETE` on a simple view to its table. PostgreSQL refuses writes to a view with `DISTINCT`, `GROUP BY` or a
-    /// join, and writes to a computed column of a simple view. Only an `INSTEAD OF` trigger makes these writes
-    /// possible.
+    /// join, and writes to a computed column of a simple view. These writes need an `INSTEAD OF` trigger or a
+    /// `DO INSTEAD` rule.
     ///
     /// ## Example
     ///
@@ -81,7 +81,7 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
         let message = format!(
             "after this migration, the view `{name}` no longer accepts {}: deployed code that writes through the view \
              fails",
-            join(&lost)
+            either(&lost)
         );
         let mut finding = reporter.report(range, message).relation(&RelationName::existing(old));
         if !is_meant_for_writes(context.before, old) {

@@ -167,15 +167,15 @@ fn is_renamed_to(context: &MigrationContext<'_>, table: &Relation, from: &str, t
 fn report(reporter: &mut Reporter<'_>, table: &Relation, fed: &Fed, gone: &Name, run: &Earlier) {
     let (name, column) = (&table.name, &fed.column);
     let message = format!(
-        "rows of `{name}` that were written before the trigger `{}` existed have no value in `{column}`, which \
-         replaces `{}`: no migration fills it",
+        "no migration fills `{column}` in the rows of `{name}` that were written before the trigger `{}` existed, so \
+         these rows have no value when `{column}` replaces `{}`",
         fed.trigger, gone.text
     );
     let sql_column = identifier(column);
     let help = format!(
-        "fill these rows in an earlier migration, in batches if the table is large:\n    \
-         UPDATE {} SET {sql_column} = ... WHERE {sql_column} IS NULL;\n\
-         if a program fills them, name the program in a comment: -- pgvet: ignore[backfill-missing] reason",
+        "before this migration, fill `{column}` in a separate migration, in batches if the table is large:\n    \
+         UPDATE {} SET {sql_column} = ... WHERE {sql_column} IS NULL;\nif a program fills the column, name the \
+         program in a comment: -- pgvet: ignore[backfill-missing] reason",
         qualified(&table.schema, name)
     );
     let finding = reporter.report(run.in_file(gone.range), message).relation(&RelationName::existing(table)).help(help);

@@ -136,9 +136,9 @@ fn report(
         _ => format!("a dead row in `{}`", name.name.text),
     };
     let first = indexes.first().filter(|index| !index.filled_before.is_empty());
-    let of = first.map_or_else(String::new, |index| format!(" in `{}`", index.name));
+    let of = first.map_or_else(String::new, |index| format!(" on `{}`", index.name));
     let message =
-        format!("every duplicate key{of} that this handler catches leaves {left}, and consumes a transaction ID");
+        format!("every duplicate key error{of} that this handler catches leaves {left}, and consumes a transaction ID");
     let label = match indexes.first() {
         Some(index) => format!("`{}` rejects duplicates of this row", index.name),
         None => "PostgreSQL tries this INSERT first".to_owned(),

@@ -12,7 +12,7 @@ use crate::rules::conflict::fresh::Variables;
 use crate::rules::conflict::handled::{handler_of, raises};
 use crate::rules::conflict::inserted::{Inserted, Refusal, ValueSource, Values};
 use crate::rules::conflict::unique::{UniqueIndex, accepts_any_conflict, accepts_on_conflict, ambiguity, left_behind};
-use crate::rules::text::identifier;
+use crate::rules::text::{either, identifier};
 use pgvet_model::catalog::{Oid, Relation, RelationKind};
 use pgvet_model::routine::{Sql, SqlRole, Step};
 use pgvet_syntax::ast::{Ast, Insert, InsertSource, ObjectName, Part, QueryBody};
@@ -112,7 +112,7 @@ pub(super) fn do_nothing(
 
 pub(super) fn names(refusals: &[Refusal<'_>]) -> String {
     let quoted: Vec<String> = refusals.iter().map(|refusal| format!("`{}`", refusal.index.name)).collect();
-    quoted.join(" or ")
+    either(&quoted)
 }
 
 fn indexes<'a>(refusals: &[Refusal<'a>]) -> Vec<UniqueIndex<'a>> {
@@ -212,7 +212,7 @@ impl Found<'_, '_> {
         let Inserted { insert, table, .. } = self.inserted;
         let left = left_behind(table, &indexes(refusals));
         let message = format!(
-            "`{1}` fails here with a duplicate key error on {0} if a row with the same key exists, and leaves {left}",
+            "{1} fails here with a duplicate key error on {0} if a row with the same key exists, and leaves {left}",
             names(refusals),
             context.name()
         );

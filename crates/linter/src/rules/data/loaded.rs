@@ -137,8 +137,8 @@ impl<'a> Load<'a> {
         if let Some(number) = refusals.iter().find_map(|refusal| self.numbers_by_hand(refusal)) {
             let table = &self.table.name;
             let message = format!(
-                "this INSERT or a later one fails with a duplicate key error: it sets `{table}.{number}` to a number \
-                 that the column's sequence has generated or will generate"
+                "this INSERT sets `{table}.{number}` to a number that the column's sequence has generated or will \
+                 generate, so this INSERT or a later one fails with a duplicate key error"
             );
             let (sql_table, column) = (sql_name(self.context, &relation), identifier(&number));
             let help = format!(
@@ -157,8 +157,11 @@ impl<'a> Load<'a> {
     }
 
     fn message(&self, refusals: &[Refusal<'_>]) -> String {
-        let which = if is_one_row(self.insert) { "a row with this key" } else { "one of the rows" };
-        format!("this fails with a duplicate key error on {} if {which} already exists", names(refusals))
+        let key = if is_one_row(self.insert) { "the same key" } else { "the same key as one of the new rows" };
+        format!(
+            "this fails with a duplicate key error on {} if the table already has a row with {key}",
+            names(refusals)
+        )
     }
 
     /// Evidence against a row with the same key.

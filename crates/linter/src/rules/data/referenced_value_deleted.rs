@@ -113,8 +113,9 @@ fn report(
     };
     let columns = enumerate(key.columns.iter().map(SmolStr::as_str));
     let help = format!(
-        "keep the rows of {table}, and mark them as retired. Or first count the rows of {other} in production that refer \
-         to them, and give their {columns} another value:\n    SELECT {names}, count(*) FROM {referencing} GROUP BY {names};",
+        "keep these rows of `{table}`, and add a column that marks them as no longer in use. Or first give another \
+         {columns} to the rows of `{other}` that refer to them. To count these rows in production:\n    SELECT \
+         {names}, count(*) FROM {referencing} GROUP BY {names};",
         names = key.columns.iter().map(|name| identifier(name)).collect::<Vec<_>>().join(", "),
         referencing = qualified(&referencing.schema, other),
     );

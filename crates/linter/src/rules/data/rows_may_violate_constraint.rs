@@ -72,9 +72,9 @@ declare_rule! {
     ///
     /// - Every row violates the constraint, because a new column has the same value in all rows.
     /// - The deployment drops a `CHECK` that lists the values of a column, and the new `CHECK` refuses one of them.
-    /// - A `CHECK`, an enum or `boolean` lists the values of a column, and the new `CHECK` refuses one of them together
-    ///   with the value that all rows have in a new column. An example is
-    ///   `CHECK (status <> 'done' OR done_at IS NOT NULL)` with the new column `done_at`.
+    /// - The new `CHECK` uses a new column, in which all rows have the same value, and a column whose possible values
+    ///   are known from a `CHECK`, an enum or `boolean`. It refuses one of these values together with the value of the
+    ///   new column. An example is `CHECK (status <> 'done' OR done_at IS NOT NULL)` with the new column `done_at`.
     ///
     /// If only the data can show whether rows violate the constraint, or if the deployment changes rows of the table
     /// first, the confidence is `possible`, and the finding is shown only with `--confidence possible`. `pgvet precheck`
@@ -177,8 +177,10 @@ fn assumption(context: &RuleContext<'_>, demand: &RowDemand, counted: Option<&Ro
 }
 
 fn help(context: &RuleContext<'_>, demand: &RowDemand) -> String {
-    // The message already names the only value that a NOT NULL refuses.
-    let example = demand.counterexample.as_ref().filter(|_| !matches!(demand.demand, Demand::NotNull { .. }));
+    // The message already names the only value that a NOT NULL refuses, and a key that is not there looks like a value
+    // of the reader's own rows.
+    let says_nothing = matches!(demand.demand, Demand::NotNull { .. } | Demand::References(_));
+    let example = demand.counterexample.as_ref().filter(|_| !says_nothing);
     let example = example.map_or_else(String::new, |example| format!(" (for example, {example})"));
     match demand.query(|relation| sql_name(context, relation)) {
         Ok(query) => {

@@ -7,8 +7,8 @@ use pgvet_model::effect::ChangedObject;
 use pgvet_syntax::ast::{Ast, ExprKind, FromItem, Insert, InsertSource, QueryBody};
 
 declare_rule! {
-    /// `SET COMPRESSION` on a column that already has values, or an `INSERT ... SELECT` that is meant to compress
-    /// values with another method.
+    /// `SET COMPRESSION` on a column that already has values, or an `INSERT ... SELECT` that copies values into a
+    /// column with another compression method.
     ///
     /// ## Why it matters
     ///

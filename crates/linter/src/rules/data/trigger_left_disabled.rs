@@ -25,7 +25,6 @@ declare_rule! {
     /// ```sql,reported
     /// ALTER TABLE orders DISABLE TRIGGER audit;
     /// UPDATE orders SET total = 0 WHERE total IS NULL;
-    /// ALTER TABLE orders DISABLE TRIGGER audit;
     /// ```
     ///
     /// Use instead:

@@ -5,6 +5,7 @@ use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use pgvet_model::effect::{Extent, Rows};
 use pgvet_model::production::TableSize;
+use pgvet_model::routine::grouped;
 use pgvet_syntax::ast::RowLockStrength;
 
 declare_rule! {
@@ -62,13 +63,12 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             continue;
         }
         let message = format!(
-            "this locks {} of `{}` until the transaction ends: other sessions cannot {} them until then",
+            "this locks {} of `{}` until the transaction ends: other sessions cannot {} these rows until then",
             what(rows),
             table.name,
             if *strength >= RowLockStrength::NoKeyUpdate { "change or lock" } else { "change" },
         );
-        let help =
-            "select only the rows that you need by their keys, and lock them in batches, each in its own transaction";
+        let help = "select the rows by their keys, in batches, and lock each batch in its own transaction";
         let finding = reporter.report(read.range, message).relation(table).grows().help(help);
         if size == TableSize::Large && rows.is_whole() {
             finding.emit();
@@ -83,6 +83,6 @@ fn what(rows: &Rows) -> String {
         Extent::All => "every row".to_owned(),
         Extent::Most => "most rows".to_owned(),
         Extent::UnknownPart => "an unknown number of rows".to_owned(),
-        Extent::AtMost(rows) => format!("up to {rows} rows"),
+        Extent::AtMost(rows) => format!("up to {} rows", grouped(rows)),
     }
 }

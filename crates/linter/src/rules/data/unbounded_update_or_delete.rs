@@ -11,7 +11,7 @@ use crate::settings::Settings;
 use pgvet_model::catalog::Relation;
 use pgvet_model::effect::{DataChange, DataChangeKind, Extent, RelationName, RowsReason};
 use pgvet_model::production::TableSize;
-use pgvet_model::routine::{Sql, SqlRole, Trial};
+use pgvet_model::routine::{Sql, SqlRole, Trial, grouped};
 use pgvet_syntax::ast::{Ast, Expr, ExprKind, InsertSource, Part, QueryBody};
 use pgvet_syntax::plpgsql::HOLE;
 use pgvet_syntax::source::TextRange;
@@ -54,7 +54,7 @@ declare_rule! {
     ///   configuration declares small
     /// - a statement that runs while the transaction holds a lock that blocks reads or writes, which
     ///   `work-after-strong-lock` reports
-    /// - a statement in a loop without `COMMIT`, which `bulk-change-in-loop` reports
+    /// - a statement that changes rows in batches in a loop without `COMMIT`, which `bulk-change-in-loop` reports
     /// - statements in trigger functions
     ///
     /// pgvet treats no other WHERE clause as a limit on the number of rows, but another WHERE clause can lower the
@@ -64,9 +64,9 @@ declare_rule! {
     /// ## Confidence
     ///
     /// A finding assumes that the table is large. The confidence is `likely` if the statement writes all or most rows,
-    /// or if no condition limits how many it writes. A condition that is true for every row limits nothing. One example
-    /// is a test for NULL in a column that was added without a default. Others are a test for the default in a column
-    /// where all rows have it, and a join with the row to which a foreign key refers.
+    /// or if no condition limits how many it writes. A condition that is true for every row limits nothing. Examples
+    /// are a test for NULL in a column that was added without a default, a test for the default in a column in which
+    /// all rows have this default, and a join over a foreign key with the referenced table.
     ///
     /// The confidence is only `possible`, and the finding is shown only with `--confidence possible`, if something
     /// suggests that the statement affects few rows:
@@ -193,8 +193,8 @@ fn message(change: &DataChange, ast: &Ast) -> String {
     let table = &change.relation.name;
     if let RowsReason::Cascade { table: deleted, .. } = &change.rows.reason {
         return format!(
-            "this also {verb} the rows of `{table}` that refer to the deleted rows of `{deleted}`, and keeps all of them \
-             locked until it commits"
+            "this also {verb} the rows of `{table}` that refer to the deleted rows of `{deleted}`, in one transaction \
+             that keeps all these rows locked until it commits"
         );
     }
     match change.rows.extent {
@@ -211,7 +211,9 @@ fn message(change: &DataChange, ast: &Ast) -> String {
         }
         Extent::AtMost(rows) => {
             format!(
-                "this {verb} up to {rows} rows of `{table}` in one transaction and keeps them locked until it commits"
+                "this {verb} up to {} rows of `{table}` in one transaction and keeps them locked until it \
+                 commits",
+                grouped(rows)
             )
         }
     }

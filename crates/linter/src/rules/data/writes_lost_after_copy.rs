@@ -155,8 +155,8 @@ fn report(
         Going::Emptied => "removal of the old rows",
     };
     let message = format!(
-        "writes to `{name}` by other sessions between the copy to `{new}` and this {moment} are lost, because \
-         nothing blocks them"
+        "writes to `{name}` by other sessions between the copy to `{new}` and this {moment} are lost, because nothing \
+         blocks these writes"
     );
     // The trigger would apply the removal to the copy.
     let and_drop = match going {

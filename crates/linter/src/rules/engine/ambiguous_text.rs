@@ -20,8 +20,8 @@ declare_rule! {
     ///
     /// The rule reports:
     ///
-    /// - a string whose end depends on `standard_conforming_strings`, if an earlier file changed the setting, or a
-    ///   function, a DO block or a conditional command may have changed it;
+    /// - a string whose end depends on `standard_conforming_strings`, if an earlier file, a function, a DO block or a
+    ///   conditional command may have changed this setting;
     /// - non-ASCII characters after `client_encoding` was set to an encoding such as GBK, Big5 or Shift JIS;
     /// - a template tag (`{# ... #}`, `$name$_`) that PostgreSQL reads as SQL if no template engine replaces it;
     /// - a placeholder before a statement, such as `${guard}` in `${guard} DROP TABLE t`. A tool probably replaces the
@@ -66,10 +66,10 @@ fn check_statement(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     if let (Some(setting), Some(on)) = (setting, on)
         && on != quoting.standard_conforming_strings
     {
-        let value = if on { "on" } else { "off" };
+        let (value, assumed) = if on { ("on", "off") } else { ("off", "on") };
         let message = format!(
-            "PostgreSQL may run statements that pgvet did not check: `standard_conforming_strings` is {value} here, so \
-             this string ends at a different quote than pgvet assumes"
+            "PostgreSQL may run statements that pgvet did not check: `standard_conforming_strings` is {value} here, \
+             but pgvet reads strings as if it were {assumed}, so for PostgreSQL this string ends at a different quote"
         );
         let place = setting.place;
         help(reporter.report(quoting.string, message).label_in(place.file, place.range, "set here")).emit();
@@ -109,8 +109,8 @@ fn report(doubt: Doubt, reporter: &mut Reporter<'_>) {
         DoubtKind::Encoding => reporter
             .report(
                 doubt.range,
-                "PostgreSQL may run statements that pgvet did not check: if `client_encoding` is SJIS or GBK, for \
-                 example, the quote or backslash after this character can become part of the character",
+                "PostgreSQL may run statements that pgvet did not check: in a `client_encoding` such as SJIS or GBK, \
+                 the quote or backslash after this character can become part of the character",
             )
             .help("leave `client_encoding` at UTF8, or write the file in ASCII with Unicode escapes"),
         DoubtKind::Template => reporter
@@ -120,8 +120,8 @@ fn report(doubt: Doubt, reporter: &mut Reporter<'_>) {
                  PostgreSQL runs that text as SQL",
             )
             .help(
-                "run pgvet on the rendered file; or remove quotes and semicolons from the tag, so that it cannot \
-                   hide a statement",
+                "run pgvet on the rendered file; or remove quotes and semicolons from the tag, so that the tag cannot \
+                 hide a statement",
             ),
         DoubtKind::CopyData => reporter
             .report(doubt.range, "if psql does not run the COPY, it runs these lines of data as SQL statements")

@@ -114,7 +114,7 @@ fn check_statement(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         {
             let (language, name) = (&function.language, context.text(change.range));
             let message = format!(
-                "pgvet does not analyze code in {language}, so the effects of function `{name}()` are not checked"
+                "pgvet does not analyze code in {language}, so the effects of function {name}() are not checked"
             );
             reporter.report(change.range, message).severity(Severity::Info).emit();
         }
@@ -148,7 +148,7 @@ fn unknown_extensions<'c>(catalog: &'c Catalog, function: &str) -> Vec<&'c str> 
 }
 
 /// The end of the message about code that a trigger runs.
-const OF_TRIGGER: &str = " (a trigger runs this code; later statements that fire the trigger are not reported again)";
+const OF_TRIGGER: &str = "; a trigger runs this code, and pgvet reports each trigger only once";
 
 /// Reports the gaps of one reason as one finding.
 fn report<'u>(
@@ -177,7 +177,7 @@ fn message(context: &RuleContext<'_>, reason: &UnknownReason) -> String {
             "this executes SQL for an object whose name is known only at run time".to_owned()
         }
         UnknownReason::Language { function: Some(function), language } => {
-            format!("this runs `{function}`, which is written in {language}")
+            format!("this runs {function}, which is written in {language}")
         }
         UnknownReason::Language { function: None, language } => format!("this runs code in {language}"),
         UnknownReason::Unparsed => "this runs code that pgvet cannot parse".to_owned(),
@@ -191,24 +191,27 @@ fn message(context: &RuleContext<'_>, reason: &UnknownReason) -> String {
         }
         UnknownReason::Limit(Limit::Statements(limit)) => {
             return format!(
-                "this statement runs more than {limit} other statements: pgvet checks only the first {limit} one by \
-                 one, and only the combined effects of the rest"
+                "this statement runs more than {limit} other statements: pgvet checks the first {limit} one by one, \
+                 and the others only as a whole"
             );
         }
         UnknownReason::Owned => {
             "this drops all objects that a role owns, and no migration shows which objects these are".to_owned()
         }
         UnknownReason::Program => "this runs a program on the server".to_owned(),
-        UnknownReason::TextFunction { function } => format!("`{function}` runs SQL that it receives as text"),
+        UnknownReason::TextFunction { function } => format!("{function} runs SQL that it receives as text"),
         UnknownReason::MissingFunction { function } => match unknown_extensions(context.before, function).as_slice() {
-            [] => format!("no earlier statement defines `{function}`"),
+            [] => format!("no earlier statement defines {function}"),
             names => format!(
-                "`{function}` may belong to an extension whose functions pgvet does not know ({})",
+                "{function} may belong to an extension whose functions pgvet does not know ({})",
                 enumerate(names.iter().copied())
             ),
         },
         UnknownReason::Rules { relation } => format!("rules (CREATE RULE) of `{relation}` rewrite this statement"),
-        UnknownReason::PreparedStatement { name } => format!("no statement of this migration prepares `{name}`"),
+        UnknownReason::PreparedStatement { name } => format!(
+            "no statement of this migration prepares the statement \
+                                                              `{name}`"
+        ),
         UnknownReason::ExtensionScript { extension } => {
             format!("this runs the script of extension `{extension}`, which is not part of PostgreSQL")
         }
@@ -218,7 +221,10 @@ fn message(context: &RuleContext<'_>, reason: &UnknownReason) -> String {
                  statements that use them are not checked"
             );
         }
-        UnknownReason::Library => "this loads a library, and the library runs its initialization code".to_owned(),
+        UnknownReason::Library => {
+            return "this loads a library, which runs its initialization code: pgvet does not check what that code does"
+                .to_owned();
+        }
         UnknownReason::EventTrigger { trigger } => {
             return format!(
                 "the event trigger `{trigger}` runs a function on later DDL statements, and the effects of that \
@@ -238,7 +244,7 @@ fn check_definition(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
     let name = context.name();
     let mut gap = |ranges: Vec<TextRange>, what: &str| {
         let Some((first, others)) = ranges.split_first() else { return };
-        let message = format!("{what}, so the effects of `{name}` are not checked");
+        let message = format!("{what}, so the effects of {name} are not checked");
         let mut finding = reporter.report(*first, message).severity(Severity::Info).help(DEFINITION_HELP);
         for other in others {
             finding = finding.label(*other, "this is not analyzed either");

@@ -209,7 +209,10 @@ fn help(failure: &Failure) -> Option<&'static str> {
         "42P07" | "42701" | "42710" | "42723" | "42P06" => {
             Some("remove this definition if it is a duplicate, or give the new object another name")
         }
-        "2BP01" => Some("drop the dependent objects first; CASCADE would drop them too"),
+        "2BP01" => Some(
+            "drop the dependent objects first. CASCADE would drop them without asking, and all other dependent \
+             objects, too",
+        ),
         "25P01" => Some("add BEGIN before this statement, and COMMIT after the statements that need the lock"),
         _ => None,
     }

@@ -15,7 +15,7 @@ declare_rule! {
     /// If the file was deleted, databases that have applied it keep its changes, and new databases never get them. If it
     /// was renamed, some tools no longer recognize it as applied. What a tool does then depends on the tool:
     ///
-    /// - Flyway, sqlx, refinery, Supabase, sql-migrate, node-pg-migrate and Sqitch refuse to run.
+    /// - Flyway, sqlx, refinery, Supabase, sql-migrate and node-pg-migrate refuse to run.
     /// - golang-migrate refuses to run if the migration is the newest applied migration. Otherwise it ignores the
     ///   missing file.
     /// - goose, dbmate, Diesel, pop, Drizzle and Postgrator ignore the missing file.

@@ -14,8 +14,8 @@ declare_rule! {
     /// Some tools run only the migrations that a list names. A file that is written by hand is often missing from the
     /// list. The line of a file can also be lost in a merge. The tools handle a missing line differently:
     ///
-    /// - Drizzle runs only the migrations that `meta/_journal.json` names, and Sqitch only those that `sqitch.plan`
-    ///   names. Both tools ignore other files, and report no error.
+    /// - Drizzle before 1.0 runs only the migrations that `meta/_journal.json` names, and Sqitch only those that
+    ///   `sqitch.plan` names. Both tools ignore other files, and report no error.
     /// - Atlas compares the files with `atlas.sum`, and refuses to run if `atlas.sum` lacks a file.
     ///
     /// ## Example

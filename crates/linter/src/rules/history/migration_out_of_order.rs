@@ -16,8 +16,9 @@ declare_rule! {
     /// new database, for example in CI, runs both migrations in order, so nothing fails there. On a database that has
     /// already applied the later migration, the result depends on the migration tool:
     ///
-    /// - golang-migrate and Postgrator never run the earlier migration, and report no error. Drizzle runs a journal
-    ///   entry only if its `when` is later than that of the newest applied entry.
+    /// - golang-migrate and Postgrator never run the earlier migration, and report no error. Drizzle before 1.0 runs a
+    ///   journal entry only if its `when` is later than that of the newest applied entry. Drizzle 1.0 runs the earlier
+    ///   migration.
     /// - goose, Flyway, Atlas, Supabase, refinery and node-pg-migrate refuse to run.
     /// - dbmate, sqlx, sql-migrate, Diesel, pop and Prisma run the earlier migration after the later one.
     ///

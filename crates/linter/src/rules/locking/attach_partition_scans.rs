@@ -4,7 +4,7 @@ use crate::fix::Step;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::locking::partition_bound::{self, Proof};
-use crate::rules::text::{enumerate, identifier, join, sql_name};
+use crate::rules::text::{enumerate, identifier, sql_name};
 use pgvet_model::catalog::Relation;
 use pgvet_model::effect::{IndexBuild, IndexBuildCause, RelationName, ScanCause};
 use pgvet_syntax::ast::{AlterTableAction, Ast, IndexElement, ObjectName, PartitionBound};
@@ -64,7 +64,10 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         return;
     }
     let names = enumerate(work.relations.iter().map(|relation| relation.name.as_str()));
-    let message = format!("{names} cannot be read or written while this statement {}", join(&work.parts));
+    let message = format!(
+        "{names} cannot be read or written until the transaction ends: this statement {}",
+        work.in_words().join(", and ")
+    );
     let help = work.help(context, parent, partition, bound);
     let steps = work.steps(context, parent, partition, bound).filter(|_| statement.commands.len() == 1);
     let mut finding = reporter.report(command.keyword, message).help(help).steps(steps.unwrap_or_default());
@@ -80,7 +83,9 @@ struct Work<'a> {
     default: Option<&'a RelationName>,
     builds: Vec<&'a IndexBuild>,
     foreign_key: bool,
-    /// What happens, for the message.
+    /// The tables whose rows are read to check the bound of a partition.
+    scanned: Vec<&'a str>,
+    /// What else happens, for the message.
     parts: Vec<String>,
     /// The tables that cannot be used meanwhile.
     relations: Vec<RelationName>,
@@ -93,27 +98,25 @@ impl<'a> Work<'a> {
             default: None,
             builds: Vec::new(),
             foreign_key: false,
+            scanned: Vec::new(),
             parts: Vec::new(),
             relations: Vec::new(),
         };
         for scan in context.effects.scans.iter().filter(|scan| scan.relation.visibility.is_exposed()) {
-            let part = match &scan.cause {
-                ScanCause::PartitionBound => {
-                    work.bound = work.bound.or(Some(&scan.relation));
-                    format!("reads all rows of `{}` to check the partition bound", scan.relation.name)
-                }
-                ScanCause::DefaultPartition => {
-                    work.default = work.default.or(Some(&scan.relation));
-                    format!("reads all rows of the DEFAULT partition `{}`", scan.relation.name)
-                }
-                ScanCause::ForeignKey { .. } => {
-                    work.foreign_key = true;
-                    format!("checks a foreign key of `{}`", scan.relation.name)
-                }
+            let name = scan.relation.name.as_str();
+            let part = format!("checks a foreign key of `{name}`");
+            match &scan.cause {
+                ScanCause::PartitionBound => work.bound = work.bound.or(Some(&scan.relation)),
+                ScanCause::DefaultPartition => work.default = work.default.or(Some(&scan.relation)),
+                ScanCause::ForeignKey { .. } => work.foreign_key = true,
                 _ => continue,
-            };
-            if !work.parts.contains(&part) {
-                work.parts.push(part);
+            }
+            match &scan.cause {
+                ScanCause::ForeignKey { .. } if !work.parts.contains(&part) => work.parts.push(part),
+                ScanCause::PartitionBound | ScanCause::DefaultPartition if !work.scanned.contains(&name) => {
+                    work.scanned.push(name);
+                }
+                _ => {}
             }
             work.add(&scan.relation);
         }
@@ -130,6 +133,14 @@ impl<'a> Work<'a> {
             work.add(table);
         }
         work
+    }
+
+    /// What the statement does, for the message.
+    fn in_words(&self) -> Vec<String> {
+        let read = enumerate(self.scanned.iter().copied());
+        let scan = format!("reads all rows of {read} to check the partition bound");
+        let scan = (!self.scanned.is_empty()).then_some(scan);
+        scan.into_iter().chain(self.parts.iter().cloned()).collect()
     }
 
     fn add(&mut self, relation: &RelationName) {
@@ -157,7 +168,10 @@ impl<'a> Work<'a> {
             let statements = self.builds.iter().filter_map(|build| build_index(context, build)).flatten();
             let sql = statements.fold(String::new(), |sql, statement| sql + "\n    " + &statement + ";");
             let colon = if sql.is_empty() { "" } else { ":" };
-            lines.push(format!("first build the parent's indexes on the partition, outside a transaction{colon}{sql}"));
+            lines.push(format!(
+                "first build the parent's indexes concurrently on the partition, outside a \
+                                transaction{colon}{sql}"
+            ));
         }
         if self.foreign_key {
             lines.push(

@@ -17,8 +17,8 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// From PostgreSQL 11 on, the value of a constant default is stored in the catalog, so the column is added at once.
-    /// Some columns need a value that PostgreSQL computes for each row. To add one of these columns, PostgreSQL
-    /// rewrites the whole table and all of its indexes under an ACCESS EXCLUSIVE lock, which blocks every query:
+    /// For other columns, PostgreSQL rewrites the whole table and all of its indexes under an ACCESS EXCLUSIVE lock,
+    /// which blocks every query:
     ///
     /// - before PostgreSQL 11, a column with any default except NULL
     /// - a column with a volatile default, such as `gen_random_uuid()`, `clock_timestamp()` or `nextval(...)`
@@ -43,8 +43,8 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - constant and stable defaults, including `now()`, unless the configured versions include PostgreSQL 10:
-    ///   PostgreSQL 11 and later do not rewrite the table for these
+    /// - constant and stable defaults, including `now()`, because PostgreSQL 11 and later do not rewrite the table for
+    ///   these. If the configured versions include PostgreSQL 10, they are reported.
     /// - a column without a default, or with `DEFAULT NULL`. Serial and identity columns, STORED generated columns, and
     ///   columns whose type is a domain with constraints are reported nevertheless.
     /// - VIRTUAL generated columns
@@ -94,12 +94,12 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
 fn reason(cause: &RewriteCause) -> Option<String> {
     Some(match cause {
         RewriteCause::VolatileDefault { function: Some(function), .. } => {
-            format!("the default calls `{function}()`, which is volatile")
+            format!("the default calls {function}(), which is volatile")
         }
         RewriteCause::VolatileDefault { .. } => "the default is volatile".to_owned(),
         RewriteCause::DefaultBefore11 { .. } => "PostgreSQL before 11 writes the default into every row".to_owned(),
-        RewriteCause::Serial { .. } => "a serial column calls `nextval()` for each row".to_owned(),
-        RewriteCause::Identity { .. } => "an identity column calls `nextval()` for each row".to_owned(),
+        RewriteCause::Serial { .. } => "PostgreSQL calls nextval() for each row of a serial column".to_owned(),
+        RewriteCause::Identity { .. } => "PostgreSQL calls nextval() for each row of an identity column".to_owned(),
         RewriteCause::StoredGenerated { .. } => "PostgreSQL computes a STORED generated column for each row".to_owned(),
         RewriteCause::ConstrainedDomain { domain, .. } => {
             format!("PostgreSQL checks the constraints of the domain `{domain}` for each row")
@@ -114,7 +114,8 @@ fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRan
     let tables: Vec<&RelationName> = rewrites.iter().map(|rewrite| &rewrite.relation).collect();
     let subject = subject(altered, &tables);
     let message = format!(
-        "{reason}: this rewrites {subject} under ACCESS EXCLUSIVE and blocks all reads and writes until the transaction ends"
+        "{reason}: this rewrites {subject} under ACCESS EXCLUSIVE, and blocks all reads and writes until the \
+         transaction ends"
     );
     let column = altered.and_then(|altered| match &altered.command(range)?.action {
         AlterTableAction::AddColumn { column, .. } => Some((altered.table, column)),

@@ -118,7 +118,7 @@ fn report(
         _ => "constraint",
     };
     let message = format!(
-        "adding this {kind} builds its index under ACCESS EXCLUSIVE on {subject} and blocks all reads and writes \
+        "adding this {kind} builds an index under ACCESS EXCLUSIVE, and blocks all reads and writes of {subject} \
          until the transaction ends"
     );
     let place = written.map_or(range, |(_, written)| written.constraint.keyword);

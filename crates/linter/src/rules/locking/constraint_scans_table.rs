@@ -18,9 +18,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// PostgreSQL checks every row under an ACCESS EXCLUSIVE lock: until the check is done, no query can use the table.
-    /// The same applies to `ADD COLUMN ... CHECK`, although the new column has the same value in all rows. PostgreSQL
-    /// also checks every row if the constraint replaces another constraint that the same statement drops.
+    /// PostgreSQL checks every row under an ACCESS EXCLUSIVE lock: no query can use the table until the transaction
+    /// ends. The same applies to `ADD COLUMN ... CHECK`, although the new column has the same value in all rows.
+    /// PostgreSQL also checks every row if the constraint replaces another constraint that the same statement drops.
     ///
     /// ## Example
     ///
@@ -48,9 +48,9 @@ declare_rule! {
     /// ## Fix safety
     ///
     /// If each statement of the file runs in its own transaction, one fix replaces the statement with the steps shown
-    /// above. The resulting schema is the same. The fix is unsafe, because the constraint remains, marked as NOT VALID,
-    /// if a row violates it. The other fix only adds NOT VALID. That fix is unsafe, because a later migration has to
-    /// validate the constraint.
+    /// above. The resulting schema is the same. The fix is unsafe: if a row violates the constraint, `VALIDATE` fails,
+    /// and the constraint remains as NOT VALID. The other fix only adds NOT VALID. That fix is unsafe, because a later
+    /// migration has to validate the constraint.
     "constraint-scans-table", Locking, Error,
     {
         fixable: true,
@@ -120,8 +120,8 @@ fn report(
         _ => written.and_then(|(altered, written)| not_null_name(context, altered, written.constraint)),
     };
     let message = format!(
-        "checking this constraint reads all of {subject} under ACCESS EXCLUSIVE and blocks all reads and writes until \
-         the transaction ends"
+        "checking this constraint reads all of {subject} under ACCESS EXCLUSIVE, and blocks all reads and writes \
+         until the transaction ends"
     );
     let table = altered.map_or(&first.relation, |altered| altered.table);
     let cause = Cause::Pass { relation: table.oid, statement: context.in_file(context.statement.range) };

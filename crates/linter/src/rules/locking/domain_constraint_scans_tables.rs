@@ -13,7 +13,7 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// PostgreSQL reads every table that has a column of the domain in full, one table after the other. Each table
+    /// PostgreSQL reads all rows of every table that has a column of the domain, one table after the other. Each table
     /// stays locked in SHARE mode until the transaction ends: nobody can insert, update or delete. For a CHECK,
     /// `NOT VALID` avoids the scan. However, up to PostgreSQL 18, a later `VALIDATE CONSTRAINT` on the domain takes the
     /// same lock. On a table, `VALIDATE CONSTRAINT` takes a weaker lock.
@@ -53,7 +53,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         && !is_known(context, statement)
     {
         let message = format!(
-            "this reads every table with a column of domain `{}` and blocks all writes to these tables until the transaction ends",
+            "this reads every table with a column of domain `{}`, and blocks all writes to these tables until the \
+             transaction ends",
             statement.name
         );
         reporter.report(statement.name.range(), message).help(help(context)).emit();
@@ -67,7 +68,10 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let Some(first) = scans.first() else { return };
     let tables = enumerate(scans.iter().map(|scan| scan.relation.name.as_str()));
     let them = if scans.len() == 1 { "the table" } else { "these tables" };
-    let message = format!("this reads all rows of {tables} and blocks all writes to {them} until the transaction ends");
+    let message = format!(
+        "this reads all rows of {tables}, and blocks all writes to {them} until the transaction \
+                           ends"
+    );
     let mut finding = reporter.report(first.range, message).help(help(context));
     for scan in scans {
         finding = finding.relation(&scan.relation);
@@ -95,21 +99,21 @@ fn is_known(context: &RuleContext<'_>, statement: &AlterDomain) -> bool {
 }
 
 fn help(context: &RuleContext<'_>) -> String {
-    let tables = "to check existing rows without blocking writes, add the same CHECK to each table as NOT VALID (with \
-                  the column name instead of VALUE), and validate it in a later transaction";
-    let Ast::AlterDomain(statement) = context.ast else { return tables.to_owned() };
+    let tables = "o check existing rows without blocking writes, add the same CHECK to each table as NOT VALID, with the \
+                  column name instead of VALUE, and validate that constraint in a later transaction";
+    let Ast::AlterDomain(statement) = context.ast else { return format!("t{tables}") };
     match &statement.action {
         AlterDomainAction::AddConstraint(constraint) if matches!(constraint.kind, ConstraintKind::Check(_)) => format!(
-            "add the constraint as NOT VALID, so that PostgreSQL checks only new values and reads no table:\n    ALTER \
-             DOMAIN {} ADD \
-             {} NOT VALID;\n{tables}",
+            "add the constraint as NOT VALID, so that PostgreSQL checks only new values and reads no table:\n    \
+             ALTER DOMAIN {} ADD {} NOT VALID;\nt{tables}",
             context.text(statement.name.range()),
             context.text(constraint.range)
         ),
         AlterDomainAction::ValidateConstraint { .. } => {
-            format!("leave the constraint of the domain NOT VALID: it still checks new values. {tables}")
+            format!("leave the domain's constraint NOT VALID, because it checks new values anyway. T{tables}")
         }
-        _ => "add CHECK (... IS NOT NULL) to each table as NOT VALID instead, and validate it in a later transaction"
+        _ => "instead of NOT NULL on the domain, add CHECK (... IS NOT NULL) to each table as NOT VALID, and validate \
+              that constraint in a later transaction"
             .to_owned(),
     }
 }

@@ -99,7 +99,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     } else {
         enumerate(tables.iter().map(|table| table.name.as_str()))
     };
-    let message = format!("dropping this index blocks all reads and writes of {blocked}");
+    let message = format!("dropping this index blocks all reads and writes of {blocked} until the transaction ends");
     let partitioned = tables.iter().any(|table| table.kind == RelationKind::PartitionedTable)
         || indexes.iter().any(|one| index::is_partitioned(context, one));
     let names: Vec<String> =
@@ -111,7 +111,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     if partitioned {
         let name = indexes.first().map_or_else(|| names.join(", "), |index| sql_name(context, index));
         let advice = constraint::give_up_and_retry().sql(format!("DROP INDEX {name}"));
-        finding.help(advice.then("CONCURRENTLY is refused for the index of a partitioned table")).emit();
+        finding.help(advice.then("PostgreSQL refuses CONCURRENTLY for the index of a partitioned table")).emit();
         return;
     }
     finding = offer(context, finding, index::drop_concurrently(context, &names, statement.if_exists));

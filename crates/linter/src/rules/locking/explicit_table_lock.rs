@@ -76,8 +76,8 @@ fn help(context: &RuleContext<'_>, statement: &LockTable) -> String {
     let tables: Vec<String> = statement.tables.iter().map(name).collect();
     let mode = if statement.explicit_mode { statement.mode } else { LockMode::ShareRowExclusive };
     format!(
-        "name the weakest lock mode that is enough, and add NOWAIT to fail instead of waiting:\n    LOCK TABLE {} IN \
-         {} MODE NOWAIT;",
+        "name the weakest lock mode that the following statements need, and add NOWAIT to fail instead of waiting:\n    \
+         LOCK TABLE {} IN {} MODE NOWAIT;",
         tables.join(", "),
         mode.sql()
     )

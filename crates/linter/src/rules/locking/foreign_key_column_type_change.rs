@@ -44,12 +44,12 @@ declare_rule! {
     ///
     /// Run each statement in its own transaction. The other table of the foreign key is then blocked only for a moment,
     /// when the foreign key is dropped and when it is added. The type change still blocks its own table. If the new
-    /// type needs a rewrite, it blocks the table until the rewrite is done.
+    /// type needs a rewrite, the table is blocked during the whole rewrite.
     ///
     /// ## When it is not reported
     ///
-    /// - a foreign key whose other table was created by the same transaction, or was created and left empty by the same
-    ///   migration
+    /// - a foreign key, if the same transaction created the other table, or if the same migration created it and left
+    ///   it empty
     /// - a foreign key that no migration shows
     ///
     /// `type-change-rewrites-table` reports the effect on the altered table.
@@ -71,7 +71,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         let names = enumerate(tables.iter().map(|table| table.name.as_str()));
         let message = format!(
             "this column is part of a foreign key, so the type change also takes ACCESS EXCLUSIVE on {names} and \
-             blocks all reads and writes there"
+             blocks all reads and writes there until the transaction ends"
         );
         let mut finding = reporter.report(range, message);
         for table in &tables {
@@ -101,8 +101,8 @@ fn advice(context: &RuleContext<'_>, altered: Altered<'_>, range: TextRange, tab
     if drops.is_empty() {
         return Advice::new("drop the foreign key first, and add it again NOT VALID after the type change");
     }
-    Advice::new("drop the foreign key in its own transaction, with a lock_timeout:")
+    Advice::new("before the type change, drop the foreign key in its own transaction, with a lock_timeout:")
         .sql("SET lock_timeout = '2s'")
         .all(drops)
-        .then("add it again NOT VALID after the type change, and validate it in a later transaction")
+        .then("after the type change, add the foreign key again NOT VALID, and validate it in a later transaction")
 }

@@ -51,10 +51,10 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - statements that name the other table
-    /// - statements whose other table the same migration drops
+    /// - statements, if the same migration drops the other table
     /// - statements in a transaction that already holds the same or a stronger lock on the other table
-    /// - statements whose other table was created by the same transaction, or was created and left empty by the same
-    ///   migration
+    /// - statements, if the same transaction created the other table, or if the same migration created it and left it
+    ///   empty
     /// - a foreign key that is added without `NOT VALID`, which `foreign-key-without-not-valid` reports
     ///
     /// ## Confidence
@@ -103,11 +103,12 @@ fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRan
     let message = match context.ast {
         _ if !exclusive => format!("adding this foreign key blocks writes to {names} until the transaction ends"),
         Ast::Drop(_) if tables.len() > 1 => format!(
-            "this also drops foreign keys, which takes ACCESS EXCLUSIVE on {names} and blocks all reads and writes \
-             there"
+            "this also drops foreign keys, and therefore takes ACCESS EXCLUSIVE on {names} and blocks all reads and \
+             writes there until the transaction ends"
         ),
         _ => format!(
-            "dropping this foreign key also takes ACCESS EXCLUSIVE on {names} and blocks all reads and writes there"
+            "dropping this foreign key also takes ACCESS EXCLUSIVE on {names} and blocks all reads and writes there \
+             until the transaction ends"
         ),
     };
     let mut finding = reporter.report(range, message);

@@ -7,7 +7,7 @@ use crate::rules::advice::offer::offer;
 use crate::rules::locking::unseen_partitions;
 use crate::rules::statement::altered::{Altered, by_range, subject};
 use crate::rules::statement::locks::{assumed_transaction, lock_on_reads, show_lock, show_other_locks};
-use crate::rules::text::{enumerate, join};
+use crate::rules::text::enumerate;
 use pgvet_model::catalog::Oid;
 use pgvet_model::effect::{LockCause, PartitionWorkKind, RelationName, Scan, ScanCause};
 use pgvet_model::throughput::Work;
@@ -52,9 +52,9 @@ declare_rule! {
     /// ## Fix safety
     ///
     /// If each statement of the file runs in its own transaction, one fix replaces the statement with the steps shown
-    /// above. The resulting schema is the same. The fix is unsafe, because the foreign key remains, marked as NOT
-    /// VALID, if a row violates it. The other fix only adds NOT VALID. That fix is unsafe, because a later migration
-    /// has to validate the foreign key. Neither fix is offered for partitioned tables before PostgreSQL 18.
+    /// above. The resulting schema is the same. The fix is unsafe: if a row violates the foreign key, `VALIDATE` fails,
+    /// and the foreign key remains as NOT VALID. The other fix only adds NOT VALID. That fix is unsafe, because a later
+    /// migration has to validate the foreign key. Neither fix is offered for partitioned tables before PostgreSQL 18.
     "foreign-key-without-not-valid", Locking, Error,
     {
         fixable: true,
@@ -87,7 +87,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             }
             _ => None,
         },
-        "add the foreign key NOT VALID to each partition and validate it there before adding it to the parent",
+        "add the foreign key NOT VALID to each partition, and validate it there. Then add the foreign key to the \
+         parent",
     );
 }
 
@@ -124,8 +125,7 @@ fn report(
     let table = altered.map_or(&first.relation, |altered| altered.table);
     let waiting =
         std::iter::once(table).chain(referenced.iter().copied()).filter(|table| table.visibility.is_exposed());
-    let blocked = blocked(context, waiting);
-    let message = format!("checking this foreign key reads all of {subject} and blocks {blocked}");
+    let message = format!("checking this foreign key reads all of {subject}{}", blocked(context, waiting));
     let mut finding = reporter.report(range, message).relation(table).work(Work::ForeignKey);
     for table in &referenced {
         finding = finding.relation(table);
@@ -174,19 +174,17 @@ fn blocked<'t>(context: &RuleContext<'_>, tables: impl Iterator<Item = &'t Relat
     let is_unreadable = |table: &&RelationName| taken(table) || lock_on_reads(context, table.oid).is_some();
     let (unreadable, unwritable): (Vec<&RelationName>, Vec<_>) = tables.into_iter().partition(is_unreadable);
     let names = |tables: &[&'t RelationName]| enumerate(tables.iter().map(|table| table.name.as_str()));
-    let mut phrases = Vec::new();
-    if !unwritable.is_empty() {
-        phrases.push(format!("all writes to {}", names(&unwritable)));
+    if unreadable.is_empty() {
+        return format!(", and blocks all writes to {} until the transaction ends", names(&unwritable));
     }
-    if !unreadable.is_empty() {
-        phrases.push(format!("all reads and writes of {}", names(&unreadable)));
-    }
-    let because = match unreadable.as_slice() {
+    let holder = if is_taken { "another part of the statement" } else { "the transaction" };
+    let held = if unreadable.len() == 1 { names(&unreadable) } else { "these tables".to_owned() };
+    let others = match unwritable.as_slice() {
         [] => String::new(),
-        unreadable if is_taken => {
-            format!(" (another part of the statement takes ACCESS EXCLUSIVE on {})", names(unreadable))
-        }
-        unreadable => format!(" (the transaction already holds ACCESS EXCLUSIVE on {})", names(unreadable)),
+        others => format!(", and nobody can write to {}", names(others)),
     };
-    format!("{} until the transaction ends{because}", join(&phrases))
+    format!(
+        " while {holder} holds ACCESS EXCLUSIVE on {}: until the transaction ends, nobody can read or write {held}{others}",
+        names(&unreadable)
+    )
 }

@@ -22,7 +22,7 @@ declare_rule! {
     ///
     /// The build takes a SHARE lock: nobody can insert, update or delete until the index is complete and the
     /// transaction ends. On a large table, the build takes minutes or hours. On a partitioned table, PostgreSQL builds
-    /// the indexes of all partitions one after the other, and all partitions stay locked until the last index is done.
+    /// the indexes of all partitions one after the other, and all partitions stay locked until the transaction ends.
     ///
     /// ## Example
     ///
@@ -57,10 +57,10 @@ declare_rule! {
     /// ## Fix safety
     ///
     /// The fix adds `CONCURRENTLY`. The fix is unsafe, because the file can no longer run in a transaction, and a
-    /// failed build leaves an invalid index. `IF NOT EXISTS` treats an invalid index as a valid one. If a migration
-    /// tool runs the file in a transaction, and the file has no other statement, the fix also adds the comment that
-    /// disables this transaction. No fix is offered if the transaction contains other statements, for partitioned
-    /// tables and materialized views, and in function bodies.
+    /// failed build leaves an invalid index. If the statement has `IF NOT EXISTS`, the next run skips the build,
+    /// because an invalid index of that name exists. If a migration tool runs the file in a transaction, and the file
+    /// has no other statement, the fix also adds the comment that disables this transaction. No fix is offered if the
+    /// transaction contains other statements, for partitioned tables and materialized views, and in function bodies.
     "index-without-concurrently", Locking, Error,
     {
         fixable: true,
@@ -108,7 +108,7 @@ fn report_unseen_partitions(context: &RuleContext<'_>, reporter: &mut Reporter<'
     }
     let name = &table.name;
     let message =
-        format!("building this index blocks all writes to `{name}` and its partitions until the last index is built");
+        format!("building this index blocks all writes to `{name}` and its partitions until the transaction ends");
     let help = "create the index ON ONLY the parent, build an index concurrently on each partition, and attach these \
                 indexes";
     let finding = reporter.report(statement.index_keyword, message).relation(table).help(help);
@@ -128,24 +128,24 @@ fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRan
     let locked = lock_on_reads(context, table.oid);
     let message = match (table.kind, builds.len()) {
         _ if locked.is_some() => format!(
-            "nobody can read or write `{}` while this index is built: the transaction already holds {} on it",
+            "this builds an index on `{0}` while the transaction holds {1} on the table: nobody can read or write `{0}` \
+             until the transaction ends",
             table.name,
             LockMode::AccessExclusive.sql()
         ),
         (RelationKind::PartitionedTable, 2..) => format!(
-            "building this index blocks all writes to `{}` and its {} partitions until the index of the last \
-             partition is built",
+            "building this index blocks all writes to `{}` and its {} partitions until the transaction ends",
             table.name,
             builds.len()
         ),
         (RelationKind::MaterializedView, _) => {
             format!(
-                "building this index blocks every REFRESH of `{}`: until the index is built, queries of the view queue \
-                 behind any waiting REFRESH without CONCURRENTLY",
+                "building this index blocks every REFRESH of `{}` until the transaction ends; if a REFRESH without \
+                 CONCURRENTLY waits, later queries of the view queue behind that REFRESH",
                 table.name
             )
         }
-        _ => format!("building this index blocks all writes to `{}` until it is done", table.name),
+        _ => format!("building this index blocks all writes to `{}` until the transaction ends", table.name),
     };
     let mut finding = reporter.report(range, message).relation(table).work(Work::IndexBuild);
     if let Some(lock) = locked {

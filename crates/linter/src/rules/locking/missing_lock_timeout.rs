@@ -16,7 +16,8 @@ use pgvet_model::effect::{RelationName, Removal};
 use pgvet_syntax::ast::{Ast, ObjectKind};
 
 declare_rule! {
-    /// A lock that blocks reads or writes of a table in use while no `lock_timeout` is in effect.
+    /// A statement that can wait indefinitely for a lock that blocks reads or writes, because no `lock_timeout` is in
+    /// effect.
     ///
     /// ## Why it matters
     ///
@@ -24,9 +25,9 @@ declare_rule! {
     /// conflicting queries queue behind it. One forgotten transaction or long report is enough to lock everybody out
     /// until it ends. With a `lock_timeout` the migration gives up after a moment and can be retried.
     ///
-    /// The finding assumes that neither the role, the database nor the connection sets `lock_timeout`. If one of them
-    /// does, set `lock-timeout = "runner"` in pgvet.toml. Reports combine the findings of one transaction into one
-    /// finding with several locations. Findings of statements outside transactions are combined for each migration.
+    /// The finding assumes that `lock_timeout` is not set for the role, the database or the connection. If it is, set
+    /// `lock-timeout = "runner"` in pgvet.toml. Reports combine the findings of one transaction into one finding with
+    /// several locations. Findings of statements outside transactions are combined for each migration.
     ///
     /// ## Example
     ///
@@ -44,7 +45,7 @@ declare_rule! {
     /// In a transaction, use `SET LOCAL lock_timeout = '2s'`: the setting then ends with the transaction.
     ///
     /// A statement that waits for several locks is reported once. The message names the lock that blocks most. If
-    /// several locks block equally, it names the one on the oldest table.
+    /// several locks block equally, it names the one on the table that was created first.
     ///
     /// ## When it is not reported
     ///

@@ -74,7 +74,8 @@ fn report(context: &RuleContext<'_>, lock: &Lock, reporter: &mut Reporter<'_>) {
     let name = &lock.relation.name;
     let message = match scan {
         Some(scan) => format!(
-            "creating this partition blocks all reads and writes of `{name}` while it scans the DEFAULT partition `{}`",
+            "creating this partition reads all of the DEFAULT partition `{}`, and blocks all reads and writes of \
+             `{name}` until the transaction ends",
             scan.relation.name
         ),
         None => format!("creating this partition blocks all reads and writes of `{name}` until the transaction ends"),
@@ -100,11 +101,11 @@ fn default_help(context: &RuleContext<'_>, statement: &CreateTable, lock: &Lock,
 /// `ATExecAttachPartition`.
 fn advice(context: &RuleContext<'_>, parent: Oid) -> String {
     let advice =
-        "create the partition as a separate table and attach it (this blocks neither reads nor writes of the parent)";
+        "create the partition as a separate table and attach it, which blocks neither reads nor writes of the parent";
     match default_partition(context, parent) {
         Some(default) => format!(
-            "create the partition as a separate table and attach it (this takes only SHARE UPDATE EXCLUSIVE on the \
-             parent, but still ACCESS EXCLUSIVE on the DEFAULT partition `{}`)",
+            "create the partition as a separate table and attach it, which takes only SHARE UPDATE EXCLUSIVE on the \
+             parent, but still ACCESS EXCLUSIVE on the DEFAULT partition `{}`",
             default.name
         ),
         None => advice.to_owned(),
@@ -114,7 +115,7 @@ fn advice(context: &RuleContext<'_>, parent: Oid) -> String {
 fn help(context: &RuleContext<'_>, statement: &CreateTable, lock: &Lock) -> String {
     let parent_range = lock.range;
     if !context.target.at_least(12) {
-        return "set a short lock_timeout, and retry if it expires; creating a separate table and attaching it avoids \
+        return "set a short lock_timeout, and retry if it expires. Creating a separate table and attaching it avoids \
                 the lock only from PostgreSQL 12 on"
             .to_owned();
     }

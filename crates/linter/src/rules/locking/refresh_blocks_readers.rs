@@ -14,9 +14,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The view is locked in ACCESS EXCLUSIVE mode while its query runs and its indexes are built, and then until the
-    /// transaction ends: nobody can read it. `CONCURRENTLY` lets readers continue. `CONCURRENTLY` works only if the
-    /// view has a unique index on plain columns without WHERE, and has been filled before.
+    /// Nobody can read the view until the transaction ends: PostgreSQL locks it in ACCESS EXCLUSIVE mode, then runs its
+    /// query and builds its indexes. `CONCURRENTLY` lets readers continue. `CONCURRENTLY` works only if the view has a
+    /// unique index on plain columns without WHERE, and has been filled before.
     ///
     /// ## Example
     ///

@@ -17,7 +17,7 @@ declare_rule! {
     ///
     /// The rebuild holds a SHARE lock on the table, which blocks all writes, and an ACCESS EXCLUSIVE lock on the index.
     /// The planner needs a lock on every index of a table, so even queries that would not use this index wait until the
-    /// rebuild is done.
+    /// transaction ends.
     ///
     /// `REINDEX SYSTEM` rebuilds the indexes of the system catalogs. Every session reads these catalogs when it
     /// connects and when it plans a query, so new connections and any query may have to wait.
@@ -123,7 +123,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
 /// Why PostgreSQL would not do it concurrently.
 fn refused(context: &RuleContext<'_>, statement: &Reindex, index: Option<&RelationName>) -> Option<&'static str> {
     if statement.target == ReindexTarget::System {
-        return Some("system catalogs cannot be rebuilt concurrently");
+        return Some("the indexes of system catalogs cannot be rebuilt concurrently");
     }
     if !everywhere_at_least(context, 12) {
         return Some("before PostgreSQL 12 there is no REINDEX CONCURRENTLY");

@@ -57,8 +57,8 @@ declare_rule! {
     /// ## Fix safety
     ///
     /// If each statement of the file runs in its own transaction, the fix replaces the statement with the steps shown
-    /// above. The resulting schema is the same. The fix is unsafe, because the additional CHECK constraint remains if
-    /// the column is null in a row. The fix needs PostgreSQL 12.
+    /// above. The resulting schema is the same. The fix is unsafe: if the column is null in a row, `VALIDATE` fails,
+    /// and the additional CHECK constraint remains as NOT VALID. The fix needs PostgreSQL 12.
     "set-not-null-scans-table", Locking, Error,
     {
         fixable: true,
@@ -98,8 +98,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             }
             _ => None,
         },
-        "first add a CHECK (... IS NOT NULL) constraint to each partition as NOT VALID, and validate it in a later \
-         transaction",
+        "first add a CHECK (... IS NOT NULL) constraint NOT VALID to each partition, and validate it in a later \
+         transaction. Then run SET NOT NULL, which no longer reads the rows (PostgreSQL 12 and later)",
     );
 }
 
@@ -152,8 +152,8 @@ fn report(
     let names = enumerate(columns.iter().map(SmolStr::as_str));
     let subject = subject(altered, &tables);
     let message = format!(
-        "SET NOT NULL on {names} reads all of {subject} under ACCESS EXCLUSIVE and blocks all reads and writes \
-         until the transaction ends"
+        "SET NOT NULL on {names} reads all of {subject} under ACCESS EXCLUSIVE, and blocks all reads and writes until \
+         the transaction ends"
     );
     let advice = not_null::advice(context, table, &columns);
     let cause = Cause::Pass { relation: table.oid, statement: context.in_file(context.statement.range) };

@@ -13,11 +13,12 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The table is locked in ACCESS EXCLUSIVE mode until the copy is done: nobody can read or write it. On a large
-    /// table the copy takes minutes or hours, needs twice the disk space, and is sent to the standbys in full.
+    /// PostgreSQL locks the table in ACCESS EXCLUSIVE mode before it copies the table: nobody can read or write it
+    /// until the transaction ends. On a large table the copy takes minutes or hours, needs twice the disk space, and is
+    /// sent to the standbys in full.
     ///
-    /// Moving an index to another tablespace locks the index. Until the move is done, PostgreSQL cannot plan any query
-    /// on the table of the index.
+    /// Moving an index to another tablespace locks the index. Until the transaction ends, PostgreSQL cannot plan any
+    /// query on the table of the index.
     ///
     /// ## Example
     ///
@@ -85,23 +86,24 @@ fn report(context: &RuleContext<'_>, range: TextRange, rewrites: &[&Rewrite], re
     let tables = if more.len() == 1 { "table" } else { "tables" };
     let what = match (relation.kind.is_index(), more.len()) {
         (true, 0) => {
-            format!("index `{}` and blocks all queries on its table until the transaction ends", relation.name)
+            format!("index `{}`, and blocks all queries on its table until the transaction ends", relation.name)
         }
         (true, more) => {
             format!(
-                "index `{}` and {more} more and blocks all queries on their tables until the transaction ends",
+                "index `{}` and {more} more, and blocks all queries on their tables until the transaction ends",
                 relation.name
             )
         }
         (false, 0) => {
-            format!("`{}` and blocks all reads and writes of the table until the transaction ends", relation.name)
+            format!("`{}`, and blocks all reads and writes of the table until the transaction ends", relation.name)
         }
         (false, more) if is_one_at_a_time => format!(
             "`{}` and {more} more {tables} one after the other, and blocks all reads and writes of the current table",
             relation.name
         ),
         (false, more) => format!(
-            "`{}` and {more} more {tables} and blocks all reads and writes of these tables until the transaction ends",
+            "`{}` and {more} more {tables}, and blocks all reads and writes of these tables until the transaction \
+             ends",
             relation.name
         ),
     };
@@ -189,8 +191,8 @@ fn move_index(context: &RuleContext<'_>, index: &RelationName, name: &str) -> St
     };
     match tablespace {
         Some(tablespace) if !exclusion && context.target.at_least(14) => format!(
-            "rebuild the index in the new tablespace, outside a transaction{unless}:\n    \
-             REINDEX (TABLESPACE {tablespace}) INDEX CONCURRENTLY {name};"
+            "rebuild the index concurrently in the new tablespace, outside a transaction{unless}:\n    REINDEX \
+             (TABLESPACE {tablespace}) INDEX CONCURRENTLY {name};"
         ),
         _ if exclusion => {
             "the index of an exclusion constraint cannot be built concurrently: move the index while the table is \

@@ -7,8 +7,7 @@ use pgvet_model::catalog::Oid;
 use pgvet_model::effect::{ChangedObject, Lock, LockCause};
 
 declare_rule! {
-    /// A trigger or rule that is created, dropped, enabled or disabled on a table in use while no `lock_timeout` is in
-    /// effect.
+    /// Creating, dropping, enabling or disabling a trigger or rule of a table in use, without a `lock_timeout`.
     ///
     /// ## Why it matters
     ///

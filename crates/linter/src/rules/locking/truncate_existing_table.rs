@@ -59,14 +59,15 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     if !named.is_empty() {
         let names = enumerate(named.iter().map(|relation| relation.name.as_str()));
         message =
-            format!("this deletes all rows of {names} and blocks all reads and writes until the transaction ends");
+            format!("this deletes all rows of {names}, and blocks all reads and writes until the transaction ends");
     }
     let cascade = matches!(context.ast, Ast::Truncate(statement) if statement.behavior == DropBehavior::Cascade);
     if !cascaded.is_empty() {
         let names = enumerate(cascaded.iter().map(|relation| relation.name.as_str()));
         message = format!("{message}; CASCADE also truncates {names}");
     } else if cascade && is_any_unknown(context, &named) {
-        message += "; CASCADE also truncates every table that references it";
+        let table = if named.len() == 1 { "this table" } else { "these tables" };
+        message = format!("{message}; CASCADE also truncates every table that references {table}");
     }
     let mut finding = reporter.report(range, message).help(help(context, first, cascaded.is_empty()));
     for relation in exposed {

@@ -19,8 +19,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// ALTER TABLE holds an ACCESS EXCLUSIVE lock: nobody can read or write the table until the last row is written and
-    /// the last index is built. The rewrite also needs disk space for a second copy of the table and its indexes.
+    /// ALTER TABLE holds an ACCESS EXCLUSIVE lock: nobody can read or write the table until the transaction ends.
+    /// PostgreSQL writes every row and builds every index again. The rewrite also needs disk space for a second copy of
+    /// the table and its indexes.
     ///
     /// A change that does not rewrite the rows can also take long. PostgreSQL rebuilds indexes that use the column in
     /// an expression or a predicate, and rechecks every row for each CHECK that uses the column.
@@ -42,7 +43,7 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - changes that PostgreSQL makes only in its catalog. The changes are `varchar(n)` to a wider one or to `text`,
+    /// - changes that PostgreSQL makes only in its catalog. Examples are `varchar(n)` to a wider one or to `text`,
     ///   `numeric` to a larger precision with the same scale, `cidr` to `inet`, and a domain without constraints to its
     ///   base type and back.
     /// - from PostgreSQL 12 on, `timestamp` to `timestamptz`, if the migration sets the time zone to UTC and no index
@@ -150,8 +151,8 @@ fn unless_utc<'c>(context: &RuleContext<'c>) -> impl Iterator<Item = &'c Rewrite
 /// Reports such a change, with the work that remains in UTC.
 fn report_time_zone(reporter: &mut Reporter<'_>, rewrite: &Rewrite, in_utc: &Work<'_>) {
     let mut message = format!(
-        "unless the time zone of the session is UTC, this type change rewrites `{}` under ACCESS EXCLUSIVE and blocks all \
-         reads and writes until the transaction ends",
+        "unless the time zone of the session is UTC, this type change rewrites `{}` under ACCESS EXCLUSIVE, and \
+         blocks all reads and writes until the transaction ends",
         rewrite.relation.name
     );
     let mut kept = "does not rewrite the rows".to_owned();
@@ -189,13 +190,13 @@ impl Work<'_> {
             let subject = subject(altered, &self.rewritten);
             let message = if self.from_unknown {
                 format!(
-                    "this type change may rewrite {subject} under ACCESS EXCLUSIVE and block all reads and writes until the \
-                     transaction ends: no migration shows the column's current type"
+                    "this type change may rewrite {subject} under ACCESS EXCLUSIVE, and block all reads and writes \
+                     until the transaction ends: no migration shows the column's current type"
                 )
             } else {
                 format!(
-                    "this type change rewrites {subject}, including all indexes, under ACCESS EXCLUSIVE and blocks \
-                     all reads and writes until the transaction ends"
+                    "this type change rewrites {subject} with all indexes under ACCESS EXCLUSIVE, and blocks all \
+                     reads and writes until the transaction ends"
                 )
             };
             (message, *first)
@@ -203,8 +204,8 @@ impl Work<'_> {
             let indexes = enumerate(self.rebuilt.iter().map(|index| index.name.as_str()));
             let subject = subject(altered, &self.built_on[..1]);
             let message = format!(
-                "this type change does not rewrite the rows, but builds {indexes} again and blocks all reads and writes \
-                 of {subject} until the transaction ends"
+                "this type change does not rewrite the rows, but builds {indexes} again, and blocks all reads and \
+                 writes of {subject} until the transaction ends"
             );
             (message, *first)
         } else if let Some(first) = self.scanned.first() {
@@ -256,14 +257,16 @@ impl Work<'_> {
                 return Some(column::replace(context, altered.table, column, type_range, using.as_ref()));
             }
             let command = crate::rules::advice::one_line(context, altered.command(range)?.range)?;
+            let names = enumerate(self.rebuilt.iter().map(|index| index.name.as_str()));
+            let them = if self.rebuilt.len() == 1 { "the index" } else { "these indexes" };
             return Some(
                 Advice::new(format!(
-                    "drop the affected indexes {}, change the type, then build the indexes again:",
+                    "drop {names} concurrently, {}. Then change the type, and build {them} again concurrently:",
                     outside_transaction(context)
                 ))
                 .all(indexes.iter().map(|index| format!("DROP INDEX CONCURRENTLY {index}")))
                 .sql(format!("ALTER TABLE {table} {command}"))
-                .then("then CREATE INDEX CONCURRENTLY, and ANALYZE the table"),
+                .then("then run CREATE INDEX CONCURRENTLY, and ANALYZE the table"),
             );
         }
         Some(Advice::new(

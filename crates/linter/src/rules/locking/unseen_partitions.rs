@@ -22,18 +22,18 @@ pub(crate) fn report(
         let name = &work.relation.name;
         let locks = &context.effects.locks;
         let blocked = if locks.strongest(work.relation.oid).is_some_and(LockMode::blocks_reads) {
-            "reads and writes"
+            "reads and writes of"
         } else {
-            "writes"
+            "writes to"
         };
         // These commit after each partition.
         let until = match &work.kind {
             PartitionWorkKind::Rewrite(RewriteCause::VacuumFull | RewriteCause::Cluster) => {
                 "reads and writes of one partition at a time".to_owned()
             }
-            _ => format!("{blocked} until the last partition is done"),
+            _ => format!("{blocked} `{name}` until the transaction ends"),
         };
-        let message = format!("{description} each partition of `{name}` and blocks all {until}");
+        let message = format!("{description} each partition of `{name}`, and blocks all {until}");
         let effort = match &work.kind {
             PartitionWorkKind::Rewrite(_) => Work::Rewrite,
             PartitionWorkKind::Scan(_) => Work::Scan,

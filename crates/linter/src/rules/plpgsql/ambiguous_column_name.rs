@@ -47,7 +47,8 @@ declare_rule! {
     /// - code with `#variable_conflict use_column` or `#variable_conflict use_variable`
     /// - functions in the language SQL, where the name always means the column
     /// - variables of inner blocks and of loops
-    /// - tables that the code itself creates, and text for `EXECUTE`, where variables are not visible
+    /// - columns of tables that the code itself creates
+    /// - the text of `EXECUTE`, in which variables are not visible
     /// - names in `ORDER BY` and in the conditions of joins
     ///
     /// ## Other linters
@@ -75,16 +76,10 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
         let (variable, table) = (first.variable, &first.table.name);
         let name = &variable.name;
         let message = format!(
-            "this fails whenever it runs: PL/pgSQL cannot tell whether `{name}` means {} or a column of `{table}`",
+            "this always fails: PL/pgSQL cannot tell whether `{name}` means {} or a column of `{table}`",
             variable.kind
         );
-        let option =
-            if context.function().is_some() { ", or begin the body with `#variable_conflict use_column`" } else { "" };
-        let help = format!(
-            "qualify the column as `{}`, or rename the {}{option}",
-            format_args!("{}.{}", first.called, identifier(name)),
-            variable.kind.noun()
-        );
+        let help = help(context, first);
         let mut finding =
             reporter.report(sql.place(first.range), message).relation(&context.relation_name(first.table));
         for other in &search.found[1..] {
@@ -92,6 +87,24 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
         }
         finding.help(help).emit();
     }
+}
+
+fn help(context: &RoutineContext<'_>, found: &Found<'_>) -> String {
+    let name = identifier(&found.variable.name);
+    let function = context.function().filter(|_| !matches!(found.variable.kind, Kind::Declared));
+    let Some(function) = function else {
+        return format!(
+            "give the variable another name, such as `v_{0}`, and use the new name where you mean the variable",
+            found.variable.name
+        );
+    };
+    let noun = found.variable.kind.noun();
+    format!(
+        "where you mean the column, write `{}.{name}`; where you mean the {noun}, write `{}.{name}`. Or give the {noun} \
+         another name, which needs DROP FUNCTION first if the function already exists",
+        found.called,
+        identifier(&function.name)
+    )
 }
 
 /// The table that a statement of the code creates.

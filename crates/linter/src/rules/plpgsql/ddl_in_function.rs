@@ -84,7 +84,7 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
         return;
     }
     let message = format!(
-        "every call of {2} {3} `{1}` until the caller's transaction ends, because it runs {0}",
+        "{2} runs {0}, so every call {3} `{1}` until the caller's transaction ends",
         target.verb,
         target.name,
         context.name(),
@@ -101,8 +101,8 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
                                        view"
         }
         "LOCK TABLE" => {
-            "lock only the rows that the function changes, or name the weakest lock mode that is enough. Set a short \
-             lock_timeout for the function"
+            "lock only the rows that the function changes, or name the weakest lock mode that the following \
+             statements need. Set a short lock_timeout for the function"
         }
         _ => "run the statement in a migration; if a function must run it, set a short lock_timeout for that function",
     };

@@ -52,13 +52,13 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
             if name.name.text != HOLE || said || comes_from_list(&step, sql) || is_partly_constant(context, sql) {
                 continue;
             }
-            if verb == "alters" && context.function().is_some() {
+            if verb == "alter" && context.function().is_some() {
                 continue;
             }
             said = true;
-            let message = format!("this {verb} a {what} whose name is known only at run time");
-            let help = "write the name as a constant, or select the objects by their schema, by their owner or by a fixed \
-                        part of their names";
+            let message = format!("this can {verb} the wrong {what}: the {what}'s name is known only at run time");
+            let help = "write the names as constants; or, in the query that finds the objects, filter by schema, by \
+                        owner or by a fixed part of the name";
             reporter.report(sql.place(name.range()), message).help(help).emit();
         }
     }
@@ -74,13 +74,13 @@ fn destroyed(ast: &Ast) -> Option<(&'static str, &'static str, &ObjectName)> {
                 ObjectKind::MaterializedView => "materialized view",
                 _ => return None,
             };
-            Some(("drops", what, &drop.objects.first()?.name))
+            Some(("drop", what, &drop.objects.first()?.name))
         }
         Ast::AlterTable(alter) if alter.kind == ObjectKind::Table && alter.commands.iter().any(changes_table) => {
-            Some(("alters", "table", &alter.name))
+            Some(("alter", "table", &alter.name))
         }
-        Ast::Truncate(truncate) => Some(("truncates", "table", &truncate.tables.first()?.0)),
-        Ast::Delete(delete) if delete.filter.is_none() => Some(("deletes all rows of", "table", &delete.table.name)),
+        Ast::Truncate(truncate) => Some(("truncate", "table", &truncate.tables.first()?.0)),
+        Ast::Delete(delete) if delete.filter.is_none() => Some(("delete all rows of", "table", &delete.table.name)),
         _ => None,
     }
 }

@@ -44,7 +44,8 @@ declare_rule! {
     ///
     /// - values that cannot be SQL: numbers, dates, `regclass`
     /// - a parameter that is only the search text of `replace()`
-    /// - parameters for which an `IF` raises an error unless they have one of the allowed values
+    /// - parameters that the code compares with a list of allowed values, if an `IF` raises an error for all other
+    ///   values
     /// - values that are passed with `USING`
     /// - functions that a migration itself calls
     /// - parameters for which every calling function passes a constant
@@ -77,7 +78,7 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
         }
         let rights = if function.security_definer { " with the privileges of the function's owner" } else { "" };
         let (reason, help) =
-            if tainted.composed { ("is not quoted", QUOTE) } else { ("is executed as it is", WHOLE_STATEMENT) };
+            if tainted.composed { ("is not quoted", QUOTE) } else { ("is executed unchanged", WHOLE_STATEMENT) };
         let message =
             format!("a caller of {} can run any SQL here{rights}: `{}` {reason}", context.name(), tainted.origin);
         reporter.report(tainted.range, message).label(query.keyword, "the SQL is executed here").help(help).emit();
@@ -88,8 +89,8 @@ const QUOTE: &str = "quote names with format('%I', ...) and values with format('
                      ... USING. Do not accept whole clauses from the caller";
 
 const WHOLE_STATEMENT: &str = "let callers pass names and values instead of a whole statement; or revoke EXECUTE on \
-                               the function from PUBLIC, and grant it only to roles that may run arbitrary SQL as its \
-                               owner";
+                               the function from PUBLIC, and grant it only to roles that may run arbitrary SQL with \
+                               the owner's privileges";
 
 /// Whether there are calls in other functions, and none passes a value from its own caller as this parameter.
 fn is_given_own_text(context: &RoutineContext<'_>, parameter: &SmolStr) -> bool {

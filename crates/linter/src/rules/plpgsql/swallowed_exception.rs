@@ -72,8 +72,8 @@ fn help(section: &ExceptionSection) -> &'static str {
     if section.handlers.len() > 1 {
         "remove WHEN OTHERS: the other handlers name the expected errors"
     } else {
-        "catch only the expected error, such as WHEN duplicate_object; or at least report it with RAISE WARNING '%', \
-         SQLERRM"
+        "catch only the expected error, for example with WHEN duplicate_object; or at least report every error with \
+         RAISE WARNING '%', SQLERRM"
     }
 }
 

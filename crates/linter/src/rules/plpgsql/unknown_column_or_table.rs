@@ -55,8 +55,8 @@ declare_rule! {
     /// `possible`, and the finding is shown only with `--confidence possible`, in these cases:
     ///
     /// - Other code of the project may create the table.
-    /// - The code uses a column of `NEW` or `OLD` only under a condition, and it tests which table fired the trigger,
-    ///   for example with `TG_TABLE_NAME`.
+    /// - The code uses a column of `NEW` or `OLD` only under a condition that tests which table fired the trigger, for
+    ///   example with `TG_TABLE_NAME`.
     /// - The code uses a column of `NEW` or `OLD` only under a condition, and only some of the tables with the trigger
     ///   lack the column.
     /// - The function sets `search_path`, or the order of the files is not known.

@@ -18,8 +18,7 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// Every `INSERT` that omits the column uses the default, and fails with "new row for relation violates check
-    /// constraint" (SQLSTATE 23514). The migration itself succeeds, even on a table with rows, if none of them has the
-    /// default.
+    /// constraint" (SQLSTATE 23514). The migration itself succeeds if no existing row violates the constraint.
     ///
     /// ## Example
     ///

@@ -49,8 +49,8 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
     let found = declared_type(context, "float4").or_else(|| declared_type(context, "float8"));
     let Some((column, range)) = found.filter(|(column, _)| speaks_of_money(&column.name)) else { return };
     let message = format!(
-        "`{}` cannot represent most decimal fractions exactly, so sums and comparisons can be wrong \
-                           by cents",
+        "`{}` has a floating-point type, which cannot store most decimal fractions exactly: sums and comparisons can \
+         be wrong by cents",
         column.name
     );
     let help = "use numeric, or whole cents in bigint";

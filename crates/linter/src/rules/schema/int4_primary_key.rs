@@ -10,13 +10,13 @@ use pgvet_model::catalog::SqlType;
 use pgvet_model::effect::RelationName;
 
 declare_rule! {
-    /// A key with a sequence is an `integer`, or is a `bigint` whose sequence still ends at the largest `integer`.
+    /// An `integer` key with a sequence, or a `bigint` key whose sequence still ends at 2,147,483,647.
     ///
     /// ## Why it matters
     ///
     /// After 2,147,483,647 numbers, used or not, every `INSERT` fails. Then the key, and each column that refers to it,
-    /// must become `bigint`, which rewrites the tables. A column that was widened to `bigint` keeps its old sequence,
-    /// and `nextval` still fails at the old limit.
+    /// must become `bigint`, which rewrites the tables. If a `serial` column is widened to `bigint`, its sequence still
+    /// ends at the old limit, and `nextval` fails there.
     ///
     /// ## Example
     ///

@@ -38,7 +38,8 @@ declare_rule! {
     /// - indexes that differ in method, collation, operator class, sort order or `WHERE`
     /// - indexes other than B-trees, unless both have the same columns
     /// - a shorter index that includes a column (`INCLUDE`) which the longer one lacks
-    /// - indexes of constraints, and indexes of partitions, whose parent is reported
+    /// - indexes of constraints
+    /// - indexes of partitions: the index of the parent is reported
     /// - a shorter index that is unique, unless the other is unique on the same columns
     /// - a pair of indexes, if a later migration drops one of them
     ///
@@ -74,19 +75,20 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
     }
     let range = create.name.as_ref().map_or(create.keyword, |name| name.range);
     let message =
-        format!("`{}` is redundant: every query that can use it can also use `{}`", redundant.name, kept.name);
+        format!("`{}` is redundant: every query that can use this index can also use `{}`", redundant.name, kept.name);
     let name = qualified(&redundant.schema, &redundant.name);
     let help = if redundant.oid == context.relation.oid {
-        "remove this index".to_owned()
+        "remove this CREATE INDEX".to_owned()
     } else if redundant.kind == RelationKind::PartitionedIndex {
         format!(
-            "create the new index, then set a lock_timeout and drop the older index (PostgreSQL refuses CONCURRENTLY \
-             for the index of a partitioned table):\n    DROP INDEX {name};"
+            "create `{0}`, then set a lock_timeout and drop `{1}` (PostgreSQL refuses CONCURRENTLY for the index of a \
+             partitioned table):\n    DROP INDEX {name};",
+            kept.name, redundant.name
         )
     } else {
         format!(
-            "create the new index, then drop the older one outside a transaction:\n    DROP INDEX CONCURRENTLY \
-             {name};"
+            "create `{0}`, then drop `{1}` concurrently, outside a transaction:\n    DROP INDEX CONCURRENTLY {name};",
+            kept.name, redundant.name
         )
     };
     reporter.report(range, message).relation(&RelationName::existing(table)).help(help).emit();

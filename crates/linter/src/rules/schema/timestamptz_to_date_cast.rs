@@ -66,8 +66,12 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
     };
     let function = keys.into_iter().find_map(|key| hiding(context, key));
     let (Some(function), Some(table)) = (function, table) else { return };
+    let use_of = match context.declared {
+        Declared::Index(_) => "use this index on",
+        _ => "use the partition key",
+    };
     let message = format!(
-        "queries that find rows by the result of {} can miss rows written with another TimeZone: the function is \
+        "queries that {use_of} {} can miss rows written with another TimeZone: the function is \
          declared IMMUTABLE, but its result depends on the session's TimeZone",
         function.display_name()
     );

@@ -83,7 +83,10 @@ fn help(catalog: &Catalog, table: &Relation, columns: &[SmolStr]) -> String {
     let (name, list) = (qualified(&table.schema, &table.name), list(columns));
     match partitions(catalog, table).as_slice() {
         _ if table.kind != RelationKind::PartitionedTable => {
-            format!("add an index, outside a transaction:\n    CREATE INDEX CONCURRENTLY ON {name} ({list});")
+            format!(
+                "build an index concurrently, outside a transaction:\n    CREATE INDEX CONCURRENTLY ON {name} \
+                     ({list});"
+            )
         }
         [] => format!("add an index:\n    CREATE INDEX ON {name} ({list});"),
         [first, others @ ..] => {
@@ -95,9 +98,9 @@ fn help(catalog: &Catalog, table: &Relation, columns: &[SmolStr]) -> String {
                 more => format!("\ndo the same for the other {more} partitions"),
             };
             format!(
-                "create the index ON ONLY `{}`, then build the index of each partition outside a transaction, and \
-                 attach these indexes:\n    CREATE INDEX {} ON ONLY {name} ({list});\n    CREATE INDEX CONCURRENTLY \
-                 {} ON {partition} ({list});\n    ALTER INDEX {} ATTACH PARTITION {};{more}",
+                "create the index ON ONLY `{}`, build an index concurrently on each partition (outside a \
+                 transaction), and attach these indexes:\n    CREATE INDEX {} ON ONLY {name} ({list});\n    CREATE \
+                 INDEX CONCURRENTLY {} ON {partition} ({list});\n    ALTER INDEX {} ATTACH PARTITION {};{more}",
                 table.name,
                 identifier(&upper),
                 identifier(&lower),

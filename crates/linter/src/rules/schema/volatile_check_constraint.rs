@@ -106,7 +106,7 @@ const OF_CLOCK_OR_SESSION: &[&str] = &[
 ];
 
 fn called(context: &DeclarationContext<'_>, call: &FunctionCall) -> Option<(String, &'static str)> {
-    let name = format!("{}()", call.name);
+    let mut name = format!("{}()", call.name);
     let own = context.catalog.functions_called(call, context.search_path);
     let own: Vec<&Function> =
         own.into_iter().filter_map(|oid| context.catalog.get_function(oid)).map(|function| &**function).collect();
@@ -121,6 +121,9 @@ fn called(context: &DeclarationContext<'_>, call: &FunctionCall) -> Option<(Stri
     let builtin = builtin::functions(&call.name);
     // age(timestamp) counts from today; age(timestamp, timestamp) does not.
     let is_of_today = call.name == "age" && call.arguments.len() == 1;
+    if is_of_today {
+        name = "age(timestamp)".to_owned();
+    }
     // Of overloads that differ the one that is meant may be immutable.
     let is_volatile = !builtin.is_empty() && builtin.iter().all(|row| row.volatility == Volatility::Volatile);
     let is_of_clock_or_session = is_of_today || OF_CLOCK_OR_SESSION.contains(&call.name.as_str());

@@ -43,8 +43,8 @@ declare_rule! {
     /// - a policy that the migration drops, or alters so that its condition is no longer always true
     ///
     /// pgvet checks both conditions of a policy for `UPDATE` or for all commands: `USING` selects the rows that may be
-    /// changed, and `WITH CHECK` limits their new values. It recognizes constants and comparisons of constants as
-    /// always true.
+    /// changed, and `WITH CHECK` limits their new values. It recognizes conditions such as `true` and `1 = 1` as always
+    /// true.
     ///
     /// ## Other linters
     ///
@@ -94,15 +94,15 @@ fn report(
     let range = if is_written { condition.range } else { name_range };
     let (privilege, what) = match (policy.command.as_str(), open) {
         ("insert", _) | ("all", Open::Check) => ("the INSERT privilege", "insert any row"),
-        ("update", Open::Using) => ("the UPDATE privilege", "change any row"),
-        ("update", Open::Check) => ("the UPDATE privilege", "write any values into the rows that the role can change"),
-        ("delete", _) => ("the DELETE privilege", "delete any row"),
-        _ => ("privileges", "read and write any row"),
+        ("update", Open::Using) => ("the UPDATE privilege", "change all its rows"),
+        ("update", Open::Check) => ("the UPDATE privilege", "write any values into the rows that it can change"),
+        ("delete", _) => ("the DELETE privilege", "delete all its rows"),
+        _ => ("privileges", "read and write all its rows"),
     };
     let users = users(&policy.roles);
-    let message = format!("policy `{}` lets {users} that has {privilege} on `{}` {what}", policy.name, table.name);
-    let help = "compare a column with the current user, for example `author = auth.uid()` or `owner = current_user`. \
-                If everybody may read the rows but not change them, use a policy FOR SELECT";
+    let message = format!("with policy `{}`, {users} with {privilege} on `{}` can {what}", policy.name, table.name);
+    let help = "in USING and WITH CHECK, compare a column with the current user, for example `owner = current_user`, \
+                or `author = auth.uid()` in Supabase. If everybody may only read the rows, make the policy FOR SELECT";
     reporter.report(range, message).help(help).emit();
 }
 

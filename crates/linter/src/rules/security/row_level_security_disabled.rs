@@ -16,7 +16,7 @@ declare_rule! {
     ///
     /// `PostgREST`, which Supabase uses, lets every visitor query each table on which the roles of visitors, such as
     /// `anon`, have privileges. Without row-level security, visitors can read every row. With the default privileges of
-    /// Supabase, they can also change and delete it.
+    /// Supabase, visitors can also change and delete the rows.
     ///
     /// ## Example
     ///

@@ -15,9 +15,10 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// `SECURITY DEFINER` gives the caller the privileges of the owner during the call. If the function does not set
-    /// `search_path`, the caller controls it. The caller can then create an object with the name of a table, function
-    /// or operator that the function uses, in a schema of their own. Tables can also be in `pg_temp`. The function uses
-    /// the caller's object with the privileges of the owner.
+    /// `search_path`, the caller controls it. In a schema of their own, the caller can then create an object with the
+    /// name of a table, function or operator that the function uses. For a table, a temporary table is enough, because
+    /// PostgreSQL looks for tables in `pg_temp` first. The function uses the caller's object with the privileges of the
+    /// owner.
     ///
     /// ## Example
     ///

@@ -5,7 +5,7 @@ use crate::rule::{RuleContext, declare_rule};
 use pgvet_model::effect::ChangedObject;
 
 declare_rule! {
-    /// An extension is created that lets SQL access the files, the programs or the network of the server.
+    /// A new extension that lets SQL access the files, the programs or the network of the server.
     ///
     /// ## Why it matters
     ///
@@ -73,8 +73,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             "run this code in the application instead; or let a superuser create the functions in this language, and \
              revoke EXECUTE on them from PUBLIC"
         } else {
-            "do this work in the application; or let only a NOLOGIN role use the extension, and make that role the owner \
-             of the SECURITY DEFINER functions that need the extension"
+            "do this work in the application. Or write SECURITY DEFINER functions for it that belong to a NOLOGIN \
+             role, and give only this role the privileges to use the extension"
         };
         reporter.report(change.range, message).help(help).emit();
     }

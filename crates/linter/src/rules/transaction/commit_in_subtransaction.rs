@@ -83,7 +83,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             });
             if ends {
                 let message = format!(
-                    "PostgreSQL refuses this call in a transaction block, because the procedure `{name}()` ends the \
+                    "PostgreSQL refuses this call in a transaction block, because the procedure {name}() ends the \
                      transaction with COMMIT or ROLLBACK"
                 );
                 let help = "call the procedure from a migration that runs without a transaction";

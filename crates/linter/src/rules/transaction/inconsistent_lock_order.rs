@@ -96,11 +96,12 @@ declare_rule! {
     /// - `lock_timeout` is shorter than the default of `deadlock_timeout` (1 s), so the migration usually gives up
     ///   first.
     ///
-    /// Deadlocks of the partitions of two tables are one finding, which counts them.
+    /// If several partitions of two tables can deadlock in the same way, this is one finding, which gives the number of
+    /// the other partitions.
     ///
-    /// pgvet compares the statements of a function in the order of its text. For each transaction of a migration, it
-    /// follows at most 500 calls of functions and triggers in the statements of the application. pgvet does not compare
-    /// two migrations with each other, because migration tools run one migration at a time.
+    /// pgvet assumes that a function runs its statements in the order of its text. For each transaction of a migration,
+    /// it follows at most 500 calls of functions and triggers in the statements of the application. pgvet does not
+    /// compare two migrations with each other, because migration tools run one migration at a time.
     ///
     /// ## Incidents
     ///
@@ -432,7 +433,10 @@ impl Ending<'_> {
     /// How the application locks first and then, and why if its statement does not show that.
     fn order(&self, sequence: &Sequence, cycle: &Cycle) -> String {
         let (first, second) = (&sequence.steps[cycle.other_held], &sequence.steps[cycle.other_wanted]);
-        let why = |at: usize| why(&sequence.source, &sequence.origins[at]);
+        let why = |at: usize| match why(&sequence.source, &sequence.origins[at]) {
+            "" if matches!(sequence.source, Source::Write(..)) && is_of_code(self, sequence, at) => " in a trigger",
+            why => why,
+        };
         let (why_first, why_second) = (why(cycle.other_held), why(cycle.other_wanted));
         let name = |step: &Step| self.name(step.relation);
         if first.relation == second.relation {
@@ -440,7 +444,7 @@ impl Ending<'_> {
         }
         let rows = if matches!(second.lock, Requested::Rows(_)) { "rows of " } else { "" };
         if why_first == why_second && !why_first.is_empty() {
-            format!("locks `{}` first and then {rows}`{}`, both{why_first}", name(first), name(second))
+            format!("locks `{}` first and then {rows}`{}`, each{why_first}", name(first), name(second))
         } else {
             format!("locks `{}`{why_first} first and then {rows}`{}`{why_second}", name(first), name(second))
         }
@@ -515,8 +519,8 @@ fn report_upgrades(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         }
         let name = &lock.relation.name;
         let message = format!(
-            "this can deadlock: it waits until no other session uses `{name}`, but a session may be waiting for a row \
-             of `{name}` that this transaction has already changed"
+            "this can deadlock: this statement waits for all transactions that use `{name}`, but one of them may be \
+             waiting for a row that this transaction has changed"
         );
         let help = format!(
             "begin the transaction with LOCK TABLE {} IN {} MODE, or change the rows in a separate transaction",

@@ -82,8 +82,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         )
     } else {
         format!(
-            "first drop the index that a failed build may have left, outside a transaction:\n    {drop};\nTo recover \
-             from a failed build, {again}"
+            "before this statement, drop the index that a failed build may have left (concurrently, outside a \
+             transaction):\n    {drop};\nTo recover from a failed build, {again}"
         )
     };
     let message = format!(

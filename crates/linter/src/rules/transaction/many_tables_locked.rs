@@ -94,8 +94,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             names.push(format!("{} more", all.len() - SHOWN));
         }
         let message = format!(
-            "the transaction now holds ACCESS EXCLUSIVE on {} tables ({}) and blocks all reads and writes of them \
-             until it ends",
+            "the transaction now holds ACCESS EXCLUSIVE on {} tables ({}), and blocks all reads and writes of these \
+             tables until it ends",
             all.len(),
             names.join(", ")
         );
@@ -164,8 +164,8 @@ fn check_foreign_keys(context: &RuleContext<'_>, block: &TransactionBlock, repor
         return;
     }
     let message = format!(
-        "adding this second foreign key blocks writes to `{}` and `{}` until the transaction ends, while writes to \
-         both tables of the first foreign key are still blocked",
+        "the transaction already blocks writes to both tables of its first foreign key, and this foreign key also \
+         blocks writes to `{}` and `{}` until the transaction ends",
         target.relation.name, other.relation.name
     );
     let finding = reporter.report(first_words(context), message).relation(&target.relation).relation(&other.relation);

@@ -81,8 +81,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         let bulk = |change: &&Change| !change.rows.is_few() && !change.rows.are_referring();
         if let Some(change) = block.changes.of(lock.relation.oid).find(bulk).filter(|_| is_upgrade(context, lock)) {
             let message = format!(
-                "this can deadlock with sessions that use `{name}`, and a deadlock can roll back all changes: the \
-                 transaction has changed rows of the table and now needs {} on it",
+                "this can deadlock with sessions that use `{name}`, because the transaction has changed rows of \
+                 `{name}` and now needs {} on the table",
                 lock.mode.sql()
             );
             let finding = reporter.report(first_words(context), message).relation(&lock.relation);

@@ -72,14 +72,16 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         (Transaction::Commit { .. } | Transaction::Rollback { .. }, Some(block)) if !block.explicit => {
             let verb = verb(control);
             if wrapped {
-                let follows = if context.migration.begins_another() { "in another transaction" } else { "outside it" };
+                let follows =
+                    if context.migration.begins_another() { "in another transaction" } else { "outside a transaction" };
                 let message =
-                    format!("this {verb} ends the transaction of the migration tool: later statements run {follows}");
+                    format!("this {verb} ends the migration tool's transaction: later statements run {follows}");
                 let help = "split the migration, or have the tool run it without a transaction";
                 reporter.report(range, message).help(help).emit();
             } else {
+                let effect = if verb == "ROLLBACK" { "undoes" } else { "commits" };
                 let message = format!(
-                    "this {verb} has no BEGIN: it ends the implicit transaction of the statements that are sent with it"
+                    "this {verb} has no BEGIN: it {effect} the earlier statements that are sent in the same query string"
                 );
                 reporter.report(range, message).help("add BEGIN where the transaction should start").emit();
             }

@@ -14,8 +14,8 @@ use pgvet_model::runner::Retry;
 use pgvet_syntax::ast::{AlterTableAction, Ast, InsertSource, ObjectName, QueryBody};
 
 declare_rule! {
-    /// A statement outside a transaction that fails, or inserts its rows a second time, when the migration is run
-    /// again.
+    /// A statement that runs outside a transaction, and that fails or inserts its rows again if the migration is run a
+    /// second time.
     ///
     /// ## Why it matters
     ///
@@ -46,8 +46,8 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - statements in a transaction, because the transaction is rolled back as a whole
-    /// - the last statement of the file, unless it is `CREATE INDEX CONCURRENTLY`, `REINDEX CONCURRENTLY` or `DETACH
-    ///   PARTITION CONCURRENTLY`, which can leave something behind when they fail
+    /// - the last statement of the file, unless it is `CREATE INDEX CONCURRENTLY`, `REINDEX CONCURRENTLY` or
+    ///   `DETACH PARTITION CONCURRENTLY`, which can leave something behind when they fail
     /// - a statement that follows a `DROP ... IF EXISTS` of the same object
     /// - an `INSERT` with `ON CONFLICT`, an `INSERT ... SELECT`, and an `INSERT` after a statement that empties the
     ///   table
@@ -105,9 +105,8 @@ fn half_done(context: &RuleContext<'_>) -> Option<(&'static str, String)> {
                 _ => "NAME_ccnew".to_owned(),
             };
             let help = format!(
-                "if the rebuild has already failed, drop the invalid index, whose name ends with `_ccnew` or `_ccold` (a number \
-                 can follow), and {again}:\n    \
-                 DROP INDEX CONCURRENTLY IF EXISTS {index};"
+                "if the rebuild has already failed, drop the invalid index, whose name ends with `_ccnew` or `_ccold` \
+                 and perhaps a number, and {again}:\n    DROP INDEX CONCURRENTLY IF EXISTS {index};"
             );
             Some(("if this rebuild fails, it can leave an invalid index, and the next run does not drop it", help))
         }
@@ -118,8 +117,8 @@ fn half_done(context: &RuleContext<'_>) -> Option<(&'static str, String)> {
             })?;
             let record = context.migration.runner.restart.record(&context.migration.file.path);
             let help = format!(
-                "if the detach is pending (pg_inherits.inhdetachpending), complete it with `ALTER TABLE {} \
-                 DETACH PARTITION {} FINALIZE`, and {record}. Otherwise {again}",
+                "if this statement has failed and the detach is pending (pg_inherits.inhdetachpending), complete the \
+                 detach with `ALTER TABLE {} DETACH PARTITION {} FINALIZE`, and {record}. Otherwise {again}",
                 written(context, &alter.name),
                 written(context, partition)
             );

@@ -6,7 +6,7 @@ use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::deployment::lasting::Lasting;
 use crate::rules::statement::timeouts::{awaited_lock, lock_timeout_in_effect};
-use crate::rules::text::sql_name;
+use crate::rules::text::{identifier, sql_name};
 use pgvet_model::catalog::Catalog;
 use pgvet_model::effect::{Effects, Failure, IndexBuild, IndexBuildCause, ScanCause};
 use pgvet_model::routine::Trial;
@@ -17,7 +17,8 @@ use pgvet_syntax::statement::Statement;
 use std::collections::HashSet;
 
 declare_rule! {
-    /// A statement outside a transaction that may well fail, and that follows statements that cannot run a second time.
+    /// A statement that may well fail, and that runs outside a transaction, after statements that cannot run a second
+    /// time.
     ///
     /// ## Why it matters
     ///
@@ -173,10 +174,13 @@ fn message(context: &RuleContext<'_>, blocker: &Blocker<'_>) -> String {
 fn help(context: &RuleContext<'_>, blocker: &Blocker<'_>) -> String {
     let guard = match blocker.statement.ast() {
         Some(Ast::CreateIndex(index)) if index.concurrently => {
-            "; or add DROP INDEX CONCURRENTLY IF EXISTS before the earlier CREATE INDEX CONCURRENTLY, so that the next \
-             run can repeat it"
+            let name = index.name.as_ref().map_or_else(|| "...".to_owned(), |name| identifier(&name.text));
+            format!(
+                "; or add `DROP INDEX CONCURRENTLY IF EXISTS {name}` before the statement that creates this index, so \
+                 that the next run can create the index again"
+            )
         }
-        _ => "",
+        _ => String::new(),
     };
     let left = match context.ast {
         Ast::CreateIndex(_) => context.effects.index_builds.iter().find(|build| build.concurrently),
@@ -185,11 +189,11 @@ fn help(context: &RuleContext<'_>, blocker: &Blocker<'_>) -> String {
     let record = context.migration.runner.restart.record(&context.migration.file.path);
     let recovery = match left {
         Some(build) => format!(
-            "drop the invalid index with `DROP INDEX CONCURRENTLY IF EXISTS {}`, run it and all later statements by \
-             hand, and {record}",
+            "drop the invalid index with `DROP INDEX CONCURRENTLY IF EXISTS {}`, run this statement and all later \
+             ones by hand, and {record}",
             sql_name(context, &build.index)
         ),
-        None => format!("run it and all later statements by hand, and {record}"),
+        None => format!("run this statement and all later ones by hand, and {record}"),
     };
-    format!("move this statement to a separate migration{guard}. If this statement has already failed, {recovery}")
+    format!("move this statement to a separate migration{guard}. If this statement has already failed: {recovery}")
 }

@@ -79,8 +79,9 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         return;
     }
     let message = format!(
-        "if a second run of the migrations starts during this build of `{}`, both deadlock: the second run waits for \
-         the migration tool's lock, and the build waits for the second run",
+        "if a second process starts the migrations while the index `{}` is built, the two processes deadlock: the \
+         second waits for the migration tool's lock, which the first holds, and the build waits for the second \
+         process's transaction",
         build.index.name
     );
     let help = format!(

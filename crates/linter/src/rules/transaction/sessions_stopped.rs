@@ -52,6 +52,6 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         };
         let help = "set lock_timeout, and retry the migration if it cannot get a lock; or, before the migration, stop \
                     the programs that hold conflicting locks";
-        reporter.report(call.name_range, format!("`{}` {what}", call.name)).help(help).emit();
+        reporter.report(call.name_range, format!("{}() {what}", call.name)).help(help).emit();
     });
 }

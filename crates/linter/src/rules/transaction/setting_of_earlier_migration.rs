@@ -73,11 +73,11 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     if let Some(setting) = earlier("search_path")
         && means_others(context)
     {
-        report(context, reporter, "search_path", &setting, "names without a schema refer to other objects");
+        report(context, reporter, "search_path", &setting, "names without a schema can refer to other objects here");
     } else if let Some(setting) = earlier("role")
         && !context.effects.creates.is_empty()
     {
-        report(context, reporter, "role", &setting, "the new object belongs to another role");
+        report(context, reporter, "role", &setting, "another role owns the new object");
     }
 }
 
@@ -102,8 +102,7 @@ fn names(effects: &Effects) -> BTreeSet<(&SmolStr, &SmolStr)> {
 fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, name: &str, setting: &SettingValue, then: &str) {
     let file = context.migrations.get(setting.place.file as usize).map_or("", |migration| &migration.file.path);
     let message = format!(
-        "if `{file}` was applied in an earlier run, {then} than if both migrations run together: `{file}` sets `{name}` \
-         only for its own session"
+        "`{file}` sets `{name}` only for its own session: if that migration was applied in an earlier run, {then}"
     );
     let help = match name {
         "search_path" => "write the schema before each name, or also set search_path in this migration",

@@ -48,7 +48,8 @@ declare_rule! {
     ///   query whose number of rows is limited
     /// - changes whose WHERE clause gives a numeric key a lower and an upper limit
     /// - changes of rows that a query with `LIMIT` selects
-    /// - `SELECT`s that find their rows with an index, or that need only the first row or the last entry of an index
+    /// - `SELECT`s that find their rows with an index, or that read only one row, with `LIMIT 1`, or with `min` or
+    ///   `max` of an indexed column
     /// - work on tables that are new and empty, or that can have only one row
     /// - work on tables that the same transaction created and fills with a few rows: constants, or rows of the system
     ///   catalogs
@@ -61,8 +62,9 @@ declare_rule! {
     ///
     /// ## Confidence
     ///
-    /// The confidence is `likely`. If the statement may read or change only a few rows, the confidence is only
-    /// `possible`: a condition compares a column with a value, or pgvet does not know the indexes of the table.
+    /// The confidence is `likely`. The confidence is only `possible` if the statement may read or change just a few
+    /// rows, because a condition compares a column with a value, or because pgvet does not know the indexes of the
+    /// table.
     "work-after-strong-lock", Transaction, Error,
     {
         sources: &["eugene/E4", "pgls/runningStatementWhileHoldingAccessExclusive", "gitlab/with_lock_retries"],
@@ -101,11 +103,11 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let (mode, table) = (lock.mode.sql(), lock.unqualified_name());
     let held = match others.len() {
         0 => format!("{mode} on `{table}`: nobody can {access} `{table}`"),
-        1 => format!("{mode} on `{table}` and `{}`: nobody can {access} them", others[0].unqualified_name()),
+        1 => format!("{mode} on `{table}` and `{}`: nobody can {access} these tables", others[0].unqualified_name()),
         more => {
             let has_more = strong_locks(context.session).nth(LOOKED_AT).is_some();
             let least = if has_more { "at least " } else { "" };
-            format!("{mode} on `{table}` and {least}{more} other tables: nobody can {access} them")
+            format!("{mode} on `{table}` and {least}{more} other tables: nobody can {access} these tables")
         }
     };
     let message = format!("{} while the transaction holds {held} until the transaction ends", work.what);
@@ -120,7 +122,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let finding = finding.assuming(assumed_transaction(context, lock.place));
     let finding = locks.iter().fold(finding, show_lock);
     let named: Vec<Oid> = locks.iter().map(|lock| lock.relation).collect();
-    show_other_locks(finding, context, &named).help(split_help(context, "the slow statement")).emit();
+    show_other_locks(finding, context, &named).help(split_help(context, "this statement")).emit();
 }
 
 fn works<'a>(context: &'a RuleContext<'_>) -> Vec<Work<'a>> {
