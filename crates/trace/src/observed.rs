@@ -10,7 +10,7 @@ use crate::compare::{
 use crate::observation::{LockTrace, Relation, StatementKind, Trace};
 use crate::seen::{Seen, kind};
 use pgvet_model::catalog::Catalog;
-use pgvet_model::effect::{
+use pgvet_model::effect::{Branches, 
     Effects, IndexBuild, IndexBuildCause, Lock, LockCause, RelationName, Removal, RemovalReason, RemovedObject,
     Rewrite, RewriteCause, Scan, ScanCause,
 };
@@ -110,6 +110,7 @@ impl Correction<'_> {
                     cause: self.cause(seen),
                     range: self.statement,
                     patience: None,
+                    branches: Branches::default(),
                 },
             });
         }

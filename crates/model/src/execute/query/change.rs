@@ -44,7 +44,6 @@ impl Executor<'_> {
         if insert.on_conflict.as_ref().is_some_and(|conflict| conflict.target.is_none()) && env.depth == Depth::Run {
             self.check_arbiters(table, insert)?;
         }
-        let range = insert.table.name.range();
         let mut updated = None;
         if let Some(conflict) = &insert.on_conflict {
             if let Some(ConflictTarget::Inference { elements, predicate }) = &conflict.target {
@@ -52,19 +51,21 @@ impl Executor<'_> {
             }
             let values = conflict.update.iter().flatten().map(|assignment| &assignment.value);
             self.expressions(values.chain(&conflict.update_filter), &env)?;
-            updated = conflict.update.as_deref().map(|assignments| RowChange::update(assignments, false, range));
+            let arbiters = self.arbiter_columns(table, conflict.target.as_ref());
+            let change = |assignments| RowChange::on_conflict(assignments, &arbiters, &insert.table);
+            updated = conflict.update.as_deref().map(change);
         }
         let insertion = self.insertion(table, insert);
         for change in std::iter::once(&insertion).chain(&updated) {
             self.change(table, change, env.depth)?;
         }
-        if updated.is_some() {
+        if let Some(change) = &updated {
             // Each row of the source updates one at most: all of them are an unknown part of this table.
             let updates =
                 if rows.is_whole() { Rows { extent: Extent::UnknownPart, ..rows.clone() } } else { rows.clone() };
-            self.note_change(table, DataChangeKind::Update, updates, env.depth, insert.range);
+            self.note_change(table, change, updates, env.depth, insert.range);
         }
-        self.note_change(table, DataChangeKind::Insert, rows, env.depth, insert.range);
+        self.note_change(table, &insertion, rows, env.depth, insert.range);
         Ok(())
     }
 
@@ -88,7 +89,7 @@ impl Executor<'_> {
         let values = update.assignments.iter().map(|assignment| &assignment.value);
         self.expressions(values.chain(&update.filter), &env)?;
         self.output(&update.returning, &env)?;
-        let row_change = RowChange::update(&update.assignments, update.table.only, update.table.name.range());
+        let row_change = RowChange::update(&update.assignments, &update.table);
         let joined = Joined::new(self, &env, Some((table, &update.table)), &update.from, &update.filter);
         let (rows, reads) = (joined.rows_of(0), joined.reads(Wanted::default()));
         self.change(table, &row_change, env.depth)?;
@@ -96,7 +97,7 @@ impl Executor<'_> {
             self.hold_assigned(table, update, &rows);
             self.note_reads(reads, Some(update.keyword));
         }
-        self.note_change(table, DataChangeKind::Update, rows, env.depth, update.keyword);
+        self.note_change(table, &row_change, rows, env.depth, update.keyword);
         Ok(())
     }
 
@@ -123,7 +124,7 @@ impl Executor<'_> {
                 self.note_deleted(table, delete.table.only);
             }
         }
-        self.note_change(table, DataChangeKind::Delete, rows, env.depth, delete.keyword);
+        self.note_change(table, &row_change, rows, env.depth, delete.keyword);
         Ok(())
     }
 
@@ -176,14 +177,14 @@ impl Executor<'_> {
                 }
                 MergeAction::Update(assignments) => {
                     self.expressions(assignments.iter().map(|assignment| &assignment.value), &env)?;
-                    RowChange::update(assignments, only, range)
+                    RowChange::update(assignments, &merge.table)
                 }
                 MergeAction::Delete => RowChange::new(DataChangeKind::Delete, only, range),
                 MergeAction::DoNothing => continue,
             };
             self.change(table, &change, env.depth)?;
             let rows = self.rows_of_branch(table, merge, branch, &env);
-            self.note_change(table, change.kind, rows, env.depth, merge.keyword);
+            self.note_change(table, &change, rows, env.depth, merge.keyword);
         }
         Ok(())
     }
@@ -300,7 +301,7 @@ impl Executor<'_> {
     /// Locks what a change of rows touches besides the table: indexes, partitions and children, tables behind a
     /// view, both sides of foreign keys, and what triggers use.
     pub(super) fn change(&mut self, oid: Oid, change: &RowChange, depth: Depth) -> Run {
-        let RowChange { kind, ref columns, only, range, .. } = *change;
+        let RowChange { kind, ref columns, ref altered, only, range, .. } = *change;
         let relation = self.catalog.relation(oid);
         if !relation.rules.is_empty() && relation.kind != RelationKind::View && depth >= Depth::Rewrite {
             let name = relation.name.clone();
@@ -326,7 +327,7 @@ impl Executor<'_> {
                 self.check_replica_identity(*table, kind, range)?;
             }
             for table in changed {
-                self.enforce_foreign_keys(table, kind, columns, range, &mut Vec::new());
+                self.enforce_foreign_keys(table, kind, altered.as_deref(), range, &mut Vec::new());
                 self.fire_triggers(table, kind, columns, range);
             }
         }
@@ -370,14 +371,15 @@ impl Executor<'_> {
         Ok(())
     }
 
-    /// Locks the tables that the triggers of foreign keys read or change.
+    /// Locks the tables that the triggers of foreign keys read or change. `altered`: the columns that may get other
+    /// values; `None` for all.
     ///
     /// Source: PostgreSQL 18, `src/backend/utils/adt/ri_triggers.c`.
     fn enforce_foreign_keys(
         &mut self,
         table: Oid,
         kind: DataChangeKind,
-        columns: &[SmolStr],
+        altered: Option<&[SmolStr]>,
         range: TextRange,
         seen: &mut Vec<Oid>,
     ) {
@@ -385,7 +387,7 @@ impl Executor<'_> {
             return;
         }
         seen.push(table);
-        let touches = |list: &[SmolStr]| columns.is_empty() || list.iter().any(|column| columns.contains(column));
+        let touches = |list: &[SmolStr]| altered.is_none_or(|altered| list.iter().any(|column| altered.contains(column)));
         if kind != DataChangeKind::Delete {
             let referenced: Vec<Oid> = (self.catalog.relation(table).constraints.iter())
                 .filter_map(|constraint| constraint.foreign_key())
@@ -414,9 +416,9 @@ impl Executor<'_> {
             let mode = if next.is_some() { LockMode::RowExclusive } else { LockMode::RowShare };
             self.lock_other_side(referencing, mode, range);
             if let Some(kind) = next {
-                let columns = if kind == DataChangeKind::Update { key.columns.clone() } else { Vec::new() };
-                self.fire_triggers(referencing, kind, &columns, range);
-                self.enforce_foreign_keys(referencing, kind, &columns, range, seen);
+                let columns = (kind == DataChangeKind::Update).then_some(&*key.columns);
+                self.fire_triggers(referencing, kind, columns.unwrap_or_default(), range);
+                self.enforce_foreign_keys(referencing, kind, columns, range, seen);
             }
         }
     }
@@ -463,10 +465,11 @@ impl Executor<'_> {
     }
 
     /// Notes what the change does to the rows of tables.
-    pub(super) fn note_change(&mut self, oid: Oid, kind: DataChangeKind, rows: Rows, depth: Depth, range: TextRange) {
+    pub(super) fn note_change(&mut self, oid: Oid, change: &RowChange, rows: Rows, depth: Depth, range: TextRange) {
         if depth < Depth::Run {
             return;
         }
+        let kind = change.kind;
         // What INSTEAD OF triggers do is noted where they do it.
         let Some(oid) = self.changed_table(oid, kind) else { return };
         let rows = self.repeated(oid, rows);
@@ -475,7 +478,8 @@ impl Executor<'_> {
                 self.fill(child, &rows);
             }
         }
-        self.change_data(oid, kind, rows.clone(), range);
+        let changes_key = kind == DataChangeKind::Update && self.is_key(oid, change.altered.as_deref());
+        self.change_data(oid, (kind, changes_key), rows.clone(), range);
         if kind == DataChangeKind::Delete {
             self.note_cascades(oid, &rows, range);
         }
