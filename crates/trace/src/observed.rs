@@ -10,9 +10,9 @@ use crate::compare::{
 use crate::observation::{LockTrace, Relation, StatementKind, Trace};
 use crate::seen::{Seen, kind};
 use pgvet_model::catalog::Catalog;
-use pgvet_model::effect::{Branches, 
-    Effects, IndexBuild, IndexBuildCause, Lock, LockCause, RelationName, Removal, RemovalReason, RemovedObject,
-    Rewrite, RewriteCause, Scan, ScanCause,
+use pgvet_model::effect::{
+    Branches, Effects, IndexBuild, IndexBuildCause, Lock, LockCause, RelationName, Removal, RemovalReason,
+    RemovedObject, Rewrite, RewriteCause, Scan, ScanCause,
 };
 use pgvet_syntax::ast::LockMode;
 use pgvet_syntax::source::TextRange;

@@ -54,7 +54,14 @@ pub(crate) mod tests {
     }
 
     pub(crate) fn lock(relation: RelationName, mode: LockMode) -> Lock {
-        Lock { relation, mode, cause: LockCause::Target, range: TextRange::default(), patience: None, branches: Branches::default() }
+        Lock {
+            relation,
+            mode,
+            cause: LockCause::Target,
+            range: TextRange::default(),
+            patience: None,
+            branches: Branches::default(),
+        }
     }
 
     #[test]

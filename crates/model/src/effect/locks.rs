@@ -37,8 +37,7 @@ impl Locks {
 
     /// Returns the same for what runs after these decisions, none of which may have skipped the lock.
     pub(crate) fn holds_in(&self, oid: Oid, mode: LockMode, branches: &Branches) -> bool {
-        let is_held =
-            |lock: &Lock| lock.relation.oid == oid && lock.mode >= mode && lock.branches.precede(branches);
+        let is_held = |lock: &Lock| lock.relation.oid == oid && lock.mode >= mode && lock.branches.precede(branches);
         self.holds(oid, mode) && (!self.is_branched || self.list.iter().any(is_held))
     }
 

@@ -96,7 +96,12 @@ impl Executor<'_> {
     }
 
     /// Runs the body of a function with these variables.
-    pub(in crate::execute) fn call_with(&mut self, function: &Arc<Function>, parameters: Variables, range: TextRange) -> Run {
+    pub(in crate::execute) fn call_with(
+        &mut self,
+        function: &Arc<Function>,
+        parameters: Variables,
+        range: TextRange,
+    ) -> Run {
         let call = (function.oid, parameters.clone());
         // What a function does that calls itself in the same way is what it does anyway.
         if self.running.contains(&call) {

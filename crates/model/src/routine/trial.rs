@@ -65,9 +65,10 @@ impl Trial {
         Self { calls: Some(Rc::clone(calls)), ..self }
     }
 
-    /// The same, but effects carry the decisions of code that lead to them. Their numbers differ between statements.
+    /// For the order of locks: effects carry the decisions of code that lead to them, whose numbers differ between
+    /// statements. How many rows statements read and write is not found out.
     #[must_use]
-    pub fn telling_branches_apart(self) -> Self {
+    pub fn for_lock_order(self) -> Self {
         Self { decisions: Some(Cell::new(0)), ..self }
     }
 

@@ -1,6 +1,6 @@
 //! INSERT, UPDATE, DELETE and MERGE.
 
-use super::rows::{Joined, Wanted};
+use super::rows::{Joined, MemberRead, Wanted};
 use super::values::RowChange;
 use super::{Depth, Env};
 use crate::builtin::{self, SystemRelationKind};
@@ -9,7 +9,8 @@ use crate::effect::{DataChangeKind, Extent, LockCause, Rows, RowsReason, Unknown
 use crate::execute::{Executor, Run, fail};
 use pgvet_syntax::ast::{
     ConflictTarget, Delete, Expr, ExprKind, Firing, FunctionBody, Insert, InsertSource, Literal, LockMode, Merge,
-    MergeAction, MergeBranch, MergeMatch, Name, ObjectName, QueryBody, ReferentialAction, TriggerTiming, Update,
+    MergeAction, MergeBranch, MergeMatch, Name, ObjectName, QueryBody, ReferentialAction, RelationRef, TriggerTiming,
+    Update,
 };
 use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
@@ -90,8 +91,7 @@ impl Executor<'_> {
         self.expressions(values.chain(&update.filter), &env)?;
         self.output(&update.returning, &env)?;
         let row_change = RowChange::update(&update.assignments, &update.table);
-        let joined = Joined::new(self, &env, Some((table, &update.table)), &update.from, &update.filter);
-        let (rows, reads) = (joined.rows_of(0), joined.reads(Wanted::default()));
+        let (rows, reads) = self.rows_of_change(&env, (table, &update.table), &update.filter);
         self.change(table, &row_change, env.depth)?;
         if env.depth == Depth::Run {
             self.hold_assigned(table, update, &rows);
@@ -112,8 +112,7 @@ impl Executor<'_> {
         self.expressions(&delete.filter, &env)?;
         self.output(&delete.returning, &env)?;
         let row_change = RowChange::new(DataChangeKind::Delete, delete.table.only, delete.table.name.range());
-        let joined = Joined::new(self, &env, Some((table, &delete.table)), &delete.using, &delete.filter);
-        let (rows, reads) = (joined.rows_of(0), joined.reads(Wanted::default()));
+        let (rows, reads) = self.rows_of_change(&env, (table, &delete.table), &delete.filter);
         self.change(table, &row_change, env.depth)?;
         if env.depth == Depth::Run {
             self.note_reads(reads, Some(delete.keyword));
@@ -126,6 +125,20 @@ impl Executor<'_> {
         }
         self.note_change(table, &row_change, rows, env.depth, delete.keyword);
         Ok(())
+    }
+
+    /// The rows of an UPDATE or DELETE, and what it reads to find them.
+    fn rows_of_change(
+        &self,
+        env: &Env<'_>,
+        target: (Oid, &RelationRef),
+        filter: &Option<Expr>,
+    ) -> (Rows, Vec<MemberRead>) {
+        if self.path.is_noted() {
+            return (Rows::unknown_part(RowsReason::NotKnown), Vec::new());
+        }
+        let joined = Joined::new(self, env, Some(target), env.from, filter);
+        (joined.rows_of(0), joined.reads(Wanted::default()))
     }
 
     /// Notes a DELETE of all rows, unless a policy, a rule or a trigger may keep some of them.
@@ -387,7 +400,8 @@ impl Executor<'_> {
             return;
         }
         seen.push(table);
-        let touches = |list: &[SmolStr]| altered.is_none_or(|altered| list.iter().any(|column| altered.contains(column)));
+        let touches =
+            |list: &[SmolStr]| altered.is_none_or(|altered| list.iter().any(|column| altered.contains(column)));
         if kind != DataChangeKind::Delete {
             let referenced: Vec<Oid> = (self.catalog.relation(table).constraints.iter())
                 .filter_map(|constraint| constraint.foreign_key())

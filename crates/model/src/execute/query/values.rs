@@ -3,7 +3,9 @@
 use crate::catalog::{Column, IdentityKind, Oid};
 use crate::effect::DataChangeKind;
 use crate::execute::{Executor, Run, fail};
-use pgvet_syntax::ast::{Assignment, ConflictTarget, Expr, ExprKind, Insert, InsertSource, Name, QueryBody, RelationRef};
+use pgvet_syntax::ast::{
+    Assignment, ConflictTarget, Expr, ExprKind, Insert, InsertSource, Name, QueryBody, RelationRef,
+};
 use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
 

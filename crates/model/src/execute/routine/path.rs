@@ -1,7 +1,7 @@
 //! The decisions that have led to the code that is being run.
 
-use crate::effect::{Branches, Decision};
 use super::Flow;
+use crate::effect::{Branches, Decision};
 use crate::execute::Executor;
 
 /// The decisions so far.
@@ -46,6 +46,11 @@ impl Path {
     /// For effects that carry their decisions, of which others have the first numbers.
     pub(crate) fn noted_from(count: u32) -> Self {
         Self { is_noted: true, count, ..Self::default() }
+    }
+
+    /// Whether somebody asks which decisions lead to a lock, and for nothing besides locks.
+    pub(in crate::execute) fn is_noted(&self) -> bool {
+        self.is_noted
     }
 
     fn branches(&self) -> Branches {

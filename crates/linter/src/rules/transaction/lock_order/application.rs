@@ -109,7 +109,7 @@ impl<'a> Setting<'a> {
 
     fn trial(&self) -> Trial {
         let trial = self.routines.trial(&self.search_path, self.version);
-        trial.counting(&self.calls).telling_branches_apart()
+        trial.counting(&self.calls).for_lock_order()
     }
 
     fn of_queries(&self, reach: &Reach<'_>) -> Vec<Sequence> {
@@ -183,7 +183,7 @@ impl<'a> Setting<'a> {
         }
         let mut sequence = Sequence::new(Source::Function(Rc::clone(&routine)));
         let trial = self.routines.trial(&routine.search_path, self.version);
-        let trial = trial.counting(&self.calls).telling_branches_apart();
+        let trial = trial.counting(&self.calls).for_lock_order();
         let mut decisions = Decisions::default();
         for step in &steps {
             decisions.note(step);

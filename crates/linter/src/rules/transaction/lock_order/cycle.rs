@@ -77,7 +77,9 @@ pub(in super::super) fn at(ours: &[Step], wanted: usize, theirs: &[Step]) -> Opt
         let earlier = &theirs[..other_wanted];
         let blocks = |held: &Step| ours[wanted].conflicts_with(held) && !held.branches.excludes(&waits.branches);
         let Some(other_held) = earlier.iter().position(blocks) else { continue };
-        let is_reached = |step: &&Step| step.branches.precede(&waits.branches) || step.branches.precede(&earlier[other_held].branches);
+        let is_reached = |step: &&Step| {
+            step.branches.precede(&waits.branches) || step.branches.precede(&earlier[other_held].branches)
+        };
         let is_met = |held: &Step| before.iter().any(|ours| ours.conflicts_with(held));
         if !earlier.iter().filter(is_reached).any(is_met) {
             return Some(Cycle { held, other_held, other_wanted });
@@ -90,14 +92,16 @@ pub(in super::super) fn at(ours: &[Step], wanted: usize, theirs: &[Step]) -> Opt
 mod tests {
     use super::Requested::{Relation, Rows};
     use super::*;
-    use pgvet_model::effect::Decision;
     use LockMode::{AccessExclusive, AccessShare, RowExclusive, RowShare, Share};
+    use pgvet_model::effect::Decision;
 
     const A: Oid = Oid(1);
     const B: Oid = Oid(2);
 
     fn steps(list: &[(Oid, Requested)]) -> Vec<Step> {
-        list.iter().map(|(relation, lock)| Step { relation: *relation, lock: *lock, branches: Branches::default() }).collect()
+        list.iter()
+            .map(|(relation, lock)| Step { relation: *relation, lock: *lock, branches: Branches::default() })
+            .collect()
     }
 
     fn deadlocks(ours: &[(Oid, Requested)], theirs: &[(Oid, Requested)]) -> bool {
@@ -123,8 +127,10 @@ mod tests {
         let upgrade = [(A, Relation(Share)), (A, Relation(AccessExclusive))];
         assert!(deadlocks(&upgrade, &[(A, Relation(AccessShare)), (A, Relation(RowExclusive))]));
         assert!(!deadlocks(&upgrade, &[(A, Relation(RowExclusive))]));
-        let rows = [(A, Relation(RowExclusive)), (A, Rows(RowLockStrength::NoKeyUpdate)), (B, Relation(AccessExclusive))];
-        let update = [(B, Relation(RowExclusive)), (A, Relation(RowExclusive)), (A, Rows(RowLockStrength::NoKeyUpdate))];
+        let rows =
+            [(A, Relation(RowExclusive)), (A, Rows(RowLockStrength::NoKeyUpdate)), (B, Relation(AccessExclusive))];
+        let update =
+            [(B, Relation(RowExclusive)), (A, Relation(RowExclusive)), (A, Rows(RowLockStrength::NoKeyUpdate))];
         assert!(deadlocks(&rows, &update));
         let reference = [(B, Relation(RowExclusive)), (A, Relation(RowShare)), (A, Rows(RowLockStrength::KeyShare))];
         assert!(!deadlocks(&rows, &reference));

@@ -98,7 +98,9 @@ impl Ending<'_> {
                 deadlocks.entry(pair).or_default().push(deadlock);
             }
         }
-        let Some(tables) = deadlocks.keys().map(|[left, right]| [*left.min(right), *left.max(right)]).min() else { return };
+        let Some(tables) = deadlocks.keys().map(|[left, right]| [*left.min(right), *left.max(right)]).min() else {
+            return;
+        };
         let cause = Cause::LockOrder { tables, database: self.database };
         for of_pair in deadlocks.values() {
             self.report_pair(of_pair, &sequences, cause, reporter);
