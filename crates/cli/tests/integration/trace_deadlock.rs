@@ -65,20 +65,3 @@ fn the_lock_first_leaves_no_deadlock() {
     assert_eq!(document["migrations"][0]["deadlocks"], serde_json::json!([]), "{document:#}");
     assert_eq!(document["migrations"][0]["outcome"], "ok");
 }
-
-#[test]
-fn an_upsert_deadlocks_only_if_it_changes_the_key() {
-    let tables = "CREATE TABLE p (id int PRIMARY KEY, n int);\nCREATE TABLE c (id int REFERENCES p);\n\
-        INSERT INTO p VALUES (1, 0);\n";
-    let migration =
-        "BEGIN;\nALTER TABLE c ADD COLUMN a int;\nSELECT pg_sleep(2.5);\nALTER TABLE p ADD COLUMN a int;\nCOMMIT;\n";
-    for (value, deadlocks) in [("excluded.id", false), ("p.id + 100000", true)] {
-        let workload = format!("INSERT INTO p VALUES (1, 1) ON CONFLICT (id) DO UPDATE SET id = {value}, n = 2;\n");
-        let files = [("m/1_tables.sql", tables), ("m/2_add.sql", migration), ("w.sql", workload.as_str())];
-        let Some(folder) = folder(&files) else { return };
-        let args = ["trace", "m/2_add.sql", "--history", "m", "--workload", "w.sql", "--format", "json"];
-        let document: Value = serde_json::from_slice(&folder.output(&args, b"", &[]).stdout).unwrap();
-        let found = document["migrations"][0]["deadlocks"].as_array().unwrap();
-        assert_eq!(!found.is_empty(), deadlocks, "{value}: {document:#}");
-    }
-}
