@@ -151,6 +151,8 @@ pub enum Assumption {
     WritesListedTable { table: SmolStr },
     /// Deployed code takes a lock between two locks of one statement.
     LocksBetween,
+    /// Deployed code calls a function, although nothing shows a call.
+    CallsFunction { function: SmolStr },
     /// Deployed code deletes rows of a table.
     DeletesRows { table: SmolStr },
     /// Sessions have prepared a query of deployed code, and keep the statement.
@@ -391,6 +393,7 @@ impl Assumption {
             | Self::CalledByName { .. }
             | Self::PassesArgument { .. }
             | Self::DeletesRows { .. }
+            | Self::CallsFunction { .. }
             | Self::SameRows { .. }
             | Self::ReadInOtherOrder { .. }
             | Self::WritesListedTable { .. }

@@ -5,7 +5,8 @@ use pgvet_model::session::Session;
 use pgvet_syntax::source::TextRange;
 use serde::{Deserialize, Serialize};
 
-/// What findings of a rule in one file have in common, so that reports show one of them with the places of the others.
+/// What findings of a rule have in common, so that reports show one of them with the places of the others. They are in
+/// one file unless the cause says otherwise.
 /// Suppressions, the baseline, fixes and the language server see each of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Cause {
@@ -17,6 +18,8 @@ pub enum Cause {
     Pass { relation: Oid, statement: TextRange },
     /// What the migration takes from one table or type, with the same consequence each time.
     Object(Oid),
+    /// Deadlocks on the same two tables, in any migration of a database.
+    LockOrder { tables: [Oid; 2], database: u32 },
     /// What the session of the migration lacks outside of transactions.
     Session,
     /// The message, which says no more about one place than about another.
@@ -30,6 +33,13 @@ pub enum TransactionId {
     Block(u32),
     /// A statement that is a transaction of its own, with all code that it runs.
     Statement(TextRange),
+}
+
+impl Cause {
+    /// Returns whether findings in different files are one, too.
+    pub fn spans_files(&self) -> bool {
+        matches!(self, Self::LockOrder { .. })
+    }
 }
 
 impl TransactionId {

@@ -11,7 +11,7 @@ use crate::memory::{Memory, Ran, Step};
 use crate::migration::{Direction, Migration, TransactionState};
 use crate::place::Place;
 use crate::runner::SessionScope;
-use crate::session::{Change, HeldLock, Left, Session, SettingValue, SettingsInEffect};
+use crate::session::{Change, HeldLock, Left, LongWork, Session, SettingValue, SettingsInEffect};
 use crate::version::{PgVersion, Target, VersionRange};
 use imbl::OrdMap;
 use pgvet_syntax::ast::{Ast, SyntaxError, Transaction};
@@ -483,6 +483,7 @@ impl Replay {
             variables: crate::execute::routine::Variables::default(),
             unset_settings: crate::execute::routine::UnsetSettings::default(),
             left_by: None,
+            path: crate::execute::routine::Path::default(),
         };
         if let Some(ast) = statement.ast() {
             executor.run(ast);
@@ -509,7 +510,7 @@ impl Replay {
             }
         }
         block.changes.extend(effects.data_changes.iter().map(|change| Change::new(change, place)));
-        block.worked |= effects.takes_long();
+        block.work.extend(effects.long_work().map(|range| LongWork { place, range }));
     }
 
     fn transaction_state(&self) -> TransactionState {

@@ -252,8 +252,8 @@ pub struct TransactionBlock {
     pub started: Place,
     pub locks: HeldLocks,
     pub changes: Changes,
-    /// Whether a statement of it did more than change the catalog and a few rows.
-    pub worked: bool,
+    /// What it did that takes longer the larger a table is, in order.
+    pub work: Vector<LongWork>,
     savepoints: Vector<Savepoint>,
     before: Snapshot,
 }
@@ -307,6 +307,8 @@ impl HeldLock {
 pub struct Change {
     pub relation: Oid,
     pub kind: DataChangeKind,
+    /// See [`DataChange::changes_key`].
+    pub changes_key: bool,
     /// How many.
     pub rows: Rows,
     pub place: Place,
@@ -314,8 +316,18 @@ pub struct Change {
 
 impl Change {
     pub(crate) fn new(change: &DataChange, place: Place) -> Self {
-        Self { relation: change.relation.oid, kind: change.kind, rows: change.rows.clone(), place }
+        let DataChange { ref relation, kind, changes_key, ref rows, .. } = *change;
+        Self { relation: relation.oid, kind, changes_key, rows: rows.clone(), place }
     }
+}
+
+/// Work of a transaction that takes longer the larger a table is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LongWork {
+    /// The statement.
+    pub place: Place,
+    /// The part of it that causes the work, in the file.
+    pub range: TextRange,
 }
 
 impl TransactionBlock {
@@ -366,7 +378,7 @@ impl Session {
             started,
             locks: HeldLocks::default(),
             changes: Changes::default(),
-            worked: false,
+            work: Vector::new(),
             savepoints: Vector::new(),
             before,
         });

@@ -11,8 +11,8 @@ use crate::observation::{LockTrace, Relation, StatementKind, Trace};
 use crate::seen::{Seen, kind};
 use pgvet_model::catalog::Catalog;
 use pgvet_model::effect::{
-    Effects, IndexBuild, IndexBuildCause, Lock, LockCause, RelationName, Removal, RemovalReason, RemovedObject,
-    Rewrite, RewriteCause, Scan, ScanCause,
+    Branches, Effects, IndexBuild, IndexBuildCause, Lock, LockCause, RelationName, Removal, RemovalReason,
+    RemovedObject, Rewrite, RewriteCause, Scan, ScanCause,
 };
 use pgvet_syntax::ast::LockMode;
 use pgvet_syntax::source::TextRange;
@@ -110,6 +110,7 @@ impl Correction<'_> {
                     cause: self.cause(seen),
                     range: self.statement,
                     patience: None,
+                    branches: Branches::default(),
                 },
             });
         }

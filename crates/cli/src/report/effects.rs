@@ -37,7 +37,7 @@ impl<'a> EffectsReport<'a> {
 #[cfg(test)]
 pub(crate) mod tests {
     use pgvet_model::catalog::{Oid, RelationKind};
-    use pgvet_model::effect::{Effects, Lock, LockCause, RelationName, Visibility};
+    use pgvet_model::effect::{Branches, Effects, Lock, LockCause, RelationName, Visibility};
     use pgvet_syntax::ast::LockMode;
     use pgvet_syntax::source::TextRange;
 
@@ -54,7 +54,14 @@ pub(crate) mod tests {
     }
 
     pub(crate) fn lock(relation: RelationName, mode: LockMode) -> Lock {
-        Lock { relation, mode, cause: LockCause::Target, range: TextRange::default(), patience: None }
+        Lock {
+            relation,
+            mode,
+            cause: LockCause::Target,
+            range: TextRange::default(),
+            patience: None,
+            branches: Branches::default(),
+        }
     }
 
     #[test]

@@ -19,7 +19,8 @@ enum Common<'a> {
     Place(TextRange),
 }
 
-type Key<'a> = (&'a str, u32, Common<'a>, &'a [PgVersion]);
+/// The rule, the file if it matters, and what they have in common.
+type Key<'a> = (&'a str, Option<u32>, Common<'a>, &'a [PgVersion]);
 
 impl<'a> Report<'a> {
     /// Leaves of the findings with the same cause, or at the same place, the first of the surest and most severe. It takes
@@ -49,7 +50,8 @@ fn key<'a>(finding: &Finding<'a>) -> Key<'a> {
         Some(cause) => Common::Cause(cause),
         None => Common::Place(found.range),
     };
-    (found.rule, found.file, common, &found.pg_versions)
+    let spans_files = found.cause.is_some_and(|cause| cause.spans_files());
+    (found.rule, (!spans_files).then_some(found.file), common, &found.pg_versions)
 }
 
 fn fold(mut findings: Vec<Finding<'_>>) -> Option<Finding<'_>> {

@@ -291,3 +291,29 @@ fn two_formats_cannot_share_standard_output() {
     error: `no/such/folder` cannot be written: No such file or directory (os error 2)
     ");
 }
+
+#[test]
+fn deadlocks_on_the_same_tables_are_one_finding() {
+    let tables = "CREATE TABLE p (id int PRIMARY KEY); CREATE TABLE c (id int REFERENCES p); CREATE TABLE o (id int);";
+    let alter = |column: &str| {
+        format!(
+            "BEGIN;\nALTER TABLE p ADD COLUMN {column} int;\nUPDATE o SET id = 1;\nALTER TABLE c ADD COLUMN {column} int;\n\
+             COMMIT;\n"
+        )
+    };
+    let (second, third) = (format!("{}{}", alter("a"), alter("b")), alter("d"));
+    let files =
+        [("db/1_a.sql", tables.as_bytes()), ("db/2_b.sql", second.as_bytes()), ("db/3_c.sql", third.as_bytes())];
+    let folder = Folder::new(&files);
+    let args = ["check", "db", "--only", "inconsistent-lock-order", "--format", "json"];
+    let document: serde_json::Value = serde_json::from_slice(&folder.output(&args, b"", &[]).stdout).unwrap();
+    let place = |found: &serde_json::Value| {
+        let path = found["path"].as_str().unwrap().rsplit('/').next().unwrap().to_owned();
+        (path, found["range"]["start"]["line"].as_u64().unwrap())
+    };
+    let found = document["diagnostics"].as_array().unwrap();
+    assert_eq!(found.iter().map(place).collect::<Vec<_>>(), [("2_b.sql".to_owned(), 4)], "{document:#}");
+    let repeats: Vec<_> = found[0]["repeats"].as_array().unwrap().iter().map(place).collect();
+    assert_eq!(repeats, [("2_b.sql".to_owned(), 9), ("3_c.sql".to_owned(), 4)]);
+    assert!(found[0]["message"].as_str().unwrap().ends_with(" (and 2 more places)"), "{document:#}");
+}

@@ -312,6 +312,9 @@ impl fmt::Display for Assumption {
                 "assumes that deployed code takes a lock between two locks that the migration takes one right after \
                  the other",
             ),
+            Self::CallsFunction { function } => {
+                write!(f, "assumes that deployed code calls {function}, although nothing in the project shows a call")
+            }
             Self::DeletesRows { table } => {
                 write!(f, "assumes that deployed code deletes rows of `{table}`")
             }

@@ -1,6 +1,6 @@
 //! The locks that a statement takes, which may be thousands.
 
-use super::{Lock, LockCause};
+use super::{Branches, Lock, LockCause};
 use crate::catalog::Oid;
 use pgvet_syntax::ast::LockMode;
 use pgvet_syntax::source::TextRange;
@@ -14,6 +14,8 @@ pub struct Locks {
     list: Vec<Lock>,
     /// The strongest lock on each relation, or empty while there are few locks.
     strongest: FxHashMap<Oid, LockMode>,
+    /// Whether some are taken only in branches of code.
+    is_branched: bool,
 }
 
 /// Number of locks up to which a search through all of them is faster than a map.
@@ -33,7 +35,14 @@ impl Locks {
         self.strongest(oid).is_some_and(|held| held >= mode)
     }
 
+    /// Returns the same for what runs after these decisions, none of which may have skipped the lock.
+    pub(crate) fn holds_in(&self, oid: Oid, mode: LockMode, branches: &Branches) -> bool {
+        let is_held = |lock: &Lock| lock.relation.oid == oid && lock.mode >= mode && lock.branches.precede(branches);
+        self.holds(oid, mode) && (!self.is_branched || self.list.iter().any(is_held))
+    }
+
     pub fn push(&mut self, lock: Lock) {
+        self.is_branched |= !lock.branches.is_always();
         self.list.push(lock);
         let from = if self.strongest.is_empty() { 0 } else { self.list.len() - 1 };
         if self.list.len() > FEW {
@@ -143,6 +152,7 @@ mod tests {
             cause: LockCause::Target,
             range: TextRange::default(),
             patience: None,
+            branches: Branches::default(),
         };
         let mut locks = Locks::default();
         for oid in 1..100 {

@@ -2,6 +2,7 @@
 //!
 //! An effect carries its cause and the range that caused it, so that a rule needs no syntax of its own.
 
+mod branches;
 mod catalog_rows;
 mod change;
 mod contents;
@@ -14,6 +15,7 @@ mod summary;
 mod unknown;
 
 use crate::catalog::{Oid, Relation, RelationKind, SqlType};
+pub use branches::{Branches, Decision};
 pub use catalog_rows::CatalogRows;
 pub use change::{ChangeAction, ChangedObject, ObjectChange, RuleAction};
 pub use contents::FewRows;
@@ -178,6 +180,8 @@ pub struct Lock {
     pub range: TextRange,
     /// Milliseconds after which the statement gives up waiting for it: 0 with NOWAIT; `None` without `lock_timeout`.
     pub patience: Option<u64>,
+    /// The decisions of code that lead to it, if somebody asks for them.
+    pub branches: Branches,
 }
 
 impl Lock {
@@ -394,6 +398,8 @@ pub enum FailureSubject {
 pub struct DataChange {
     pub relation: RelationName,
     pub kind: DataChangeKind,
+    /// Whether an UPDATE may give a column of a unique index another value, so that it locks rows FOR UPDATE.
+    pub changes_key: bool,
     /// How many rows are written.
     pub rows: Rows,
     /// A trigger makes it, as at any other change of the table that the trigger is on.

@@ -2,19 +2,20 @@
 
 use super::{Effects, RelationName};
 use pgvet_syntax::ast::LockMode;
+use pgvet_syntax::source::TextRange;
 use std::collections::BTreeMap;
 
 impl Effects {
-    /// Returns whether the time that it takes grows with tables: it is more than a change of the catalog or of a few rows.
-    pub fn takes_long(&self) -> bool {
-        let has_rows = RelationName::may_have_rows;
-        let scans = self.scans.iter().any(|scan| has_rows(&scan.relation));
-        let rewrites = self.rewrites.iter().any(|rewrite| has_rows(&rewrite.relation));
-        let builds = self.index_builds.iter().any(|build| has_rows(&build.table));
-        scans
-            || rewrites
-            || builds
-            || self.data_changes.iter().any(|change| !change.rows.is_few() && !change.rows.are_of_few())
+    /// Returns the ranges of what takes longer the larger a table is: more than a change of the catalog or of a few rows.
+    pub fn long_work(&self) -> impl Iterator<Item = TextRange> {
+        let is_large = |relation: &RelationName| relation.may_have_rows() && relation.few.is_none();
+        let scans = self.scans.iter().filter(move |scan| is_large(&scan.relation)).map(|scan| scan.range);
+        let rewrites = self.rewrites.iter().filter(move |one| is_large(&one.relation)).map(|rewrite| rewrite.range);
+        let builds = self.index_builds.iter().filter(move |build| is_large(&build.table)).map(|build| build.range);
+        let changes = self.data_changes.iter();
+        let changes = changes.filter(|change| !change.rows.is_few() && !change.rows.are_of_few());
+        let changes = changes.filter(|change| change.relation.few.is_none()).map(|change| change.range);
+        scans.chain(rewrites).chain(builds).chain(changes)
     }
 
     /// The strongest lock on each relation that was there before the statement, strongest first.

@@ -4,7 +4,7 @@ use super::{Executor, Run};
 use crate::catalog::{Catalog, Oid};
 use crate::effect::{Effects, Failure, Limit, UnknownReason};
 use crate::place::Place;
-use crate::session::{Change, Changes, HeldLock, HeldLocks, Session};
+use crate::session::{Change, Changes, HeldLock, HeldLocks, LongWork, Session};
 use pgvet_syntax::ast::Ast;
 use pgvet_syntax::lexer::{Token, tokenize};
 use pgvet_syntax::plpgsql::SqlText;
@@ -105,8 +105,8 @@ pub struct Recorder {
     inside: Effects,
     locks: HeldLocks,
     changes: Changes,
-    /// Whether a recorded statement did more than change the catalog and a few rows.
-    worked: bool,
+    /// What recorded statements did that takes longer the larger a table is.
+    work: Vec<LongWork>,
     /// Triggers belong to the statement that fires them.
     paused: bool,
     guarded: bool,
@@ -287,7 +287,7 @@ impl Executor<'_> {
         if !self.session.in_transaction() && !self.recorder.guarded {
             self.recorder.locks = HeldLocks::default();
             self.recorder.changes = Changes::default();
-            self.recorder.worked = false;
+            self.recorder.work.clear();
         }
     }
 
@@ -299,7 +299,7 @@ impl Executor<'_> {
         if let Some(block) = &mut session.block {
             block.locks.append(&self.recorder.locks);
             block.changes.append(&self.recorder.changes);
-            block.worked |= self.recorder.worked;
+            block.work.extend(self.recorder.work.iter().copied());
         }
         session
     }
@@ -312,7 +312,8 @@ impl Executor<'_> {
             }
         }
         self.recorder.changes.extend(effects.data_changes.iter().map(|change| Change::new(change, place)));
-        self.recorder.worked |= effects.takes_long();
+        let work = effects.long_work().map(|range| LongWork { place, range: code.shown.range(range) });
+        self.recorder.work.extend(work);
     }
 }
 
@@ -352,7 +353,7 @@ impl Effects {
     /// Adds the effects of code that the statement runs.
     pub(super) fn absorb(&mut self, inner: Self) {
         for lock in inner.locks {
-            if !self.locks.holds(lock.relation.oid, lock.mode) {
+            if !self.locks.holds_in(lock.relation.oid, lock.mode, &lock.branches) {
                 self.locks.push(lock);
             }
         }

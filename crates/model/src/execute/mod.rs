@@ -146,6 +146,8 @@ pub(crate) struct Executor<'a> {
     pub(crate) unset_settings: routine::UnsetSettings,
     /// What decides whether code has left the body before the rest of it.
     pub(crate) left_by: Option<routine::Environment>,
+    /// The decisions that have led to the code that is being run.
+    pub(crate) path: routine::Path,
 }
 
 /// The result of trying a statement outside of any migration.
@@ -156,6 +158,8 @@ pub(crate) struct Tried {
     pub(crate) code: CodeRun,
     /// The number of calls that were followed, with those before.
     pub(crate) calls: u32,
+    /// The number of decisions of its code, with those before.
+    pub(crate) decisions: u32,
 }
 
 /// How a statement is tried.
@@ -165,6 +169,8 @@ pub(crate) struct Conditions {
     pub(crate) in_block: bool,
     /// The number of calls that were followed before, towards the same limit.
     pub(crate) calls: u32,
+    /// The number of decisions of code before, if effects are to carry theirs.
+    pub(crate) decisions: Option<u32>,
 }
 
 /// Tries a statement on a copy of the catalog, for one major version.
@@ -174,14 +180,16 @@ pub(crate) fn try_statement(
     ast: &Ast,
     target: &Target,
     bodies: &Bodies,
-    Conditions { has_placeholders, in_block, calls }: Conditions,
+    Conditions { has_placeholders, in_block, calls, decisions }: Conditions,
 ) -> Tried {
     let executor = Executor::for_trial(catalog, session, target, bodies);
-    let mut executor = Executor { has_placeholders, in_block, calls, ..executor };
+    let path = decisions.map(routine::Path::noted_from).unwrap_or_default();
+    let mut executor = Executor { has_placeholders, in_block, calls, path, ..executor };
     executor.run(ast);
     let code = executor.recorder.finish(&executor.effects);
-    let calls = executor.calls;
-    Tried { catalog: executor.catalog, session: executor.session, effects: executor.effects, code, calls }
+    let (calls, decisions) = (executor.calls, executor.path.count);
+    let Executor { catalog, session, effects, .. } = executor;
+    Tried { catalog, session, effects, code, calls, decisions }
 }
 
 /// The names and types of the columns that a statement returns; `None` where they are not known.
@@ -229,6 +237,7 @@ impl<'a> Executor<'a> {
             variables: routine::Variables::default(),
             unset_settings: routine::UnsetSettings::default(),
             left_by: None,
+            path: routine::Path::default(),
         }
     }
 }

@@ -39,7 +39,8 @@ impl Executor<'_> {
 
     /// Takes a lock.
     pub(crate) fn lock(&mut self, oid: Oid, mode: LockMode, cause: LockCause, range: TextRange) {
-        if self.created.contains(&oid) || self.effects.locks.holds(oid, mode) {
+        let branches = self.branches();
+        if self.created.contains(&oid) || self.effects.locks.holds_in(oid, mode, &branches) {
             return;
         }
         if mode >= LockMode::ShareUpdateExclusive && cause != LockCause::Parent {
@@ -48,7 +49,7 @@ impl Executor<'_> {
         let relation = self.relation_name(oid);
         let settings = &self.session.settings;
         let patience = settings.timeout("lock_timeout").filter(|_| !settings.is_doubtful("lock_timeout"));
-        self.effects.locks.push(Lock { relation, mode, cause, range, patience });
+        self.effects.locks.push(Lock { relation, mode, cause, range, patience, branches });
     }
 
     /// Notes that a relation, or the table of an index, has parts that are not known.
@@ -153,7 +154,13 @@ impl Executor<'_> {
     }
 
     /// Notes a change of rows; a table that gets rows is filled from now on.
-    pub(crate) fn change_data(&mut self, oid: Oid, kind: DataChangeKind, rows: Rows, range: TextRange) {
+    pub(crate) fn change_data(
+        &mut self,
+        oid: Oid,
+        (kind, changes_key): (DataChangeKind, bool),
+        rows: Rows,
+        range: TextRange,
+    ) {
         let relation = self.relation_name(oid);
         if kind == DataChangeKind::Insert {
             self.fill(oid, &rows);
@@ -161,7 +168,7 @@ impl Executor<'_> {
         if self.catalog.relation(oid).birth.changed_in != self.deployment {
             self.catalog.relation_mut(oid).birth.changed_in = self.deployment;
         }
-        self.effects.data_changes.push(DataChange { relation, kind, rows, by_trigger: false, range });
+        self.effects.data_changes.push(DataChange { relation, kind, changes_key, rows, by_trigger: false, range });
     }
 
     /// Notes that a constraint or unique index is gone: the rows that are there still meet it.

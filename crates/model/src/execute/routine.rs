@@ -12,6 +12,7 @@ mod dynamic;
 mod environment;
 mod listed;
 mod loops;
+mod path;
 mod repeat;
 mod rows;
 mod system_catalog;
@@ -31,6 +32,7 @@ pub(crate) use code::Bodies;
 use code::Code;
 pub(super) use dynamic::may_change;
 pub(crate) use environment::{Environment, UnsetSettings};
+pub(crate) use path::Path;
 use pgvet_syntax::ast::{Ast, Do, FunctionBody, QueryBody};
 use pgvet_syntax::plpgsql::texts::{self, SqlRole};
 use pgvet_syntax::plpgsql::{
@@ -56,7 +58,7 @@ const MAX_CALLS: u32 = 500;
 
 /// How a list of statements ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Flow {
+pub(super) enum Flow {
     Next,
     /// It may have left them, so that what follows may not run.
     Perhaps,
@@ -90,7 +92,17 @@ impl Executor<'_> {
     pub(crate) fn call_function(&mut self, oid: Oid, arguments: &Arguments, range: TextRange) -> Run {
         let Some(function) = self.catalog.get_function(oid).cloned() else { return Ok(()) };
         let parameters = self.parameters_of(&function, arguments);
-        let call = (oid, parameters.clone());
+        self.call_with(&function, parameters, range)
+    }
+
+    /// Runs the body of a function with these variables.
+    pub(in crate::execute) fn call_with(
+        &mut self,
+        function: &Arc<Function>,
+        parameters: Variables,
+        range: TextRange,
+    ) -> Run {
+        let call = (function.oid, parameters.clone());
         // What a function does that calls itself in the same way is what it does anyway.
         if self.running.contains(&call) {
             return Ok(());
@@ -98,7 +110,7 @@ impl Executor<'_> {
         self.within_calls(range, |executor| {
             let outer = std::mem::replace(&mut executor.variables, parameters);
             executor.running.push(call);
-            let result = executor.call_body(&function, range);
+            let result = executor.call_body(function, range);
             executor.running.pop();
             executor.variables = outer;
             result
@@ -205,12 +217,13 @@ impl Executor<'_> {
         let outer_text = self.recorder.enter(text, shown, kind, running);
         // What is refused in a transaction block is refused in code as well, wherever that runs.
         let in_block = std::mem::replace(&mut self.in_block, true);
-        let text_at = self.text_at;
+        let (text_at, depth) = (self.text_at, self.path.depth());
         self.text_at = match shown {
             InFile::Shifted(by) => text_at.map(|at| at + by),
             InFile::At(_) => None,
         };
         let result = run(self);
+        self.path.end_body(depth);
         (self.in_block, self.text_at) = (in_block, text_at);
         let mut inner = std::mem::replace(&mut self.effects, outer);
         inner.move_ranges(|range| shown.range(range));
@@ -411,17 +424,22 @@ impl Executor<'_> {
 
     /// Statements that may or may not run: what they do counts, a refusal does not.
     fn perhaps(&mut self, statements: &[Statement], code: &Code) -> Flow {
+        self.perhaps_refused(statements, code).unwrap_or(Flow::Next)
+    }
+
+    /// The same; `None` if they are refused.
+    fn perhaps_refused(&mut self, statements: &[Statement], code: &Code) -> Option<Flow> {
         let (catalog, session, variables) = (self.catalog.clone(), self.session.clone(), self.variables.clone());
         if let Ok(flow) = self.statements(statements, code) {
             self.variables.merge(&variables);
-            return flow;
+            return Some(flow);
         }
         // Had they run, the statement would have failed.
         self.forget_refused();
         self.catalog = catalog;
         self.session = session;
         self.variables = variables;
-        Flow::Next
+        None
     }
 
     /// A statement of SQL in the body.

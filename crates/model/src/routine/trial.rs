@@ -28,6 +28,8 @@ pub struct Trial {
     bodies: Rc<Bodies>,
     /// The number of calls that were followed, if the limit is for all statements together.
     calls: Option<Rc<Cell<u32>>>,
+    /// The number of decisions of code so far, if effects carry theirs.
+    decisions: Option<Cell<u32>>,
 }
 
 impl Trial {
@@ -43,6 +45,7 @@ impl Trial {
             has_variables: false,
             bodies: Rc::default(),
             calls: None,
+            decisions: None,
         }
     }
 
@@ -60,6 +63,13 @@ impl Trial {
     #[must_use]
     pub fn counting(self, calls: &Rc<Cell<u32>>) -> Self {
         Self { calls: Some(Rc::clone(calls)), ..self }
+    }
+
+    /// For the order of locks: effects carry the decisions of code that lead to them, whose numbers differ between
+    /// statements. How many rows statements read and write is not found out.
+    #[must_use]
+    pub fn for_lock_order(self) -> Self {
+        Self { decisions: Some(Cell::new(0)), ..self }
     }
 
     /// Runs a statement and returns its effects. The next one starts from the catalog and settings that it leaves.
@@ -102,10 +112,14 @@ impl Trial {
 
     fn try_in(&self, ast: &Ast, in_block: bool) -> Tried {
         let before = self.calls.as_ref().map_or(0, |calls| calls.get());
-        let conditions = Conditions { has_placeholders: self.has_variables, in_block, calls: before };
+        let decisions = self.decisions.as_ref().map(Cell::get);
+        let conditions = Conditions { has_placeholders: self.has_variables, in_block, calls: before, decisions };
         let tried = try_statement(&self.catalog, &self.session, ast, &self.target, &self.bodies, conditions);
         if let Some(calls) = &self.calls {
             calls.set(tried.calls);
+        }
+        if let Some(decisions) = &self.decisions {
+            decisions.set(tried.decisions);
         }
         tried
     }

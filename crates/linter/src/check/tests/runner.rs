@@ -103,6 +103,23 @@ fn one_transaction_may_hold_all_files_of_a_release() {
 }
 
 #[test]
+fn help_separates_locks_as_the_program_can() {
+    let texts = [
+        "CREATE TABLE p (id int PRIMARY KEY); CREATE TABLE c (id int REFERENCES p); CREATE TABLE o (id int);",
+        "ALTER TABLE p ADD COLUMN a int; UPDATE o SET id = 1; ALTER TABLE c ADD COLUMN a int;",
+    ];
+    let help = |runner, texts: &[&str]| {
+        let found = found("inconsistent-lock-order", runner, texts, 1, None);
+        found.into_iter().filter_map(|found| found.help).collect::<String>()
+    };
+    assert!(help(STRING, &texts).starts_with("use a separate migration for each table"));
+    let runner = Runner { one_transaction: true, ..STRING };
+    assert!(help(runner, &texts).starts_with("change each table in a release of its own, because the migration tool"));
+    let own = format!("COMMIT; BEGIN; {} COMMIT; BEGIN;", texts[1]);
+    assert!(help(runner, &[texts[0], &own]).starts_with("use a separate transaction for each table"));
+}
+
+#[test]
 fn a_program_that_misses_its_transaction_fails() {
     let nested = |text: &str| {
         let runner = Runner { misses_its_transaction: true, ..STRING };

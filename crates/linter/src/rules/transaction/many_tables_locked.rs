@@ -102,7 +102,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         let mut finding = reporter.report(first_words(context), message);
         let adds_keys = block.locks.of_foreign_keys().next().is_some()
             || context.effects.locks.iter().any(|lock| lock.cause == LockCause::ForeignKeyAdded);
-        if !block.worked && !context.effects.takes_long() && !adds_keys {
+        if block.work.is_empty() && context.effects.long_work().next().is_none() && !adds_keys {
             finding = finding.assuming(Assumption::LongTransaction);
         }
         let first = block.locks.iter().find(|lock| lock.exposed).filter(|_| !earlier.is_empty());

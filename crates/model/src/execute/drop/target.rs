@@ -3,7 +3,7 @@
 use super::dependency::Object;
 use super::{Deletion, Executor, Run, fail};
 use crate::catalog::{Oid, Relation, RelationKind, TypeKind};
-use crate::effect::{ChangeAction, ChangedObject, Failure, Lock, LockCause};
+use crate::effect::{Branches, ChangeAction, ChangedObject, Failure, Lock, LockCause};
 use indexmap::IndexSet;
 use pgvet_syntax::ast::{Drop, DropObject, LockMode, Name, ObjectKind, ObjectName, Signature, TriggerChoice};
 use rustc_hash::FxBuildHasher;
@@ -50,6 +50,7 @@ impl Executor<'_> {
             cause: LockCause::WithoutWaiting,
             range: statement.keyword,
             patience: None,
+            branches: Branches::default(),
         }));
         Ok(())
     }

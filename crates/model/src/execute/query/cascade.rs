@@ -36,7 +36,10 @@ impl Executor<'_> {
             seen.push(referencing);
             let changed = self.rows_of_cascade(table, referencing, key, rows);
             let relation = self.relation_name(referencing);
-            let change = DataChange { relation, kind, rows: changed.clone(), by_trigger: true, range };
+            let columns = if key.set_columns.is_empty() { &key.columns } else { &key.set_columns };
+            let changes_key = kind == DataChangeKind::Update && self.is_key(referencing, Some(columns));
+            let rows = changed.clone();
+            let change = DataChange { relation, kind, changes_key, rows, by_trigger: true, range };
             self.effects.data_changes.push(change);
             if kind == DataChangeKind::Delete {
                 self.cascade(referencing, &changed, range, seen);

@@ -1,6 +1,6 @@
 //! INSERT, UPDATE, DELETE and MERGE.
 
-use super::rows::{Joined, Wanted};
+use super::rows::{Joined, MemberRead, Wanted};
 use super::values::RowChange;
 use super::{Depth, Env};
 use crate::builtin::{self, SystemRelationKind};
@@ -9,7 +9,8 @@ use crate::effect::{DataChangeKind, Extent, LockCause, Rows, RowsReason, Unknown
 use crate::execute::{Executor, Run, fail};
 use pgvet_syntax::ast::{
     ConflictTarget, Delete, Expr, ExprKind, Firing, FunctionBody, Insert, InsertSource, Literal, LockMode, Merge,
-    MergeAction, MergeBranch, MergeMatch, Name, ObjectName, QueryBody, ReferentialAction, TriggerTiming, Update,
+    MergeAction, MergeBranch, MergeMatch, Name, ObjectName, QueryBody, ReferentialAction, RelationRef, TriggerTiming,
+    Update,
 };
 use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
@@ -44,7 +45,6 @@ impl Executor<'_> {
         if insert.on_conflict.as_ref().is_some_and(|conflict| conflict.target.is_none()) && env.depth == Depth::Run {
             self.check_arbiters(table, insert)?;
         }
-        let range = insert.table.name.range();
         let mut updated = None;
         if let Some(conflict) = &insert.on_conflict {
             if let Some(ConflictTarget::Inference { elements, predicate }) = &conflict.target {
@@ -52,19 +52,21 @@ impl Executor<'_> {
             }
             let values = conflict.update.iter().flatten().map(|assignment| &assignment.value);
             self.expressions(values.chain(&conflict.update_filter), &env)?;
-            updated = conflict.update.as_deref().map(|assignments| RowChange::update(assignments, false, range));
+            let arbiters = self.arbiter_columns(table, conflict.target.as_ref());
+            let change = |assignments| RowChange::on_conflict(assignments, &arbiters, &insert.table);
+            updated = conflict.update.as_deref().map(change);
         }
         let insertion = self.insertion(table, insert);
         for change in std::iter::once(&insertion).chain(&updated) {
             self.change(table, change, env.depth)?;
         }
-        if updated.is_some() {
+        if let Some(change) = &updated {
             // Each row of the source updates one at most: all of them are an unknown part of this table.
             let updates =
                 if rows.is_whole() { Rows { extent: Extent::UnknownPart, ..rows.clone() } } else { rows.clone() };
-            self.note_change(table, DataChangeKind::Update, updates, env.depth, insert.range);
+            self.note_change(table, change, updates, env.depth, insert.range);
         }
-        self.note_change(table, DataChangeKind::Insert, rows, env.depth, insert.range);
+        self.note_change(table, &insertion, rows, env.depth, insert.range);
         Ok(())
     }
 
@@ -88,15 +90,14 @@ impl Executor<'_> {
         let values = update.assignments.iter().map(|assignment| &assignment.value);
         self.expressions(values.chain(&update.filter), &env)?;
         self.output(&update.returning, &env)?;
-        let row_change = RowChange::update(&update.assignments, update.table.only, update.table.name.range());
-        let joined = Joined::new(self, &env, Some((table, &update.table)), &update.from, &update.filter);
-        let (rows, reads) = (joined.rows_of(0), joined.reads(Wanted::default()));
+        let row_change = RowChange::update(&update.assignments, &update.table);
+        let (rows, reads) = self.rows_of_change(&env, (table, &update.table), &update.filter);
         self.change(table, &row_change, env.depth)?;
         if env.depth == Depth::Run {
             self.hold_assigned(table, update, &rows);
             self.note_reads(reads, Some(update.keyword));
         }
-        self.note_change(table, DataChangeKind::Update, rows, env.depth, update.keyword);
+        self.note_change(table, &row_change, rows, env.depth, update.keyword);
         Ok(())
     }
 
@@ -111,8 +112,7 @@ impl Executor<'_> {
         self.expressions(&delete.filter, &env)?;
         self.output(&delete.returning, &env)?;
         let row_change = RowChange::new(DataChangeKind::Delete, delete.table.only, delete.table.name.range());
-        let joined = Joined::new(self, &env, Some((table, &delete.table)), &delete.using, &delete.filter);
-        let (rows, reads) = (joined.rows_of(0), joined.reads(Wanted::default()));
+        let (rows, reads) = self.rows_of_change(&env, (table, &delete.table), &delete.filter);
         self.change(table, &row_change, env.depth)?;
         if env.depth == Depth::Run {
             self.note_reads(reads, Some(delete.keyword));
@@ -123,8 +123,22 @@ impl Executor<'_> {
                 self.note_deleted(table, delete.table.only);
             }
         }
-        self.note_change(table, DataChangeKind::Delete, rows, env.depth, delete.keyword);
+        self.note_change(table, &row_change, rows, env.depth, delete.keyword);
         Ok(())
+    }
+
+    /// The rows of an UPDATE or DELETE, and what it reads to find them.
+    fn rows_of_change(
+        &self,
+        env: &Env<'_>,
+        target: (Oid, &RelationRef),
+        filter: &Option<Expr>,
+    ) -> (Rows, Vec<MemberRead>) {
+        if self.path.is_noted() {
+            return (Rows::unknown_part(RowsReason::NotKnown), Vec::new());
+        }
+        let joined = Joined::new(self, env, Some(target), env.from, filter);
+        (joined.rows_of(0), joined.reads(Wanted::default()))
     }
 
     /// Notes a DELETE of all rows, unless a policy, a rule or a trigger may keep some of them.
@@ -176,14 +190,14 @@ impl Executor<'_> {
                 }
                 MergeAction::Update(assignments) => {
                     self.expressions(assignments.iter().map(|assignment| &assignment.value), &env)?;
-                    RowChange::update(assignments, only, range)
+                    RowChange::update(assignments, &merge.table)
                 }
                 MergeAction::Delete => RowChange::new(DataChangeKind::Delete, only, range),
                 MergeAction::DoNothing => continue,
             };
             self.change(table, &change, env.depth)?;
             let rows = self.rows_of_branch(table, merge, branch, &env);
-            self.note_change(table, change.kind, rows, env.depth, merge.keyword);
+            self.note_change(table, &change, rows, env.depth, merge.keyword);
         }
         Ok(())
     }
@@ -300,7 +314,7 @@ impl Executor<'_> {
     /// Locks what a change of rows touches besides the table: indexes, partitions and children, tables behind a
     /// view, both sides of foreign keys, and what triggers use.
     pub(super) fn change(&mut self, oid: Oid, change: &RowChange, depth: Depth) -> Run {
-        let RowChange { kind, ref columns, only, range, .. } = *change;
+        let RowChange { kind, ref columns, ref altered, only, range, .. } = *change;
         let relation = self.catalog.relation(oid);
         if !relation.rules.is_empty() && relation.kind != RelationKind::View && depth >= Depth::Rewrite {
             let name = relation.name.clone();
@@ -326,7 +340,7 @@ impl Executor<'_> {
                 self.check_replica_identity(*table, kind, range)?;
             }
             for table in changed {
-                self.enforce_foreign_keys(table, kind, columns, range, &mut Vec::new());
+                self.enforce_foreign_keys(table, kind, altered.as_deref(), range, &mut Vec::new());
                 self.fire_triggers(table, kind, columns, range);
             }
         }
@@ -370,14 +384,15 @@ impl Executor<'_> {
         Ok(())
     }
 
-    /// Locks the tables that the triggers of foreign keys read or change.
+    /// Locks the tables that the triggers of foreign keys read or change. `altered`: the columns that may get other
+    /// values; `None` for all.
     ///
     /// Source: PostgreSQL 18, `src/backend/utils/adt/ri_triggers.c`.
     fn enforce_foreign_keys(
         &mut self,
         table: Oid,
         kind: DataChangeKind,
-        columns: &[SmolStr],
+        altered: Option<&[SmolStr]>,
         range: TextRange,
         seen: &mut Vec<Oid>,
     ) {
@@ -385,7 +400,8 @@ impl Executor<'_> {
             return;
         }
         seen.push(table);
-        let touches = |list: &[SmolStr]| columns.is_empty() || list.iter().any(|column| columns.contains(column));
+        let touches =
+            |list: &[SmolStr]| altered.is_none_or(|altered| list.iter().any(|column| altered.contains(column)));
         if kind != DataChangeKind::Delete {
             let referenced: Vec<Oid> = (self.catalog.relation(table).constraints.iter())
                 .filter_map(|constraint| constraint.foreign_key())
@@ -414,9 +430,9 @@ impl Executor<'_> {
             let mode = if next.is_some() { LockMode::RowExclusive } else { LockMode::RowShare };
             self.lock_other_side(referencing, mode, range);
             if let Some(kind) = next {
-                let columns = if kind == DataChangeKind::Update { key.columns.clone() } else { Vec::new() };
-                self.fire_triggers(referencing, kind, &columns, range);
-                self.enforce_foreign_keys(referencing, kind, &columns, range, seen);
+                let columns = (kind == DataChangeKind::Update).then_some(&*key.columns);
+                self.fire_triggers(referencing, kind, columns.unwrap_or_default(), range);
+                self.enforce_foreign_keys(referencing, kind, columns, range, seen);
             }
         }
     }
@@ -463,10 +479,11 @@ impl Executor<'_> {
     }
 
     /// Notes what the change does to the rows of tables.
-    pub(super) fn note_change(&mut self, oid: Oid, kind: DataChangeKind, rows: Rows, depth: Depth, range: TextRange) {
+    pub(super) fn note_change(&mut self, oid: Oid, change: &RowChange, rows: Rows, depth: Depth, range: TextRange) {
         if depth < Depth::Run {
             return;
         }
+        let kind = change.kind;
         // What INSTEAD OF triggers do is noted where they do it.
         let Some(oid) = self.changed_table(oid, kind) else { return };
         let rows = self.repeated(oid, rows);
@@ -475,7 +492,8 @@ impl Executor<'_> {
                 self.fill(child, &rows);
             }
         }
-        self.change_data(oid, kind, rows.clone(), range);
+        let changes_key = kind == DataChangeKind::Update && self.is_key(oid, change.altered.as_deref());
+        self.change_data(oid, (kind, changes_key), rows.clone(), range);
         if kind == DataChangeKind::Delete {
             self.note_cascades(oid, &rows, range);
         }

@@ -29,14 +29,10 @@ impl Executor<'_> {
             }
             self.check_freeze(copy, table)?;
             self.expressions(&copy.filter, &env)?;
-            self.change(table, &RowChange::new(DataChangeKind::Insert, false, name.range()), Depth::Run)?;
-            self.note_change(
-                table,
-                DataChangeKind::Insert,
-                Rows::unknown_part(RowsReason::GivenAtRunTime),
-                Depth::Run,
-                name.range(),
-            );
+            let change = RowChange::new(DataChangeKind::Insert, false, name.range());
+            self.change(table, &change, Depth::Run)?;
+            let rows = Rows::unknown_part(RowsReason::GivenAtRunTime);
+            self.note_change(table, &change, rows, Depth::Run, name.range());
             return Ok(());
         }
         let table = self.open(name, RelationKind::Table, LockMode::AccessShare)?;

@@ -8,7 +8,7 @@ use crate::builtin;
 use crate::catalog::{Oid, RelationKind};
 use crate::effect::{CalledFunction, DataChangeKind, LockCause, Unknown, UnknownReason};
 use crate::execute::rename::is_of_system;
-use crate::execute::routine::Arguments;
+use crate::execute::routine::{Arguments, Variables};
 use crate::execute::{Executor, Run, fail};
 use crate::session::SettingValue;
 use pgvet_syntax::ast::{
@@ -152,8 +152,12 @@ impl Executor<'_> {
     }
 
     fn run_function_with(&mut self, oid: Oid, arguments: &Arguments, range: TextRange) {
+        self.run_unless_refused(|executor| executor.call_function(oid, arguments, range));
+    }
+
+    fn run_unless_refused(&mut self, run: impl FnOnce(&mut Self) -> Run) {
         let (catalog, session) = (self.catalog.clone(), self.session.clone());
-        if let Err(failure) = self.call_function(oid, arguments, range) {
+        if let Err(failure) = run(self) {
             self.forget_refused();
             self.catalog = catalog;
             self.session = session;
@@ -171,21 +175,33 @@ impl Executor<'_> {
                     && (of.is_empty() || columns.is_empty() || of.iter().any(|column| columns.contains(column)))
             }
         };
-        self.run_triggers(table, fires, range);
+        let operation = match kind {
+            DataChangeKind::Insert => "INSERT",
+            DataChangeKind::Update => "UPDATE",
+            DataChangeKind::Delete => "DELETE",
+        };
+        self.run_triggers(table, operation, fires, range);
     }
 
     /// Runs the functions of the triggers of TRUNCATE.
     pub(crate) fn fire_truncate_triggers(&mut self, table: Oid, range: TextRange) {
-        self.run_triggers(table, |events, _| events.truncate, range);
+        self.run_triggers(table, "TRUNCATE", |events, _| events.truncate, range);
     }
 
-    fn run_triggers(&mut self, table: Oid, fires: impl Fn(TriggerEvents, &[SmolStr]) -> bool, range: TextRange) {
+    fn run_triggers(
+        &mut self,
+        table: Oid,
+        operation: &str,
+        fires: impl Fn(TriggerEvents, &[SmolStr]) -> bool,
+        range: TextRange,
+    ) {
         let replica = self
             .session
             .settings
             .get("session_replication_role")
             .is_some_and(|setting| setting.value.eq_ignore_ascii_case("replica"));
-        let functions: Vec<Oid> = (self.catalog.relation(table).triggers.iter())
+        let relation = self.catalog.relation(table);
+        let calls: Vec<_> = (relation.triggers.iter())
             .filter(|trigger| match trigger.firing {
                 Firing::Enable => !replica,
                 Firing::EnableAlways => true,
@@ -193,11 +209,18 @@ impl Executor<'_> {
                 Firing::Disable => false,
             })
             .filter(|trigger| fires(trigger.events, &trigger.columns))
-            .map(|trigger| trigger.function)
+            .filter_map(|trigger| {
+                let function = self.catalog.get_function(trigger.function)?.clone();
+                Some((function, Variables::of_trigger(relation, trigger, operation)))
+            })
             .collect();
         let before = self.effects.data_changes.len();
         let known = std::mem::take(&mut self.effects.unknown);
-        self.unrecorded(|executor| functions.into_iter().for_each(|function| executor.run_function(function, range)));
+        self.unrecorded(|executor| {
+            for (function, variables) in calls {
+                executor.run_unless_refused(|executor| executor.call_with(&function, variables, range));
+            }
+        });
         for unknown in std::mem::replace(&mut self.effects.unknown, known) {
             self.effects.note_unknown(Unknown { by_trigger: true, ..unknown });
         }

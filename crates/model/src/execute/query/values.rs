@@ -3,7 +3,9 @@
 use crate::catalog::{Column, IdentityKind, Oid};
 use crate::effect::DataChangeKind;
 use crate::execute::{Executor, Run, fail};
-use pgvet_syntax::ast::{Assignment, Expr, ExprKind, Insert, InsertSource, Name, QueryBody};
+use pgvet_syntax::ast::{
+    Assignment, ConflictTarget, Expr, ExprKind, Insert, InsertSource, Name, QueryBody, RelationRef,
+};
 use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
 
@@ -15,6 +17,8 @@ pub(super) struct RowChange {
     pub(super) columns: Vec<SmolStr>,
     /// Those of them that get something other than DEFAULT.
     pub(super) given: Vec<SmolStr>,
+    /// Those that may get another value than they have; `None` if every column may.
+    pub(super) altered: Option<Vec<SmolStr>>,
     /// OVERRIDING: an identity column may be given a value.
     pub(super) overriding: bool,
     pub(super) only: bool,
@@ -24,17 +28,31 @@ pub(super) struct RowChange {
 impl RowChange {
     /// A change that sets no column.
     pub(super) fn new(kind: DataChangeKind, only: bool, range: TextRange) -> Self {
-        Self { kind, columns: Vec::new(), given: Vec::new(), overriding: false, only, range }
+        Self { kind, columns: Vec::new(), given: Vec::new(), altered: None, overriding: false, only, range }
     }
 
-    pub(super) fn update(assignments: &[Assignment], only: bool, range: TextRange) -> Self {
+    pub(super) fn update(assignments: &[Assignment], table: &RelationRef) -> Self {
         let name = |assignment: &Assignment| assignment.column.text.clone();
         let given = assignments.iter().filter(|assignment| !is_default(&assignment.value));
+        let altered = assignments.iter().filter(|assignment| !keeps(assignment, table.called()));
         Self {
             columns: assignments.iter().map(name).collect(),
             given: given.map(name).collect(),
-            ..Self::new(DataChangeKind::Update, only, range)
+            altered: Some(altered.map(name).collect()),
+            ..Self::new(DataChangeKind::Update, table.only, table.name.range())
         }
+    }
+
+    /// ON CONFLICT DO UPDATE: a column that finds the conflicting row has the same value there as in the new row.
+    pub(super) fn on_conflict(assignments: &[Assignment], arbiters: &[SmolStr], table: &RelationRef) -> Self {
+        let mut change = Self::update(assignments, table);
+        let repeats = |column: &SmolStr| {
+            let mut same = assignments.iter().filter(|assignment| assignment.column.text == *column);
+            arbiters.contains(column)
+                && same.all(|assignment| is_column(&assignment.value, &["excluded", column.as_str()]))
+        };
+        change.altered.iter_mut().for_each(|altered| altered.retain(|column| !repeats(column)));
+        change
     }
 
     /// The INSERT of a MERGE: columns, where it names them, and a value for each.
@@ -43,6 +61,16 @@ impl RowChange {
         let given = given.map(|(column, _)| column.clone()).collect();
         Self { columns, given, ..Self::new(DataChangeKind::Insert, false, range) }
     }
+}
+
+/// `SET key = key` and `SET key = t.key`. A column of another table is qualified by that, or refused as ambiguous.
+fn keeps(assignment: &Assignment, table: &str) -> bool {
+    let column = assignment.column.text.as_str();
+    is_column(&assignment.value, &[column]) || is_column(&assignment.value, &[table, column])
+}
+
+fn is_column(value: &Expr, path: &[&str]) -> bool {
+    matches!(&value.kind, ExprKind::Column(names) if names.iter().map(SmolStr::as_str).eq(path.iter().copied()))
 }
 
 fn is_default(value: &Expr) -> bool {
@@ -66,6 +94,38 @@ impl Executor<'_> {
         let given = columns.iter().enumerate().filter(|(at, _)| !defaults(*at));
         let given = given.map(|(_, column)| column.clone()).collect();
         RowChange { columns, given, ..none }
+    }
+
+    /// The columns by which ON CONFLICT finds the row that is updated.
+    pub(super) fn arbiter_columns(&self, table: Oid, target: Option<&ConflictTarget>) -> Vec<SmolStr> {
+        match target {
+            None => Vec::new(),
+            Some(ConflictTarget::Constraint(name)) => {
+                let relation = self.catalog.relation(table);
+                relation.constraint(&name.text).map_or_else(Vec::new, |constraint| constraint.columns().to_vec())
+            }
+            Some(ConflictTarget::Inference { elements, .. }) => {
+                let column = |element: &Expr| match &element.kind {
+                    ExprKind::Column(path) => path.last().cloned(),
+                    _ => None,
+                };
+                elements.iter().filter_map(column).collect()
+            }
+        }
+    }
+
+    /// Whether one of the columns, or of all columns, is in a unique index, so that a foreign key could refer to it.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/utils/cache/relcache.c`, `RelationGetIndexAttrBitmap`, key attributes;
+    /// `src/backend/access/heap/heapam.c`, `heap_update`.
+    pub(super) fn is_key(&self, table: Oid, columns: Option<&[SmolStr]>) -> bool {
+        let is_one = |column: &SmolStr| columns.is_none_or(|columns| columns.contains(column));
+        let is_of_index = |oid: &Oid| {
+            let index = self.catalog.get_relation(*oid).and_then(|relation| relation.index());
+            let keys = index.filter(|index| index.predicate.is_none()).and_then(|index| index.plain_columns());
+            keys.is_some_and(|keys| keys.iter().any(is_one))
+        };
+        self.catalog.relation(table).unique_indexes.iter().any(is_of_index)
     }
 
     /// The columns that the values of an INSERT go to, in their order: all, where none is named.
@@ -104,6 +164,8 @@ impl Executor<'_> {
             given.clone_from(&change.columns);
         }
         let given = self.shown_columns(view).into_iter().filter(|(name, _)| given.contains(name));
-        RowChange { columns, given: given.filter_map(|(_, behind)| behind).collect(), only: false, ..change.clone() }
+        let given = given.filter_map(|(_, behind)| behind).collect();
+        let altered = change.altered.as_ref().map(|altered| self.columns_behind(view, altered, change.kind));
+        RowChange { columns, given, altered, only: false, ..change.clone() }
     }
 }

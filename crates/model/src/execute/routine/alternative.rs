@@ -1,6 +1,7 @@
 //! Branches of code of which one runs, or none.
 
 use super::environment::Environment;
+use super::path::LeftBy;
 use super::{Code, Flow};
 use crate::execute::{Executor, Run};
 use pgvet_syntax::plpgsql::{Branch, Conditional, Statement};
@@ -59,10 +60,15 @@ impl Executor<'_> {
         let mut flow = Flow::Next;
         let state = self.before_environment();
         let mut answers = Answers::default();
-        for branch in branches {
+        let (decision, mut left_by) = (self.path.decide(), LeftBy::default());
+        for (at, branch) in branches.into_iter().enumerate() {
             self.variables = before.clone();
             let (needed, without) = answers.of(branch.environment.as_ref());
-            let left = self.with_setting(needed, |executor| executor.perhaps(branch.statements, code));
+            let entered = self.path.enter(decision, at);
+            let left = self.with_setting(needed, |executor| executor.perhaps_refused(branch.statements, code));
+            self.path.leave(entered);
+            left_by.note(at, left);
+            let left = left.unwrap_or(Flow::Next);
             if left != Flow::Next {
                 flow = Flow::Perhaps;
                 let unset = without.is_some().then_some(true);
@@ -72,6 +78,7 @@ impl Executor<'_> {
             after.merge(&self.variables);
         }
         self.variables = after;
+        self.path.go_on(decision, &left_by);
         if answers.depend_on_environment {
             self.doubt_since(&state);
         }

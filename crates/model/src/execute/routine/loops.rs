@@ -38,6 +38,13 @@ fn column(value: Option<Value>) -> Row {
 
 impl Executor<'_> {
     pub(super) fn run_loop(&mut self, a_loop: &Loop, code: &Code) -> Run<Flow> {
+        let depth = self.path.depth();
+        let flow = self.run_rounds(a_loop, code);
+        self.path.end_loop(depth);
+        flow
+    }
+
+    fn run_rounds(&mut self, a_loop: &Loop, code: &Code) -> Run<Flow> {
         match &a_loop.kind {
             LoopKind::Query { query, .. } => self.body_sql(query, code)?,
             LoopKind::Dynamic { query, .. } => self.dynamic(&query.expression, true, code)?,

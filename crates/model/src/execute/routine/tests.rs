@@ -2,6 +2,7 @@
 
 use crate::effect::{Effects, Limit, UnknownReason};
 use crate::execute::testing::{check, check_failure, effects_on, locks_of, summary};
+use pgvet_syntax::ast::LockMode;
 
 const PARTITIONED: &str = "CREATE TABLE task(id int, day date) PARTITION BY RANGE (day);
     CREATE FUNCTION make_day(parent text, day date) RETURNS int LANGUAGE plpgsql AS $$
@@ -467,4 +468,44 @@ fn every_expression_of_a_statement_calls_its_functions() {
     }
     let unused = "DO $$ DECLARE c CURSOR FOR SELECT f(); BEGIN END $$";
     assert!(effects_on(17, history, unused).drops.is_empty());
+}
+
+#[test]
+fn a_trigger_function_runs_for_its_own_operation() {
+    let history =
+        "CREATE TABLE t(id int, n int); CREATE TABLE a(id int); CREATE TABLE b(id int); CREATE TABLE c(id int);
+        CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            IF TG_OP = 'INSERT' AND TG_TABLE_NAME = 't' THEN DELETE FROM a; RETURN NEW; END IF;
+            IF TG_OP IN ('UPDATE', 'DELETE') AND TG_WHEN = 'AFTER' THEN DELETE FROM b; END IF;
+            IF TG_LEVEL = 'STATEMENT' THEN DELETE FROM c; END IF;
+            RETURN NEW;
+        END $$;
+        CREATE TRIGGER f AFTER INSERT OR UPDATE ON t FOR EACH ROW EXECUTE FUNCTION f();";
+    for (sql, locked) in [
+        ("INSERT INTO t VALUES (1)", ["t RowExclusive", "a RowExclusive"]),
+        ("UPDATE t SET n = 1", ["t RowExclusive", "b RowExclusive"]),
+    ] {
+        assert_eq!(locks_of(&effects_on(17, history, sql)), locked, "{sql}");
+    }
+}
+
+#[test]
+fn only_new_values_of_keys_are_checked_and_lock_for_update() {
+    let history = "CREATE TABLE p(id int PRIMARY KEY, k int UNIQUE, n int); CREATE TABLE c(id int REFERENCES p);
+        CREATE UNIQUE INDEX part ON p (n) WHERE n > 0;";
+    for (sql, is_checked, changes_key) in [
+        ("UPDATE p SET id = 2", true, true),
+        ("UPDATE p SET id = id", false, false),
+        ("UPDATE p AS q SET id = q.id, n = 1", false, false),
+        ("UPDATE p SET id = c.id FROM c", true, true),
+        ("UPDATE p SET k = 3", false, true),
+        ("INSERT INTO p VALUES (1) ON CONFLICT (id) DO UPDATE SET id = excluded.id, n = 1", false, false),
+        ("INSERT INTO p VALUES (1) ON CONFLICT ON CONSTRAINT p_pkey DO UPDATE SET id = excluded.id", false, false),
+        ("INSERT INTO p VALUES (1) ON CONFLICT (k) DO UPDATE SET id = excluded.id", true, true),
+    ] {
+        let effects = effects_on(17, history, sql);
+        let is_read = effects.locks.iter().any(|lock| lock.relation.name == "c" && lock.mode == LockMode::RowShare);
+        assert_eq!(is_read, is_checked, "{sql}");
+        assert_eq!(effects.data_changes.iter().any(|change| change.changes_key), changes_key, "{sql}");
+    }
 }

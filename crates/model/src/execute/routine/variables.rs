@@ -1,6 +1,8 @@
 //! Variables and parameters of the code that runs, as far as their values are known.
 
 use super::value::Value;
+use crate::catalog::{Relation, Trigger};
+use pgvet_syntax::ast::TriggerTiming;
 use pgvet_syntax::plpgsql::{Block, Context, LoopKind, Statement, StatementKind, Target, Visitor, walk};
 use smol_str::{SmolStr, ToSmolStr};
 
@@ -9,6 +11,29 @@ use smol_str::{SmolStr, ToSmolStr};
 pub(crate) struct Variables(Vec<(SmolStr, Option<Value>)>);
 
 impl Variables {
+    /// Those that a trigger function has when the trigger fires.
+    ///
+    /// Source: PostgreSQL 18 documentation, 41.10.1.
+    pub(in crate::execute) fn of_trigger(table: &Relation, trigger: &Trigger, operation: &str) -> Self {
+        let when = match trigger.timing {
+            TriggerTiming::Before => "BEFORE",
+            TriggerTiming::After => "AFTER",
+            TriggerTiming::InsteadOf => "INSTEAD OF",
+        };
+        let level = if trigger.for_each_row { "ROW" } else { "STATEMENT" };
+        let values = [
+            ("tg_op", operation),
+            ("tg_when", when),
+            ("tg_level", level),
+            ("tg_name", &trigger.name),
+            ("tg_relname", &table.name),
+            ("tg_table_name", &table.name),
+            ("tg_table_schema", &table.schema),
+        ];
+        let known = |(name, value): (&str, &str)| (SmolStr::new(name), Some(Value::Text(value.to_owned())));
+        Self(values.into_iter().map(known).collect())
+    }
+
     /// Sets `name`, or `record.field`, and forgets the fields of a record of that name.
     pub(in crate::execute) fn set(&mut self, name: SmolStr, value: Option<Value>) {
         self.0.retain(|(known, _)| *known != name && !is_field(known, &name));
@@ -23,9 +48,9 @@ impl Variables {
         self.0.iter().rev().find(|(known, _)| known == name).and_then(|(_, value)| value.as_ref())
     }
 
-    /// Whether code has no variable besides FOUND, which all code has.
+    /// Whether code has no variable besides FOUND, which all code has, and those of triggers.
     pub(in crate::execute) fn is_empty(&self) -> bool {
-        self.0.iter().all(|(name, _)| name == "found")
+        self.0.iter().all(|(name, _)| name == "found" || name.starts_with("tg_"))
     }
 
     /// Whether it is a variable, or a field of a record.

@@ -1,6 +1,7 @@
 //! The order in which the application locks: by its known queries, by functions, views, foreign keys and triggers.
 
-use super::cycle::{Branches, Step};
+use super::cycle::Step;
+use super::decisions::Decisions;
 use super::reach::Reach;
 use super::request::{Placed, steps_of};
 use crate::rules::deployment::queries::uses_new_relation;
@@ -8,17 +9,17 @@ use crate::settings::Settings;
 use pgvet_model::application::{Application, KnownTransaction};
 use pgvet_model::catalog::{Catalog, Function, Oid, Relation, RelationKind, SearchPath};
 use pgvet_model::deployment::Deployment;
-use pgvet_model::effect::{DataChangeKind, LockCause};
+use pgvet_model::effect::{Branches, DataChangeKind, LockCause};
 use pgvet_model::place::Place;
-use pgvet_model::routine::{Around, Node, Routine, Routines, Sql, Trial};
+use pgvet_model::production::Functions;
+use pgvet_model::routine::{Routine, Routines, Sql, Trial};
 use pgvet_model::session::Session;
 use pgvet_model::version::PgVersion;
 use pgvet_syntax::ast::from_pg::parse_sql;
 use pgvet_syntax::ast::{Ast, FunctionBody};
 use pgvet_syntax::lexer::quote_identifier;
-use pgvet_syntax::plpgsql::{Block, StatementKind};
 use pgvet_syntax::source::TextRange;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 use smol_str::SmolStr;
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -62,13 +63,14 @@ pub(in super::super) struct Origin {
 /// Where the application is observed.
 pub(in super::super) struct Setting<'a> {
     pub(in super::super) catalog: &'a Catalog,
-    routines: &'a Routines<'a>,
-    application: &'a Application,
+    pub(super) routines: &'a Routines<'a>,
+    pub(super) application: &'a Application,
+    pub(super) functions: &'a Functions,
     search_path: SearchPath,
     version: PgVersion,
     /// The catalog after the transaction, and the deployment that it is part of.
-    after: &'a Catalog,
-    deployment: Option<Deployment>,
+    pub(in super::super) after: &'a Catalog,
+    pub(in super::super) deployment: Option<Deployment>,
     /// The calls of functions and triggers that were followed, in all statements together.
     calls: Rc<Cell<u32>>,
 }
@@ -83,8 +85,9 @@ impl<'a> Setting<'a> {
         (after, deployment): (&'a Catalog, Option<Deployment>),
     ) -> Self {
         let search_path = session.settings.search_path();
-        let (catalog, application, calls) = (routines.catalog(), &*settings.application, Rc::default());
-        Self { catalog, routines, application, search_path, version, after, deployment, calls }
+        let (application, functions) = (&*settings.application, &settings.functions);
+        let (catalog, calls) = (routines.catalog(), Rc::default());
+        Self { catalog, routines, application, functions, search_path, version, after, deployment, calls }
     }
 
     /// The sequences that lock at least two of the relations that the migration locks, or one of them in two ways. The
@@ -105,11 +108,12 @@ impl<'a> Setting<'a> {
     }
 
     fn trial(&self) -> Trial {
-        self.routines.trial(&self.search_path, self.version).counting(&self.calls)
+        let trial = self.routines.trial(&self.search_path, self.version);
+        trial.counting(&self.calls).for_lock_order()
     }
 
     fn of_queries(&self, reach: &Reach<'_>) -> Vec<Sequence> {
-        let always = Branches::from([]);
+        let always = Branches::default();
         let sequence = |transaction: &KnownTransaction| {
             let first = transaction.statements.first()?;
             let is_alone = transaction.statements.len() == 1;
@@ -178,13 +182,12 @@ impl<'a> Setting<'a> {
             return None;
         }
         let mut sequence = Sequence::new(Source::Function(Rc::clone(&routine)));
-        let trial = self.routines.trial(&routine.search_path, self.version).counting(&self.calls);
+        let trial = self.routines.trial(&routine.search_path, self.version);
+        let trial = trial.counting(&self.calls).for_lock_order();
         let mut decisions = Decisions::default();
         for step in &steps {
-            if decisions.ends_transaction(step.node) {
-                break;
-            }
-            let branches = decisions.of(&step.around);
+            decisions.note(step);
+            let branches = decisions.of(step);
             for sql in &step.sql {
                 if !is_of_application(sql.ast) {
                     return None;
@@ -195,6 +198,9 @@ impl<'a> Setting<'a> {
                 let effects = trial.run_in_block(sql.ast);
                 let place = |range| Some(Place { file: routine.file, range: sql.place(range) });
                 sequence.add(steps_of(&effects, &branches), place, None);
+            }
+            if decisions.ends_transaction(step) {
+                break;
             }
         }
         Some(sequence)
@@ -271,15 +277,15 @@ impl<'a> Setting<'a> {
     fn of_text(&self, source: Source, text: &str) -> Option<Sequence> {
         let statement: Ast = parse_sql(text).ok()?.pop()?;
         let effects = self.trial().run_in_block(&statement);
-        let (mut sequence, always) = (Sequence::new(source), Branches::from([]));
-        sequence.add(steps_of(&effects, &always), |_| None, None);
+        let mut sequence = Sequence::new(source);
+        sequence.add(steps_of(&effects, &Branches::default()), |_| None, None);
         effects.fails.is_none().then_some(sequence)
     }
 }
 
 /// A column that an ordinary UPDATE changes: no foreign key looks at its values, unless one looks at all columns.
 fn changed_column<'t>(table: &'t Relation, keys: &BTreeSet<SmolStr>) -> Option<&'t SmolStr> {
-    let mut names = table.columns.iter().map(|column| &column.name);
+    let mut names = table.columns.iter().filter(|column| column.generated.is_none()).map(|column| &column.name);
     names.clone().find(|name| !keys.contains(*name)).or(names.next())
 }
 
@@ -325,59 +331,4 @@ impl Sequence {
         let all = std::mem::take(&mut self.steps).into_iter().zip(std::mem::take(&mut self.origins));
         (self.steps, self.origins) = all.filter(|(step, _)| relations.contains(&step.relation)).unzip();
     }
-}
-
-/// The decisions of the code of a function, numbered as they come.
-#[derive(Default)]
-struct Decisions {
-    /// The number of the decision and of the alternative, by the address of a branch.
-    branches: FxHashMap<usize, (usize, usize)>,
-    /// Numbers of blocks with EXCEPTION and of loops, by address.
-    others: FxHashMap<usize, usize>,
-    count: usize,
-}
-
-impl Decisions {
-    /// Whether the step commits or rolls back. Notes the alternatives of IF and CASE.
-    fn ends_transaction(&mut self, node: Node<'_>) -> bool {
-        let Node::Statement(statement) = node else { return false };
-        let (branches, otherwise) = match &statement.kind {
-            StatementKind::If(conditional) => (&conditional.branches, conditional.otherwise.as_ref()),
-            StatementKind::Case(case) => (&case.branches, case.otherwise.as_ref()),
-            kind => return matches!(kind, StatementKind::Commit(_) | StatementKind::Rollback(_)),
-        };
-        let addresses = branches.iter().map(address).chain(otherwise.map(address));
-        for (alternative, address) in addresses.enumerate() {
-            self.branches.insert(address, (self.count, alternative));
-        }
-        self.count += 1;
-        false
-    }
-
-    fn of(&mut self, around: &[Around<'_>]) -> Branches {
-        around.iter().map(|around| self.one(around)).collect()
-    }
-
-    fn one(&mut self, around: &Around<'_>) -> (usize, usize) {
-        match around {
-            Around::Branch(branch) => self.branches.get(&address(*branch)).copied().unwrap_or_default(),
-            Around::Else(otherwise) => self.branches.get(&address(*otherwise)).copied().unwrap_or_default(),
-            Around::Loop { a_loop, .. } => (self.other(address(*a_loop)), 0),
-            Around::Exception { block, .. } => (self.other(address::<Block>(block)), 0),
-            // The locks of the block are released before its handler runs.
-            Around::Handler { block, .. } => (self.other(address::<Block>(block)), 1),
-        }
-    }
-
-    fn other(&mut self, address: usize) -> usize {
-        let count = &mut self.count;
-        *self.others.entry(address).or_insert_with(|| {
-            *count += 1;
-            *count - 1
-        })
-    }
-}
-
-fn address<T>(of: &T) -> usize {
-    std::ptr::from_ref(of).addr()
 }

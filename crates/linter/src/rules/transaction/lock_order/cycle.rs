@@ -1,43 +1,35 @@
 //! Deadlocks of two transactions, from the order in which each of them locks.
 
 use pgvet_model::catalog::Oid;
-use pgvet_syntax::ast::LockMode;
+use pgvet_model::effect::Branches;
+use pgvet_syntax::ast::{LockMode, RowLockStrength};
 use std::fmt;
-use std::rc::Rc;
 
 /// A lock that a transaction takes and keeps until it ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in super::super) struct Step {
     pub(in super::super) relation: Oid,
     pub(in super::super) lock: Requested,
-    /// Empty for a lock that the transaction always takes.
+    /// The decisions of code that lead to it.
     pub(in super::super) branches: Branches,
 }
-
-/// The decisions that lead to a step of code: a number for each decision, and the number of the alternative.
-pub(in super::super) type Branches = Rc<[(usize, usize)]>;
 
 /// What a transaction locks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum Requested {
     Relation(LockMode),
     /// Rows that the other transaction may lock as well.
-    Rows(RowLock),
+    Rows(RowLockStrength),
 }
 
-/// A lock on a row, the weakest first. FOR SHARE, which no data change and no foreign key takes, is not listed.
+/// Whether two locks on one row conflict.
 ///
-/// Source: PostgreSQL 18 documentation, 13.3.2.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(in super::super) enum RowLock {
-    KeyShare,
-    NoKeyUpdate,
-    Update,
-}
-
-impl RowLock {
-    fn conflicts_with(self, other: Self) -> bool {
-        self.max(other) == Self::Update || self.min(other) == Self::NoKeyUpdate
+/// Source: PostgreSQL 18 documentation, 13.3.2, table 13.3.
+fn rows_conflict(left: RowLockStrength, right: RowLockStrength) -> bool {
+    match (left.min(right), left.max(right)) {
+        (_, RowLockStrength::Update) => true,
+        (weaker, RowLockStrength::NoKeyUpdate) => weaker >= RowLockStrength::Share,
+        _ => false,
     }
 }
 
@@ -56,22 +48,9 @@ impl Step {
         self.relation == other.relation
             && match (self.lock, other.lock) {
                 (Requested::Relation(own), Requested::Relation(other)) => own.conflicts_with(other),
-                (Requested::Rows(own), Requested::Rows(other)) => own.conflicts_with(other),
+                (Requested::Rows(own), Requested::Rows(other)) => rows_conflict(own, other),
                 _ => false,
             }
-    }
-
-    /// Whether no run of the code gets to both.
-    fn excludes(&self, other: &Self) -> bool {
-        let is_other = |(decision, alternative): &(usize, usize)| {
-            other.branches.iter().any(|(same, chosen)| same == decision && chosen != alternative)
-        };
-        self.branches.iter().any(is_other)
-    }
-
-    /// Whether each run that gets to `later` takes this step before.
-    fn precedes(&self, later: &Self) -> bool {
-        self.branches.iter().all(|branch| later.branches.contains(branch))
     }
 }
 
@@ -96,9 +75,11 @@ pub(in super::super) fn at(ours: &[Step], wanted: usize, theirs: &[Step]) -> Opt
     for (other_wanted, waits) in theirs.iter().enumerate().skip(1) {
         let Some(held) = before.iter().position(|held| waits.conflicts_with(held)) else { continue };
         let earlier = &theirs[..other_wanted];
-        let blocks = |held: &Step| ours[wanted].conflicts_with(held) && !held.excludes(waits);
+        let blocks = |held: &Step| ours[wanted].conflicts_with(held) && !held.branches.excludes(&waits.branches);
         let Some(other_held) = earlier.iter().position(blocks) else { continue };
-        let is_reached = |step: &&Step| step.precedes(waits) || step.precedes(&earlier[other_held]);
+        let is_reached = |step: &&Step| {
+            step.branches.precede(&waits.branches) || step.branches.precede(&earlier[other_held].branches)
+        };
         let is_met = |held: &Step| before.iter().any(|ours| ours.conflicts_with(held));
         if !earlier.iter().filter(is_reached).any(is_met) {
             return Some(Cycle { held, other_held, other_wanted });
@@ -112,12 +93,15 @@ mod tests {
     use super::Requested::{Relation, Rows};
     use super::*;
     use LockMode::{AccessExclusive, AccessShare, RowExclusive, RowShare, Share};
+    use pgvet_model::effect::Decision;
 
     const A: Oid = Oid(1);
     const B: Oid = Oid(2);
 
     fn steps(list: &[(Oid, Requested)]) -> Vec<Step> {
-        list.iter().map(|(relation, lock)| Step { relation: *relation, lock: *lock, branches: Rc::new([]) }).collect()
+        list.iter()
+            .map(|(relation, lock)| Step { relation: *relation, lock: *lock, branches: Branches::default() })
+            .collect()
     }
 
     fn deadlocks(ours: &[(Oid, Requested)], theirs: &[(Oid, Requested)]) -> bool {
@@ -143,26 +127,31 @@ mod tests {
         let upgrade = [(A, Relation(Share)), (A, Relation(AccessExclusive))];
         assert!(deadlocks(&upgrade, &[(A, Relation(AccessShare)), (A, Relation(RowExclusive))]));
         assert!(!deadlocks(&upgrade, &[(A, Relation(RowExclusive))]));
-        let rows = [(A, Relation(RowExclusive)), (A, Rows(RowLock::NoKeyUpdate)), (B, Relation(AccessExclusive))];
-        let update = [(B, Relation(RowExclusive)), (A, Relation(RowExclusive)), (A, Rows(RowLock::NoKeyUpdate))];
+        let rows =
+            [(A, Relation(RowExclusive)), (A, Rows(RowLockStrength::NoKeyUpdate)), (B, Relation(AccessExclusive))];
+        let update =
+            [(B, Relation(RowExclusive)), (A, Relation(RowExclusive)), (A, Rows(RowLockStrength::NoKeyUpdate))];
         assert!(deadlocks(&rows, &update));
-        let reference = [(B, Relation(RowExclusive)), (A, Relation(RowShare)), (A, Rows(RowLock::KeyShare))];
+        let reference = [(B, Relation(RowExclusive)), (A, Relation(RowShare)), (A, Rows(RowLockStrength::KeyShare))];
         assert!(!deadlocks(&rows, &reference));
+        // A change of a key.
+        let keys = [(A, Relation(RowExclusive)), (A, Rows(RowLockStrength::Update)), (B, Relation(AccessExclusive))];
+        assert!(deadlocks(&keys, &reference));
     }
 
     #[test]
     fn alternatives_are_not_combined() {
         let ours = steps(&[(A, Relation(AccessExclusive)), (B, Relation(AccessExclusive))]);
         let mut theirs = steps(&[(B, Relation(RowExclusive)), (A, Relation(RowExclusive))]);
-        theirs[0].branches = Rc::new([(0, 0)]);
+        theirs[0].branches = Branches::new(&[Decision::branch(0, 0)]);
         assert!(at(&ours, 1, &theirs).is_some());
-        theirs[1].branches = Rc::new([(0, 1)]);
+        theirs[1].branches = Branches::new(&[Decision::branch(0, 1)]);
         assert_eq!(at(&ours, 1, &theirs), None);
         // A step that may be skipped keeps nobody out.
         let mut guarded =
             steps(&[(A, Relation(AccessShare)), (B, Relation(RowExclusive)), (A, Relation(RowExclusive))]);
         assert_eq!(at(&ours, 1, &guarded), None);
-        guarded[0].branches = Rc::new([(0, 0)]);
+        guarded[0].branches = Branches::new(&[Decision::branch(0, 0)]);
         assert!(at(&ours, 1, &guarded).is_some());
     }
 }

@@ -1,7 +1,7 @@
 //! The locks of a migration's transaction, in the order in which it takes them.
 
-use super::cycle::{Branches, Requested};
-use super::request::{Placed, Request, Written, ordered, written_in_bulk};
+use super::cycle::Requested;
+use super::request::{Placed, Request, RowsLocked, locked_by, locked_in_bulk, ordered};
 use pgvet_model::catalog::{Catalog, Oid};
 use pgvet_model::deployment::Deployment;
 use pgvet_model::effect::{Effects, LockCause, Rows};
@@ -23,7 +23,7 @@ pub(in super::super) struct Taken {
 struct Group {
     place: Place,
     requests: Vec<Request>,
-    written: Vec<Written>,
+    rows: Vec<RowsLocked>,
 }
 
 /// The locks of a transaction block, on relations that others use.
@@ -33,11 +33,11 @@ pub(in super::super) fn of_block(block: &TransactionBlock, deployment: Option<De
         let Some(request) = Request::held(lock) else { continue };
         match groups.last_mut().filter(|group| group.place == lock.place) {
             Some(group) => group.requests.push(request),
-            None => groups.push(Group { place: lock.place, requests: vec![request], written: Vec::new() }),
+            None => groups.push(Group { place: lock.place, requests: vec![request], rows: Vec::new() }),
         }
     }
     for change in block.changes.iter() {
-        let Some(written) = written_in_bulk(change) else { continue };
+        let Some(rows) = locked_in_bulk(change) else { continue };
         let at = position(&mut groups, change.place);
         // The transaction may have held the lock on the table before, but not those on the rows.
         let held = block.locks.of(change.relation).find_map(Request::held);
@@ -45,7 +45,7 @@ pub(in super::super) fn of_block(block: &TransactionBlock, deployment: Option<De
         if !group.requests.iter().any(|request| request.is_on(change.relation)) {
             group.requests.splice(0..0, held);
         }
-        group.written.push(written);
+        group.rows.push(rows);
     }
     existing(groups, block.catalog_before(), deployment)
 }
@@ -57,7 +57,7 @@ fn position(groups: &mut Vec<Group>, place: Place) -> usize {
     }
     let is_later = |group: &Group| group.place.file == place.file && group.place.range.start > place.range.start;
     let at = groups.iter().position(is_later).unwrap_or(groups.len());
-    groups.insert(at, Group { place, requests: Vec::new(), written: Vec::new() });
+    groups.insert(at, Group { place, requests: Vec::new(), rows: Vec::new() });
     at
 }
 
@@ -70,8 +70,8 @@ pub(in super::super) fn of_statement(
 ) -> Vec<Taken> {
     let exposed = effects.locks.iter().filter(|lock| lock.relation.visibility.is_exposed());
     let changes = effects.data_changes.iter().filter(|change| !change.rows.is_few());
-    let written = changes.map(super::request::written).collect();
-    let group = Group { place, requests: exposed.filter_map(Request::of).collect(), written };
+    let rows = changes.filter_map(|change| locked_by(change.relation.oid, change.kind, change.changes_key)).collect();
+    let group = Group { place, requests: exposed.filter_map(Request::of).collect(), rows };
     existing(vec![group], before, deployment)
 }
 
@@ -93,10 +93,9 @@ fn partial<'a>(changes: impl Iterator<Item = (Oid, &'a Rows)>) -> FxHashSet<Oid>
 
 /// The locks on relations that an earlier deployment has made.
 fn existing(groups: Vec<Group>, before: &Catalog, deployment: Option<Deployment>) -> Vec<Taken> {
-    let always = Branches::from([]);
     let is_existing = |oid: Oid| before.get_relation(oid).is_some_and(|relation| !relation.birth.is_of(deployment));
     let taken = groups.into_iter().flat_map(|group| {
-        let steps = ordered(&group.requests, &group.written, &always);
+        let steps = ordered(&group.requests, &group.rows);
         steps.into_iter().map(move |placed| Taken { placed, place: group.place })
     });
     taken.filter(|taken| is_existing(taken.placed.step.relation) && !is_row_of_reference(&taken.placed)).collect()

@@ -2,6 +2,10 @@
 
 pub(super) mod application;
 pub(super) mod cycle;
+mod decisions;
+pub(super) mod ending;
 pub(super) mod migration;
 mod reach;
 pub(super) mod request;
+mod usage;
+mod words;

@@ -1,14 +1,14 @@
 //! The locks of a statement as steps, in the order in which PostgreSQL takes them.
 
-use super::cycle::{Branches, Requested, RowLock, Step};
+use super::cycle::{Requested, Step};
 use pgvet_model::catalog::{Oid, RelationKind};
-use pgvet_model::effect::{DataChange, DataChangeKind, Effects, Lock, LockCause};
+use pgvet_model::effect::{Branches, DataChangeKind, Effects, Lock, LockCause};
 use pgvet_model::session::{Change, HeldLock};
-use pgvet_syntax::ast::LockMode;
+use pgvet_syntax::ast::{LockMode, RowLockStrength};
 use pgvet_syntax::source::TextRange;
 
 /// A lock on a relation, as effects and sessions have it.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(in super::super) struct Request {
     relation: Oid,
     mode: LockMode,
@@ -16,6 +16,7 @@ pub(in super::super) struct Request {
     range: TextRange,
     /// See [`Lock::patience`].
     patience: Option<u64>,
+    branches: Branches,
 }
 
 impl Request {
@@ -27,14 +28,16 @@ impl Request {
 
     /// `None` for an index or a sequence, which nobody locks without its table, and for a lock that never waits.
     pub(in super::super) fn of(lock: &Lock) -> Option<Self> {
-        let Lock { ref relation, mode, cause, range, patience } = *lock;
-        Self::new(relation.kind, Self { relation: relation.oid, mode, cause, range, patience })
+        let Lock { ref relation, mode, cause, range, patience, ref branches } = *lock;
+        let branches = branches.clone();
+        Self::new(relation.kind, Self { relation: relation.oid, mode, cause, range, patience, branches })
     }
 
     /// The same for a lock that others can wait for.
     pub(in super::super) fn held(lock: &HeldLock) -> Option<Self> {
         let HeldLock { relation, mode, cause, range, patience, .. } = *lock;
-        Self::new(lock.kind, Self { relation, mode, cause, range, patience }).filter(|_| lock.exposed)
+        let branches = Branches::default();
+        Self::new(lock.kind, Self { relation, mode, cause, range, patience, branches }).filter(|_| lock.exposed)
     }
 
     pub(in super::super) fn is_on(&self, relation: Oid) -> bool {
@@ -42,21 +45,32 @@ impl Request {
     }
 
     /// Whether it is taken while the statement runs, after those that the statement names.
-    fn is_of_run(self) -> bool {
+    fn is_of_run(&self) -> bool {
         matches!(self.cause, LockCause::ForeignKey | LockCause::Function)
     }
 }
 
-/// A change of rows: the table and the kind.
-pub(in super::super) type Written = (Oid, DataChangeKind);
+/// Locks on rows: the table and the strength.
+pub(in super::super) type RowsLocked = (Oid, RowLockStrength);
 
-pub(in super::super) fn written(change: &DataChange) -> Written {
-    (change.relation.oid, change.kind)
+/// The locks of a change of rows; `None` for new rows, which nobody else sees.
+///
+/// Source: PostgreSQL 18 documentation, 13.3.2.
+pub(in super::super) fn locked_by(relation: Oid, kind: DataChangeKind, changes_key: bool) -> Option<RowsLocked> {
+    let strength = match kind {
+        DataChangeKind::Insert => return None,
+        DataChangeKind::Update if !changes_key => RowLockStrength::NoKeyUpdate,
+        DataChangeKind::Update | DataChangeKind::Delete => RowLockStrength::Update,
+    };
+    Some((relation, strength))
 }
 
-/// The change if it locks so many rows that others use some of them.
-pub(in super::super) fn written_in_bulk(change: &Change) -> Option<Written> {
-    (!change.rows.is_few()).then_some((change.relation, change.kind))
+/// The locks if there are so many that others use some of the rows.
+pub(in super::super) fn locked_in_bulk(change: &Change) -> Option<RowsLocked> {
+    if change.rows.is_few() {
+        return None;
+    }
+    locked_by(change.relation, change.kind, change.changes_key)
 }
 
 /// A step with the range that causes it and why the lock is taken.
@@ -69,18 +83,25 @@ pub(in super::super) struct Placed {
     pub(in super::super) patience: Option<u64>,
 }
 
-/// The steps of a statement that deployed code runs.
+/// The steps of a statement that deployed code runs where these decisions lead to it.
 pub(in super::super) fn steps_of(effects: &Effects, branches: &Branches) -> Vec<Placed> {
     let requests = effects.locks.iter().filter_map(Request::of).collect::<Vec<_>>();
-    let written: Vec<Written> = effects.data_changes.iter().map(written).collect();
-    ordered(&requests, &written, branches)
+    let changed = effects.data_changes.iter();
+    let changed = changed.filter_map(|change| locked_by(change.relation.oid, change.kind, change.changes_key));
+    let read = effects.reads.iter();
+    let read = read.filter_map(|read| read.row_lock.as_ref().map(|(_, strength)| (read.relation.oid, *strength)));
+    let mut steps = ordered(&requests, &changed.chain(read).collect::<Vec<_>>());
+    for placed in &mut steps {
+        placed.step.branches = branches.and(&placed.step.branches);
+    }
+    steps
 }
 
 /// The locks of a statement in order, with those on rows: a statement locks all relations that it names before it
 /// reads rows, and its foreign keys and triggers lock theirs afterwards.
-pub(in super::super) fn ordered(requests: &[Request], written: &[Written], branches: &Branches) -> Vec<Placed> {
+pub(in super::super) fn ordered(requests: &[Request], rows: &[RowsLocked]) -> Vec<Placed> {
     let placed = |request: &Request, lock| Placed {
-        step: Step { relation: request.relation, lock, branches: branches.clone() },
+        step: Step { relation: request.relation, lock, branches: request.branches.clone() },
         range: request.range,
         cause: request.cause,
         patience: request.patience,
@@ -89,11 +110,11 @@ pub(in super::super) fn ordered(requests: &[Request], written: &[Written], branc
     let mut steps: Vec<Placed> =
         named.iter().map(|request| placed(request, Requested::Relation(request.mode))).collect();
     for request in named {
-        steps.extend(rows_of(request, written).map(|rows| placed(request, Requested::Rows(rows))));
+        steps.extend(rows_of(request, rows).map(|rows| placed(request, Requested::Rows(rows))));
     }
     for request in run {
         steps.push(placed(request, Requested::Relation(request.mode)));
-        steps.extend(rows_of(request, written).map(|rows| placed(request, Requested::Rows(rows))));
+        steps.extend(rows_of(request, rows).map(|rows| placed(request, Requested::Rows(rows))));
     }
     steps
 }
@@ -102,18 +123,11 @@ pub(in super::super) fn ordered(requests: &[Request], written: &[Written], branc
 ///
 /// Source: PostgreSQL 18, `src/backend/utils/adt/ri_triggers.c`, `RI_FKey_check`, which selects FOR KEY SHARE;
 /// documentation, 13.3.2.
-fn rows_of(request: &Request, written: &[Written]) -> Option<RowLock> {
+fn rows_of(request: &Request, rows: &[RowsLocked]) -> Option<RowLockStrength> {
+    let own = || rows.iter().filter(|(relation, _)| *relation == request.relation).map(|(_, strength)| *strength).max();
     match (request.mode, request.cause) {
-        (LockMode::RowShare, LockCause::ForeignKey) => Some(RowLock::KeyShare),
-        (LockMode::RowShare, _) => Some(RowLock::NoKeyUpdate),
-        _ => {
-            let kinds = written.iter().filter(|(relation, _)| *relation == request.relation).map(|(_, kind)| *kind);
-            let lock = |kind| match kind {
-                DataChangeKind::Insert => None,
-                DataChangeKind::Update => Some(RowLock::NoKeyUpdate),
-                DataChangeKind::Delete => Some(RowLock::Update),
-            };
-            kinds.filter_map(lock).max()
-        }
+        (LockMode::RowShare, LockCause::ForeignKey) => Some(RowLockStrength::KeyShare),
+        (LockMode::RowShare, _) => own().or(Some(RowLockStrength::NoKeyUpdate)),
+        _ => own(),
     }
 }

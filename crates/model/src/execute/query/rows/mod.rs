@@ -29,7 +29,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use constant::Owner;
-pub(super) use read::Wanted;
+pub(super) use read::{MemberRead, Wanted};
 
 /// Maximum number of subqueries of one statement that are examined: names of WITH that read each other multiply.
 pub(in crate::execute) const MAX_QUERIES: u32 = 1000;

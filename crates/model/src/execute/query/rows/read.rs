@@ -4,7 +4,7 @@ use super::{Joined, Source};
 use crate::catalog::{Oid, RelationKind};
 use crate::effect::{Read, Rows, RowsReason, ScanCause};
 use crate::execute::Executor;
-use crate::execute::query::{Depth, Env};
+use crate::execute::query::{Depth, Env, RowLocks};
 use crate::expression::{aggregates, yields_one_row};
 use pgvet_syntax::ast::{FromItem, RowLockStrength, Select};
 use pgvet_syntax::source::TextRange;
@@ -83,7 +83,9 @@ impl Joined<'_> {
 impl Executor<'_> {
     /// Notes what a SELECT reads.
     pub(in crate::execute::query) fn note_select(&mut self, select: &Select, env: &Env<'_>, wanted: Wanted) {
-        if env.depth < Depth::Run || select.from.is_empty() {
+        // Of a trial that asks for locks alone, rows matter if they are locked.
+        let is_left_out = self.path.is_noted() && matches!(env.row_locks, RowLocks::None);
+        if env.depth < Depth::Run || select.from.is_empty() || is_left_out {
             return;
         }
         let is_grouped = !select.group_by.is_empty() || yields_one_row(select);
