@@ -195,7 +195,7 @@ impl Work<'_> {
                 )
             } else {
                 format!(
-                    "this type change rewrites {subject} with all indexes under ACCESS EXCLUSIVE, and blocks all \
+                    "this type change rewrites {subject}, including all indexes, under ACCESS EXCLUSIVE, and blocks all \
                      reads and writes until the transaction ends"
                 )
             };
