@@ -1,7 +1,7 @@
 //! What deployed code is known to run: queries of the project, each with its place.
 
 use crate::routine::AllWords;
-use pgvet_syntax::ast::Ast;
+use pgvet_syntax::ast::{Ast, ObjectName, Part};
 use smol_str::SmolStr;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -21,6 +21,26 @@ pub struct KnownTransaction {
     /// The library that the statements are written for; `None` for a file that names no library.
     pub library: Option<QueryLibrary>,
     words: OnceLock<Vec<AllWords>>,
+}
+
+impl Application {
+    /// Whether deployed code is known to insert rows into a table.
+    pub fn inserts_into(&self, schema: &str, table: &str) -> bool {
+        let is_table = |name: &ObjectName| {
+            let is_schema = name.schema.as_ref().is_none_or(|given| given.text == schema);
+            is_schema && name.name.text == table
+        };
+        let inserts = |statement: &KnownStatement| {
+            let mut found = false;
+            statement.ast.visit(&mut |part| {
+                if let Part::Insert(insert) = part {
+                    found |= is_table(&insert.table.name);
+                }
+            });
+            found
+        };
+        self.transactions.iter().flat_map(|transaction| &transaction.statements).any(inserts)
+    }
 }
 
 impl KnownTransaction {

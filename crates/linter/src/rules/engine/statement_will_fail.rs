@@ -63,6 +63,8 @@ declare_rule! {
     /// The confidence is `certain`, with these exceptions. The confidence is `likely` in these cases:
     ///
     /// - The statement follows code that pgvet does not analyze and that may have changed the schema.
+    /// - A column is missing in a table that `CREATE TABLE IF NOT EXISTS` creates. The table may have existed before, with
+    ///   the column.
     /// - A name without a schema may refer to another schema, because no statement sets `search_path`.
     /// - Migrations of later deployments exist. This migration has then probably been applied already, perhaps without
     ///   an error, for a reason that the migrations do not show.
@@ -116,6 +118,9 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     }
     if context.before.follows_hidden_code() {
         finding = finding.assuming(Assumption::HiddenCodeIsHarmless);
+    }
+    if let Some(table) = created_if_missing(context, failure) {
+        finding = finding.assuming(Assumption::CreatedAsWritten { table });
     }
     if context.earlier.iter().any(|earlier| earlier.refused) {
         finding = finding.assuming(Assumption::EarlierRefusalCorrected);
@@ -194,6 +199,13 @@ fn guessed(context: &RuleContext<'_>, failure: &Failure) -> Option<SmolStr> {
     });
     let guess = taken.filter(|relation| !relation.known && relation.birth.deployment.is_none())?;
     (failure.sqlstate == "42P07").then(|| guess.name.clone())
+}
+
+/// Returns the table of a statement that lacks a column, if the table may have existed before the migrations.
+fn created_if_missing(context: &RuleContext<'_>, failure: &Failure) -> Option<SmolStr> {
+    let locks = context.effects.locks.iter().filter(|_| failure.sqlstate == "42703");
+    let mut tables = locks.filter_map(|lock| context.before.get_relation(lock.relation.oid));
+    tables.find(|table| table.birth.if_not_exists).map(|table| table.name.clone())
 }
 
 /// The next step for some kinds of refusals.

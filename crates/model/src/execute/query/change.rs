@@ -65,6 +65,9 @@ impl Executor<'_> {
             self.note_change(table, DataChangeKind::Update, updates, env.depth, insert.range);
         }
         self.note_change(table, DataChangeKind::Insert, rows, env.depth, insert.range);
+        if env.depth == Depth::Run {
+            self.note_generated_keys(table, &insertion.given);
+        }
         Ok(())
     }
 
