@@ -1,6 +1,5 @@
 //! The run: parsed migrations in, diagnostics and effects out.
 
-mod broken_quote;
 mod in_code;
 
 use crate::assumption::Assumption;
@@ -17,7 +16,6 @@ use crate::rules::{self, deployment::lasting::Lasting};
 use crate::settings::Settings;
 use crate::severity::Severity;
 use crate::suppression::{self, FoundComment, Suppressed};
-use broken_quote::BrokenQuote;
 use pgvet_model::catalog::Catalog;
 use pgvet_model::checkpoint::{Checkpoint, Database};
 use pgvet_model::effect::Effects;
@@ -85,7 +83,6 @@ pub(crate) fn report(
         comments: Vec::new(),
         found: Vec::new(),
         refused: Refused::default(),
-            broken_quote: None,
         found_before: 0,
         statement_found: Vec::new(),
         statement_rules: (u32::MAX, Rc::from([])),
@@ -124,8 +121,6 @@ struct Checker<'s> {
     comments: Vec<FoundComment>,
     found: Vec<Diagnostic>,
     refused: Refused,
-    /// A quote of the file from which later syntax errors follow.
-    broken_quote: Option<BrokenQuote>,
     /// How many findings there were when the current migration began.
     found_before: usize,
     /// Findings about the present statement, for the versions seen so far.
@@ -394,11 +389,6 @@ impl Visitor for Checker<'_> {
         let from = from.filter(|from| *from > versions.from);
         let is_refused = from.is_none_or(|from| from <= versions.to);
         let rule = if is_refused { &rules::engine::syntax_error::RULE } else { &rules::engine::not_analyzed::RULE };
-        if let Some(quote) = self.broken_quote.as_mut().filter(|_| is_refused)
-            && quote.count(&mut self.found, file, error.range)
-        {
-            return;
-        }
         if let Some(mut reporter) =
             Reporter::new(self.settings, &rule.meta, file, statement.range, versions.from, &mut self.found)
         {
@@ -417,8 +407,6 @@ impl Visitor for Checker<'_> {
             if let Some(diagnostic) = self.found.last_mut() {
                 let is_meant = |version: &PgVersion| from.is_none_or(|from| !is_refused || *version >= from);
                 diagnostic.pg_versions = versions.iter().filter(is_meant).collect();
-                let quote = || BrokenQuote::of(file, statement, &migration.file.text, error.range);
-                self.broken_quote = is_refused.then(quote).flatten();
             }
         }
     }

@@ -90,3 +90,20 @@ impl fmt::Debug for KnownStatement {
         f.debug_struct("KnownStatement").field("place", &self.place).field("sql", &self.sql).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pgvet_syntax::ast::from_pg::parse_sql;
+
+    #[test]
+    fn inserts_of_queries_are_found_by_schema_and_name() {
+        let sql = "WITH new AS (INSERT INTO app.users (name) VALUES ('a') RETURNING id) SELECT * FROM roles, new";
+        let ast = Arc::new(parse_sql(sql).unwrap().remove(0));
+        let statement = KnownStatement { place: "q.sql".into(), sql: sql.into(), ast };
+        let transactions = vec![KnownTransaction::new(vec![statement], None)];
+        let application = Application { transactions, drivers: Vec::new() };
+        assert!(application.inserts_into("app", "users"));
+        assert!(!application.inserts_into("public", "users") && !application.inserts_into("public", "roles"));
+    }
+}

@@ -41,7 +41,8 @@ impl Executor<'_> {
     /// Whether the rows that the migrations have inserted are probably not all: they are the first users or examples.
     fn takes_other_rows(&self, relation: &Relation) -> bool {
         let birth = relation.birth;
-        let is_inserted_by_code = birth.inserted_by.is_some_and(|function| self.catalog.get_function(function).is_some());
+        let is_inserted_by_code =
+            birth.inserted_by.is_some_and(|function| self.catalog.get_function(function).is_some());
         birth.generates_keys || is_inserted_by_code || takes_rows_of_users(relation) || is_about_persons(relation)
     }
 

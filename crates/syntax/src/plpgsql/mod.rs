@@ -20,7 +20,7 @@ pub use body_text::BodyText;
 pub use constant::Specifier;
 pub use constant::{ConstantSql, HOLE, Hole, HoleKind, constant_sql};
 pub use reader::read;
-pub use refusal::{BodyResult, refusal};
+pub use refusal::{BodyResult, refusal, refusal_of_block};
 pub use sql_text::{SqlParser, SqlText};
 pub use tree::*;
 pub use walk::{Context, Visitor, walk};

@@ -20,7 +20,6 @@ pub enum BodyResult {
 /// Source: PostgreSQL 18, `src/pl/plpgsql/src/pl_handler.c`, `plpgsql_validator`; `pl_scanner.c`, `plpgsql_yyerror`.
 pub fn refusal<'n>(body: &str, parameters: impl Iterator<Item = &'n str>, result: BodyResult) -> Option<String> {
     const TAG: &str = "$checked_body$";
-    const OF_SYNTAX: [&str; 3] = ["syntax error", "unterminated", "missing"];
     if body.contains(TAG) {
         return None;
     }
@@ -37,14 +36,24 @@ pub fn refusal<'n>(body: &str, parameters: impl Iterator<Item = &'n str>, result
         BodyResult::Trigger => "trigger",
         BodyResult::EventTrigger => "event_trigger",
     };
-    let statement = format!("CREATE FUNCTION checked({listed}) RETURNS {returns} LANGUAGE plpgsql AS {TAG}{body}{TAG}");
-    let message = pgvet_parser::plpgsql_error(&statement)?;
-    OF_SYNTAX.iter().any(|start| message.starts_with(start)).then_some(message)
+    of_syntax(&format!("CREATE FUNCTION checked({listed}) RETURNS {returns} LANGUAGE plpgsql AS {TAG}{body}{TAG}"))
+}
+
+/// The same for the text of a DO statement; `None` for that of another one.
+pub fn refusal_of_block(statement: &str) -> Option<String> {
+    let is_block = statement.get(..2).is_some_and(|start| start.eq_ignore_ascii_case("do"));
+    is_block.then(|| of_syntax(statement)).flatten()
+}
+
+fn of_syntax(statement: &str) -> Option<String> {
+    const STARTS: [&str; 3] = ["syntax error", "unterminated", "missing"];
+    let message = pgvet_parser::plpgsql_error(statement)?;
+    STARTS.iter().any(|start| message.starts_with(start)).then_some(message)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{BodyResult, refusal};
+    use super::{BodyResult, refusal, refusal_of_block};
 
     fn refused(body: &str) -> bool {
         refusal(body, ["a"].into_iter(), BodyResult::Value).is_some()
@@ -69,5 +78,7 @@ mod tests {
         ] {
             assert!(refused(body), "{body}");
         }
+        assert!(refusal_of_block("DO $$ BEGIN UPDATE t SET SET a = 1; END $$").is_some());
+        assert!(refusal_of_block("DO $$ BEGIN UPDATE t SET a = 1; END $$").is_none());
     }
 }

@@ -257,6 +257,18 @@ mod tests {
     }
 
     #[test]
+    fn a_column_of_a_table_that_may_be_older_is_not_certain() {
+        let refused = |create: &str| {
+            let file = parse_file(SourceFile::new("1.sql".to_owned(), format!("{create} CREATE INDEX ON t (note);")));
+            let settings = Settings { only: vec!["statement-will-fail".to_owned()], ..Settings::default() };
+            check(&[Migration::new(&file)], &settings)[0].assumptions.clone()
+        };
+        assert_eq!(refused("CREATE TABLE t (id bigint);"), []);
+        let assumed = Assumption::CreatedAsWritten { table: "t".into() };
+        assert_eq!(refused("CREATE TABLE IF NOT EXISTS t (id bigint);"), [assumed]);
+    }
+
+    #[test]
     fn a_refusal_after_code_that_was_not_analyzed_is_not_certain() {
         assert_eq!(refusal(""), (Confidence::Certain, vec![]));
         let hidden = "SELECT add_what_is_missing('orders');";

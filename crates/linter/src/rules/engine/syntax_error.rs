@@ -4,8 +4,8 @@
 use crate::report::Reporter;
 use crate::rule::{RoutineContext, declare_rule};
 use pgvet_model::catalog::Function;
-use pgvet_syntax::ast::{Ast, FunctionBody};
-use pgvet_syntax::plpgsql::{BodyResult, refusal};
+use pgvet_syntax::ast::FunctionBody;
+use pgvet_syntax::plpgsql::{self, BodyResult};
 use pgvet_syntax::statement::is_template;
 
 declare_rule! {
@@ -59,26 +59,20 @@ fn check_code(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
     finding.emit();
 }
 
-/// The message with which PostgreSQL refuses the code, if it is that of a statement of the file.
+/// The message with which PostgreSQL refuses the code. Code in which a program replaces something is not judged.
 fn refused(context: &RoutineContext<'_>) -> Option<String> {
-    let migration = context.routines.migrations.get(context.file as usize)?;
-    let statements = migration.own_statements();
-    let statement = statements.iter().find(|statement| statement.range == context.routine.statement)?;
-    let (body, language) = match statement.ast()? {
-        Ast::Do(block) => (&block.body, &block.language),
-        Ast::CreateFunction(create) if !context.source.text.contains("check_function_bodies") => {
-            (&create.body, &create.language)
-        }
-        _ => return None,
+    let Some(function) = context.function() else {
+        let text = context.text(context.routine.statement);
+        return plpgsql::refusal_of_block(text).filter(|_| !is_template(text));
     };
-    let FunctionBody::Source { text, .. } = body else { return None };
-    if language != "plpgsql" || !statement.placeholders.is_empty() || is_template(text) {
+    let FunctionBody::Source { text, .. } = &*function.body else { return None };
+    let is_changed = is_template(text) || text.contains(plpgsql::HOLE);
+    let may_be_unchecked = || context.source.text.to_ascii_lowercase().contains("check_function_bodies");
+    if function.language != "plpgsql" || is_changed || may_be_unchecked() {
         return None;
     }
-    let function = context.function();
-    let parameters = function.iter().flat_map(|function| &function.parameters);
-    let names = parameters.filter_map(|parameter| parameter.name.as_deref());
-    refusal(text, names, function.map_or(BodyResult::None, |function| result(function)))
+    let names = function.parameters.iter().filter_map(|parameter| parameter.name.as_deref());
+    plpgsql::refusal(text, names, result(function))
 }
 
 fn result(function: &Function) -> BodyResult {
