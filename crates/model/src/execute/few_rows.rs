@@ -3,10 +3,8 @@
 use super::Executor;
 use crate::catalog::{Column, ConstraintKind, Function, Oid, Relation};
 use crate::effect::FewRows;
-use crate::routine::Routine;
-use pgvet_syntax::ast::{Ast, Expr, FunctionBody, Part};
+use pgvet_syntax::ast::Expr;
 use smol_str::SmolStr;
-use std::sync::Arc;
 
 impl Executor<'_> {
     /// What the migrations so far say against many rows.
@@ -62,23 +60,11 @@ impl Executor<'_> {
 
     /// Notes the tables into which a function inserts rows.
     pub(super) fn note_inserts(&mut self, function: &Function) {
-        let may_insert = match &*function.body {
-            FunctionBody::Source { text, .. } => text.to_ascii_lowercase().contains("insert"),
-            FunctionBody::Atomic { .. } => true,
-            FunctionBody::Library | FunctionBody::Missing => false,
-        };
-        let Some(code) = may_insert.then(|| Routine::alone(&Arc::new(function.clone()))).flatten() else { return };
-        let mut tables: Vec<Oid> = Vec::new();
-        let mut read = |ast: &Ast| {
-            ast.visit(&mut |part| {
-                if let Part::Insert(insert) = part {
-                    tables.extend(self.catalog.find_relation(&insert.table.name, &code.search_path));
-                }
-            });
-        };
-        code.steps().iter().flat_map(|step| &step.sql).for_each(|sql| read(sql.ast));
-        for table in tables {
-            self.catalog.relation_mut(table).birth.inserted_by = Some(function.oid);
+        let path = function.search_path();
+        for name in self.bodies.inserted(function) {
+            if let Some(table) = self.catalog.find_relation(&name, &path) {
+                self.catalog.relation_mut(table).birth.inserted_by = Some(function.oid);
+            }
         }
     }
 }

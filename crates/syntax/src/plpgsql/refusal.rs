@@ -1,5 +1,6 @@
 //! What PostgreSQL's own parser of PL/pgSQL says about a body.
 
+use crate::ast::from_pg::plpgsql_error;
 use crate::lexer::quote_identifier;
 use std::fmt::Write;
 
@@ -47,7 +48,7 @@ pub fn refusal_of_block(statement: &str) -> Option<String> {
 
 fn of_syntax(statement: &str) -> Option<String> {
     const STARTS: [&str; 3] = ["syntax error", "unterminated", "missing"];
-    let message = pgvet_parser::plpgsql_error(statement)?;
+    let message = plpgsql_error(statement)?;
     STARTS.iter().any(|start| message.starts_with(start)).then_some(message)
 }
 
