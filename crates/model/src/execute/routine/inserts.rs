@@ -1,4 +1,4 @@
-//! The tables into which the code of a function inserts rows, whoever calls it.
+//! The tables into which the code of a function inserts rows.
 
 use super::code::{Bodies, Code};
 use crate::catalog::Function;
