@@ -39,6 +39,8 @@ pub enum Assumption {
     OrderOfNames,
     /// The migrations drop more relations than they leave, so they may not be one history.
     OneHistory,
+    /// CREATE TABLE IF NOT EXISTS has created the table, and did not find one with other columns.
+    CreatedAsWritten { table: SmolStr },
     /// Code of the project speaks of creating a relation of this name.
     AbsentThoughCodeMayCreate { table: SmolStr },
     /// The code changes `search_path` itself.
@@ -333,6 +335,7 @@ impl Assumption {
             | Self::LockTimeoutUnset
             | Self::TimeZoneNotUtc
             | Self::HiddenCodeIsHarmless
+            | Self::CreatedAsWritten { .. }
             | Self::SearchPathNotSet { .. }
             | Self::SameRun { .. }
             | Self::OneTransaction

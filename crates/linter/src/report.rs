@@ -183,7 +183,11 @@ impl Finding<'_, '_> {
     pub fn relation(mut self, relation: &RelationName) -> Self {
         let table = self.reporter.settings.table(&relation.schema, &relation.name);
         if self.tables.is_empty() {
-            self.few.clone_from(&relation.few);
+            let application = &self.reporter.settings.application;
+            let is_listed = matches!(relation.few, Some(FewRows::Listed { .. }));
+            if !(is_listed && application.inserts_into(&relation.schema, &relation.name)) {
+                self.few.clone_from(&relation.few);
+            }
         }
         self.tables.push((relation.name.clone(), table));
         self.ignored &= table.ignore;

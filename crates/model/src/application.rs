@@ -1,7 +1,7 @@
 //! What deployed code is known to run: queries of the project, each with its place.
 
 use crate::routine::AllWords;
-use pgvet_syntax::ast::Ast;
+use pgvet_syntax::ast::{Ast, ObjectName, Part};
 use smol_str::SmolStr;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -21,6 +21,26 @@ pub struct KnownTransaction {
     /// The library that the statements are written for; `None` for a file that names no library.
     pub library: Option<QueryLibrary>,
     words: OnceLock<Vec<AllWords>>,
+}
+
+impl Application {
+    /// Whether deployed code is known to insert rows into a table.
+    pub fn inserts_into(&self, schema: &str, table: &str) -> bool {
+        let is_table = |name: &ObjectName| {
+            let is_schema = name.schema.as_ref().is_none_or(|given| given.text == schema);
+            is_schema && name.name.text == table
+        };
+        let inserts = |statement: &KnownStatement| {
+            let mut found = false;
+            statement.ast.visit(&mut |part| {
+                if let Part::Insert(insert) = part {
+                    found |= is_table(&insert.table.name);
+                }
+            });
+            found
+        };
+        self.transactions.iter().flat_map(|transaction| &transaction.statements).any(inserts)
+    }
 }
 
 impl KnownTransaction {
@@ -68,5 +88,22 @@ pub struct CachingDriver {
 impl fmt::Debug for KnownStatement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("KnownStatement").field("place", &self.place).field("sql", &self.sql).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pgvet_syntax::ast::from_pg::parse_sql;
+
+    #[test]
+    fn inserts_of_queries_are_found_by_schema_and_name() {
+        let sql = "WITH new AS (INSERT INTO app.users (name) VALUES ('a') RETURNING id) SELECT * FROM roles, new";
+        let ast = Arc::new(parse_sql(sql).unwrap().remove(0));
+        let statement = KnownStatement { place: "q.sql".into(), sql: sql.into(), ast };
+        let transactions = vec![KnownTransaction::new(vec![statement], None)];
+        let application = Application { transactions, drivers: Vec::new() };
+        assert!(application.inserts_into("app", "users"));
+        assert!(!application.inserts_into("public", "users") && !application.inserts_into("public", "roles"));
     }
 }

@@ -39,7 +39,12 @@ pub enum IncidentKind {
     /// The list of the tool, which has this name, does not name the new migration.
     NotListed { list: &'static str },
     /// Another migration has the same version.
-    SameVersion { version: String, other: String },
+    SameVersion {
+        version: String,
+        other: String,
+        /// Whether one of the two has the name of a script that takes the other back.
+        is_rollback: bool,
+    },
 }
 
 /// What decides about the order of migrations.

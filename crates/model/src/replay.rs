@@ -377,6 +377,10 @@ impl Replay {
             emptied: None,
             changed_in: None,
             made_if_missing_in: None,
+            if_not_exists: false,
+            needed_in: None,
+            generates_keys: false,
+            inserted_by: None,
         };
         catalog.add_refused_table(schema, name, birth);
     }

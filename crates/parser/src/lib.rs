@@ -57,7 +57,16 @@ struct RawResult {
     error: *mut RawError,
 }
 
+/// The code as JSON, which nobody reads, or its error.
+#[repr(C)]
+struct RawCode {
+    functions: *mut c_char,
+    error: *mut RawError,
+}
+
 unsafe extern "C" {
+    fn pg_query_parse_plpgsql(input: *const c_char) -> RawCode;
+    fn pg_query_free_plpgsql_parse_result(result: RawCode);
     fn pg_query_enter_memory_context() -> *mut c_void;
     fn pg_query_exit_memory_context(context: *mut c_void);
     fn pg_query_raw_parse(input: *const c_char, parser_options: c_int) -> RawTree;
@@ -149,6 +158,21 @@ pub fn parse<T>(sql: &str, read: impl for<'t> FnOnce(&[&'t tree::RawStmt<'t>]) -
     // SAFETY: the C library allocated both, and they are freed exactly once, after their last use.
     unsafe { pg_query_free_protobuf_parse_result(result_of_c) };
     result
+}
+
+/// Returns the message with which the parser of PL/pgSQL refuses the body of a CREATE FUNCTION or DO statement. It has no
+/// catalog, so messages about names and types mean nothing.
+pub fn plpgsql_error(statement: &str) -> Option<String> {
+    let input = CString::new(statement).ok()?;
+    assert!(!IS_PARSING.get(), "a tree must be left before the same thread parses again");
+    // SAFETY: `input` is NUL-terminated and outlives the call, which enters and leaves a memory context of its own.
+    let parsed = unsafe { pg_query_parse_plpgsql(input.as_ptr()) };
+    // SAFETY: an error has a message that ends with NUL.
+    let message = (!parsed.error.is_null()).then(|| unsafe { CStr::from_ptr((*parsed.error).message) });
+    let message = message.map(|message| message.to_string_lossy().into_owned());
+    // SAFETY: the C library allocated it, and it is freed exactly once, after its last use.
+    unsafe { pg_query_free_plpgsql_parse_result(parsed) };
+    message
 }
 
 /// PostgreSQL counts characters from 1; 0 means that the error has no position.
@@ -273,6 +297,14 @@ mod tests {
         for part in ["CreateStmt", "ColumnDef", "\"a\"", "AConst", "ival: 7", "\"<>\"", "\"{x}\""] {
             assert!(text.contains(part), "{part} in {text}");
         }
+    }
+
+    #[test]
+    fn code_is_refused_by_its_own_grammar() {
+        assert_eq!(plpgsql_error("DO $$ BEGIN NULL; END $$"), None);
+        let refused = plpgsql_error("DO $$ BEGIN IF true NULL; END IF; END $$").unwrap();
+        assert!(refused.starts_with("missing \"THEN\"") || refused.starts_with("syntax error"), "{refused}");
+        assert_eq!(parse("SELECT 1", |statements| statements.len()), Ok(1), "the context was left");
     }
 
     #[test]

@@ -58,6 +58,36 @@ fn counterpart(path: &Path, name: &str) -> Option<PathBuf> {
     names.map(|name| path.with_file_name(format!("{name}.sql"))).find(|other| other.is_file())
 }
 
+/// Whether a name with a version says that the file takes a migration back, whose name need not be the same:
+/// `003_rollback_orders.sql`, `003_rollback.sql`.
+pub(crate) fn has_word(name: &str) -> bool {
+    let Some((_, rest)) = stem(name).and_then(version_and_rest) else { return false };
+    let first = rest.split(['_', '-']).next().unwrap_or_default();
+    let last = rest.rsplit(['_', '-']).next().unwrap_or_default();
+    is_word(rest) || [first, last].iter().any(|word| is_word(word) && !word.eq_ignore_ascii_case("down"))
+}
+
+/// Whether a script that takes a migration back is beside a migration of the same version.
+pub(crate) fn is_beside_same_version(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    if !has_word(&name) {
+        return false;
+    }
+    let Some((version, _)) = stem(&name).and_then(version_and_rest) else { return false };
+    let folder = path.parent().map(non_empty).unwrap_or_default();
+    let entries = folder.read_dir().into_iter().flatten().filter_map(Result::ok);
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let is_same = |other: &str| stem(other).and_then(version_and_rest).is_some_and(|(own, _)| own == version);
+    names.into_iter().any(|other| other != *name && is_same(&other) && !has_word(&other))
+}
+
+/// The digits at the beginning of a name, and what follows the separator after them.
+fn version_and_rest(stem: &str) -> Option<(&str, &str)> {
+    let end = stem.find(|one: char| !one.is_ascii_digit()).filter(|end| *end > 0)?;
+    let rest = stem[end..].strip_prefix(['_', '-'])?;
+    Some((&stem[..end], rest))
+}
+
 /// Returns the folder with the up migrations, if a folder around the file is one of down migrations: a folder beside it
 /// with a name for them, or the folder around it if that holds SQL files.
 pub(crate) fn up_folder(path: &Path) -> Option<PathBuf> {
@@ -117,6 +147,24 @@ fn has_down(path: &Path, base: &str) -> bool {
 mod tests {
     use super::*;
     use std::fs;
+
+    #[test]
+    fn scripts_beside_a_migration_of_the_same_version_take_it_back() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |file: &str| root.path().join(file);
+        for file in ["1_x.sql", "1_rollback_all.sql", "2_revert_x.sql", "3_y.sql", "3_down.sql", "3_slow_down.sql"] {
+            fs::write(at(file), "").unwrap();
+        }
+        for (file, expected) in [
+            ("1_rollback_all.sql", true),
+            ("1_x.sql", false),
+            ("2_revert_x.sql", false),
+            ("3_down.sql", true),
+            ("3_slow_down.sql", false),
+        ] {
+            assert_eq!(is_beside_same_version(&at(file)), expected, "{file}");
+        }
+    }
 
     #[test]
     fn names_and_folders_tell_down_migrations_beside_what_they_take_back() {

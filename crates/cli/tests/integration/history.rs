@@ -187,6 +187,17 @@ fn migrations_that_only_the_base_branch_has_are_applied() {
 }
 
 #[test]
+fn a_rollback_script_of_the_same_version_is_not_to_get_another_version() {
+    let folder = project("goose");
+    write(&folder, "m/5_e.sql", migration("goose", "e"));
+    write(&folder, "m/5_rollback_changes.sql", migration("goose", "f"));
+    commit(&folder);
+    let output = folder.run(&["check", "--format", "json", "."]);
+    assert!(output.contains("move the rollback script out of this folder"), "{output}");
+    assert!(!output.contains("next free version"), "{output}");
+}
+
+#[test]
 fn a_deleted_migration_is_judged_as_the_tool_judges_it() {
     for (tool, said) in [
         ("goose", "new databases never get them"),

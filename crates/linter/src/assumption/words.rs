@@ -60,6 +60,9 @@ impl fmt::Display for Assumption {
                 "assumes that the files are migrations of one database, although they drop more relations \
                             than they leave",
             ),
+            Self::CreatedAsWritten { table } => {
+                write!(f, "assumes that `{table}` did not exist with other columns before CREATE TABLE IF NOT EXISTS")
+            }
             Self::AbsentThoughCodeMayCreate { table } => {
                 write!(f, "assumes that nothing creates `{table}`, although code of the project may create it")
             }

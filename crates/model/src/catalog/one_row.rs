@@ -36,7 +36,7 @@ impl Catalog {
     }
 
     /// The unique indexes that all rows are in.
-    pub(super) fn unique_indexes<'a>(&'a self, table: &'a Relation) -> impl Iterator<Item = &'a Arc<Index>> {
+    pub(crate) fn unique_indexes<'a>(&'a self, table: &'a Relation) -> impl Iterator<Item = &'a Arc<Index>> {
         let indexes = table.unique_indexes.iter().filter_map(|oid| self.relation(*oid).index());
         indexes.filter(|index| index.valid && index.predicate.is_none())
     }

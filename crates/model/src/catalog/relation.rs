@@ -134,6 +134,14 @@ pub struct Birth {
     pub changed_in: Option<Deployment>,
     /// The deployment that creates it unless it exists, where an earlier use is all that shows that it does.
     pub made_if_missing_in: Option<Deployment>,
+    /// Whether the statement that created it leaves one that exists as it is.
+    pub if_not_exists: bool,
+    /// The first deployment with a statement that fails if it does not exist, where no statement has shown who creates it.
+    pub needed_in: Option<Deployment>,
+    /// Whether an INSERT has left the keys of its rows to the database.
+    pub generates_keys: bool,
+    /// A function whose code inserts rows.
+    pub inserted_by: Option<Oid>,
 }
 
 /// The removal of all rows of a table.

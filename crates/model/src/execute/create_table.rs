@@ -100,6 +100,7 @@ impl Executor<'_> {
         // The name is examined last.
         self.check_new_relation(name, statement.persistence, false)?;
         let oid = self.store_table(&mut table, statement, &parents);
+        self.catalog.relation_mut(oid).birth.if_not_exists = statement.if_not_exists;
         self.check_partition_columns(oid, statement.name.range())?;
         self.store_sequences(oid, &table);
         if let (Some(parent), Some((_, bound))) = (parents.first(), &statement.partition_of) {

@@ -1,9 +1,10 @@
 //! What migrations say against many rows in a table of an earlier deployment.
 
 use super::Executor;
-use crate::catalog::{Column, ConstraintKind, Relation};
+use crate::catalog::{Column, ConstraintKind, Function, Oid, Relation};
 use crate::effect::FewRows;
 use pgvet_syntax::ast::Expr;
+use smol_str::SmolStr;
 
 impl Executor<'_> {
     /// What the migrations so far say against many rows.
@@ -21,10 +22,12 @@ impl Executor<'_> {
             let added = relation.columns.iter().find(is_cause);
             return added.map(|column| FewRows::NoneForNewColumn { column: column.name.clone() });
         }
-        if birth.made_if_missing_in.is_some() && birth.made_if_missing_in == self.deployment {
+        let is_needed_before = birth.needed_in.is_some() && birth.needed_in != self.deployment;
+        let is_older = is_needed_before && !self.catalog.doubts_everything();
+        if birth.made_if_missing_in.is_some() && birth.made_if_missing_in == self.deployment && !is_older {
             return Some(FewRows::MadeIfMissing);
         }
-        let rows = birth.lookup_rows().filter(|_| !takes_rows_of_users(relation))?;
+        let rows = birth.lookup_rows().filter(|_| !self.takes_other_rows(relation))?;
         let mut referenced = relation.constraints.iter().filter_map(|constraint| match &constraint.kind {
             ConstraintKind::ForeignKey(key) => self.catalog.get_relation(key.referenced),
             _ => None,
@@ -32,6 +35,47 @@ impl Executor<'_> {
         let is_lookup = referenced.all(|table| table.oid == relation.oid || table.birth.listed_rows().is_some());
         is_lookup.then_some(FewRows::Listed { rows })
     }
+
+    /// Whether the rows that the migrations have inserted are probably not all: they are the first users or examples.
+    fn takes_other_rows(&self, relation: &Relation) -> bool {
+        let birth = relation.birth;
+        let is_inserted_by_code =
+            birth.inserted_by.is_some_and(|function| self.catalog.get_function(function).is_some());
+        birth.generates_keys || is_inserted_by_code || takes_rows_of_users(relation) || is_about_persons(relation)
+    }
+
+    /// Notes an INSERT that gives values to these columns only, and so leaves the keys of its rows to the database: code
+    /// that uses a lookup table knows its rows by their keys.
+    pub(super) fn note_generated_keys(&mut self, table: Oid, given: &[SmolStr]) {
+        let knows_rows = |relation: &Relation| {
+            let is_given = |columns: Vec<SmolStr>| columns.iter().all(|column| given.contains(column));
+            self.catalog.unique_indexes(relation).filter_map(|index| index.plain_columns()).any(is_given)
+                || relation.columns.iter().all(|column| given.contains(&column.name))
+        };
+        let relation = self.catalog.relation(table);
+        if relation.known && !relation.birth.generates_keys && !knows_rows(relation) {
+            self.catalog.relation_mut(table).birth.generates_keys = true;
+        }
+    }
+
+    /// Notes the tables into which a function inserts rows.
+    pub(super) fn note_inserts(&mut self, function: &Function) {
+        let path = function.search_path();
+        for name in self.bodies.inserted(function) {
+            if let Some(table) = self.catalog.find_relation(&name, &path) {
+                self.catalog.relation_mut(table).birth.inserted_by = Some(function.oid);
+            }
+        }
+    }
+}
+
+/// Words in names of columns with what an application asks of its users.
+const OF_PERSONS: [&str; 7] = ["email", "username", "login", "password", "passwd", "phone", "lastname"];
+
+/// Whether a row is about a person: the migrations insert the first of them, such as administrators.
+fn is_about_persons(relation: &Relation) -> bool {
+    let is_word = |word: &str| OF_PERSONS.iter().any(|personal| word.eq_ignore_ascii_case(personal));
+    relation.columns.iter().any(|column| column.name.split('_').any(is_word))
 }
 
 /// Whether a policy lets sessions insert rows by what is in the row, such as their own: rows that the migrations have
@@ -53,14 +97,39 @@ mod tests {
     use crate::effect::FewRows;
     use crate::execute::testing::effects_on;
 
+    fn few(before: &str) -> Option<FewRows> {
+        let effects = effects_on(17, before, "ALTER TABLE t ADD CHECK (id > 0);");
+        effects.locks.first().and_then(|lock| lock.relation.few.clone())
+    }
+
+    #[test]
+    fn tables_into_which_functions_insert_are_no_lookup_tables() {
+        let table = "CREATE TABLE t (id int PRIMARY KEY, label text);
+            INSERT INTO t (id, label) VALUES (1, 'a'), (2, 'b'), (3, 'c');";
+        let function = |body: &str| format!("{table} CREATE FUNCTION f() RETURNS void LANGUAGE plpgsql AS '{body}';");
+        assert_eq!(few(&function("BEGIN PERFORM 1 FROM t; END")), Some(FewRows::Listed { rows: 3 }));
+        let inserts = function("BEGIN INSERT INTO t (id) VALUES (4); END");
+        assert_eq!(few(&inserts), None);
+        assert_eq!(few(&format!("{inserts} DROP FUNCTION f();")), Some(FewRows::Listed { rows: 3 }));
+    }
+
+    #[test]
+    fn tables_whose_rows_no_code_knows_are_no_lookup_tables() {
+        let listed = |columns: &str, rows: &str| few(&format!("CREATE TABLE t ({columns}); INSERT INTO t {rows};"));
+        let lookup = Some(FewRows::Listed { rows: 3 });
+        let names = "(name) VALUES ('a'), ('b'), ('c')";
+        assert_eq!(listed("id serial PRIMARY KEY, name text UNIQUE, note text", names), lookup);
+        assert_eq!(listed("id serial PRIMARY KEY, name text, note text", names), None);
+        let keys = "(id, name) VALUES (1, 'a'), (2, 'b'), (3, 'c')";
+        assert_eq!(listed("id serial PRIMARY KEY, name text, note text", keys), lookup);
+        assert_eq!(listed("id serial PRIMARY KEY, name text UNIQUE, password_hash text", keys), None);
+    }
+
     #[test]
     fn tables_into_which_sessions_insert_are_no_lookup_tables() {
         let table = "CREATE TABLE t (id int PRIMARY KEY, owner name, label text);
             INSERT INTO t (id, label) VALUES (1, 'a'), (2, 'b'), (3, 'c');";
-        let few = |policy: &str| {
-            let effects = effects_on(17, &format!("{table} {policy}"), "ALTER TABLE t ADD CHECK (id > 0);");
-            effects.locks.first().and_then(|lock| lock.relation.few.clone())
-        };
+        let few = |policy: &str| few(&format!("{table} {policy}"));
         let listed = Some(FewRows::Listed { rows: 3 });
         assert_eq!(few(""), listed);
         assert_eq!(few("CREATE POLICY p ON t FOR ALL USING (pg_has_role('admin', 'member'));"), listed);

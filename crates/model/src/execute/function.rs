@@ -70,6 +70,7 @@ impl Executor<'_> {
         if is_new {
             self.catalog.grant_defaults(oid, PrivilegeKind::Function, &function.schema);
         }
+        self.note_inserts(&function);
         self.catalog.add_function(function);
         let stated = create.options.iter().map(|option| option.name.clone()).collect();
         let action = if is_new { ChangeAction::Create } else { ChangeAction::Alter };

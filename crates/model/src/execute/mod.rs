@@ -361,6 +361,10 @@ impl Executor<'_> {
             emptied: None,
             changed_in: None,
             made_if_missing_in: None,
+            if_not_exists: false,
+            needed_in: None,
+            generates_keys: false,
+            inserted_by: None,
         }
     }
 

@@ -74,6 +74,7 @@ impl Executor<'_> {
     ) -> Run<Option<Oid>> {
         if let Some(oid) = self.find(name) {
             self.lock(oid, mode, LockCause::Target, name.range());
+            self.note_need(oid, missing_ok);
             if mode >= LockMode::ShareUpdateExclusive && !self.catalog.relation(oid).known {
                 self.unknown(format!("`{name}` was used before any statement created it"));
             }
@@ -99,8 +100,18 @@ impl Executor<'_> {
             (false, _) => {
                 let oid = self.assume(name, kind);
                 self.lock(oid, mode, LockCause::Target, name.range());
+                self.note_need(oid, missing_ok);
                 Ok(Some(oid))
             }
+        }
+    }
+
+    /// Notes that a statement fails unless a relation exists that no earlier statement has created.
+    fn note_need(&mut self, oid: Oid, missing_ok: bool) {
+        let relation = self.catalog.relation(oid);
+        let is_shown = relation.known || relation.birth.needed_in.is_some();
+        if !is_shown && !missing_ok && !self.is_guarded() {
+            self.catalog.relation_mut(oid).birth.needed_in = self.deployment;
         }
     }
 
@@ -171,6 +182,10 @@ impl Executor<'_> {
             emptied: None,
             changed_in: None,
             made_if_missing_in: None,
+            if_not_exists: false,
+            needed_in: None,
+            generates_keys: false,
+            inserted_by: None,
         };
         let mut relation = Relation::new(oid, schema, name.name.text.clone(), kind, birth);
         relation.known = false;

@@ -10,6 +10,7 @@ mod code;
 mod condition;
 mod dynamic;
 mod environment;
+mod inserts;
 mod listed;
 mod loops;
 mod path;

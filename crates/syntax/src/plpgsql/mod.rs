@@ -7,6 +7,7 @@
 mod body_text;
 mod constant;
 mod reader;
+mod refusal;
 mod sql_text;
 pub mod texts;
 mod tree;
@@ -19,6 +20,7 @@ pub use body_text::BodyText;
 pub use constant::Specifier;
 pub use constant::{ConstantSql, HOLE, Hole, HoleKind, constant_sql};
 pub use reader::read;
+pub use refusal::{BodyResult, refusal, refusal_of_block};
 pub use sql_text::{SqlParser, SqlText};
 pub use tree::*;
 pub use walk::{Context, Visitor, walk};

@@ -4,6 +4,7 @@ use super::{runs_once, version_of};
 use crate::layout::Tool;
 use crate::order::{self, Number};
 use crate::project::{ProjectFile, Role};
+use crate::rollback_name;
 use pgvet_model::incident::{Applied, Incident, IncidentKind};
 use rustc_hash::FxHashMap;
 use std::path::PathBuf;
@@ -41,10 +42,11 @@ pub(crate) fn compare_versions(files: &mut [ProjectFile]) {
 fn incident(file: &ProjectFile, other: String, is_applied: bool) -> Incident {
     let reactions = file.layout.tool.reactions_to(&file.path);
     let version = version_of(&file.path);
+    let is_rollback = rollback_name::has_word(&order::place(&file.path).1) || rollback_name::has_word(&other);
     let consequence = if is_applied { reactions.same_as_applied } else { reactions.same_version };
     let applied = file.past.applied.filter(|_| is_applied).unwrap_or(Applied::Any);
     Incident {
-        kind: IncidentKind::SameVersion { version, other },
+        kind: IncidentKind::SameVersion { version, other, is_rollback },
         consequence,
         tool: file.layout.tool.title(),
         applied,

@@ -414,7 +414,13 @@ fn direction(tool: Tool, path: &Path, name: &str, around: &Facts) -> Direction {
     };
     let is_rollback =
         || rollback_name::is_rollback_migration(path) && (around.list_with(path).is_none() || has_up_file());
-    if flyway_skips || around.is_not_run(path) || is_rollback() { Direction::Down } else { Direction::Up }
+    // Programs of the project alone can know such scripts: a tool with versions takes them for migrations.
+    let is_script = || tool == Tool::Plain && rollback_name::is_beside_same_version(path);
+    if flyway_skips || around.is_not_run(path) || is_rollback() || is_script() {
+        Direction::Down
+    } else {
+        Direction::Up
+    }
 }
 
 #[cfg(test)]

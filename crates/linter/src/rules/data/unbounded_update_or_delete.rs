@@ -249,6 +249,10 @@ fn help(change: &DataChange, ast: &Ast, relation: Option<&Relation>, in_function
              at once",
             change.relation.name
         ),
+        _ if is_part_of_with(change, ast) => format!(
+            "run the whole statement in batches, {how}: limit the rows that this part of WITH changes, and let the other \
+             parts use only the rows that it returns with RETURNING"
+        ),
         _ if matches!(ast, Ast::Merge(_)) => format!(
             "merge the source rows in batches, {how}, and give WHEN MATCHED a condition that excludes unchanged rows"
         ),
@@ -271,6 +275,24 @@ fn help(change: &DataChange, ast: &Ast, relation: Option<&Relation>, in_function
 /// Whether it is an INSERT that updates the rows that are there already.
 fn is_upsert(ast: &Ast) -> bool {
     matches!(ast, Ast::Insert(insert) if insert.on_conflict.as_ref().is_some_and(|conflict| conflict.update.is_some()))
+}
+
+/// Whether a statement in WITH makes the change.
+fn is_part_of_with(change: &DataChange, ast: &Ast) -> bool {
+    let is_own = match ast {
+        Ast::Update(update) => update.keyword == change.range,
+        Ast::Delete(delete) => delete.keyword == change.range,
+        _ => false,
+    };
+    let mut found = false;
+    ast.visit(&mut |part| {
+        found |= match part {
+            Part::Update(update) => update.keyword == change.range,
+            Part::Delete(delete) => delete.keyword == change.range,
+            _ => false,
+        };
+    });
+    found && !is_own
 }
 
 /// Whether something in the statement chooses the rows, or may do so.

@@ -73,10 +73,14 @@ declare_rule! {
     ///   statements.
     /// - A trigger runs the code, and the text that `EXECUTE` runs can only be a query.
     /// - `dynamic-ddl-on-unknown-object` reports the same `EXECUTE`.
+    /// - `syntax-error` reports the code, because PostgreSQL refuses it, too.
     "not-analyzed", Engine, Warning,
     {
         sources: &["strong_migrations/opaque-dynamic-sql"],
-        yields_to: &[&crate::rules::plpgsql::dynamic_ddl_on_unknown_object::RULE.meta],
+        yields_to: &[
+            &crate::rules::plpgsql::dynamic_ddl_on_unknown_object::RULE.meta,
+            &super::syntax_error::RULE.meta,
+        ],
     }
     statement = check_statement,
     routine = check_definition,

@@ -63,6 +63,8 @@ declare_rule! {
     /// The confidence is `certain`, with these exceptions. The confidence is `likely` in these cases:
     ///
     /// - The statement follows code that pgvet does not analyze and that may have changed the schema.
+    /// - A column is missing in a table that `CREATE TABLE IF NOT EXISTS` creates. The table may have existed before, with
+    ///   the column.
     /// - A name without a schema may refer to another schema, because no statement sets `search_path`.
     /// - Migrations of later deployments exist. This migration has then probably been applied already, perhaps without
     ///   an error, for a reason that the migrations do not show.
@@ -116,6 +118,9 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     }
     if context.before.follows_hidden_code() {
         finding = finding.assuming(Assumption::HiddenCodeIsHarmless);
+    }
+    if let Some(table) = created_if_missing(context, failure) {
+        finding = finding.assuming(Assumption::CreatedAsWritten { table });
     }
     if context.earlier.iter().any(|earlier| earlier.refused) {
         finding = finding.assuming(Assumption::EarlierRefusalCorrected);
@@ -196,6 +201,13 @@ fn guessed(context: &RuleContext<'_>, failure: &Failure) -> Option<SmolStr> {
     (failure.sqlstate == "42P07").then(|| guess.name.clone())
 }
 
+/// Returns the table of a statement that lacks a column, if the table may have existed before the migrations.
+fn created_if_missing(context: &RuleContext<'_>, failure: &Failure) -> Option<SmolStr> {
+    let locks = context.effects.locks.iter().filter(|_| failure.sqlstate == "42703");
+    let mut tables = locks.filter_map(|lock| context.before.get_relation(lock.relation.oid));
+    tables.find(|table| table.birth.if_not_exists).map(|table| table.name.clone())
+}
+
 /// The next step for some kinds of refusals.
 ///
 /// Source: PostgreSQL 18 documentation, appendix A, error codes.
@@ -245,6 +257,18 @@ mod tests {
         assert_eq!(refusal(other_schema), (Confidence::Likely, vec![assumed]));
         let path = format!("{other_schema} SET search_path = public;");
         assert_eq!(refusal(&path), (Confidence::Certain, vec![]));
+    }
+
+    #[test]
+    fn a_column_of_a_table_that_may_be_older_is_not_certain() {
+        let refused = |create: &str| {
+            let file = parse_file(SourceFile::new("1.sql".to_owned(), format!("{create} CREATE INDEX ON t (note);")));
+            let settings = Settings { only: vec!["statement-will-fail".to_owned()], ..Settings::default() };
+            check(&[Migration::new(&file)], &settings)[0].assumptions.clone()
+        };
+        assert_eq!(refused("CREATE TABLE t (id bigint);"), []);
+        let assumed = Assumption::CreatedAsWritten { table: "t".into() };
+        assert_eq!(refused("CREATE TABLE IF NOT EXISTS t (id bigint);"), [assumed]);
     }
 
     #[test]

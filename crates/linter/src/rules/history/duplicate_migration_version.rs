@@ -49,7 +49,7 @@ declare_rule! {
 
 fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
     for incident in context.migration.incidents {
-        let IncidentKind::SameVersion { version, other } = &incident.kind else { continue };
+        let IncidentKind::SameVersion { version, other, is_rollback } = &incident.kind else { continue };
         let tool = tool(incident);
         let (then, severity) = match incident.consequence {
             Consequence::Refuses { saying, .. } => (format!("{tool} fails (\"{saying}\")"), Severity::Error),
@@ -63,7 +63,14 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
             Consequence::Ignores | Consequence::Runs | Consequence::Unknown => continue,
         };
         let message = format!("this migration and `{other}` have the same version {version}: {then}");
-        let help = "give the migration that no database has applied yet the next free version";
+        let help = if *is_rollback {
+            format!(
+                "move the rollback script out of this folder, or give it the name that {tool} expects of a down \
+                 migration: with another version, {tool} would run it as a migration"
+            )
+        } else {
+            "give the migration that no database has applied yet the next free version".to_owned()
+        };
         let finding = reporter.report(first_word(context), message).severity(severity).help(help);
         assuming_applied(finding, incident).emit();
     }

@@ -35,6 +35,9 @@ declare_rule! {
     /// ALTER TABLE orders ADD COLUMN note text;
     /// ```
     ///
+    /// The severity is `info` if no transaction is open at a `COMMIT` or `ROLLBACK`: PostgreSQL then only raises a
+    /// warning.
+    ///
     /// ## When it is not reported
     ///
     /// - a file in which every `BEGIN` has its `COMMIT`, if the migration tool opens no transaction
@@ -89,7 +92,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         (Transaction::Commit { .. } | Transaction::Rollback { .. }, None) if !may_be_open(context) => {
             let message = format!("no transaction is open: this {} has no effect", verb(control));
             let help = "delete this statement, or add BEGIN where the transaction should start";
-            reporter.report(range, message).help(help).emit();
+            reporter.report(range, message).severity(Severity::Info).help(help).emit();
         }
         _ => {}
     }

@@ -147,7 +147,7 @@ fn works<'a>(context: &'a RuleContext<'_>) -> Vec<Work<'a>> {
     let scans = of_changed.into_iter().chain(of_others);
     for scan in scans {
         let (relation, range) = (&scan.relation, scan.range);
-        let what = format!("this reads all of `{}`", relation.name);
+        let what = what_reads(effects, scan);
         works.push(Work {
             relation,
             what,
@@ -163,6 +163,18 @@ fn works<'a>(context: &'a RuleContext<'_>) -> Vec<Work<'a>> {
     works.retain(|work| work.relation.may_have_rows() || work.copies);
     works.retain(|work| !has_one_row(context, work.relation) && !has_few_rows(context, work.relation));
     works
+}
+
+/// What a statement does that reads all of a table: to find a part of the rows that it changes, or nothing else.
+fn what_reads(effects: &Effects, scan: &Scan) -> String {
+    let name = &scan.relation.name;
+    let is_of_change = |change: &&DataChange| change.relation.oid == scan.relation.oid && change.range == scan.range;
+    let change = effects.data_changes.iter().filter(is_of_change).map(|change| change.kind);
+    match change.max_by_key(|kind| *kind == DataChangeKind::Delete) {
+        Some(DataChangeKind::Delete) => format!("this deletes rows of `{name}`, and reads all of it to find them,"),
+        Some(DataChangeKind::Update) => format!("this updates rows of `{name}`, and reads all of it to find them,"),
+        Some(DataChangeKind::Insert) | None => format!("this reads all of `{name}`"),
+    }
 }
 
 /// The validation of a constraint in partitions that no migration shows. Any other work on them blocks their writes itself.

@@ -67,6 +67,9 @@ impl Executor<'_> {
             self.note_change(table, change, updates, env.depth, insert.range);
         }
         self.note_change(table, &insertion, rows, env.depth, insert.range);
+        if env.depth == Depth::Run {
+            self.note_generated_keys(table, &insertion.given);
+        }
         Ok(())
     }
 

@@ -47,6 +47,11 @@ pub fn parse_statement(source: &str, range: TextRange, tokens: &[Token]) -> Resu
     }
 }
 
+/// Returns the message with which the parser of PL/pgSQL refuses the body of a CREATE FUNCTION or DO statement.
+pub(crate) fn plpgsql_error(statement: &str) -> Option<String> {
+    pgvet_parser::plpgsql_error(statement)
+}
+
 /// Parses SQL text that is no file, such as the body of a function. Ranges are offsets in this text.
 pub fn parse_sql(sql: &str) -> Result<Vec<Ast>, SyntaxError> {
     let range = TextRange::new(0, sql.len() as u32);

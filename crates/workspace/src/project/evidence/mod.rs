@@ -29,6 +29,7 @@ pub(crate) fn gather(files: &mut [ProjectFile], given: &[PathBuf], folders: &Fol
     replaced::mark(files);
     parts::mark(files);
     repeated::mark(files);
+    repeated::mark_schemas(files);
     for file in files.iter_mut().filter(|file| file.role == Role::Reported && file.layout.unlisted) {
         if !file.config.is_included(&file.path) {
             file.evidence.idle = Some(IdleReason::Unlisted);

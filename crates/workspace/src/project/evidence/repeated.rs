@@ -1,7 +1,7 @@
-//! Files that repeat the statements of another one, such as a script that was compiled of several migrations. If both run,
-//! PostgreSQL refuses the second.
+//! Files that repeat the statements of another one, such as a script that was compiled of several migrations, or a schema
+//! that was pasted between them. If both run, PostgreSQL refuses the second.
 
-use super::replaced::text;
+use super::replaced::{created, dropped, text};
 use crate::project::ProjectFile;
 use rustc_hash::{FxHashMap, FxHasher};
 use smol_str::SmolStr;
@@ -32,6 +32,51 @@ pub(super) fn mark(files: &mut [ProjectFile]) {
             }
         }
     }
+}
+
+/// Marks schemas among migrations: files that create tables which several other files create one after the other. All
+/// files of the same database are marked, because what others change may be in the schema already.
+pub(super) fn mark_schemas(files: &mut [ProjectFile]) {
+    let tables: Vec<BTreeSet<SmolStr>> = files.iter().map(tables).collect();
+    let schemas: Vec<usize> = (0..files.len()).filter(|at| is_schema(files, &tables, *at)).collect();
+    for schema in schemas {
+        let (database, path) = (files[schema].database, SmolStr::new(&files[schema].shown().path));
+        let mut first = None;
+        for (at, file) in files.iter_mut().enumerate().filter(|(at, file)| *at != schema && file.database == database) {
+            if file.role.is_migration() && file.is_run() {
+                file.evidence.repeated.get_or_insert_with(|| path.clone());
+                let is_repeated = !tables[at].is_disjoint(&tables[schema]);
+                first = first.or_else(|| is_repeated.then(|| SmolStr::new(&file.shown().path)));
+            }
+        }
+        files[schema].evidence.repeated = files[schema].evidence.repeated.take().or(first);
+    }
+}
+
+/// Whether several other files create tables, all of which this file creates as well.
+fn is_schema(files: &[ProjectFile], tables: &[BTreeSet<SmolStr>], at: usize) -> bool {
+    let own = &tables[at];
+    let is_other = |other: &usize| *other != at && files[*other].database == files[at].database;
+    let others = (0..files.len()).filter(is_other).filter(|other| !tables[*other].is_empty());
+    own.len() >= FEWEST && others.filter(|other| tables[*other].is_subset(own)).count() >= FEWEST
+}
+
+/// The tables that a migration creates, and does not drop.
+fn tables(file: &ProjectFile) -> BTreeSet<SmolStr> {
+    if !(file.role.is_migration() && file.is_run()) {
+        return BTreeSet::new();
+    }
+    let text = text(file);
+    let lines = || text.lines().map(str::trim_start);
+    let begins = |line: &str, verb: &str| line.get(..verb.len()).is_some_and(|start| start.eq_ignore_ascii_case(verb));
+    let created = lines().filter(|line| begins(line, "CREATE TABLE")).flat_map(created);
+    let mut tables: BTreeSet<SmolStr> = created.collect();
+    for line in lines().filter(|line| begins(line, "DROP TABLE")) {
+        dropped(line).for_each(|table| {
+            tables.remove(&table);
+        });
+    }
+    tables
 }
 
 /// Numbers of the statements that PostgreSQL would refuse the second time, one for each text without comments.

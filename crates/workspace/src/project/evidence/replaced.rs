@@ -117,6 +117,11 @@ pub(super) fn created(text: &str) -> impl Iterator<Item = SmolStr> {
     named_after(text, &["CREATE"])
 }
 
+/// The tables that a text drops.
+pub(super) fn dropped(text: &str) -> impl Iterator<Item = SmolStr> {
+    named_after(text, &["DROP"])
+}
+
 /// The names of tables in `VERB TABLE [IF [NOT] EXISTS] [ONLY] name, ...`, without their schemas.
 fn named_after(text: &str, verbs: &[&str]) -> impl Iterator<Item = SmolStr> {
     let tokens = tokenize(text, TextRange::new(0, text.len() as u32));
