@@ -12,6 +12,7 @@ use crate::passes::{self, Hidden, Refused};
 use crate::report::places::Places;
 use crate::report::{self, Reporter};
 use crate::rule::{Earlier, MigrationContext, RoutineContext, Rule};
+use crate::rules::engine::ambiguous_text;
 use crate::rules::{self, deployment::lasting::Lasting};
 use crate::settings::Settings;
 use crate::severity::Severity;
@@ -88,6 +89,7 @@ pub(crate) fn report(
         statement_rules: (u32::MAX, Rc::from([])),
         done: Vec::new(),
         doubts: OfText::default(),
+        strings_before: None,
         comments_of_text: OfText::default(),
         done_moves: Vec::new(),
     };
@@ -131,6 +133,8 @@ struct Checker<'s> {
     /// the file.
     done: Vec<Earlier>,
     doubts: OfText<'s, Doubt>,
+    /// The value of `standard_conforming_strings` before the first statement of the current migration.
+    strings_before: Option<bool>,
     comments_of_text: OfText<'s, suppression::Comment>,
     /// Those of them that give something another name or schema, as positions.
     done_moves: Vec<usize>,
@@ -155,12 +159,14 @@ impl<'s, T> OfText<'s, T> {
 }
 
 impl Checker<'_> {
-    /// What is in doubt in the text of a migration.
-    fn doubts(&mut self, file: u32) -> Rc<[Doubt]> {
+    /// What is in doubt in the text of a migration, for the program that runs it.
+    fn doubts(&mut self, file: u32, migration: &Migration<'_>) -> Vec<Doubt> {
         let Some(source) = self.migrations.get(file as usize).map(|migration| migration.file) else {
-            return Rc::new([]);
+            return Vec::new();
         };
-        self.doubts.get(source, || statement::doubts(&source.text))
+        let before = self.strings_before.unwrap_or(true);
+        let doubts = self.doubts.get(source, || statement::doubts(&source.text));
+        doubts.iter().filter(|doubt| migration.is_in_doubt(doubt, before)).copied().collect()
     }
 
     fn statement_rules(&mut self, file: u32) -> Rc<[(&'static Rule, Severity)]> {
@@ -316,6 +322,7 @@ impl Visitor for Checker<'_> {
     }
 
     fn migration_start(&mut self, file: u32, migration: &Migration<'_>) {
+        self.strings_before = None;
         self.done.clear();
         self.done_moves.clear();
         self.found_before = self.found.len();
@@ -334,6 +341,7 @@ impl Visitor for Checker<'_> {
         if !visit.migration.report {
             return;
         }
+        self.strings_before.get_or_insert(ambiguous_text::conforming_strings(visit.session).unwrap_or(true));
         let rules = self.statement_rules(visit.file);
         let mut found = self.found_in_code(visit, &rules);
         let mut own = self.found_by_rules(&self.context(visit, None), visit.statement.range, &rules);
@@ -426,8 +434,8 @@ impl Visitor for Checker<'_> {
         self.forget_undone(file, migration);
         let (migrations, settings) = (self.migrations, self.settings);
         let reader = self.reader;
-        let doubts = self.doubts(file);
-        let (doubts, ran) = (&*doubts, &*self.done);
+        let doubts = &self.doubts(file, migration);
+        let ran = &*self.done;
         let context =
             MigrationContext { file, migration, migrations, session, before, after, ran, doubts, settings, reader };
         let found = found_in_migration(&context, rules::all());
@@ -442,7 +450,8 @@ impl Visitor for Checker<'_> {
         let (migrations, settings, reader) = (self.migrations, self.settings, self.reader);
         let (session, catalog) = (&Session::default(), &Catalog::new());
         let (before, after) = (catalog, catalog);
-        let doubts = &self.doubts(file);
+        self.strings_before = None;
+        let doubts = &self.doubts(file, migration);
         let context = MigrationContext {
             file,
             migration,
@@ -455,7 +464,7 @@ impl Visitor for Checker<'_> {
             settings,
             reader,
         };
-        let about_text = [&rules::engine::ambiguous_text::RULE, &rules::engine::unchecked_psql_command::RULE];
+        let about_text = [&ambiguous_text::RULE, &rules::engine::unchecked_psql_command::RULE];
         self.found.extend(found_in_migration(&context, &about_text));
         let about_history: Vec<_> =
             rules::all().iter().copied().filter(|rule| rule.meta.category == Category::History).collect();

@@ -4,7 +4,7 @@ use crate::deployment::Deployment;
 use crate::incident::Incident;
 use crate::runner::{AfterCommit, Refusal, Runner};
 use pgvet_syntax::source::{SourceFile, TextRange};
-use pgvet_syntax::statement::{ParsedFile, Statement};
+use pgvet_syntax::statement::{Doubt, DoubtKind, ParsedFile, Statement};
 use std::borrow::Borrow;
 use std::ops::Range;
 
@@ -145,6 +145,28 @@ impl<'a> Migration<'a> {
         let section = self.section;
         let after = self.parsed[count..].iter();
         after.filter(move |statement| section.is_none_or(|section| section.contains(statement.range)))
+    }
+
+    /// Whether the program may read a place otherwise than it was read, given the value of `standard_conforming_strings`
+    /// before the migration.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/tcop/postgres.c`, `exec_simple_query`: the whole string is parsed before its
+    /// first statement runs.
+    pub fn is_in_doubt(&self, doubt: &Doubt, before: bool) -> bool {
+        let DoubtKind::SentTogether { standard_conforming_strings, by_psql } = doubt.kind else { return true };
+        if standard_conforming_strings == before {
+            return false;
+        }
+        let Some(cause) = doubt.cause else { return true };
+        if self.section.is_some_and(|section| section.contains(doubt.range) && !section.contains(cause)) {
+            return true;
+        }
+        let string_of = |range: TextRange| self.strings.iter().position(|string| string.contains(range));
+        match string_of(doubt.range) {
+            None if self.runner.sends_statements => false,
+            None if by_psql && !self.runner.is_known => false,
+            string => string_of(cause) == string,
+        }
     }
 
     /// How the way in which the statement at `at` is sent affects a transaction around it.

@@ -24,6 +24,9 @@ pub struct Runner {
     pub session_per_string: bool,
     /// The line between two statements of a migration, of a program that refuses several statements without one.
     pub separator: Option<&'static str>,
+    /// Whether it cuts a file into statements and sends each alone, so that a setting is in effect for the next statement.
+    /// What stands in one of [`Migration::strings`](crate::migration::Migration::strings) is sent together nevertheless.
+    pub sends_statements: bool,
     /// Whether the program is known; otherwise a file is treated as one for psql.
     pub is_known: bool,
     /// What shows that it opens the transaction of the migration.

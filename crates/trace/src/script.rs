@@ -3,8 +3,8 @@
 use crate::Error;
 use pgvet_model::migration::{Migration, TransactionMode};
 use pgvet_syntax::ast::{Ast, Setting, Transaction};
-use pgvet_syntax::source::TextRange;
-use pgvet_syntax::statement::{self, PieceKind, PlaceholderKind, Statement};
+use pgvet_syntax::source::{SourceFile, TextRange};
+use pgvet_syntax::statement::{self, Doubt, DoubtKind, PieceKind, PlaceholderKind, Statement};
 use std::collections::BTreeMap;
 
 /// Values for placeholders, by name.
@@ -53,6 +53,14 @@ impl<'a> Script<'a> {
         let statements: Vec<&Statement> = migration.statements().collect();
         let text = &file.text;
         let mut data = CopyData::of(text);
+        let is_sent_whole = migration.runner.is_known || migration.transaction == TransactionMode::SingleString;
+        let is_read_otherwise = |doubt: &&Doubt| {
+            let is_about_strings = matches!(doubt.kind, DoubtKind::SentTogether { .. });
+            is_about_strings && is_sent_whole && inside(doubt.range) && migration.is_in_doubt(doubt, true)
+        };
+        if let Some(doubt) = data.doubts.iter().find(is_read_otherwise) {
+            return Err(read_otherwise(file, doubt));
+        }
         let skipped = data.commands.iter().filter(|command| inside(**command));
         let mut script = Script {
             skipped: skipped.map(|command| text[command.as_usize()].trim_end().to_owned()).collect(),
@@ -166,22 +174,38 @@ fn unfilled(placeholder: &str, path: &str) -> Error {
         .help(format!("give one: --var {}=VALUE", name_of(placeholder)))
 }
 
+/// A string that PostgreSQL ends at another quote if it is sent as the tool sends it.
+fn read_otherwise(file: &SourceFile, doubt: &Doubt) -> Error {
+    let line = file.text[..doubt.range.start as usize].matches('\n').count() + 1;
+    Error::new(format!(
+        "`{}` cannot be traced as its migration tool runs it: the tool sends the string in line {line} together with the \
+         change of `standard_conforming_strings`, which decides where the string ends",
+        file.path
+    ))
+    .help("write `E'...'` with doubled backslashes, which does not depend on the setting")
+}
+
 /// Input between statements: the data of COPY, and psql's commands.
 struct CopyData {
     /// From the last to the first.
     data: Vec<TextRange>,
     commands: Vec<TextRange>,
+    doubts: Vec<Doubt>,
 }
 
 impl CopyData {
     fn of(text: &str) -> Self {
         // Most files have neither, and splitting again takes its time.
         if !text.contains('\\') {
-            return Self { data: Vec::new(), commands: Vec::new() };
+            return Self { data: Vec::new(), commands: Vec::new(), doubts: Vec::new() };
         }
         let split = statement::split(text);
         let of_kind = |kind| split.pieces.iter().filter(move |piece| piece.kind == kind).map(|piece| piece.range);
-        Self { data: of_kind(PieceKind::CopyData).rev().collect(), commands: of_kind(PieceKind::MetaCommand).collect() }
+        Self {
+            data: of_kind(PieceKind::CopyData).rev().collect(),
+            commands: of_kind(PieceKind::MetaCommand).collect(),
+            doubts: split.doubts.clone(),
+        }
     }
 
     /// The data of the statement that ends there, if any.
@@ -199,7 +223,6 @@ impl CopyData {
 mod tests {
     use super::*;
     use pgvet_model::migration::TransactionMode;
-    use pgvet_syntax::source::SourceFile;
     use pgvet_syntax::statement::{ParsedFile, parse_file};
 
     fn file(text: &str) -> ParsedFile {
@@ -274,6 +297,15 @@ mod tests {
         assert_eq!(script.steps[0].copy_data, None);
         assert!(script.steps[1].copy_data.unwrap().contains("1\ta\n"));
         assert_eq!(script.steps[2].copy_data, None);
+    }
+
+    #[test]
+    fn a_string_that_is_sent_with_its_setting_is_not_cut() {
+        let file = file("SET standard_conforming_strings = off;\nSELECT 'a\\'; DROP TABLE t; --';\n");
+        let script = |transaction| Script::new(&migration(&file, transaction), &Variables::new()).map(|_| ());
+        let error = script(TransactionMode::SingleString).unwrap_err();
+        assert!(error.to_string().contains("line 2"), "{error}");
+        assert!(script(TransactionMode::Autocommit).is_ok(), "as psql runs it");
     }
 
     #[test]

@@ -1,15 +1,19 @@
 //! Passwords in statements, which no report shows.
 
+mod code;
+
 use std::ops::Range;
 
 /// Replacement for a password.
 const MASK: &str = "***";
 
 /// The statement without its passwords: `PASSWORD 'x'`, `OPTIONS (password 'x')`, `password=x` of a connection string and
-/// `postgres://user:x@host`. Code in strings is searched as well, so that too much is masked rather than too little.
+/// `postgres://user:x@host`, and constants that are joined with a text that ends with the word. Code in strings is searched
+/// as well, so that too much is masked rather than too little.
 /// Takes linear time: statements come from files of any size.
 pub fn masked(sql: &str) -> String {
     let mut passwords = after_words(sql);
+    code::passwords(sql, &mut passwords);
     passwords.extend(sql.match_indices("://").filter_map(|(at, sign)| in_url(sql, at + sign.len())));
     passwords.sort_by_key(|range| range.start);
     let mut shown = String::with_capacity(sql.len());
@@ -37,7 +41,9 @@ fn after_words(text: &str) -> Vec<Range<usize>> {
 
 /// Returns the range of the value after the word; both may be in quotes.
 fn after_word(text: &str, end: usize) -> Option<Range<usize>> {
-    let value = text[end..].trim_start_matches(['"', ' ', '\t', '\r', '\n', '=', 'e', 'E']);
+    let value = text[end..].trim_start_matches(['"', ' ', '\t', '\r', '\n', '=']);
+    let prefix = ["e'", "E'", "u&'", "U&'"].iter().find(|prefix| value.starts_with(**prefix));
+    let value = prefix.map_or(value, |prefix| &value[prefix.len() - 1..]);
     let start = text.len() - value.len();
     if let Some(quoted) = value.strip_prefix('\'') {
         // Within a string quotes are doubled, and a doubled one belongs to the value.
@@ -110,6 +116,26 @@ mod tests {
             "SELECT dblink_connect('password=postgres://a:hunter2@h/d')",
             "SELECT dblink_connect('postgres://password=hunter2:hunter2@h/d')",
             "DO 'BEGIN EXECUTE $$ALTER ROLE a PASSWORD $x$hunter2$$; END'",
+            "ALTER ROLE a PASSWORD U&'hunter2\\0033'",
+            "ALTER ROLE a PASSWORD E'a\\'hunter2'",
+            "ALTER ROLE a PASSWORD /* new */ 'hunter2'",
+            "ALTER ROLE a PASSWORD 'a'\n  'hunter2'",
+            "ALTER ROLE a PASSWORD 'a' -- b\n'b'\n'hunter2' LOGIN",
+            "ALTER ROLE a PASSWORD E'a'\n'\\'hunter2'",
+            "DO $$ BEGIN EXECUTE 'ALTER ROLE a PASSWORD U&''hunter2'''; END $$",
+            "DO $$ BEGIN EXECUTE 'ALTER ROLE a PASSWORD ' || quote_literal('hunter2'); END $$",
+            "DO $$ BEGIN EXECUTE 'ALTER ROLE a PASSWORD ' || quote_literal($x$hunter2$x$); END $$",
+            "DO 'BEGIN EXECUTE ''ALTER ROLE a PASSWORD '' || quote_literal(''hunter2''); END'",
+            "DO $$ BEGIN EXECUTE format('ALTER ROLE %I PASSWORD %L', 'a', 'hunter2'); END $$",
+            "DO $$ BEGIN EXECUTE format($f$ALTER ROLE a PASSWORD '%s'$f$, 'hunter2'); END $$",
+            "DO $$ BEGIN EXECUTE concat('ALTER ROLE a PASSWORD ', quote_literal('hunter2')); END $$",
+            "DO $$ BEGIN EXECUTE 'ALTER ROLE a PASS'||'WORD ''hunter2'''; END $$",
+            "DO $$ BEGIN EXECUTE 'ALTER ROLE a pa' || 'ss' || 'word ' || quote_literal('hunter2'); END $$",
+            "DO $$ DECLARE v_password text; BEGIN v_password := 'hunter2'; END $$",
+            "SELECT dblink_connect('host=h pass' || 'word=hunter2')",
+            "SELECT dblink_connect('host=h password=' || 'hunter2')",
+            "INSERT INTO settings VALUES ('password', 'hunter2')",
+            "SELECT dblink_connect('password=eehunter2')",
         ] {
             let shown = masked(sql);
             assert!(!shown.contains("hunter2") && shown.contains(MASK), "{sql}: {shown}");
@@ -121,15 +147,27 @@ mod tests {
         for sql in ["ALTER TABLE t ADD COLUMN password text", "SELECT 'http://h/a:b@c'", "ALTER ROLE a PASSWORD NULL"] {
             assert_eq!(masked(sql), sql);
         }
+        let after = "SELECT format('password %L', 'x'); SELECT 'y'";
+        assert_eq!(masked(after), "SELECT format('password %L', '***'); SELECT 'y'");
         assert_eq!(masked("SELECT * FROM t WHERE password = $1"), "SELECT * FROM t WHERE password = ***");
     }
 
     /// Of a text 20 times as long, quadratic work would take 400 times as long.
     #[test]
     fn masking_takes_linear_time() {
-        for part in
-            ["password", "password ", "password='x' ", "password $a$", "password$", "://a:b@", "://a:", "password'"]
-        {
+        for part in [
+            "password",
+            "password ",
+            "password='x' ",
+            "password $a$",
+            "password$",
+            "://a:b@",
+            "://a:",
+            "password'",
+            "'password'||",
+            "'pass'||'word',(",
+            "$$'password',",
+        ] {
             let text = |count: usize| part.repeat(count);
             let time = |text: String| {
                 let started = std::time::Instant::now();

@@ -2,7 +2,7 @@
 
 mod start_after;
 
-use crate::config::{Config, ConfigError, Configs, absolute};
+use crate::config::{Config, ConfigError, Configs, Hiding, absolute};
 use crate::discovery::{self, files_at};
 use crate::git::{self, Change, Changes};
 use crate::history::gone::{as_named_below, named_folders, note_on_deleted, stand_ins};
@@ -91,6 +91,8 @@ pub(crate) struct Plan {
     pub(crate) texts: Option<Texts>,
     /// The files that are reported; `None`: all that are in the run.
     pub(crate) named: Option<Named>,
+    /// Migrations that the configuration does not want to be reported.
+    pub(crate) before_start: usize,
     identities: Identities,
     /// The applied migrations that are gone and reported as findings.
     removed: BTreeSet<PathBuf>,
@@ -179,6 +181,13 @@ impl Plan {
         Ok((asked, named))
     }
 
+    /// What configuration hides of the run.
+    pub(crate) fn hiding(&self, request: &Request) -> Hiding {
+        let configs = || self.databases.iter().map(|database| &*database.config);
+        let only_paths = request.paths.is_empty() && configs().any(|config| !config.migrations.paths.is_empty());
+        Hiding { before_start: self.before_start, only_paths, ..Hiding::count(configs()) }
+    }
+
     /// Puts the files of each database together, with their history.
     fn group(&mut self, request: &Request, mut asked: Vec<Asked>, changes: Option<&Changes>, folders: &Folders) {
         // Files that were named one by one belong to one database, unless they come from several folders.
@@ -204,6 +213,9 @@ impl Plan {
         let mut start_after = StartAfter::default();
         for (root, files) in groups {
             self.database(request, root, files, changes, folders, &mut start_after);
+        }
+        if request.start_after.is_empty() {
+            self.before_start = start_after.hidden();
         }
         self.problems.extend(start_after.problems(request));
     }

@@ -6,7 +6,7 @@ mod notes;
 
 use self::copies::Copies;
 use crate::cache::Warm;
-use crate::config::{Config, ConfigError, ConfigSource, Patterns, absolute};
+use crate::config::{Config, ConfigError, ConfigSource, Hiding, Patterns, absolute};
 use crate::git::ChangeSelection;
 use crate::history::{self, Past};
 use crate::known_order::{self, UnknownOrder};
@@ -142,6 +142,7 @@ pub struct Project {
     pub notes: Vec<Problem>,
     /// Files with SQL that were found and are not checked.
     pub skipped: Vec<Skipped>,
+    pub hiding: Hiding,
     /// What deployed code is known to run.
     pub application: Arc<Application>,
     /// Whether files were only read, to be parsed during the check.
@@ -167,8 +168,9 @@ impl Project {
         parse: &Parse,
         progress: &(dyn Fn(usize, usize) + Sync),
     ) -> Result<Self, ConfigError> {
-        let Plan { sources, databases, mut problems, mut notes, mut skipped, texts, named, .. } =
-            Plan::new(request, folders)?;
+        let plan = Plan::new(request, folders)?;
+        let hiding = plan.hiding(request);
+        let Plan { sources, databases, mut problems, mut notes, mut skipped, texts, named, .. } = plan;
         let texts = texts.as_ref().unwrap_or(&request.texts);
         let all = sources.len();
         let done = AtomicUsize::new(0);
@@ -218,6 +220,7 @@ impl Project {
         notes.extend(layout::stray::note(&files));
         notes.extend(evidence::notes(&files));
         notes.extend(evidence::limit_note(&files, folders));
+        notes.extend(evidence::changelog_note(&files, folders));
         notes.extend(notes::foreign(&files));
         let is_checked = |file: &ProjectFile| file.role != Role::Baseline;
         let is_empty = !foreign.skipped.is_empty() && !files.iter().any(is_checked);
@@ -235,7 +238,7 @@ impl Project {
         notes.extend(queries.notes);
         let application = Arc::new(queries.application);
         let (unread, warm, folders) = (false, Vec::new(), Folders::default());
-        Ok(Self { files, databases, problems, notes, skipped, application, unread, warm, folders })
+        Ok(Self { files, databases, problems, notes, skipped, hiding, application, unread, warm, folders })
     }
 
     /// The input of the linter: each section of each file.

@@ -5,7 +5,7 @@ import { realpathSync, statSync } from "node:fs";
 import { promisify } from "node:util";
 import * as vscode from "vscode";
 import { LanguageClient, type LanguageClientOptions, type ServerOptions, State } from "vscode-languageclient/node";
-import { type Disk, describeMigrations, findProgram, traceCommand } from "./program";
+import { type Disk, describeMigrations, findProgram, traceArguments, traceRefusal } from "./program";
 
 const LANGUAGES = ["sql", "postgres"];
 
@@ -129,19 +129,23 @@ async function trace(): Promise<void> {
   if (editor === undefined || editor.document.uri.scheme !== "file" || !vscode.workspace.isTrusted) {
     return;
   }
-  // The terminal would take them for keys that are pressed.
-  if (/\p{Cc}/u.test(editor.document.uri.fsPath)) {
-    void vscode.window.showErrorMessage("pgvet does not trace a file whose path has control characters.");
-    return;
-  }
   const { path: found } = program();
   if (found === undefined) {
     return;
   }
+  const file = editor.document.uri.fsPath;
+  const refusal = traceRefusal(found, file, process.platform === "win32");
+  if (refusal !== undefined) {
+    void vscode.window.showErrorMessage(refusal);
+    return;
+  }
   await editor.document.save();
   const folder = vscode.workspace.getWorkspaceFolder(editor.document.uri);
-  const terminal = vscode.window.createTerminal({ name: "pgvet trace", cwd: folder?.uri });
-  terminal.show();
   const given = settings().get<string[]>("traceArguments", []);
-  terminal.sendText(traceCommand(found, editor.document.uri.fsPath, given, process.platform === "win32"));
+  // A process and no line for a shell: each shell has quotes of its own, and names of files belong to the checkout.
+  const execution = new vscode.ProcessExecution(found, traceArguments(file, given), { cwd: folder?.uri.fsPath });
+  const scope = folder ?? vscode.TaskScope.Workspace;
+  const task = new vscode.Task({ type: "pgvet" }, scope, "trace", "pgvet", execution, []);
+  task.presentationOptions = { reveal: vscode.TaskRevealKind.Always, panel: vscode.TaskPanelKind.Dedicated, clear: true };
+  await vscode.tasks.executeTask(task);
 }

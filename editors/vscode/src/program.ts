@@ -61,16 +61,20 @@ export function describeMigrations(output: string): Migrations | undefined {
   return { tool: tool === "plain" ? "psql" : tool, details: `${detected.files} migrations in ${detected.folder}` };
 }
 
-/** The line for a shell that traces a migration. */
-export function traceCommand(program: string, path: string, options: string[], isWindows: boolean): string {
-  const words = [program, "trace", path, ...options].map((word) => quoted(word, isWindows));
-  // PowerShell runs a quoted program only after an ampersand.
-  return isWindows ? `& ${words.join(" ")}` : words.join(" ");
+/** The arguments of the program that traces a migration: no shell reads them. */
+export function traceArguments(file: string, options: string[]): string[] {
+  return ["trace", file, ...options];
 }
 
-function quoted(word: string, isWindows: boolean): string {
-  if (/^[\w@%+=:,./-]+$/.test(word)) {
-    return word;
+/** Why a file is not traced; `undefined` if it is. */
+export function traceRefusal(program: string, file: string, isWindows: boolean): string | undefined {
+  // The editor replaces variables in the arguments of a task, and `${command:...}` runs a command.
+  if (/\p{Cc}|\$\{/u.test(file)) {
+    return "pgvet does not trace a file whose path has control characters or `${`.";
   }
-  return isWindows ? `'${word.replaceAll("'", "''")}'` : `'${word.replaceAll("'", `'\\''`)}'`;
+  // Windows has a command processor read the arguments of a batch file.
+  if (isWindows && /\.(?:bat|cmd)[ .]*$/i.test(program)) {
+    return "pgvet does not trace with a batch file: name pgvet.exe in `pgvet.path`.";
+  }
+  return undefined;
 }

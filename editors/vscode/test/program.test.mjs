@@ -5,15 +5,29 @@ import { test } from "node:test";
 import { buildSync } from "esbuild";
 
 const built = buildSync({ entryPoints: ["src/program.ts"], bundle: true, platform: "node", format: "esm", write: false });
-const { describeMigrations, findProgram, traceCommand } = await import(
+const { describeMigrations, findProgram, traceArguments, traceRefusal } = await import(
   `data:text/javascript;base64,${Buffer.from(built.outputFiles[0].contents).toString("base64")}`
 );
 
-test("paths and options reach the shell as they are", () => {
-  assert.equal(traceCommand("pgvet", "/a/1.sql", ["--rows", "o=1k"], false), "pgvet trace /a/1.sql --rows o=1k");
-  const line = traceCommand("printf", "it's $HOME.sql", ["%s\\n"], false).replace("trace", "'%s\\n'");
-  assert.equal(execFileSync("sh", ["-c", line], { encoding: "utf8" }).split("\n")[0], "it's $HOME.sql");
-  assert.equal(traceCommand("C:\\a b\\pgvet.exe", "x'y.sql", [], true), "& 'C:\\a b\\pgvet.exe' trace 'x''y.sql'");
+test("no shell reads the name of a file", () => {
+  // PowerShell takes the first for quotes, fish the second.
+  for (const file of ["/a/1\u2019; calc; \u2019.sql", "/a/x\\'; touch pwned; '.sql", "/a/$(x) `y` \"z\" %PATH%.sql"]) {
+    assert.deepEqual(traceArguments(file, ["--rows", "o=1k"]), ["trace", file, "--rows", "o=1k"]);
+    assert.equal(execFileSync("printf", ["%s\n", ...traceArguments(file, [])], { encoding: "utf8" }), `trace\n${file}\n`);
+    assert.equal(traceRefusal("/usr/bin/pgvet", file, false), undefined);
+  }
+  const extension = readFileSync("src/extension.ts", "utf8");
+  assert.match(extension, /new vscode\.ProcessExecution\(/);
+  assert.doesNotMatch(extension, /sendText|ShellExecution|createTerminal|shell: true/);
+});
+
+test("a file or a program that something else would read is refused", () => {
+  assert.match(traceRefusal("pgvet", "/a/${command:workbench.action.quit}.sql", false), /does not trace/);
+  assert.match(traceRefusal("pgvet", "/a/1\n.sql", false), /does not trace/);
+  for (const program of ["C:\\a\\pgvet.cmd", "C:\\a\\pgvet.BAT", "C:\\a\\pgvet.cmd. "]) {
+    assert.match(traceRefusal(program, "C:\\a\\1.sql", true), /batch file/);
+  }
+  assert.equal(traceRefusal("C:\\a\\pgvet.exe", "C:\\a\\1.sql", true), undefined);
 });
 
 test("a program in a folder that is open is not found", () => {

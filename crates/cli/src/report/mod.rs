@@ -44,6 +44,7 @@ use pgvet_linter::passes::Hidden;
 use pgvet_linter::rules;
 use pgvet_linter::severity::Severity;
 use pgvet_syntax::source::{Position, SourceFile, TextRange};
+use pgvet_workspace::config::Hiding;
 use pgvet_workspace::{KnownFinding, Project, ProjectFile, Role, fingerprints, skipped_by_reason};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -179,6 +180,7 @@ impl<'a> Report<'a> {
             suppressed: self.suppressed.len(),
             hidden_below_level: self.hidden.below_level,
             hidden_below_confidence: self.hidden.below_confidence,
+            configuration: self.project.hiding.clone(),
             skipped: self.project.skipped.len(),
             skipped_by_reason: skipped_by_reason(&self.project.skipped),
             not_checked: self.project.problems.len(),
@@ -274,6 +276,8 @@ pub(crate) struct Summary {
     pub(crate) hidden_below_level: usize,
     /// Findings below the confidence that is shown.
     pub(crate) hidden_below_confidence: usize,
+    /// What configuration hides, besides the files that it excludes.
+    pub(crate) configuration: Hiding,
     /// Files with SQL that were found and are skipped.
     pub(crate) skipped: usize,
     /// How many of them for which reason; programs have the list of the files.
@@ -319,6 +323,12 @@ impl fmt::Display for Summary {
             let findings = plural(self.hidden_below_confidence, "finding");
             write!(f, "; {findings} hidden by confidence (--confidence possible)")?;
         }
+        if let Some(settings) = hidden_by(&self.configuration) {
+            write!(f, "; pgvet.toml hides: {settings} (see pgvet config)")?;
+        }
+        if self.configuration.only_paths {
+            f.write_str("; only `paths` of pgvet.toml searched")?;
+        }
         if self.skipped > 0 {
             let reasons = &self.skipped_by_reason;
             write!(f, "; {} skipped: {reasons} (see pgvet config --files)", plural(self.skipped, "file"))?;
@@ -348,6 +358,21 @@ pub(crate) fn excerpt(sql: &str) -> String {
         }
     }
     line
+}
+
+/// What configuration hides, in words; `None` if that is nothing.
+fn hidden_by(hiding: &Hiding) -> Option<String> {
+    let Hiding { before_start, only_paths: _, rules_off, ignored_tables, overrides, placeholders } = hiding;
+    let counts = [
+        (*before_start, "migration", "before start-after"),
+        (*rules_off, "rule", "turned off"),
+        (*ignored_tables, "table", "ignored"),
+        (*overrides, "override", "of rules"),
+        (*placeholders, "placeholder", "replaced by a value"),
+    ];
+    let named = counts.iter().filter(|(count, ..)| *count > 0);
+    let named: Vec<String> = named.map(|(count, noun, what)| format!("{} {what}", plural(*count, noun))).collect();
+    (!named.is_empty()).then(|| named.join(", "))
 }
 
 /// A range as programs see it.
@@ -402,6 +427,25 @@ mod tests {
             hidden.to_string(),
             "No problems found in 1 file; 2 findings hidden by severity (--level info); \
              1 finding hidden by confidence (--confidence possible)"
+        );
+    }
+
+    #[test]
+    fn the_summary_says_what_configuration_hides() {
+        let configuration = Hiding {
+            before_start: 3,
+            only_paths: true,
+            rules_off: 2,
+            ignored_tables: 1,
+            overrides: 1,
+            placeholders: 1,
+        };
+        let summary = Summary { files: 1, configuration, ..Summary::default() };
+        assert_eq!(
+            summary.to_string(),
+            "No problems found in 1 file; pgvet.toml hides: 3 migrations before start-after, 2 rules turned off, \
+             1 table ignored, 1 override of rules, 1 placeholder replaced by a value (see pgvet config); only \
+             `paths` of pgvet.toml searched"
         );
     }
 

@@ -343,6 +343,45 @@ fn nothing_takes_quadratic_time() {
     }
 }
 
+/// Lists in one statement that are multiplied with each other, and objects of which each gets one of each other.
+#[test]
+fn products_take_bounded_time_and_memory() {
+    let names = |name: &str, count: usize| format!("{name}{}", numbered(count, |at| format!(", {name}{at}")));
+    let granted = |grant: &str| format!("CREATE TABLE t (a int);\nGRANT {}{grant};\n", "SELECT, ".repeat(30_000));
+    let parts = |at: usize| format!("CREATE TABLE t{at} PARTITION OF t FOR VALUES FROM ({at}) TO ({});\n", at + 1);
+    let partitioned = "CREATE TABLE t (id bigint, a int) PARTITION BY RANGE (id);\n";
+    let indexes = format!(
+        "{partitioned}{}{}",
+        numbered(100, parts),
+        numbered(100, |at| format!("CREATE INDEX i{at} ON t (a);\n"))
+    );
+    for (what, text, found) in [
+        ("privileges", granted(&format!("UPDATE ON t TO {}", names("r", 3_000))), "No problems found"),
+        ("privileges beyond the limit", granted(&format!("UPDATE ON t TO {}", names("r", 60_000))), "not-analyzed"),
+        ("members", format!("GRANT {} TO {};\n", names("r", 20_000), names("m", 20_000)), "not-analyzed"),
+        (
+            "columns of an index",
+            format!("CREATE TABLE t (a int);\nCREATE INDEX i ON t (a{});\n", ", a".repeat(30_000)),
+            "statement-will-fail",
+        ),
+        (
+            "columns of a key",
+            format!("CREATE TABLE t (a int, UNIQUE (a{}));\n", ", a".repeat(30_000)),
+            "statement-will-fail",
+        ),
+        ("partitions with indexes", indexes, ""),
+    ] {
+        let folder = Folder::new(&[("1_a.sql", text.as_bytes())]);
+        let mut command = Command::new("sh");
+        command.args(["-c", "ulimit -v 4000000; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_pgvet")]);
+        command.args(["check", "1_a.sql", "--no-cache", "--format", "concise"]);
+        let begun = std::time::Instant::now();
+        let said = transcript(&command.current_dir(folder.path()).output().unwrap());
+        assert!(said.contains(found) && !said.contains("panicked"), "{what}: {said:.500}");
+        assert!(begun.elapsed().as_secs() < 60, "{what}: {:?}", begun.elapsed());
+    }
+}
+
 /// Rows are tried with the constants of conditions, in up to three columns.
 #[test]
 fn conditions_take_bounded_time_and_memory() {
@@ -380,11 +419,19 @@ fn lists_of_migrations_take_bounded_time() {
     logs.extend(["db/a.sql", "db/b.sql"].map(|name| (name.to_owned(), sql.clone())));
     let files: Vec<(&str, &[u8])> = logs.iter().map(|(name, text)| (name.as_str(), text.as_bytes())).collect();
     let folder = Folder::new(&files);
-    std::fs::create_dir_all(folder.path().join(".git")).unwrap();
-    let begun = std::time::Instant::now();
-    let said = folder.run(&["check", "db", "--no-cache"]);
-    assert!(said.contains("No problems found"), "{said}");
-    assert!(begun.elapsed().as_secs() < 60, "{:?}", begun.elapsed());
+    // Many changelogs that include the same folder with many folders in it.
+    let same = log("<includeAll path=\"m\" relativeToChangelogFile=\"true\"/>".to_owned());
+    let mut logs: Vec<(String, String)> = (0..100).map(|at| (format!("db/changelog{at}.xml"), same.clone())).collect();
+    logs.extend((0..200).map(|at| (format!("db/m/{at}/{at}.sql"), sql.clone())));
+    let files: Vec<(&str, &[u8])> = logs.iter().map(|(name, text)| (name.as_str(), text.as_bytes())).collect();
+    let shared = Folder::new(&files);
+    for folder in [folder, shared] {
+        std::fs::create_dir_all(folder.path().join(".git")).unwrap();
+        let begun = std::time::Instant::now();
+        let said = folder.run(&["check", "db", "--no-cache"]);
+        assert!(said.contains("No problems found"), "{said}");
+        assert!(begun.elapsed().as_secs() < 60, "{:?}", begun.elapsed());
+    }
 }
 
 /// Patterns and chains of files in a configuration, which a checkout may bring.

@@ -97,6 +97,14 @@ fn json_findings_have_the_documented_shape() {
       ],
       "schema_version": 1,
       "summary": {
+        "configuration": {
+          "before_start": 0,
+          "ignored_tables": 0,
+          "only_paths": false,
+          "overrides": 0,
+          "placeholders": 0,
+          "rules_off": 0
+        },
         "errors": 1,
         "files": 1,
         "files_with_findings": 1,

@@ -530,3 +530,24 @@ fn paths_and_overrides_that_match_nothing_are_reported() {
     let said = folder.run(&["config"]);
     assert!(said.contains("overrides:     `legacy/**` matches none of the files\n"), "{said}");
 }
+
+#[test]
+fn what_configuration_hides_is_said() {
+    let config = "[migrations]\npaths = [\"m\"]\nstart-after = \"2_b.sql\"\n[rules]\ndrop-table = \"off\"\n\
+                  [tables.t]\nignore = true\n[placeholders]\nx = \"--\"\n\
+                  [[overrides]]\npaths = [\"m/**\"]\n[overrides.rules]\ndrop-column = \"off\"\n";
+    let folder = Folder::new(&[
+        ("pgvet.toml", config.as_bytes()),
+        ("m/1_a.sql", b"CREATE TABLE t (a int);\n"),
+        ("m/2_b.sql", b"DROP TABLE u;\n"),
+        ("m/3_c.sql", b"DROP TABLE t;\n"),
+        ("other/1_a.sql", b"DROP TABLE v;\n"),
+    ]);
+    let said = folder.run(&["check"]);
+    let hides = "No problems found in 1 file, after 2 earlier migrations; pgvet.toml hides: 2 migrations before \
+                 start-after, 1 rule turned off, 1 table ignored, 1 override of rules, 1 placeholder replaced by a \
+                 value (see pgvet config); only `paths` of pgvet.toml searched";
+    assert!(said.contains(hides), "{said}");
+    let said = folder.run(&["check", "--config", "none", "--start-after", "2_b.sql", "m"]);
+    assert!(!said.contains("pgvet.toml hides"), "{said}");
+}

@@ -44,6 +44,17 @@ fn the_extension_limits_what_an_untrusted_folder_may_set() {
     assert_eq!(trace["enablement"], "isWorkspaceTrusted");
 }
 
+/// Names of files belong to a checkout, and each shell has quotes of its own. `editors/vscode/test` has more about it.
+#[test]
+fn the_extension_starts_no_shell() {
+    let source = ["extension.ts", "program.ts"].map(|file| root().join("editors/vscode/src").join(file));
+    let text = source.map(|path| fs::read_to_string(path).unwrap()).concat();
+    assert!(text.contains("new vscode.ProcessExecution(") && text.contains("traceRefusal("));
+    for word in ["sendText", "ShellExecution", "createTerminal", "shell: true", "exec("] {
+        assert!(!text.contains(word), "{word}");
+    }
+}
+
 /// Until a release is recorded, the name on `PyPI` and npm may be that of anybody.
 #[test]
 fn names_that_are_not_published_are_not_installed() {

@@ -1,6 +1,7 @@
 //! Indexes.
 
 use super::{Catalog, Oid, Relation};
+use imbl::OrdSet;
 use pgvet_syntax::ast::{Expr, ExprKind, IndexElement};
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
@@ -25,6 +26,8 @@ pub struct Index {
     pub predicate: Option<Arc<Expr>>,
     /// The index of the parent table that it is attached to.
     pub parent: Option<Oid>,
+    /// The indexes of partitions that are attached to it.
+    pub parts: OrdSet<Oid>,
     /// CLUSTER ... USING or ALTER TABLE ... CLUSTER ON named it.
     pub clustered: bool,
 }

@@ -1,8 +1,9 @@
 //! Privileges on objects that are neither relations nor functions: schemas, types, languages and databases.
 
-use super::privilege::{PUBLIC, Privilege};
+use super::privilege::{NamedPrivileges, PUBLIC, Privilege};
 use super::{Arc, Catalog};
-use pgvet_syntax::ast::{Grant, ObjectKind};
+use pgvet_syntax::ast::{NamedPrivilege, ObjectKind};
+use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
@@ -37,23 +38,13 @@ impl NamedKind {
         }
     }
 
-    /// The privileges that a statement names, for each grantee.
-    pub fn named(self, grant: &Grant) -> Vec<Privilege> {
-        let names: Vec<SmolStr> = if grant.privileges.is_empty() {
-            self.all().iter().map(|name| SmolStr::new_static(name)).collect()
-        } else {
-            let named = grant.privileges.iter().filter_map(|privilege| privilege.name.as_ref());
-            named.map(|name| name.to_ascii_lowercase()).map(full_name).collect()
-        };
-        let of_grantee = |grantee: &SmolStr| {
-            let grantee = grantee.clone();
-            names.clone().into_iter().map(move |privilege| Privilege {
-                grantee: grantee.clone(),
-                privilege,
-                column: None,
-            })
-        };
-        grant.grantees.iter().flat_map(of_grantee).collect()
+    /// The privileges that a statement names, each once; none of them is for a column.
+    pub fn named(self, privileges: &[NamedPrivilege]) -> NamedPrivileges {
+        if privileges.is_empty() {
+            return self.all().iter().map(|name| (SmolStr::new_static(name), None)).collect();
+        }
+        let named = privileges.iter().filter_map(|privilege| privilege.name.as_ref());
+        named.map(|name| (full_name(name.to_ascii_lowercase()), None)).collect()
     }
 }
 
@@ -106,12 +97,17 @@ impl Catalog {
 
     pub fn grant_on_named(&mut self, object: &NamedObject, given: &[Privilege], since_15: bool) {
         let mut known = self.on_named(object, since_15);
-        known.extend(given.iter().cloned());
+        let new: Vec<Privilege> = {
+            let known: FxHashSet<&Privilege> = known.iter().collect();
+            given.iter().filter(|given| !known.contains(given)).cloned().collect()
+        };
+        known.extend(new);
         self.named_privileges.insert(object.clone(), Arc::new(known));
     }
 
     pub fn revoke_on_named(&mut self, object: &NamedObject, taken: &[Privilege], since_15: bool) {
         let mut known = self.on_named(object, since_15);
+        let taken: FxHashSet<&Privilege> = taken.iter().collect();
         known.retain(|given| !taken.contains(given));
         self.named_privileges.insert(object.clone(), Arc::new(known));
     }

@@ -1,10 +1,15 @@
 //! Privileges that GRANT gave on relations and functions, those that later objects will have, and row-level security.
 
 use super::{Catalog, Oid, Relation};
+use indexmap::IndexSet;
 use pgvet_syntax::ast::NamedPrivilege;
+use rustc_hash::{FxBuildHasher, FxHashSet};
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 use std::sync::Arc;
+
+/// Privileges, each with the column that it is for.
+pub type NamedPrivileges = IndexSet<(SmolStr, Option<SmolStr>), FxBuildHasher>;
 
 /// The kinds of object that have privileges of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -27,13 +32,13 @@ impl PrivilegeKind {
         }
     }
 
-    /// The privileges that a statement names, with the column that each is for, ALL taken apart.
-    pub fn named(self, privileges: &[NamedPrivilege]) -> Vec<(SmolStr, Option<SmolStr>)> {
+    /// The privileges that a statement names, each once, with the column that each is for, ALL taken apart.
+    pub fn named(self, privileges: &[NamedPrivilege]) -> NamedPrivileges {
         let whole = |name: &&'static str| (SmolStr::new_static(name), None);
         if privileges.is_empty() {
             return self.all().iter().map(whole).collect();
         }
-        let mut named = Vec::new();
+        let mut named = IndexSet::default();
         for privilege in privileges {
             let names = match &privilege.name {
                 Some(name) => vec![name.to_ascii_lowercase().into()],
@@ -41,7 +46,7 @@ impl PrivilegeKind {
             };
             for name in names {
                 if privilege.columns.is_empty() {
-                    named.push((name, None));
+                    named.insert((name, None));
                 } else {
                     named.extend(privilege.columns.iter().map(|column| (name.clone(), Some(column.clone()))));
                 }
@@ -104,7 +109,12 @@ impl Catalog {
     }
 
     pub fn revoke(&mut self, object: Oid, taken: &[Privilege]) {
-        self.forget_privileges(object, |privilege| taken.iter().any(|taken| taken.covers(privilege)));
+        let key = |taken: &Privilege| (taken.grantee.clone(), taken.privilege.clone(), taken.column.clone());
+        let keys: FxHashSet<_> = taken.iter().map(key).collect();
+        self.forget_privileges(object, |privilege| {
+            let (grantee, name, column) = key(privilege);
+            keys.contains(&(grantee.clone(), name.clone(), None)) || keys.contains(&(grantee, name, column))
+        });
         if self.functions.contains_key(&object) && taken.iter().any(|taken| taken.grantee == PUBLIC) {
             self.closed_functions.insert(object);
         }

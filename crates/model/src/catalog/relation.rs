@@ -38,6 +38,8 @@ pub struct Relation {
     pub indexes: Vec<Oid>,
     /// Those of them that are unique, in the same order.
     pub unique_indexes: Vec<Oid>,
+    /// Those of them that are not attached to an index of a parent table.
+    pub unattached_indexes: Vec<Oid>,
     pub triggers: Named<Trigger>,
     /// DISABLE TRIGGER ALL: those that check foreign keys are off, too.
     pub all_triggers_off: bool,
@@ -399,6 +401,7 @@ impl Relation {
             constraints: Named::new(),
             indexes: Vec::new(),
             unique_indexes: Vec::new(),
+            unattached_indexes: Vec::new(),
             triggers: Named::new(),
             all_triggers_off: false,
             rules: Vec::new(),

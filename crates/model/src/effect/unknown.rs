@@ -75,6 +75,8 @@ pub enum Limit {
     CatalogRows(usize),
     /// Statements of code that rules see one by one. The effects of the others are known.
     Statements(usize),
+    /// Privileges that a statement grants or revokes: one for each object and role.
+    Privileges(usize),
 }
 
 impl UnknownReason {
@@ -101,7 +103,7 @@ impl UnknownReason {
             | Self::ForeignSchema { .. }
             | Self::Library
             | Self::EventTrigger { .. } => true,
-            Self::Limit(Limit::Statements(_))
+            Self::Limit(Limit::Statements(_) | Limit::Privileges(_))
             | Self::DynamicNames
             | Self::Doubt
             | Self::CatalogRows { .. }
@@ -111,7 +113,7 @@ impl UnknownReason {
 
     /// Whether rules have not seen all that the statement does.
     pub fn hides_findings(&self) -> bool {
-        self.hides_code() || matches!(self, Self::Limit(Limit::Statements(_)))
+        self.hides_code() || matches!(self, Self::Limit(_))
     }
 }
 
@@ -133,6 +135,7 @@ impl fmt::Display for UnknownReason {
                 write!(f, "conditions on more than {limit} rows of system catalogs in one statement")
             }
             Self::Limit(Limit::Statements(limit)) => write!(f, "code that runs more than {limit} statements"),
+            Self::Limit(Limit::Privileges(limit)) => write!(f, "more than {limit} privileges in one statement"),
             Self::TextFunction { function } => write!(f, "`{function}` runs SQL that it receives as text"),
             Self::Owned => f.write_str("the objects that a role owns are not known"),
             Self::Program => f.write_str("a program that the server runs"),

@@ -17,6 +17,12 @@ const UNKNOWN: u32 = 705;
 /// PostgreSQL's `MaxHeapAttributeNumber` (`src/include/access/htup_details.h`).
 const MAX_COLUMNS: usize = 1600;
 
+/// PostgreSQL's `INDEX_MAX_KEYS` and `PARTITION_MAX_KEYS` (`src/include/pg_config_manual.h`).
+pub(super) const MAX_KEYS: usize = 32;
+
+/// PostgreSQL's `STATS_MAX_DIMENSIONS` (`src/include/statistics/statistics.h`).
+pub(super) const MAX_STATISTICS_COLUMNS: usize = 8;
+
 /// Refuses one column more than a table can have. Dropped columns count in PostgreSQL, too, and are not known here.
 pub(super) fn check_column_count(existing: usize, name: &Name) -> Run {
     if existing < MAX_COLUMNS {

@@ -11,6 +11,7 @@ use crate::catalog::{
     TEMPORARY_SCHEMA, TypeKind,
 };
 use crate::effect::LockCause;
+use crate::execute::column_rules::MAX_KEYS;
 use pgvet_syntax::ast::{
     Constraint as ConstraintSyntax, ConstraintKind as ConstraintSyntaxKind, CreateTable, DefElem, DefValue, Expr,
     LikeOptions, Literal, LockMode, Name, ObjectName, PartitionStrategy, Persistence, TableElement,
@@ -159,6 +160,11 @@ impl Executor<'_> {
         if by.strategy == PartitionStrategy::List && by.keys.len() > 1 {
             let reason = "cannot use \"list\" partition strategy with more than one column";
             return fail("42P17", reason, statement.name.range());
+        }
+        // Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `DefineRelation`.
+        if by.keys.len() > MAX_KEYS {
+            let reason = format!("cannot partition using more than {MAX_KEYS} columns");
+            return fail("54011", reason, statement.name.range());
         }
         if !statement.options.is_empty() {
             let sqlstate = if self.target.at_least(16) { "42809" } else { "22023" };

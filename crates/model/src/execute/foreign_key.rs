@@ -5,10 +5,21 @@ use crate::builtin::{CastContext, is_polymorphic};
 use crate::catalog::{self, ForeignKeyConstraint, Oid, RelationKind, foreign_key_name_addition};
 use crate::effect::{LockCause, ScanCause};
 use crate::execute::alter_table::names;
+use crate::execute::column_rules::MAX_KEYS;
 use crate::expression::Coercion;
 use pgvet_syntax::ast::{Constraint, ConstraintKind, ForeignKey, LockMode, Name, Persistence, ReferentialAction};
 use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
+
+/// Refuses one column more than a foreign key can have.
+///
+/// Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `transformColumnNameList`.
+fn check_key_count(existing: usize, column: &Name) -> Run {
+    if existing < MAX_KEYS {
+        return Ok(());
+    }
+    fail("54011", format!("cannot have more than {MAX_KEYS} keys in a foreign key"), column.range)
+}
 
 impl Executor<'_> {
     /// Adds a foreign key to `table`: locks the referenced table, finds its key, names the constraint and, unless it is
@@ -35,12 +46,13 @@ impl Executor<'_> {
         };
         self.check_partitioned_not_valid(table, constraint, range)?;
         self.check_persistence(table, referenced, range)?;
-        for column in columns {
+        for (at, column) in columns.iter().enumerate() {
             let relation = self.catalog.relation(table);
             if relation.known && relation.column(&column.text).is_none() {
                 let reason = format!("column \"{}\" referenced in foreign key constraint does not exist", column.text);
                 return fail("42703", reason, column.range);
             }
+            check_key_count(at, column)?;
         }
         let (referenced_columns, referenced_index) = self.referenced_key(referenced, key, columns.len())?;
         self.check_generated_columns(table, key, columns)?;
@@ -211,6 +223,7 @@ impl Executor<'_> {
                 }
             };
         }
+        key.referenced_columns.get(MAX_KEYS).map_or(Ok(()), |column| check_key_count(MAX_KEYS, column))?;
         let columns = names(&key.referenced_columns);
         if let Some(missing) = key.referenced_columns.iter().find(|name| relation.column(&name.text).is_none())
             && relation.known

@@ -2,10 +2,12 @@
 
 mod check;
 mod names;
+mod parts;
 
 use super::{Executor, Run, fail};
 use crate::catalog::{Constraint, ConstraintKind, Index, Oid, Relation, RelationDetail, RelationKind};
 use crate::effect::{IndexBuildCause, LockCause, PartitionWorkKind, ScanCause};
+use imbl::OrdSet;
 use pgvet_syntax::ast::{CreateIndex, Expr, ExprKind, IndexElement, LockMode, Name};
 use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
@@ -185,6 +187,7 @@ impl Executor<'_> {
         if definition.constraint {
             self.check_constraint_is_new(table, &Name::new(name.clone(), definition.range))?;
         }
+        let (elements, predicate) = self.keys_and_predicate(table, definition, parent);
         let oid = self.catalog.new_oid();
         let kind = if partitioned { RelationKind::PartitionedIndex } else { RelationKind::Index };
         let mut index = Relation::new(oid, schema, name, kind, self.birth(true));
@@ -199,11 +202,12 @@ impl Executor<'_> {
             // An index of ON ONLY becomes valid when every partition has its part.
             valid: !(partitioned && definition.only && !self.descendants(table).is_empty()),
             method: definition.method.clone(),
-            elements: self.stored_keys(table, &definition.elements),
+            elements,
             including: definition.including.clone(),
             column_names: definition.names_of_columns(),
-            predicate: definition.predicate.clone().map(Arc::new),
-            parent,
+            predicate,
+            parent: None,
+            parts: OrdSet::new(),
             clustered: false,
         }));
         self.catalog.add_relation(index);
@@ -211,6 +215,10 @@ impl Executor<'_> {
         owner.indexes.push(oid);
         if definition.unique {
             owner.unique_indexes.push(oid);
+        }
+        owner.unattached_indexes.push(oid);
+        if parent.is_some() {
+            self.set_index_parent(oid, parent);
         }
         self.created(oid);
         if partitioned {
@@ -228,6 +236,19 @@ impl Executor<'_> {
             self.demand_of_index(table, oid, definition.concurrently, definition.range);
         }
         Ok(oid)
+    }
+
+    /// What the index covers. Parts of an index share the keys and the predicate of the whole.
+    fn keys_and_predicate(
+        &self,
+        table: Oid,
+        definition: &IndexDefinition,
+        parent: Option<Oid>,
+    ) -> (Arc<Vec<IndexElement>>, Option<Arc<Expr>>) {
+        match parent.and_then(|parent| self.catalog.relation(parent).index()) {
+            Some(whole) => (Arc::clone(&whole.elements), whole.predicate.clone()),
+            None => (self.stored_keys(table, &definition.elements), definition.predicate.clone().map(Arc::new)),
+        }
     }
 
     /// The keys as the index has them: an expression that is nothing but a column is that column.
@@ -283,11 +304,7 @@ impl Executor<'_> {
         mode: LockMode,
         range: TextRange,
     ) -> bool {
-        for candidate in self.catalog.relation(partition).indexes.clone() {
-            let Some(index) = self.catalog.relation(candidate).index().cloned() else { continue };
-            if index.parent.is_some() {
-                continue;
-            }
+        for candidate in self.catalog.relation(partition).unattached_indexes.clone() {
             self.lock(candidate, mode, LockCause::Part, range);
             if self.is_counterpart(partition, candidate, parent_index) {
                 self.lock(parent_index, LockMode::ShareUpdateExclusive, LockCause::Part, range);
@@ -325,18 +342,6 @@ impl Executor<'_> {
                 || self.constraint_of_index(partition, candidate).is_some())
     }
 
-    pub(super) fn set_index_parent(&mut self, index: Oid, parent: Option<Oid>) {
-        if let RelationDetail::Index(index) = &mut self.catalog.relation_mut(index).detail {
-            Arc::make_mut(index).parent = parent;
-        }
-    }
-
-    pub(super) fn set_index_valid(&mut self, index: Oid, valid: bool) {
-        if let RelationDetail::Index(index) = &mut self.catalog.relation_mut(index).detail {
-            Arc::make_mut(index).valid = valid;
-        }
-    }
-
     /// Marks a constraint as having one parent more. What partitions inherit is never local.
     ///
     /// Source: PostgreSQL 18, `src/backend/catalog/pg_constraint.c`, `ConstraintSetParentConstraint`;
@@ -359,8 +364,14 @@ impl Executor<'_> {
     /// The name of the constraint that an index implements.
     pub(super) fn constraint_of_index(&self, table: Oid, index: Oid) -> Option<SmolStr> {
         let relation = self.catalog.get_relation(table)?;
-        let constraint = relation.constraints.iter().find(|constraint| constraint.index() == Some(index))?;
-        Some(constraint.name.clone())
+        let of_index = |constraint: &&Arc<Constraint>| constraint.index() == Some(index);
+        let found = self.catalog.get_relation(index);
+        if found.and_then(|found| found.index()).is_some_and(|index| !index.unique && !index.exclusion) {
+            return None;
+        }
+        // Usually both have one name.
+        let constraint = found.and_then(|found| relation.constraint(&found.name)).filter(of_index);
+        Some(constraint.or_else(|| relation.constraints.iter().find(of_index))?.name.clone())
     }
 
     /// Returns the definition of an index like this one in a partition.
@@ -418,7 +429,11 @@ pub(crate) fn same_element(ours: &IndexElement, parents: &IndexElement) -> bool 
 
 #[cfg(test)]
 mod tests {
-    use crate::execute::testing::check;
+    use crate::catalog::Catalog;
+    use crate::execute::testing::{check, effects_on};
+    use crate::routine::Trial;
+    use crate::version::PgVersion;
+    use pgvet_syntax::ast::from_pg::parse_sql;
 
     const TABLE: &str = "CREATE TABLE t (id int PRIMARY KEY, a int, b text); ";
     const PARTITIONED: &str = "CREATE TABLE p (id int, k int) PARTITION BY RANGE (k);
@@ -437,6 +452,54 @@ mod tests {
         let history = format!("{TABLE} CREATE INDEX ON t (a);");
         let expected = ["build public.t_a_idx1", "create public.t_a_idx1", "lock public.t Share", "scan public.t"];
         check(&history, "CREATE INDEX ON t (a)", &expected);
+    }
+
+    #[test]
+    fn keys_have_at_most_32_columns() {
+        let names = |count: usize| (0..count).map(|at| format!("c{at}")).collect::<Vec<_>>().join(",");
+        let columns: String = (0..40).map(|at| format!("c{at} int,")).collect();
+        let (most, more) = (names(32), names(33));
+        let history = format!("CREATE TABLE k ({columns} PRIMARY KEY ({most}));");
+        for (sql, refused) in [
+            (format!("CREATE INDEX ON k ({more})"), true),
+            (format!("CREATE INDEX ON k ({most}) INCLUDE (c33)"), true),
+            (format!("ALTER TABLE k ADD UNIQUE ({more})"), true),
+            (format!("CREATE TABLE u ({columns} UNIQUE ({more}))"), true),
+            (format!("CREATE TABLE f ({columns} FOREIGN KEY ({more}) REFERENCES k)"), true),
+            (format!("CREATE TABLE f ({columns} FOREIGN KEY (c1) REFERENCES k ({more}))"), true),
+            (format!("CREATE TABLE p ({columns} z int) PARTITION BY RANGE ({more})"), true),
+            (format!("CREATE STATISTICS s ON {} FROM k", names(9)), true),
+            (format!("CREATE INDEX ON k ({most})"), false),
+            (format!("CREATE TABLE f ({columns} FOREIGN KEY ({most}) REFERENCES k)"), false),
+            (format!("CREATE TABLE p ({columns} z int) PARTITION BY RANGE ({most})"), false),
+            (format!("CREATE STATISTICS s ON {} FROM k", names(8)), false),
+        ] {
+            let failure = effects_on(18, &history, &sql).fails.map(|failure| failure.sqlstate);
+            assert_eq!(failure, refused.then_some("54011"), "{sql}");
+        }
+    }
+
+    /// Only what is not attached is compared with an index of the parent.
+    #[test]
+    fn attached_indexes_are_known_to_both() {
+        let history = "CREATE TABLE p (id int, k int) PARTITION BY RANGE (k);
+            CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (0) TO (10); CREATE INDEX i ON p (id); CREATE INDEX j ON p1 (k);";
+        let mut trial = Trial::new(&Catalog::new(), &vec!["public".into()].into(), PgVersion(18));
+        let mut run = |sql: &str| {
+            parse_sql(sql).unwrap().iter().for_each(|statement| drop(trial.run(statement)));
+            trial.catalog().clone()
+        };
+        let named = |catalog: &Catalog, name: &str| catalog.relation_named("public", name).unwrap();
+        let parts = |catalog: &Catalog| catalog.relation(named(catalog, "i")).index().unwrap().parts.len();
+        let unattached = |catalog: &Catalog| catalog.relation(named(catalog, "p1")).unattached_indexes.len();
+        let catalog = run(history);
+        assert_eq!((parts(&catalog), unattached(&catalog)), (1, 1));
+        let catalog = run("ALTER TABLE p DETACH PARTITION p1");
+        assert_eq!((parts(&catalog), unattached(&catalog)), (0, 2));
+        let catalog = run("ALTER TABLE p ATTACH PARTITION p1 FOR VALUES FROM (0) TO (10); DROP INDEX j");
+        assert_eq!((parts(&catalog), unattached(&catalog)), (1, 0));
+        let catalog = run("DROP INDEX i");
+        assert_eq!(unattached(&catalog), 0);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use super::{Executor, Run, fail};
 use crate::builtin;
 use crate::catalog::{Column, RelationKind, search_path_value};
 use crate::effect::{ChangeAction, ChangedObject, UnknownReason};
+use crate::execute::column_rules::MAX_STATISTICS_COLUMNS;
 use crate::session::SettingValue;
 use pgvet_syntax::ast::{
     Ast, CreateExtension, CreateOther, CreateSchema, CreateStatistics, Expr, ExprKind, LockMode, ObjectName,
@@ -35,7 +36,11 @@ impl Executor<'_> {
                 table.range(),
             );
         }
-        for element in &create.elements {
+        for (at, element) in create.elements.iter().enumerate() {
+            if at == MAX_STATISTICS_COLUMNS {
+                let reason = format!("cannot have more than {MAX_STATISTICS_COLUMNS} columns in statistics");
+                return fail("54011", reason, element.range);
+            }
             if let ExprKind::Column(path) = &element.kind
                 && let Some(column) = path.last().filter(|column| relation.known && relation.column(column).is_none())
             {

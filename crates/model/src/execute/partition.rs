@@ -12,6 +12,7 @@ use crate::catalog::{ConstraintKind, Oid, RelationKind};
 use crate::effect::{Demand, LockCause, PartitionRows, ScanCause};
 use pgvet_syntax::ast::{LockMode, ObjectName, PartitionBound};
 use pgvet_syntax::source::TextRange;
+use rustc_hash::FxHashSet;
 
 impl Executor<'_> {
     /// The DEFAULT partition of a table.
@@ -233,11 +234,7 @@ impl Executor<'_> {
             let cannot = |code, why: &str| {
                 fail(code, format!("cannot attach index \"{index}\" as a partition: {why}"), index.range())
             };
-            let siblings = &self.catalog.relation(ours.table).indexes;
-            let taken = siblings.iter().any(|sibling| {
-                self.catalog.relation(*sibling).index().is_some_and(|index| index.parent == Some(parent_index))
-            });
-            if taken {
+            if self.parts_of_index(parent_index).iter().any(|(table, _)| *table == ours.table) {
                 return cannot("55000", "another index is already attached for its table");
             }
             if ours.parent.is_some() {
@@ -264,13 +261,13 @@ impl Executor<'_> {
     /// An index of ON ONLY becomes valid, and with it its own parent, when every partition has its valid part.
     fn validate_partitioned_index(&mut self, index_oid: Oid) {
         let Some(index) = self.catalog.relation(index_oid).index().cloned() else { return };
-        let complete = self.catalog.relation(index.table).children.iter().all(|partition| {
-            self.catalog.relation(*partition).indexes.iter().any(|candidate| {
-                let candidate = self.catalog.relation(*candidate).index();
-                candidate.is_some_and(|candidate| candidate.parent == Some(index_oid) && candidate.valid)
-            })
-        });
-        if complete && !index.valid {
+        if index.valid {
+            return;
+        }
+        let is_valid = |part: &Oid| self.catalog.relation(*part).index().is_some_and(|part| part.valid);
+        let parts = self.parts_of_index(index_oid).into_iter().filter(|(_, part)| is_valid(part));
+        let with_part: FxHashSet<Oid> = parts.map(|(table, _)| table).collect();
+        if self.catalog.relation(index.table).children.iter().all(|partition| with_part.contains(partition)) {
             self.set_index_valid(index_oid, true);
             if let Some(parent) = index.parent {
                 self.validate_partitioned_index(parent);

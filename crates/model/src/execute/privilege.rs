@@ -2,15 +2,23 @@
 
 use super::{Executor, Run, fail};
 use crate::builtin;
-use crate::catalog::{DefaultPrivilege, NamedKind, NamedObject, Oid, Privilege, PrivilegeKind, Relation, RelationKind};
-use crate::effect::{ChangeAction, ChangedObject, LockCause};
+use crate::catalog::{
+    DefaultPrivilege, NamedKind, NamedObject, NamedPrivileges, Oid, Privilege, PrivilegeKind, Relation, RelationKind,
+};
+use crate::effect::{ChangeAction, ChangedObject, Limit, LockCause, UnknownReason};
 use crate::execute::alter_table::is_system_column;
 use crate::execute::query::describe::sequence_columns;
+use indexmap::IndexSet;
 use pgvet_syntax::ast::{
     AlterDefaultPrivileges, CreateRole, FutureObjects, Grant, GrantRole, LockMode, Name, ObjectKind, ObjectName,
 };
 use pgvet_syntax::source::TextRange;
+use rustc_hash::FxBuildHasher;
 use smol_str::SmolStr;
+
+/// Maximum number of privileges that one statement may change: a short list of roles for a short list of objects names
+/// very many.
+const MAX_PRIVILEGES: usize = 100_000;
 
 impl Executor<'_> {
     /// Privileges on a relation lock it since 18.
@@ -40,7 +48,9 @@ impl Executor<'_> {
         } else {
             self.granted_relations(grant)?
         };
-        let changed = named_privileges(kind, grant);
+        let Some(changed) = self.each_privilege(&kind.named(&grant.privileges), grant, objects.len()) else {
+            return Ok(());
+        };
         for object in objects {
             if grant.grant {
                 self.catalog.grant(object, &changed);
@@ -54,6 +64,9 @@ impl Executor<'_> {
     /// GRANT and REVOKE on schemas, types, languages and databases.
     fn grant_on_named(&mut self, grant: &Grant) {
         let Some(kind) = NamedKind::of(grant.kind) else { return };
+        let Some(changed) = self.each_privilege(&kind.named(&grant.privileges), grant, grant.objects.len()) else {
+            return;
+        };
         for name in &grant.objects {
             let schema = match kind {
                 NamedKind::Type => self.named_type(name).and_then(|oid| self.catalog.get_type(oid)),
@@ -61,7 +74,6 @@ impl Executor<'_> {
             };
             let schema = schema.map(|definition| definition.schema.clone());
             let object = NamedObject { kind, schema, name: name.name.text.clone() };
-            let changed = kind.named(grant);
             let since_15 = !object.is_schema_public() || self.target.at_least(15);
             if grant.grant {
                 self.catalog.grant_on_named(&object, &changed, since_15);
@@ -72,6 +84,9 @@ impl Executor<'_> {
     }
 
     pub(super) fn grant_role(&mut self, grant: &GrantRole) {
+        if grant.roles.len().saturating_mul(grant.members.len()) > MAX_PRIVILEGES {
+            return self.give_up_privileges(TextRange::default());
+        }
         for (role, member) in grant.roles.iter().flat_map(|role| grant.members.iter().map(move |member| (role, member)))
         {
             if !grant.grant {
@@ -96,6 +111,29 @@ impl Executor<'_> {
                 self.catalog.add_member(&create.name, member);
             }
         }
+    }
+
+    /// The named privileges of each grantee, each once; `None` if the statement changes too many of them, on all of its
+    /// objects or schemas together.
+    fn each_privilege(&mut self, named: &NamedPrivileges, grant: &Grant, objects: usize) -> Option<Vec<Privilege>> {
+        let grantees: IndexSet<&SmolStr, FxBuildHasher> = grant.grantees.iter().collect();
+        if named.len().saturating_mul(grantees.len()).saturating_mul(objects) > MAX_PRIVILEGES {
+            self.give_up_privileges(grant.keyword);
+            return None;
+        }
+        let of_grantee = |grantee: &SmolStr| {
+            let grantee = grantee.clone();
+            named.iter().cloned().map(move |(privilege, column)| Privilege {
+                grantee: grantee.clone(),
+                privilege,
+                column,
+            })
+        };
+        Some(grantees.into_iter().flat_map(of_grantee).collect())
+    }
+
+    fn give_up_privileges(&mut self, range: TextRange) {
+        self.skip_code(UnknownReason::Limit(Limit::Privileges(MAX_PRIVILEGES)), range, true);
     }
 
     fn change_privileges(&mut self, grant: &Grant, future: Option<FutureObjects>) {
@@ -158,7 +196,10 @@ impl Executor<'_> {
         }
         let schemas: Vec<Option<SmolStr>> =
             if future.schemas.is_empty() { vec![None] } else { future.schemas.iter().cloned().map(Some).collect() };
-        for given in named_privileges(kind, grant) {
+        let Some(changed) = self.each_privilege(&kind.named(&grant.privileges), grant, schemas.len()) else {
+            return Ok(());
+        };
+        for given in changed {
             for schema in &schemas {
                 let default = DefaultPrivilege { kind, schema: schema.clone(), given: given.clone() };
                 self.catalog.set_default_privilege(default, grant.grant);
@@ -206,18 +247,6 @@ fn privilege_kind(kind: ObjectKind) -> Option<PrivilegeKind> {
         ObjectKind::Function | ObjectKind::Procedure | ObjectKind::Routine => PrivilegeKind::Function,
         _ => return None,
     })
-}
-
-fn named_privileges(kind: PrivilegeKind, grant: &Grant) -> Vec<Privilege> {
-    let of_grantee = |grantee: &SmolStr| {
-        let grantee = grantee.clone();
-        kind.named(&grant.privileges).into_iter().map(move |(privilege, column)| Privilege {
-            grantee: grantee.clone(),
-            privilege,
-            column,
-        })
-    };
-    grant.grantees.iter().flat_map(of_grantee).collect()
 }
 
 #[cfg(test)]
@@ -292,6 +321,19 @@ mod tests {
         assert!(privileges(&format!("CREATE TABLE t(a int); {defaults}")).is_empty());
         let revoked = "ALTER DEFAULT PRIVILEGES IN SCHEMA public REVOKE SELECT ON TABLES FROM anon;";
         assert!(privileges(&format!("{defaults} {revoked} CREATE TABLE t(a int);")).is_empty());
+    }
+
+    #[test]
+    fn privileges_are_counted_before_they_are_multiplied() {
+        let names = |name: &str, count: usize| (0..count).map(|at| format!("{name}{at}")).collect::<Vec<_>>().join(",");
+        let unknown = |sql: &str| effects_on(18, "CREATE TABLE t(a int); CREATE TABLE u(a int)", sql).unknown.len();
+        let again = "SELECT,".repeat(30_000);
+        assert_eq!(unknown(&format!("GRANT {again}UPDATE ON t TO {}", names("r", 3_000))), 0);
+        assert_eq!(unknown(&format!("GRANT {again}UPDATE ON t, u TO {}", names("r", 30_000))), 1);
+        let schemas = vec!["public"; 400].join(",");
+        assert_eq!(unknown(&format!("GRANT USAGE ON SCHEMA {schemas} TO {}", names("r", 400))), 1);
+        assert_eq!(unknown(&format!("GRANT {} TO {}", names("r", 400), names("m", 400))), 1);
+        assert_eq!(privileges("CREATE TABLE t(a int); GRANT SELECT, SELECT ON t TO app, app;"), ["app select"]);
     }
 
     fn reaches(sql: &str, role: &str) -> [bool; 3] {

@@ -16,6 +16,14 @@ pub struct Doubt {
 pub enum DoubtKind {
     /// A backslash before a quote, where `standard_conforming_strings` is not known.
     Quoting,
+    /// The same after a statement of the text that sets it: a program that sends both in one string has the string read
+    /// before the setting is in effect.
+    SentTogether {
+        /// The value that the string was read with.
+        standard_conforming_strings: bool,
+        /// Whether a command before it shows that psql reads the text, which sends each statement alone.
+        by_psql: bool,
+    },
     /// Characters beyond ASCII, where the encoding of the client may take an ASCII byte for a part of one.
     Encoding,
     /// A tag of a template that is other statements if no template engine replaces it.

@@ -44,6 +44,8 @@ pub(super) struct Splitter<'a> {
     /// Whether the text can change the settings at all.
     follows_settings: bool,
     has_backslash: bool,
+    /// Whether a command of psql came before.
+    has_command: bool,
     variables: Variables,
     branches: Branches<Before>,
     /// Where the text begins that psql skips because of a condition.
@@ -77,6 +79,7 @@ impl<'a> Splitter<'a> {
             sent_to: 0,
             follows_settings: Settings::concern(text),
             has_backslash: text.contains('\\'),
+            has_command: false,
             variables: Variables::default(),
             branches: Branches::default(),
             skipped_from: None,
@@ -377,6 +380,7 @@ impl<'a> Splitter<'a> {
 
     fn push(&mut self, kind: PieceKind, range: TextRange) {
         let comments = std::mem::take(&mut self.comments);
+        self.has_command |= kind == PieceKind::MetaCommand;
         self.pieces.push(Piece { comments, ..Piece::bare(kind, range) });
     }
 }

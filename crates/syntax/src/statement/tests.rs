@@ -441,9 +441,22 @@ fn doubted(text: &str) -> Vec<(DoubtKind, &str)> {
 #[test]
 fn what_can_be_read_otherwise_is_doubted() {
     const DO: &str = "DO $$ BEGIN SET standard_conforming_strings = off; END $$;";
+    let sent_together =
+        |standard_conforming_strings, by_psql| DoubtKind::SentTogether { standard_conforming_strings, by_psql };
     for (text, expected) in [
         (format!("{DO} SELECT 'a'; SELECT 'b\\'; SELECT 'c\\';"), vec![(DoubtKind::Quoting, "'b\\'")]),
-        (format!("{DO} SET standard_conforming_strings = on; SELECT 'b\\';"), vec![]),
+        (
+            format!("{DO} SET standard_conforming_strings = on; SELECT 'b\\';"),
+            vec![(sent_together(true, false), "'b\\'")],
+        ),
+        (
+            "SET standard_conforming_strings = off; SELECT 'b\\';".to_owned(),
+            vec![(sent_together(false, false), "'b\\';")],
+        ),
+        (
+            "\\set a b\nSELECT set_config('standard_conforming_strings', 'off', false); SELECT 'b\\'; --'".to_owned(),
+            vec![(sent_together(false, true), "'b\\'; --'")],
+        ),
         (
             "\\if :x\nSET standard_conforming_strings = off;\n\\endif\nSELECT 'b\\';".to_owned(),
             vec![(DoubtKind::Quoting, "'b\\'")],

@@ -3,6 +3,7 @@
 mod duration;
 mod error;
 mod file;
+mod hiding;
 mod limit;
 mod patterns;
 mod resolve;
@@ -11,6 +12,7 @@ mod schema;
 pub use duration::parse_duration;
 pub use error::ConfigError;
 use file::FailOn;
+pub use hiding::Hiding;
 pub use limit::{HeldLimits, Limit};
 pub use patterns::Patterns;
 use resolve::NamedBy;

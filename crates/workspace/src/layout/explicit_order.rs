@@ -9,7 +9,7 @@ use super::stages::{self, Stages};
 use crate::boundary::Boundary;
 use crate::config::absolute;
 use crate::read;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -56,6 +56,16 @@ pub(crate) struct Orders {
     /// Whether folders hold migrations of Drizzle 1.0, and in which order.
     drizzle: FxHashMap<PathBuf, Option<Arc<ExplicitOrder>>>,
     changelogs: Changelogs,
+    /// Those of changelogs, by the folder of the changelogs.
+    of_changelogs: FxHashMap<PathBuf, Option<OfChangelogs>>,
+}
+
+/// The order of the changelogs of a folder.
+#[derive(Debug)]
+struct OfChangelogs {
+    order: Arc<ExplicitOrder>,
+    /// The folders of the files that they include.
+    parents: FxHashSet<PathBuf>,
 }
 
 impl Orders {
@@ -86,7 +96,35 @@ impl Orders {
         if let Some(order) = drizzle::roots(parent).find_map(|root| self.of_drizzle(root)) {
             return Some(order);
         }
-        ExplicitOrder::of_liquibase(parent, &mut self.changelogs).map(Arc::new)
+        self.of_liquibase(parent)
+    }
+
+    /// Whether changelogs led to more files than are followed, so that no order of them is known.
+    pub(crate) fn lack_changelogs(&self) -> bool {
+        self.changelogs.is_exhausted()
+    }
+
+    /// The outermost folder around this one with master changelogs that include a file of it. What one includes may be a
+    /// changelog that includes others, so the outermost one knows most.
+    fn of_liquibase(&mut self, parent: &Path) -> Option<Arc<ExplicitOrder>> {
+        let parent = absolute(parent);
+        let is_hint = |folder: &Path| {
+            let name = folder.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+            name == "db" || name.contains("changelog") || name.contains("liquibase")
+        };
+        let has_hint = |folder: &Path| folder.ancestors().take(LIQUIBASE_LEVELS).any(is_hint);
+        if !has_hint(&parent) {
+            return None;
+        }
+        let boundary = Boundary::around(&parent.join("x"));
+        let around = parent.ancestors().take(LIQUIBASE_LEVELS);
+        let around: Vec<&Path> = around.take_while(|folder| boundary.refusal(folder).is_none()).collect();
+        around.into_iter().rev().find_map(|folder| {
+            let changelogs = &mut self.changelogs;
+            let find = |folder: &PathBuf| OfChangelogs::new(folder, &changelogs.of(folder, has_hint(folder)));
+            let known = self.of_changelogs.entry(folder.to_owned()).or_insert_with_key(find).as_ref()?;
+            known.parents.contains(&parent).then(|| Arc::clone(&known.order))
+        })
     }
 
     fn of_plan(&mut self, root: &Path) -> Option<Arc<ExplicitOrder>> {
@@ -105,6 +143,28 @@ impl Orders {
             Some(Arc::new(journal.unwrap_or_else(|| ExplicitOrder::new(Tool::Drizzle, root, names))))
         };
         self.drizzle.entry(root).or_insert_with_key(find).clone()
+    }
+}
+
+impl OfChangelogs {
+    /// The order of the changelogs of one folder, if they include anything. Which of them are run one after the other is
+    /// said elsewhere: what is for tests alone has fewer files, and comes after them.
+    fn new(folder: &Path, changelogs: &[Vec<Included>]) -> Option<Self> {
+        let included = || changelogs.iter().flatten();
+        included().next()?;
+        let holds_all = |folder: &&Path| included().all(|file| file.path.starts_with(folder));
+        let root = folder.ancestors().find(holds_all)?;
+        let relative = |path: &Path| path.strip_prefix(root).unwrap_or(path).with_extension("");
+        let secondary_from = changelogs.first()?.len();
+        let mut order = ExplicitOrder { secondary_from, ..ExplicitOrder::new(Tool::Liquibase, root, Vec::new()) };
+        for (place, file) in included().enumerate() {
+            order.places.entry(relative(&file.path)).or_insert(place);
+            if file.autocommit {
+                order.autocommit.insert(relative(&file.path));
+            }
+        }
+        let parents = included().filter_map(|file| file.path.parent().map(Path::to_owned)).collect();
+        Some(Self { order: Arc::new(order), parents })
     }
 }
 
@@ -154,46 +214,6 @@ impl ExplicitOrder {
             always: BTreeSet::new(),
             releases: BTreeMap::new(),
         }
-    }
-
-    /// The outermost folder around this one with master changelogs that include a file of it. What one includes may be a
-    /// changelog that includes others, so the outermost one knows most.
-    fn of_liquibase(parent: &Path, changelogs: &mut Changelogs) -> Option<Self> {
-        let parent = absolute(parent);
-        let is_hint = |folder: &Path| {
-            let name = folder.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
-            name == "db" || name.contains("changelog") || name.contains("liquibase")
-        };
-        let has_hint = |folder: &Path| folder.ancestors().take(LIQUIBASE_LEVELS).any(is_hint);
-        if !has_hint(&parent) {
-            return None;
-        }
-        let boundary = Boundary::around(&parent.join("x"));
-        let around = parent.ancestors().take(LIQUIBASE_LEVELS);
-        let around: Vec<&Path> = around.take_while(|folder| boundary.refusal(folder).is_none()).collect();
-        let mut order = |folder: &&Path| Self::of_changelogs(&changelogs.of(folder, has_hint(folder)), folder, &parent);
-        around.iter().rev().find_map(&mut order)
-    }
-
-    /// The order of the changelogs of one folder, if one of them includes a file of `parent`. Which of them are run one
-    /// after the other is said elsewhere: what is for tests alone has fewer files, and comes after them.
-    fn of_changelogs(changelogs: &[Vec<Included>], folder: &Path, parent: &Path) -> Option<Self> {
-        let included = || changelogs.iter().flatten();
-        if !included().any(|file| file.path.parent() == Some(parent)) {
-            return None;
-        }
-        let holds_all = |folder: &&Path| included().all(|file| file.path.starts_with(folder));
-        let root = folder.ancestors().find(holds_all)?;
-        let relative = |path: &Path| path.strip_prefix(root).unwrap_or(path).with_extension("");
-        let secondary_from = changelogs.first()?.len();
-        let mut order = Self { secondary_from, ..Self::new(Tool::Liquibase, root, Vec::new()) };
-        for (place, file) in included().enumerate() {
-            order.places.entry(relative(&file.path)).or_insert(place);
-            if file.autocommit {
-                order.autocommit.insert(relative(&file.path));
-            }
-        }
-        Some(order)
     }
 
     fn relative(&self, path: &Path) -> Option<PathBuf> {

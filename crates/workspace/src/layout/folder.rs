@@ -150,6 +150,11 @@ impl Folders {
         &self.nearby
     }
 
+    /// Whether changelogs of Liquibase led to more files than are followed.
+    pub(crate) fn lack_changelogs(&self) -> bool {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).orders.lack_changelogs()
+    }
+
     pub(crate) fn captures(&self) -> &Captures {
         &self.captures
     }

@@ -43,19 +43,99 @@ enum Kind {
 /// Maximum depth of the folders below one that a changelog includes.
 const MAX_DEPTH: usize = 8;
 
+/// Maximum number of entries and files that all changelogs of a run may lead to: a line names a folder of any size, and any
+/// number of changelogs have that line.
+const MAX_STEPS: usize = 250_000;
+
 /// The files that the changelogs of folders run, each looked up once.
 #[derive(Debug, Default)]
-pub(super) struct Changelogs(FxHashMap<PathBuf, Arc<Vec<Vec<Included>>>>);
+pub(super) struct Changelogs {
+    known: FxHashMap<PathBuf, Arc<Vec<Vec<Included>>>>,
+    /// What changelogs name, and the files in folders and below.
+    entries: FxHashMap<PathBuf, Arc<Vec<Entry>>>,
+    files: FxHashMap<PathBuf, Arc<Vec<PathBuf>>>,
+    steps: usize,
+}
 
 impl Changelogs {
     /// The files that the changelogs in a folder run, in order, the changelog with most files first. See [`masters`].
+    /// None if they lead to too many, because a file that is missing in a list would not be checked.
     pub(super) fn of(&mut self, folder: &Path, any_name: bool) -> Arc<Vec<Vec<Included>>> {
-        if let Some(known) = self.0.get(folder) {
+        if let Some(known) = self.known.get(folder) {
             return Arc::clone(known);
         }
-        let mut changelogs: Vec<Vec<Included>> = masters(folder, any_name).iter().map(|path| order(path)).collect();
+        let mut changelogs: Vec<Vec<Included>> = Vec::new();
+        for master in masters(folder, any_name) {
+            changelogs.push(self.order(&master));
+        }
+        if self.is_exhausted() {
+            changelogs.clear();
+        }
         changelogs.sort_by_key(|included| std::cmp::Reverse(included.len()));
-        Arc::clone(self.0.entry(folder.to_owned()).or_insert(Arc::new(changelogs)))
+        Arc::clone(self.known.entry(folder.to_owned()).or_insert(Arc::new(changelogs)))
+    }
+
+    /// Whether changelogs led to more files than are followed.
+    pub(super) fn is_exhausted(&self) -> bool {
+        self.steps > MAX_STEPS
+    }
+
+    /// The SQL files of a master changelog in order. What is named again changes nothing of that order, and is not followed
+    /// again: changelogs that include each other would take exponential time.
+    fn order(&mut self, master: &Path) -> Vec<Included> {
+        let boundary = boundary(master);
+        let (mut seen, mut files, mut included) = (FxHashSet::default(), FxHashSet::default(), Vec::new());
+        let mut open = vec![Step::Changelog(master.to_owned())];
+        while let Some(step) = open.pop().filter(|_| !self.is_exhausted()) {
+            match step {
+                Step::File(file) => {
+                    if files.insert(file.clone()) {
+                        included.push(file);
+                    }
+                }
+                Step::Changelog(path) => {
+                    if seen.insert(path.clone()) {
+                        open.extend(self.steps(&path, &boundary).into_iter().rev());
+                    }
+                }
+                Step::Folder(path) => {
+                    if seen.insert(path.clone()) {
+                        open.extend(self.files_below(&path).iter().rev().cloned().map(include));
+                    }
+                }
+            }
+        }
+        included
+    }
+
+    fn steps(&mut self, changelog: &Path, boundary: &Boundary) -> Vec<Step> {
+        let read = |path: &PathBuf| Arc::new(read::text(path).map_or_else(|_| Vec::new(), |text| entries(path, &text)));
+        let entries = Arc::clone(self.entries.entry(changelog.to_owned()).or_insert_with_key(read));
+        self.steps += entries.len() + 1;
+        let step = |entry: &Entry| {
+            let path = resolve(changelog, entry).filter(|path| boundary.refusal(path).is_none())?;
+            Some(match entry.kind {
+                Kind::SqlFile => Step::File(Included { path, autocommit: entry.autocommit }),
+                Kind::Include => include(path),
+                Kind::IncludeAll => Step::Folder(path),
+            })
+        };
+        let left = (MAX_STEPS + 1).saturating_sub(self.steps - entries.len());
+        entries.iter().take(left).filter(|entry| !entry.skipped).filter_map(step).collect()
+    }
+
+    /// The files in a folder and in those below it: Liquibase sorts them by their whole paths.
+    fn files_below(&mut self, folder: &Path) -> Arc<Vec<PathBuf>> {
+        let left = (MAX_STEPS + 1).saturating_sub(self.steps);
+        let known = self.files.entry(folder.to_owned()).or_insert_with_key(|folder| {
+            let mut files = Vec::new();
+            collect_below(folder, 0, left, &mut files);
+            files.sort();
+            Arc::new(files)
+        });
+        let files = Arc::clone(known);
+        self.steps += files.len() + 1;
+        files
     }
 }
 
@@ -96,53 +176,11 @@ enum Step {
     File(Included),
 }
 
-/// The SQL files of a master changelog in order. What is named again changes nothing of that order, and is not followed
-/// again: changelogs that include each other would take exponential time.
-fn order(master: &Path) -> Vec<Included> {
-    let boundary = boundary(master);
-    let (mut seen, mut files, mut included) = (FxHashSet::default(), FxHashSet::default(), Vec::new());
-    let mut open = vec![Step::Changelog(master.to_owned())];
-    while let Some(step) = open.pop() {
-        match step {
-            Step::File(file) => {
-                if files.insert(file.clone()) {
-                    included.push(file);
-                }
-            }
-            Step::Changelog(path) => {
-                if seen.insert(path.clone()) {
-                    open.extend(steps(&path, &boundary).into_iter().rev());
-                }
-            }
-            Step::Folder(path) => {
-                if seen.insert(path.clone()) {
-                    open.extend(files_below(&path).into_iter().rev().map(include));
-                }
-            }
-        }
-    }
-    included
-}
-
 /// What a changelog may name: files of its repository. Outside of one, its folder and the one above.
 fn boundary(master: &Path) -> Boundary {
     let boundary = Boundary::around(master);
     let folder = master.parent().unwrap_or(master);
     if boundary.is_known() { boundary } else { Boundary::within(folder.parent().unwrap_or(folder)) }
-}
-
-fn steps(changelog: &Path, boundary: &Boundary) -> Vec<Step> {
-    let Ok(text) = read::text(changelog) else { return Vec::new() };
-    let entries = entries(changelog, &text).into_iter().filter(|entry| !entry.skipped);
-    let step = |entry: Entry| {
-        let path = resolve(changelog, &entry).filter(|path| boundary.refusal(path).is_none())?;
-        Some(match entry.kind {
-            Kind::SqlFile => Step::File(Included { path, autocommit: entry.autocommit }),
-            Kind::Include => include(path),
-            Kind::IncludeAll => Step::Folder(path),
-        })
-    };
-    entries.filter_map(step).collect()
 }
 
 fn include(path: PathBuf) -> Step {
@@ -153,20 +191,16 @@ fn include(path: PathBuf) -> Step {
     }
 }
 
-/// The files in a folder and in those below it: Liquibase sorts them by their whole paths.
-fn files_below(folder: &Path) -> Vec<PathBuf> {
-    let mut files = Vec::new();
-    collect_below(folder, 0, &mut files);
-    files.sort();
-    files
-}
-
-fn collect_below(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) {
+/// Adds the files of a folder and of those below it, up to a number of files and folders.
+fn collect_below(folder: &Path, depth: usize, limit: usize, files: &mut Vec<PathBuf>) {
     for path in fs::read_dir(folder).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path())) {
+        if files.len() >= limit {
+            return;
+        }
         if !path.is_dir() {
             files.push(path);
         } else if depth < MAX_DEPTH && !path.is_symlink() {
-            collect_below(&path, depth + 1, files);
+            collect_below(&path, depth + 1, limit, files);
         }
     }
 }
@@ -338,8 +372,30 @@ mod tests {
         let text = |body: String| format!("<databaseChangeLog>{body}</databaseChangeLog>");
         fs::write(at("a/db/changelog.xml"), text(format!("{outer}{again}{next}{files}"))).unwrap();
         fs::write(at("a/db/next.xml"), text(format!("{again}{next}{all}{files}"))).unwrap();
-        let found: Vec<_> = order(&at("a/db/changelog.xml")).into_iter().map(|file| file.path).collect();
+        let found: Vec<_> =
+            Changelogs::default().order(&at("a/db/changelog.xml")).into_iter().map(|file| file.path).collect();
         assert_eq!(found, ["a/db/all/3.sql", "a/db/2.sql", "a/db/1.sql"].map(at));
+    }
+
+    #[test]
+    fn folders_of_changelogs_are_read_once_and_up_to_a_number() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |path: &str| root.path().join(path);
+        fs::create_dir_all(at(".git")).unwrap();
+        fs::create_dir_all(at("db/m")).unwrap();
+        let all = "<databaseChangeLog><includeAll path=\"m\" relativeToChangelogFile=\"true\"/></databaseChangeLog>";
+        for master in ["changelog.xml", "master.xml"] {
+            fs::write(at("db").join(master), all).unwrap();
+        }
+        (0..1000).for_each(|file| fs::write(at(&format!("db/m/{file}.sql")), "").unwrap());
+        let mut changelogs = Changelogs::default();
+        let found = changelogs.of(&at("db"), false);
+        assert_eq!(found.iter().map(Vec::len).collect::<Vec<_>>(), [1000, 1000]);
+        assert_eq!((changelogs.files.len(), changelogs.entries.len()), (1, 2));
+        assert!(!changelogs.is_exhausted());
+        let mut changelogs = Changelogs { steps: MAX_STEPS - 1500, ..Changelogs::default() };
+        assert!(changelogs.of(&at("db"), false).is_empty(), "a part of a list would hide the rest");
+        assert!(changelogs.is_exhausted());
     }
 
     #[test]

@@ -49,6 +49,7 @@ const fn run(after_commit: AfterCommit) -> Runner {
         every_run: false,
         session_per_string: false,
         separator: None,
+        sends_statements: false,
         retry: Retry::Again,
         restart: UNKNOWN,
         is_known: true,
@@ -57,9 +58,9 @@ const fn run(after_commit: AfterCommit) -> Runner {
 }
 
 /// A session for each file, as psql has it.
-const APART: Runner = Runner { session: SessionScope::Migration, ..run(AfterCommit::Alone) };
+const APART: Runner = Runner { session: SessionScope::Migration, ..SPLIT };
 /// One session, each statement on its own.
-const SPLIT: Runner = run(AfterCommit::Alone);
+const SPLIT: Runner = Runner { sends_statements: true, ..run(AfterCommit::Alone) };
 /// One session, the file as one string, or through a driver that begins another transaction.
 const STRING: Runner = run(AfterCommit::Together);
 
@@ -91,15 +92,18 @@ impl Tool {
         use Order::{List, Name, Number, VersionText};
         const NUMBER: Order = Number { letter: false };
         let (order, runs, runner): (Order, fn(&str) -> bool, Runner) = match self {
-            Self::Plain => (Number { letter: true }, any, Runner { is_known: false, ..APART }),
+            Self::Plain => (Number { letter: true }, any, Runner { is_known: false, sends_statements: false, ..APART }),
             Self::Sqitch => (List, any, APART),
             // It reads the statements itself, and refuses a file that holds both sorts. `search_path` is restored.
             Self::Flyway => {
                 let session = SessionScope::RunWithoutSearchPath;
-                (NUMBER, flyway, Runner { session, keeps_apart: true, retry: REPAIR, ..STRING })
+                (NUMBER, flyway, Runner { session, keeps_apart: true, retry: REPAIR, sends_statements: true, ..STRING })
             }
             // `search_path` is restored before each changeset.
-            Self::Liquibase => (List, any, Runner { session: SessionScope::RunWithoutSearchPath, ..STRING }),
+            Self::Liquibase => {
+                let session = SessionScope::RunWithoutSearchPath;
+                (List, any, Runner { session, sends_statements: true, ..STRING })
+            }
             Self::Goose => (NUMBER, number_and_name, SPLIT),
             Self::SqlMigrate => (NUMBER, any, Runner { misses_its_transaction: true, ..SPLIT }),
             Self::Dbmate => (Name, number, Runner { misses_its_transaction: true, ..STRING }),
@@ -119,7 +123,10 @@ impl Tool {
             Self::Drizzle => (List, any, Runner { one_transaction: true, ..STRING }),
             Self::Atlas => (Name, any, Runner { retry: Retry::Continues, ..SPLIT }),
             // RESET ALL before each file.
-            Self::Supabase => (VersionText, number_and_name, Runner { session: SessionScope::Migration, ..STRING }),
+            Self::Supabase => {
+                let session = SessionScope::Migration;
+                (VersionText, number_and_name, Runner { session, sends_statements: true, ..STRING })
+            }
             Self::NodePgMigrate => (NUMBER, any, Runner { one_transaction: true, ..STRING }),
             Self::GraphileMigrate => (NUMBER, any, STRING),
             Self::Postgrator => (NUMBER, postgrator, STRING),
@@ -127,7 +134,7 @@ impl Tool {
             Self::Tern => (NUMBER, number_and_name, Runner { session: SessionScope::Migration, ..STRING }),
             Self::Yoyo => (Name, any, APART),
             Self::PostgresMigrations => (NUMBER, number, STRING),
-            Self::Mybatis => (NUMBER, number_and_name, STRING),
+            Self::Mybatis => (NUMBER, number_and_name, Runner { sends_statements: true, ..STRING }),
             // JDBC begins another transaction after a COMMIT. Seen from source, see `migratus.rs`.
             Self::Migratus => (NUMBER, migratus, Runner { separator: Some(SEPARATOR), ..STRING }),
             // Read in their sources, see `stages.rs` and `dotnet.rs`.

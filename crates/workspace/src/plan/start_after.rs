@@ -13,6 +13,8 @@ pub(super) struct StartAfter {
     found: BTreeSet<String>,
     /// Names that were searched for in vain in some folder.
     missed: BTreeSet<String>,
+    /// How many files would be reported otherwise.
+    hidden: usize,
 }
 
 impl StartAfter {
@@ -22,12 +24,20 @@ impl StartAfter {
             match sources.iter().rposition(|source| order::is_called(&source.path, name)) {
                 Some(at) => {
                     self.found.insert(name.clone());
-                    sources[..=at].iter_mut().for_each(|source| source.role = Role::History);
+                    for source in sources[..=at].iter_mut().filter(|source| source.role == Role::Reported) {
+                        source.role = Role::History;
+                        self.hidden += 1;
+                    }
                 }
                 None if is_complete => drop(self.missed.insert(name.clone())),
                 None => {}
             }
         }
+    }
+
+    /// How many files are history because of the names.
+    pub(super) fn hidden(&self) -> usize {
+        self.hidden
     }
 
     /// Where several folders were read, each name is that of a migration in one of them.

@@ -212,7 +212,9 @@ fn lost_on_named(context: &MigrationContext<'_>, kind: NamedKind, grant: &Grant,
     let since_15 = if role == PUBLIC { versions.from } else { versions.to } >= PgVersion(15);
     let is_new =
         |name: &str| kind == NamedKind::Schema && context.after.has_schema(name) && !context.before.has_schema(name);
-    let wanted: Vec<Privilege> = kind.named(grant).into_iter().filter(|privilege| privilege.grantee == *role).collect();
+    let wanted: Vec<Privilege> = (kind.named(&grant.privileges).into_iter())
+        .map(|(privilege, column)| Privilege { grantee: role.clone(), privilege, column })
+        .collect();
     let mut lost = Lost { privileges: Vec::new(), objects: Vec::new(), is_known: false };
     for written in &grant.objects {
         let name = &written.name.text;

@@ -5,6 +5,7 @@ use crate::confidence::Confidence;
 use crate::report::{Finding, Reporter};
 use crate::rule::{MigrationContext, RuleContext, declare_rule};
 use crate::severity::Severity;
+use pgvet_model::session::Session;
 use pgvet_syntax::source::TextRange;
 use pgvet_syntax::statement::{Doubt, DoubtKind, PlaceholderKind, boolean};
 
@@ -20,8 +21,10 @@ declare_rule! {
     ///
     /// The rule reports:
     ///
-    /// - a string whose end depends on `standard_conforming_strings`, if an earlier file, a function, a DO block or a
-    ///   conditional command may have changed this setting;
+    /// - a string whose end depends on `standard_conforming_strings`, if an earlier file changed the setting, or a
+    ///   function, a DO block or a conditional command may have changed it;
+    /// - the same after a statement of the file that changes the setting, if the migration tool sends the file as one
+    ///   string, or is not known: PostgreSQL then reads the whole file before the first statement runs;
     /// - non-ASCII characters after `client_encoding` was set to an encoding such as GBK, Big5 or Shift JIS;
     /// - a template tag (`{# ... #}`, `$name$_`) that PostgreSQL reads as SQL if no template engine replaces it;
     /// - a placeholder before a statement, such as `${guard}` in `${guard} DROP TABLE t`. A tool probably replaces the
@@ -47,12 +50,21 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - a string that ends at the same place with either setting
-    /// - a string after a plain `SET standard_conforming_strings` in the same file, outside of functions and `DO`
-    ///   blocks
+    /// - a string after a plain `SET standard_conforming_strings` in the same file, if psql or a migration tool that
+    ///   sends each statement separately runs the file. A psql command before the string, such as `\set`, shows that
+    ///   psql does.
     "ambiguous-text", Engine, Error,
     { confidence: Confidence::Likely }
     statement = check_statement,
     migration = check_migration,
+}
+
+const SETTING: &str = "standard_conforming_strings";
+
+/// Whether the setting is on in a session; `None` if its value is not known.
+pub(crate) fn conforming_strings(session: &Session) -> Option<bool> {
+    let setting = session.settings.get(SETTING);
+    setting.map_or(Some(true), |setting| boolean(setting.value.trim_matches('\'')))
 }
 
 /// The file shows one value of the setting, and what was run before another one.
@@ -61,9 +73,8 @@ fn check_statement(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         report_omitted(context, reporter);
     }
     let Some(quoting) = context.statement.quoting.filter(|quoting| !quoting.in_doubt) else { return };
-    let setting = context.session.settings.get("standard_conforming_strings");
-    let on = setting.map_or(Some(true), |setting| boolean(setting.value.trim_matches('\'')));
-    if let (Some(setting), Some(on)) = (setting, on)
+    let setting = context.session.settings.get(SETTING);
+    if let (Some(setting), Some(on)) = (setting, conforming_strings(context.session))
         && on != quoting.standard_conforming_strings
     {
         let (value, assumed) = if on { ("on", "off") } else { ("off", "on") };
@@ -106,6 +117,14 @@ fn report(doubt: Doubt, reporter: &mut Reporter<'_>) {
             "PostgreSQL may run statements that pgvet did not check: the end of this string depends on \
              `standard_conforming_strings`, and pgvet does not know its value here",
         )),
+        DoubtKind::SentTogether { .. } => reporter
+            .report(
+                doubt.range,
+                "PostgreSQL may run statements that pgvet did not check: if the migration tool sends the whole file at \
+                 once, PostgreSQL reads it before `standard_conforming_strings` changes, and this string ends at a \
+                 different quote",
+            )
+            .help("write `E'...'` with doubled backslashes, which does not depend on the setting"),
         DoubtKind::Encoding => reporter
             .report(
                 doubt.range,
@@ -136,6 +155,9 @@ fn report(doubt: Doubt, reporter: &mut Reporter<'_>) {
         _ => return,
     };
     match doubt.cause {
+        Some(cause) if matches!(doubt.kind, DoubtKind::SentTogether { .. }) => {
+            finding.label(cause, "this changes the setting")
+        }
         Some(cause) => finding.label(cause, "this may change the setting"),
         None => finding,
     }
@@ -154,7 +176,8 @@ mod tests {
     use crate::check::check;
     use crate::settings::Settings;
     use pgvet_model::migration::{Direction, Migration};
-    use pgvet_syntax::source::SourceFile;
+    use pgvet_model::runner::{Runner, SessionScope};
+    use pgvet_syntax::source::{SourceFile, TextRange};
     use pgvet_syntax::statement::parse_file;
 
     #[test]
@@ -166,5 +189,41 @@ mod tests {
         let rules: Vec<&str> = found.iter().map(|finding| finding.rule).collect();
         assert_eq!(rules, ["ambiguous-text", "unchecked-psql-command"]);
         assert!(found.iter().all(|finding| !finding.pg_versions.is_empty()));
+    }
+
+    #[test]
+    fn a_setting_is_not_in_effect_for_what_is_sent_with_it() {
+        const LATER: &str = "SELECT 'a\\'; DROP TABLE t; --';\n";
+        let off = "SET standard_conforming_strings = off;\n";
+        let config = "SELECT set_config('standard_conforming_strings', 'off', false);\n";
+        let found = |texts: &[&str], runner: Runner, strings: &[TextRange]| {
+            let files: Vec<_> =
+                texts.iter().map(|text| parse_file(SourceFile::new("1.sql".to_owned(), (*text).to_owned()))).collect();
+            let migrations: Vec<_> =
+                files.iter().map(|file| Migration { runner, strings, ..Migration::new(file) }).collect();
+            let found = check(&migrations, &Settings::default());
+            found.iter().filter(|found| found.rule == "ambiguous-text").count()
+        };
+        let unknown = Runner { session: SessionScope::Run, ..Runner::default() };
+        let string = Runner { is_known: true, ..unknown };
+        let alone = Runner { sends_statements: true, ..string };
+        for (setter, runner, expected) in [
+            (off, string, 1),
+            (off, unknown, 1),
+            (off, alone, 0),
+            (config, string, 1),
+            ("\\set a b\nSET standard_conforming_strings = off;\n", unknown, 0),
+            ("\\set a b\nSET standard_conforming_strings = off;\n", string, 1),
+            ("SET standard_conforming_strings = on;\n", string, 0),
+        ] {
+            assert_eq!(found(&[&format!("{setter}{LATER}")], runner, &[]), expected, "{setter} {runner:?}");
+        }
+        let both = format!("{off}{LATER}");
+        let (end, all) = (off.len() as u32, both.len() as u32);
+        assert_eq!(found(&[&both], string, &[TextRange::new(0, end), TextRange::new(end, all)]), 0);
+        assert_eq!(found(&[&both], alone, &[TextRange::new(0, all)]), 1);
+        // Read with the setting that the file before has left.
+        let on = "SET standard_conforming_strings = on;\nSELECT '\\'; SELECT '; DROP TABLE t; --';\n";
+        assert_eq!(found(&[off, on], string, &[]), 1);
     }
 }

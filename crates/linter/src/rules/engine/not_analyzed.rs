@@ -48,6 +48,7 @@ declare_rule! {
     /// - loops over a query of the system catalogs for which pgvet would have to test more than 100,000 rows
     /// - everything after the first 200 statements that one statement runs: of the later statements, pgvet checks only
     ///   the combined effects
+    /// - more than 100,000 privileges that one statement grants or revokes, counted for each role and object
     /// - SQL that `dblink`, `pg_cron` and Citus run on other connections
     /// - `DROP OWNED`: pgvet does not know which objects a role owns
     /// - programs that `COPY ... PROGRAM` runs on the server
@@ -197,6 +198,12 @@ fn message(context: &RuleContext<'_>, reason: &UnknownReason) -> String {
             return format!(
                 "this statement runs more than {limit} other statements: pgvet checks the first {limit} one by one, \
                  and the others only as a whole"
+            );
+        }
+        UnknownReason::Limit(Limit::Privileges(limit)) => {
+            return format!(
+                "this statement grants or revokes more than {limit} privileges, counted for each role and object: \
+                 pgvet does not know who has them afterwards"
             );
         }
         UnknownReason::Owned => {

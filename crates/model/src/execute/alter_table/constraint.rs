@@ -280,13 +280,8 @@ impl Executor<'_> {
                 inherited_from: u16::from(inherited),
             },
         );
-        for partition in self.catalog.relation(table).children.clone() {
-            let indexes = self.catalog.relation(partition).indexes.clone();
-            let child = indexes.into_iter().find(|oid| {
-                self.catalog.relation(*oid).index().is_some_and(|candidate| candidate.parent == Some(index))
-            });
-            let Some(child) = child else { continue };
-            if self.catalog.relation(partition).constraints.iter().any(|existing| existing.index() == Some(child)) {
+        for (partition, child) in self.parts_of_index(index) {
+            if self.constraint_of_index(partition, child).is_some() {
                 continue;
             }
             let kind = match kind.clone() {

@@ -159,18 +159,14 @@ impl Executor<'_> {
     }
 
     fn dependents_of_index(&self, oid: Oid, index: &Index) -> Dependents {
-        let Some(table) = self.catalog.get_relation(index.table) else { return Vec::new() };
+        if self.catalog.get_relation(index.table).is_none() {
+            return Vec::new();
+        }
         let mut found = Dependents::new();
-        for child in &table.children {
-            let partition = self.catalog.relation(*child);
-            let counterparts = partition.indexes.iter().filter(|candidate| {
-                self.catalog.relation(**candidate).index().is_some_and(|candidate| candidate.parent == Some(oid))
-            });
-            for counterpart in counterparts {
-                found.push((Object::Relation(*counterpart), Auto));
-                let constraint = self.constraint_of_index(*child, *counterpart);
-                found.extend(constraint.map(|name| (Object::Constraint(*child, name), Auto)));
-            }
+        for (child, counterpart) in self.parts_of_index(oid) {
+            found.push((Object::Relation(counterpart), Auto));
+            let constraint = self.constraint_of_index(child, counterpart);
+            found.extend(constraint.map(|name| (Object::Constraint(child, name), Auto)));
         }
         for (referencing, key) in self.catalog.foreign_keys_to(index.table) {
             if key.foreign_key().is_some_and(|key| key.referenced_index == oid) {

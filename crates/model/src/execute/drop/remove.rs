@@ -77,6 +77,8 @@ impl Executor<'_> {
             let owner = self.catalog.relation_mut(index.table);
             owner.indexes.retain(|other| *other != oid);
             owner.unique_indexes.retain(|other| *other != oid);
+            owner.unattached_indexes.retain(|other| *other != oid);
+            self.forget_part(index.parent, oid);
             if let RelationDetail::Index(index) = &relation.detail
                 && index.unique
                 && index.valid

@@ -3,6 +3,7 @@
 use super::{Executor, IndexDefinition, Run, fail};
 use crate::catalog::{Column, Oid, Relation, RelationKind};
 use crate::execute::Knowledge;
+use crate::execute::column_rules::MAX_KEYS;
 use pgvet_syntax::ast::IndexElement;
 use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
@@ -66,6 +67,10 @@ impl Executor<'_> {
     pub(in crate::execute) fn check_index(&self, table: Oid, definition: &IndexDefinition) -> Run {
         let relation = self.catalog.relation(table);
         let range = definition.range;
+        // Source: PostgreSQL 18, `src/backend/commands/indexcmds.c`, `DefineIndex`.
+        if definition.elements.len() + definition.including.len() > MAX_KEYS {
+            return fail("54011", format!("cannot use more than {MAX_KEYS} columns in an index"), range);
+        }
         match relation.kind {
             RelationKind::Table | RelationKind::MaterializedView => {}
             // PostgreSQL 10, `indexcmds.c`, `DefineIndex`; `parse_utilcmd.c`, `transformTableConstraint`.

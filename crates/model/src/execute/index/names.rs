@@ -3,6 +3,7 @@
 use super::{Executor, IndexDefinition};
 use crate::catalog::{Oid, index_name_addition};
 use pgvet_syntax::ast::{Expr, ExprKind, IndirectionStep, OperatorForm};
+use rustc_hash::{FxHashMap, FxHashSet};
 use smol_str::{SmolStr, format_smolstr};
 
 impl Executor<'_> {
@@ -38,12 +39,14 @@ impl IndexDefinition {
 /// Source: PostgreSQL 18, `src/backend/commands/indexcmds.c`, `ChooseIndexColumnNames`.
 fn column_names(definition: &IndexDefinition) -> Vec<SmolStr> {
     let keys = definition.elements.iter().map(|element| figure_name(&element.key).map_or("expr".into(), |it| it.0));
-    let mut names: Vec<SmolStr> = Vec::new();
+    let (mut names, mut taken) = (Vec::new(), FxHashSet::default());
+    // The next number for each name: those before it stay taken.
+    let mut numbers: FxHashMap<SmolStr, usize> = FxHashMap::default();
     for original in keys.chain(definition.including.iter().cloned()) {
         let mut name = original.clone();
-        let mut number = 0;
-        while names.contains(&name) {
-            number += 1;
+        while !taken.insert(name.clone()) {
+            let number = numbers.entry(original.clone()).or_default();
+            *number += 1;
             name = format_smolstr!("{original}{number}");
         }
         names.push(name);

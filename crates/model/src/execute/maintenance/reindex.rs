@@ -83,15 +83,10 @@ impl Executor<'_> {
 
     /// The indexes that are attached to a partitioned index, directly and indirectly.
     fn index_parts(&self, index: Oid) -> Vec<Oid> {
-        let Some(table) = self.catalog.relation(index).index().map(|index| index.table) else { return Vec::new() };
-        let mut parts = vec![index];
-        for child in self.descendants(table) {
-            for candidate in &self.catalog.relation(child).indexes {
-                let parent = self.catalog.relation(*candidate).index().and_then(|index| index.parent);
-                if parent.is_some_and(|parent| parts.contains(&parent)) {
-                    parts.push(*candidate);
-                }
-            }
+        let (mut parts, mut at) = (vec![index], 0);
+        while let Some(index) = parts.get(at) {
+            parts.extend(self.parts_of_index(*index).into_iter().map(|(_, part)| part));
+            at += 1;
         }
         parts.remove(0);
         parts

@@ -133,12 +133,9 @@ impl Executor<'_> {
         let relation = self.catalog.relation_mut(child);
         relation.partition_bound = None;
         relation.detach_pending = false;
-        let indexes = relation.indexes.clone();
         let inherited = self.catalog.relation(child).triggers.iter().filter(|trigger| trigger.inherited);
         let inherited: Vec<SmolStr> = inherited.map(|trigger| trigger.name.clone()).collect();
         inherited.iter().for_each(|name| self.catalog.remove_trigger(child, name));
-        for index in indexes {
-            self.set_index_parent(index, None);
-        }
+        self.detach_indexes(child);
     }
 }

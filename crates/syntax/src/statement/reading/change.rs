@@ -41,6 +41,12 @@ pub(super) enum Value {
     Defaults,
 }
 
+impl Value {
+    pub(super) fn is_about_strings(self) -> bool {
+        matches!(self, Self::StandardConformingStrings(_) | Self::DefaultStrings | Self::Defaults)
+    }
+}
+
 /// For how long a setting holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scope {

@@ -86,6 +86,8 @@ pub(super) struct Settings {
     /// begin with other values.
     lasting_strings: Option<TextRange>,
     lasting_encoding: Option<TextRange>,
+    /// The last statement that has set `standard_conforming_strings`.
+    setter_of_strings: Option<TextRange>,
 }
 
 impl Settings {
@@ -106,6 +108,11 @@ impl Settings {
             values.doubt(false, true, cause);
         }
         values
+    }
+
+    /// The statement that has set `standard_conforming_strings`: what is sent together with it is read before it runs.
+    pub(super) fn setter_of_strings(&self) -> Option<TextRange> {
+        self.setter_of_strings
     }
 
     /// A new connection: `\connect`.
@@ -144,7 +151,12 @@ impl Settings {
         let range = Self::range(tokens);
         match Change::read(text, tokens) {
             None => {}
-            Some(Change::Set { value, scope }) => self.set(value, scope, range),
+            Some(Change::Set { value, scope }) => {
+                if value.is_about_strings() {
+                    self.setter_of_strings = Some(range);
+                }
+                self.set(value, scope, range);
+            }
             Some(Change::Doubt { strings, encoding }) => self.both(|values| values.doubt(strings, encoding, range)),
             Some(Change::LastingDoubt { strings, encoding }) => {
                 self.lasting_strings = strings.then_some(range).or(self.lasting_strings);

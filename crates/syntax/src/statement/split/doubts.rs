@@ -10,7 +10,7 @@ use crate::statement::{Doubt, DoubtKind, Quoting};
 impl Splitter<'_> {
     /// Notes a doubt; of one kind and cause only the first, which the others depend on.
     pub(super) fn doubt(&mut self, kind: DoubtKind, range: TextRange, cause: Option<TextRange>) {
-        let depends = matches!(kind, DoubtKind::Quoting | DoubtKind::Encoding);
+        let depends = matches!(kind, DoubtKind::Quoting | DoubtKind::SentTogether { .. } | DoubtKind::Encoding);
         if !depends || !self.result.doubts.iter().any(|doubt| doubt.kind == kind && doubt.cause == cause) {
             self.result.doubts.push(Doubt { range, kind, cause });
         }
@@ -51,10 +51,15 @@ impl Splitter<'_> {
         if !self.follows_settings {
             return;
         }
-        if let Some(cause) = self.settings.present().standard_conforming_strings.doubt
-            && let Some(quoting) = self.pieces[unsent..].iter().find_map(|piece| piece.quoting)
-        {
-            self.doubt(DoubtKind::Quoting, quoting.string, Some(cause));
+        if let Some(quoting) = self.pieces[unsent..].iter().find_map(|piece| piece.quoting) {
+            let standard_conforming_strings = quoting.standard_conforming_strings;
+            let sent_together = DoubtKind::SentTogether { standard_conforming_strings, by_psql: self.has_command };
+            let maybe = self.settings.present().standard_conforming_strings.doubt;
+            let doubt = maybe.map(|cause| (DoubtKind::Quoting, cause));
+            let doubt = doubt.or_else(|| Some((sent_together, self.settings.setter_of_strings()?)));
+            if let Some((kind, cause)) = doubt {
+                self.doubt(kind, quoting.string, Some(cause));
+            }
         }
         self.doubt_encoding(self.last_end);
     }

@@ -51,6 +51,15 @@ pub(crate) fn limit_note(files: &[ProjectFile], folders: &Folders) -> Option<Pro
     folders.nearby().is_exhausted().then(|| Problem::new(&first.path, message, Some(help)))
 }
 
+/// Says that not all changelogs were followed.
+pub(crate) fn changelog_note(files: &[ProjectFile], folders: &Folders) -> Option<Problem> {
+    let first = files.iter().find(|file| file.role == Role::Reported)?;
+    let message = "belongs to a project whose Liquibase changelogs lead to more files than pgvet follows, so pgvet may not \
+                   know in which order Liquibase runs them";
+    let help = "include each folder in one changelog only";
+    folders.lack_changelogs().then(|| Problem::new(&first.path, message, Some(help)))
+}
+
 /// Names the files that nothing may run, one note for each reason.
 pub(crate) fn notes(files: &[ProjectFile]) -> Vec<Problem> {
     let mut reasons: BTreeMap<String, (&Path, usize)> = BTreeMap::new();
