@@ -165,6 +165,8 @@ pub(crate) struct Conditions {
     pub(crate) in_block: bool,
     /// The number of calls that were followed before, towards the same limit.
     pub(crate) calls: u32,
+    /// Whether the statements that code runs are recorded.
+    pub(crate) records: bool,
 }
 
 /// Tries a statement on a copy of the catalog, for one major version.
@@ -174,10 +176,11 @@ pub(crate) fn try_statement(
     ast: &Ast,
     target: &Target,
     bodies: &Bodies,
-    Conditions { has_placeholders, in_block, calls }: Conditions,
+    Conditions { has_placeholders, in_block, calls, records }: Conditions,
 ) -> Tried {
     let executor = Executor::for_trial(catalog, session, target, bodies);
-    let mut executor = Executor { has_placeholders, in_block, calls, ..executor };
+    let recorder = Recorder::new(records);
+    let mut executor = Executor { has_placeholders, in_block, calls, recorder, ..executor };
     executor.run(ast);
     let code = executor.recorder.finish(&executor.effects);
     let calls = executor.calls;

@@ -28,6 +28,8 @@ pub struct Trial {
     bodies: Rc<Bodies>,
     /// The number of calls that were followed, if the limit is for all statements together.
     calls: Option<Rc<Cell<u32>>>,
+    /// Whether the statements that code runs are recorded one by one.
+    records: bool,
 }
 
 impl Trial {
@@ -43,6 +45,7 @@ impl Trial {
             has_variables: false,
             bodies: Rc::default(),
             calls: None,
+            records: true,
         }
     }
 
@@ -60,6 +63,12 @@ impl Trial {
     #[must_use]
     pub fn counting(self, calls: &Rc<Cell<u32>>) -> Self {
         Self { calls: Some(Rc::clone(calls)), ..self }
+    }
+
+    /// The same without a record of the statements that code runs, which takes longer than to run them.
+    #[must_use]
+    pub fn unrecorded(self) -> Self {
+        Self { records: false, ..self }
     }
 
     /// Runs a statement and returns its effects. The next one starts from the catalog and settings that it leaves.
@@ -102,7 +111,8 @@ impl Trial {
 
     fn try_in(&self, ast: &Ast, in_block: bool) -> Tried {
         let before = self.calls.as_ref().map_or(0, |calls| calls.get());
-        let conditions = Conditions { has_placeholders: self.has_variables, in_block, calls: before };
+        let (has_placeholders, records) = (self.has_variables, self.records);
+        let conditions = Conditions { has_placeholders, in_block, calls: before, records };
         let tried = try_statement(&self.catalog, &self.session, ast, &self.target, &self.bodies, conditions);
         if let Some(calls) = &self.calls {
             calls.set(tried.calls);
@@ -227,5 +237,20 @@ mod tests {
         assert!(
             trial.catalog().relation_named("a", "t").is_some() && trial.catalog().relation_named("b", "t").is_some()
         );
+    }
+
+    #[test]
+    fn what_is_not_recorded_has_the_same_effects() {
+        let mut trial = Trial::new(&Catalog::new(), &vec!["public".into()].into(), PgVersion(18));
+        let sql = "CREATE TABLE t (id int); CREATE TABLE u (id int); CREATE FUNCTION f() RETURNS void LANGUAGE plpgsql
+            AS $$ BEGIN UPDATE t SET id = 1; IF random() > 0 THEN LOCK TABLE u; DELETE FROM t; END IF; END $$";
+        for statement in parse_sql(sql).unwrap() {
+            trial.run(&statement);
+        }
+        let call = parse_sql("SELECT f()").unwrap().remove(0);
+        let recorded = trial.run_in_block(&call);
+        assert_eq!(recorded.data_changes.len(), 2);
+        let unrecorded = trial.unrecorded().run_in_block(&call);
+        assert_eq!((unrecorded.locks, unrecorded.data_changes), (recorded.locks, recorded.data_changes));
     }
 }

@@ -1,7 +1,7 @@
 //! The order in which the application locks: by its known queries, by functions, views, foreign keys and triggers.
 
 use super::cycle::{Branches, Step};
-use super::reach::Reach;
+use super::reach::{Locked, Reach};
 use super::request::{Placed, steps_of};
 use crate::rules::deployment::queries::uses_new_relation;
 use crate::settings::Settings;
@@ -10,7 +10,7 @@ use pgvet_model::catalog::{Catalog, Function, Oid, Relation, RelationKind, Searc
 use pgvet_model::deployment::Deployment;
 use pgvet_model::effect::{DataChangeKind, LockCause};
 use pgvet_model::place::Place;
-use pgvet_model::routine::{Around, Node, Routine, Routines, Sql, Trial};
+use pgvet_model::routine::{Around, Node, Routine, Routines, Trial};
 use pgvet_model::session::Session;
 use pgvet_model::version::PgVersion;
 use pgvet_syntax::ast::from_pg::parse_sql;
@@ -105,7 +105,7 @@ impl<'a> Setting<'a> {
     }
 
     fn trial(&self) -> Trial {
-        self.routines.trial(&self.search_path, self.version).counting(&self.calls)
+        self.routines.trial(&self.search_path, self.version).counting(&self.calls).unrecorded()
     }
 
     fn of_queries(&self, reach: &Reach<'_>) -> Vec<Sequence> {
@@ -173,12 +173,13 @@ impl<'a> Setting<'a> {
         }
         let steps = routine.steps();
         let all = steps.iter().flat_map(|step| &step.sql);
-        let locked = |sql: &Sql<'_>| reach.of_text(sql.ast, self.routines.text(&routine, sql));
-        if !reach.may_deadlock(all.map(locked)) {
+        let locked: Vec<Locked> = all.map(|sql| reach.of_text(sql.ast, self.routines.text(&routine, sql))).collect();
+        if !reach.may_deadlock(locked.iter().copied()) {
             return None;
         }
+        let mut locked = locked.into_iter();
         let mut sequence = Sequence::new(Source::Function(Rc::clone(&routine)));
-        let trial = self.routines.trial(&routine.search_path, self.version).counting(&self.calls);
+        let trial = self.routines.trial(&routine.search_path, self.version).counting(&self.calls).unrecorded();
         let mut decisions = Decisions::default();
         for step in &steps {
             if decisions.ends_transaction(step.node) {
@@ -189,7 +190,7 @@ impl<'a> Setting<'a> {
                 if !is_of_application(sql.ast) {
                     return None;
                 }
-                if locked(sql).is_empty() {
+                if locked.next().is_none_or(Locked::is_empty) {
                     continue;
                 }
                 let effects = trial.run_in_block(sql.ast);
