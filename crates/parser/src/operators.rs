@@ -13,6 +13,10 @@ pub(crate) fn endless_run(sql: &str) -> Option<usize> {
     let mut steps = 0usize;
     while at < bytes.len() {
         let length = bytes[at..].iter().position(|byte| !is_operator(*byte)).unwrap_or(bytes.len() - at);
+        if length < 2 {
+            at += 1;
+            continue;
+        }
         let run = &bytes[at..at + length];
         // Behind two dashes there are only comments.
         let operators = run.windows(2).position(|pair| pair == b"--").unwrap_or(length);
@@ -22,11 +26,22 @@ pub(crate) fn endless_run(sql: &str) -> Option<usize> {
         if steps > MOST_STEPS {
             return Some(at);
         }
-        at += length.max(1);
+        at += length;
     }
     None
 }
 
 fn is_operator(byte: u8) -> bool {
-    b"~!@#^&|`?+-*/%<>=".contains(&byte)
+    OPERATORS[usize::from(byte)]
 }
+
+/// Which bytes are characters of operators. Every byte of a file is looked up.
+const OPERATORS: [bool; 256] = {
+    let mut operators = [false; 256];
+    let mut rest: &[u8] = b"~!@#^&|`?+-*/%<>=";
+    while let [first, others @ ..] = rest {
+        operators[*first as usize] = true;
+        rest = others;
+    }
+    operators
+};

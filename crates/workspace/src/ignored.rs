@@ -25,8 +25,11 @@ pub(crate) fn trouble(folder: &Path) -> Option<Problem> {
 
 fn files(folder: &Path) -> Vec<PathBuf> {
     let git = folder.join(".git");
-    let mut files = vec![folder.join(".gitignore"), git.clone()];
-    if git.is_dir() {
+    let mut files = vec![folder.join(".gitignore")];
+    // Most folders have none.
+    let Ok(kind) = fs::metadata(&git) else { return files };
+    files.push(git.clone());
+    if kind.is_dir() {
         files.push(git.join("info/exclude"));
     } else if let Some(elsewhere) = git_folder(&git) {
         let common = elsewhere.join("commondir");
@@ -49,8 +52,8 @@ fn git_folder(git: &Path) -> Option<PathBuf> {
 }
 
 fn is_harmful(file: &Path) -> bool {
-    let is_good = |metadata: fs::Metadata| metadata.is_dir() || (metadata.is_file() && metadata.len() <= LIMIT);
-    !fs::metadata(file).is_ok_and(is_good) && file.exists()
+    let is_good = |metadata: &fs::Metadata| metadata.is_dir() || (metadata.is_file() && metadata.len() <= LIMIT);
+    fs::metadata(file).is_ok_and(|metadata| !is_good(&metadata))
 }
 
 #[cfg(all(test, unix))]

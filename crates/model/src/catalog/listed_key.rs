@@ -14,12 +14,17 @@ impl Catalog {
     ///
     /// Rows of tables that inherit from it are rows of it as well, and indexes do not see them.
     pub(crate) fn listed_keys(&self, table: &Relation) -> Option<u64> {
-        if !table.children.is_empty() {
+        if !table.children.is_empty() || table.unique_indexes.is_empty() {
             return None;
         }
+        table.listed_keys.get(self.generation, || self.find_listed_keys(table))
+    }
+
+    fn find_listed_keys(&self, table: &Relation) -> Option<u64> {
+        let values = |key: &Expr| self.listed_values(table, key.as_column()?);
         let keys = self.unique_indexes(table).filter_map(|index| {
-            let columns = index.plain_columns()?;
-            columns.iter().try_fold(1, |product: u64, column| product.checked_mul(self.listed_values(table, column)?))
+            let mut keys = index.elements.iter().map(|element| &element.key);
+            keys.try_fold(1, |product: u64, key| product.checked_mul(values(key)?))
         });
         keys.min().filter(|keys| *keys <= MAX_KEYS)
     }

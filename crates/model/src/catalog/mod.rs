@@ -13,6 +13,7 @@ mod extension;
 mod function;
 mod index;
 mod listed_key;
+mod memo;
 mod mentions;
 mod named;
 mod named_privilege;
@@ -55,6 +56,7 @@ use by_name::ByName;
 use doubt::Doubts;
 use extension::Extensions;
 use imbl::{OrdMap, OrdSet};
+use memo::{Generation, Memo};
 use mentions::Mentions;
 use role::Memberships;
 use rustc_hash::FxBuildHasher;
@@ -135,6 +137,9 @@ pub struct Catalog {
     /// A relation was used that no statement had created: there may be more of that kind.
     has_unseen: bool,
     doubts: Doubts,
+    /// The state of all indexes and types.
+    #[serde(skip)]
+    generation: Generation,
 }
 
 impl Default for Catalog {
@@ -175,6 +180,7 @@ impl Catalog {
             gone: ByName::new(),
             has_unseen: false,
             doubts: Doubts::default(),
+            generation: Generation::next(),
         }
     }
 
@@ -234,7 +240,12 @@ impl Catalog {
     pub fn relation_mut(&mut self, oid: Oid) -> &mut Relation {
         self.mentions.note_change(oid);
         let relation = self.relations.get_mut(&oid).expect("an oid that this catalog gave out stands for a relation");
-        Arc::make_mut(relation)
+        let relation = Arc::make_mut(relation);
+        relation.listed_keys = Memo::default();
+        if relation.kind.is_index() {
+            self.generation = Generation::next();
+        }
+        relation
     }
 
     pub fn relations(&self) -> impl Iterator<Item = &Arc<Relation>> {
@@ -286,6 +297,9 @@ impl Catalog {
         self.give_name(schema, name, relation.oid);
         relation.constraint_names().for_each(|name| self.note_constraint_name(schema, name));
         self.mentions.note_change(relation.oid);
+        if relation.kind.is_index() {
+            self.generation = Generation::next();
+        }
         if relation.kind == RelationKind::View {
             self.views.insert(relation.oid);
         }
@@ -319,6 +333,9 @@ impl Catalog {
     /// Removes a relation and its name; what depends on it is the caller's business.
     pub fn remove_relation(&mut self, oid: Oid) {
         let Some(relation) = self.relations.remove(&oid) else { return };
+        if relation.kind.is_index() {
+            self.generation = Generation::next();
+        }
         self.temporary.remove(&oid);
         self.views.remove(&oid);
         self.privileges.remove(&oid);
@@ -431,6 +448,7 @@ impl Catalog {
 
     pub fn type_mut(&mut self, oid: Oid) -> Option<&mut TypeDef> {
         self.mentions.note_change(oid);
+        self.generation = Generation::next();
         self.types.get_mut(&oid).map(Arc::make_mut)
     }
 
@@ -462,6 +480,7 @@ impl Catalog {
             let modifiers = catalog.types.get(&oid).map(|known| known.modifiers.clone()).unwrap_or_default();
             let definition = TypeDef { oid, schema: schema.clone(), name, array, kind, transaction, modifiers };
             catalog.types.insert(oid, Arc::new(definition));
+            catalog.generation = Generation::next();
         };
         self.note_domain_constraints(schema, &kind);
         if mentions::type_named_by(&kind).is_some() {
@@ -475,6 +494,7 @@ impl Catalog {
     /// Removes a type and the type of its arrays.
     pub fn remove_type(&mut self, oid: Oid) {
         let Some(definition) = self.types.remove(&oid) else { return };
+        self.generation = Generation::next();
         self.temporary.remove(&oid);
         self.type_names.remove(&definition.schema, &definition.name);
         self.forget_domain_constraints(&definition.schema, &definition.kind);

@@ -1,5 +1,6 @@
 //! Tables, views, sequences and composite types.
 
+use super::memo::Memo;
 use super::{Bounds, Constraint, Copied, Index, Named, Oid, SqlType};
 use crate::catalog::{RelationKind, SearchPath};
 use crate::deployment::Deployment;
@@ -81,6 +82,9 @@ pub struct Relation {
     pub dropped: Vec<Dropped>,
     /// Columns that it surely has not, although not all of its columns are known.
     pub gone_columns: Vec<SmolStr>,
+    /// See [`Catalog::listed_keys`](super::Catalog::listed_keys).
+    #[serde(skip)]
+    pub(super) listed_keys: Memo<Option<u64>>,
     pub detail: RelationDetail,
 }
 
@@ -427,6 +431,7 @@ impl Relation {
             copies: Vec::new(),
             dropped: Vec::new(),
             gone_columns: Vec::new(),
+            listed_keys: Memo::default(),
             detail: RelationDetail::None,
         }
     }

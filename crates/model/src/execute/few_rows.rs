@@ -126,6 +126,20 @@ mod tests {
     }
 
     #[test]
+    fn keys_are_counted_again_when_indexes_and_types_change() {
+        let few = |changes: &str| {
+            // The INSERT asks for the number before the changes.
+            let table = "CREATE TYPE kind AS ENUM ('a', 'b'); CREATE TABLE t (id kind PRIMARY KEY, note text);
+                INSERT INTO t SELECT id FROM other;";
+            let effects = effects_on(17, &format!("{table} {changes}"), "ALTER TABLE t DROP COLUMN note;");
+            effects.locks.first().and_then(|lock| lock.relation.few.clone())
+        };
+        assert_eq!(few(""), Some(FewRows::ListedKeys { keys: 2 }));
+        assert_eq!(few("ALTER TYPE kind ADD VALUE 'c';"), Some(FewRows::ListedKeys { keys: 3 }));
+        assert_eq!(few("ALTER TABLE t DROP CONSTRAINT t_pkey;"), None);
+    }
+
+    #[test]
     fn tables_into_which_sessions_insert_are_no_lookup_tables() {
         let table = "CREATE TABLE t (id int PRIMARY KEY, owner name, label text);
             INSERT INTO t (id, label) VALUES (1, 'a'), (2, 'b'), (3, 'c');";

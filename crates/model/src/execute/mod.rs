@@ -171,6 +171,8 @@ pub(crate) struct Conditions {
     pub(crate) calls: u32,
     /// The number of decisions of code before, if effects are to carry theirs.
     pub(crate) decisions: Option<u32>,
+    /// Whether the statements that code runs are recorded.
+    pub(crate) records: bool,
 }
 
 /// Tries a statement on a copy of the catalog, for one major version.
@@ -180,11 +182,12 @@ pub(crate) fn try_statement(
     ast: &Ast,
     target: &Target,
     bodies: &Bodies,
-    Conditions { has_placeholders, in_block, calls, decisions }: Conditions,
+    Conditions { has_placeholders, in_block, calls, decisions, records }: Conditions,
 ) -> Tried {
     let executor = Executor::for_trial(catalog, session, target, bodies);
     let path = decisions.map(routine::Path::noted_from).unwrap_or_default();
-    let mut executor = Executor { has_placeholders, in_block, calls, path, ..executor };
+    let recorder = Recorder::new(records);
+    let mut executor = Executor { has_placeholders, in_block, calls, path, recorder, ..executor };
     executor.run(ast);
     let code = executor.recorder.finish(&executor.effects);
     let (calls, decisions) = (executor.calls, executor.path.count);

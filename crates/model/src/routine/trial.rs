@@ -30,6 +30,8 @@ pub struct Trial {
     calls: Option<Rc<Cell<u32>>>,
     /// The number of decisions of code so far, if effects carry theirs.
     decisions: Option<Cell<u32>>,
+    /// Whether the statements that code runs are recorded one by one.
+    records: bool,
 }
 
 impl Trial {
@@ -46,6 +48,7 @@ impl Trial {
             bodies: Rc::default(),
             calls: None,
             decisions: None,
+            records: true,
         }
     }
 
@@ -70,6 +73,12 @@ impl Trial {
     #[must_use]
     pub fn for_lock_order(self) -> Self {
         Self { decisions: Some(Cell::new(0)), ..self }
+    }
+
+    /// The same without a record of the statements that code runs, which takes longer than to run them.
+    #[must_use]
+    pub fn unrecorded(self) -> Self {
+        Self { records: false, ..self }
     }
 
     /// Runs a statement and returns its effects. The next one starts from the catalog and settings that it leaves.
@@ -113,7 +122,8 @@ impl Trial {
     fn try_in(&self, ast: &Ast, in_block: bool) -> Tried {
         let before = self.calls.as_ref().map_or(0, |calls| calls.get());
         let decisions = self.decisions.as_ref().map(Cell::get);
-        let conditions = Conditions { has_placeholders: self.has_variables, in_block, calls: before, decisions };
+        let (has_placeholders, records) = (self.has_variables, self.records);
+        let conditions = Conditions { has_placeholders, in_block, calls: before, decisions, records };
         let tried = try_statement(&self.catalog, &self.session, ast, &self.target, &self.bodies, conditions);
         if let Some(calls) = &self.calls {
             calls.set(tried.calls);
@@ -241,5 +251,20 @@ mod tests {
         assert!(
             trial.catalog().relation_named("a", "t").is_some() && trial.catalog().relation_named("b", "t").is_some()
         );
+    }
+
+    #[test]
+    fn what_is_not_recorded_has_the_same_effects() {
+        let mut trial = Trial::new(&Catalog::new(), &vec!["public".into()].into(), PgVersion(18));
+        let sql = "CREATE TABLE t (id int); CREATE TABLE u (id int); CREATE FUNCTION f() RETURNS void LANGUAGE plpgsql
+            AS $$ BEGIN UPDATE t SET id = 1; IF random() > 0 THEN LOCK TABLE u; DELETE FROM t; END IF; END $$";
+        for statement in parse_sql(sql).unwrap() {
+            trial.run(&statement);
+        }
+        let call = parse_sql("SELECT f()").unwrap().remove(0);
+        let recorded = trial.run_in_block(&call);
+        assert_eq!(recorded.data_changes.len(), 2);
+        let unrecorded = trial.unrecorded().run_in_block(&call);
+        assert_eq!((unrecorded.locks, unrecorded.data_changes), (recorded.locks, recorded.data_changes));
     }
 }

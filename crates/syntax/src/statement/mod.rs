@@ -142,11 +142,13 @@ pub fn split(text: &str) -> SplitResult {
 
 /// Returns the places of a text that can be read otherwise, or that run what is not in it.
 pub fn doubts(text: &str) -> Vec<Doubt> {
-    // Without these characters there is nothing to doubt, and most texts have none of them.
-    if text.is_ascii() && !text.contains(['\\', '{', '$']) {
-        return Vec::new();
-    }
-    split(text).doubts
+    if may_have_doubts(text) { split(text).doubts } else { Vec::new() }
+}
+
+/// Most texts have nothing to doubt, and need not be split again to find that out.
+fn may_have_doubts(text: &str) -> bool {
+    let has_glued_tag = || text.contains("$_") || text.contains("$.");
+    text.contains(['\\', '{']) || has_glued_tag() || (!text.is_ascii() && reading::Settings::concern(text))
 }
 
 /// Splits `text` and parses each statement. The thread must have a stack of [`PARSE_STACK_BYTES`].

@@ -533,3 +533,13 @@ fn large_files_take_linear_time() {
         assert!(start.elapsed().as_secs() < 10, "{unit}: {:?}", start.elapsed());
     }
 }
+
+#[test]
+fn texts_are_split_again_only_for_doubts() {
+    let plain = "CREATE FUNCTION f() RETURNS text LANGUAGE sql AS $f$ SELECT 'é' $f$; COMMENT ON TABLE t IS 'ü';";
+    assert!(!may_have_doubts(plain));
+    assert_eq!(split(plain).doubts, []);
+    for text in ["SET client_encoding = gbk; SELECT 'é'", "SELECT '\\'", "SELECT {{ x }}", "SELECT $a$_b$a$_c"] {
+        assert!(may_have_doubts(text), "{text}");
+    }
+}

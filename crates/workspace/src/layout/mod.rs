@@ -274,7 +274,8 @@ pub(crate) fn detect(path: &Path, text: &str, folders: &Folders, config: &Config
     let configured = config.migrations.tool;
     let owner = configured.map(|tool| (tool, Sign::Configuration)).or_else(|| owner::of(path, &around));
     let is_read = |tool: Tool| owner.is_none_or(|(owner, _)| owner == tool || owner::may_read(tool, &around));
-    let sections = annotations::sections(text).filter(|layout| is_read(layout.tool));
+    let kind = annotations::kind(text);
+    let sections = kind.and_then(|_| annotations::sections(text)).filter(|layout| is_read(layout.tool));
     let marks = match (&sections, configured) {
         (Some(layout), None) => stray::marks(layout, path, text, folders),
         _ => Marks::Trusted,
@@ -288,7 +289,7 @@ pub(crate) fn detect(path: &Path, text: &str, folders: &Folders, config: &Config
         layout = divided;
     }
     layout.has_doubted_marks = marks == Marks::Doubted;
-    if annotations::kind(text) == Some("play") && play::is_in_transaction(path, &around.nearby) {
+    if kind == Some("play") && play::is_in_transaction(path, &around.nearby) {
         layout.sections.iter_mut().for_each(|section| section.transaction = TransactionMode::Transaction);
     }
     let is_doubtful = layout.sign == Sign::Comment && configured.is_none() && !layout.refusals.is_empty();

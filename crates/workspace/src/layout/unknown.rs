@@ -117,6 +117,11 @@ fn has_transactions(text: &str) -> bool {
 
 /// Whether a text has one of the words anywhere. Needs no memory, however long the text is.
 fn has_word(text: &str, words: &[&str]) -> bool {
+    if text.is_ascii() {
+        let is_edge = |byte: &u8| !byte.is_ascii_alphanumeric() && *byte != b'_';
+        let is_word = |part: &[u8]| words.iter().any(|word| part.eq_ignore_ascii_case(word.as_bytes()));
+        return text.as_bytes().split(is_edge).any(is_word);
+    }
     let is_edge = |one: char| !one.is_alphanumeric() && one != '_';
     text.split(is_edge).any(|part| words.iter().any(|word| part.eq_ignore_ascii_case(word)))
 }

@@ -145,10 +145,14 @@ impl<'a> Change<'a> {
     }
 }
 
-/// Where a text holds a word, given in lower case.
+/// Where a text holds a word, given in lower case. It begins with a letter.
 pub(super) fn occurrences(text: &str, word: &'static str) -> impl Iterator<Item = usize> {
-    let starts = text.as_bytes().windows(word.len()).enumerate();
-    starts.filter(|(_, part)| part.eq_ignore_ascii_case(word.as_bytes())).map(|(at, _)| at)
+    let (text, word) = (text.as_bytes(), word.as_bytes());
+    // One comparison excludes most places, and the whole text is searched.
+    let first = word.first().copied().unwrap_or_default();
+    let starts = text[..(text.len() + 1).saturating_sub(word.len())].iter().enumerate();
+    let begins = starts.filter(move |(_, byte)| **byte | 0x20 == first).map(|(at, _)| at);
+    begins.filter(move |at| text[*at..*at + word.len()].eq_ignore_ascii_case(word))
 }
 
 /// Whether a call that begins here is one of `set_config` with the name of another setting as a constant, in code or in

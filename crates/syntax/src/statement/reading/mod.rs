@@ -93,9 +93,17 @@ pub(super) struct Settings {
 impl Settings {
     /// Whether a text may change them.
     pub(super) fn concern(text: &str) -> bool {
-        ["conforming", "encoding", "names", "set_config"]
-            .iter()
-            .any(|word| change::occurrences(text, word).next().is_some())
+        const WORDS: [&[u8]; 4] = [b"conforming", b"encoding", b"names", b"set_config"];
+        let bytes = text.as_bytes();
+        let begins =
+            |at: usize, word: &[u8]| bytes.get(at..at + word.len()).is_some_and(|part| part.eq_ignore_ascii_case(word));
+        bytes.iter().enumerate().any(|(at, byte)| match byte | 0x20 {
+            // Few words have the letter that the place of the others is found by.
+            b'f' => at >= 3 && begins(at - 3, WORDS[0]),
+            b'g' => at >= 7 && begins(at - 7, WORDS[1]) || at >= 9 && begins(at - 9, WORDS[3]),
+            b'm' => at >= 2 && begins(at - 2, WORDS[2]),
+            _ => false,
+        })
     }
 
     /// The settings that the next statement is read with.

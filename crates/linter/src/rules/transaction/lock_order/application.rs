@@ -2,7 +2,7 @@
 
 use super::cycle::Step;
 use super::decisions::Decisions;
-use super::reach::Reach;
+use super::reach::{Locked, Reach};
 use super::request::{Placed, steps_of};
 use crate::rules::deployment::queries::uses_new_relation;
 use crate::settings::Settings;
@@ -12,7 +12,7 @@ use pgvet_model::deployment::Deployment;
 use pgvet_model::effect::{Branches, DataChangeKind, LockCause};
 use pgvet_model::place::Place;
 use pgvet_model::production::Functions;
-use pgvet_model::routine::{Routine, Routines, Sql, Trial};
+use pgvet_model::routine::{Routine, Routines, Trial};
 use pgvet_model::session::Session;
 use pgvet_model::version::PgVersion;
 use pgvet_syntax::ast::from_pg::parse_sql;
@@ -109,7 +109,7 @@ impl<'a> Setting<'a> {
 
     fn trial(&self) -> Trial {
         let trial = self.routines.trial(&self.search_path, self.version);
-        trial.counting(&self.calls).for_lock_order()
+        trial.counting(&self.calls).for_lock_order().unrecorded()
     }
 
     fn of_queries(&self, reach: &Reach<'_>) -> Vec<Sequence> {
@@ -177,13 +177,14 @@ impl<'a> Setting<'a> {
         }
         let steps = routine.steps();
         let all = steps.iter().flat_map(|step| &step.sql);
-        let locked = |sql: &Sql<'_>| reach.of_text(sql.ast, self.routines.text(&routine, sql));
-        if !reach.may_deadlock(all.map(locked)) {
+        let locked: Vec<Locked> = all.map(|sql| reach.of_text(sql.ast, self.routines.text(&routine, sql))).collect();
+        if !reach.may_deadlock(locked.iter().copied()) {
             return None;
         }
+        let mut locked = locked.into_iter();
         let mut sequence = Sequence::new(Source::Function(Rc::clone(&routine)));
         let trial = self.routines.trial(&routine.search_path, self.version);
-        let trial = trial.counting(&self.calls).for_lock_order();
+        let trial = trial.counting(&self.calls).for_lock_order().unrecorded();
         let mut decisions = Decisions::default();
         for step in &steps {
             decisions.note(step);
@@ -192,7 +193,7 @@ impl<'a> Setting<'a> {
                 if !is_of_application(sql.ast) {
                     return None;
                 }
-                if locked(sql).is_empty() {
+                if locked.next().is_none_or(Locked::is_empty) {
                     continue;
                 }
                 let effects = trial.run_in_block(sql.ast);

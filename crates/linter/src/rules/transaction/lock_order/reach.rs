@@ -11,6 +11,7 @@ use pgvet_model::routine::{AllWords, Routines, words_of};
 use pgvet_syntax::ast::{Ast, LockMode};
 use rustc_hash::FxHashMap;
 use smol_str::{SmolStr, StrExt};
+use std::borrow::Cow;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -246,8 +247,8 @@ impl<'a> Reach<'a> {
 
     /// The same for a text.
     pub(super) fn of_text(&self, ast: &Ast, text: &str) -> Locked {
-        let words: Vec<SmolStr> = words_of(text).map(StrExt::to_lowercase_smolstr).collect();
-        self.of_statement(ast, words.iter().map(SmolStr::as_str))
+        let words: Vec<Cow<'_, str>> = words_of(text).map(in_lower_case).collect();
+        self.of_statement(ast, words.iter().map(AsRef::as_ref))
     }
 
     /// What code with these words may lock.
@@ -267,6 +268,12 @@ fn stops_foreign_keys(lock: Requested) -> bool {
         Requested::Relation(mode) => mode.conflicts_with(LockMode::RowShare),
         Requested::Rows(_) => true,
     }
+}
+
+/// Most words are in lower case as they are.
+fn in_lower_case(word: &str) -> Cow<'_, str> {
+    let is_lower = word.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase());
+    if is_lower { Cow::Borrowed(word) } else { Cow::Owned(word.to_lowercase()) }
 }
 
 fn first_word(name: &str) -> SmolStr {
