@@ -21,6 +21,7 @@ const STRING: Runner = Runner {
     every_run: false,
     session_per_string: false,
     separator: None,
+    sends_statements: false,
     retry: Retry::Again,
     restart: Restart { recording: Recording::Unknown, lock: RunLock::Unknown, after_kill: None, mark_applied: None },
     is_known: true,
