@@ -20,6 +20,7 @@ const STRING: Runner = Runner {
     misses_its_transaction: false,
     every_run: false,
     session_per_string: false,
+    sends_statements: false,
     retry: Retry::Again,
     restart: Restart { recording: Recording::Unknown, lock: RunLock::Unknown, after_kill: None, mark_applied: None },
     is_known: true,
