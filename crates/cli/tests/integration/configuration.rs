@@ -548,6 +548,6 @@ fn what_configuration_hides_is_said() {
                  start-after, 1 rule turned off, 1 table ignored, 1 override of rules, 1 placeholder replaced by a \
                  value (see pgvet config); only `paths` of pgvet.toml searched";
     assert!(said.contains(hides), "{said}");
-    let said = folder.run(&["check", "--config", "none", "--start-after", "2_b.sql", "m"]);
+    let said = folder.run(&["check", "--no-config", "--start-after", "2_b.sql", "m"]);
     assert!(!said.contains("pgvet.toml hides"), "{said}");
 }
