@@ -23,7 +23,7 @@ pub struct Runner {
     /// Whether each of [`Migration::strings`](crate::migration::Migration::strings) has a session of its own.
     pub session_per_string: bool,
     /// Whether it cuts a file into statements and sends each alone, so that a setting is in effect for the next statement.
-    /// What stands in one of [`Migration::strings`](crate::migration::Migration::strings) is sent together nevertheless.
+    /// The statements in one of [`Migration::strings`](crate::migration::Migration::strings) are sent together nevertheless.
     pub sends_statements: bool,
     /// Whether the program is known; otherwise a file is treated as one for psql.
     pub is_known: bool,
