@@ -147,7 +147,7 @@ impl<'a> Migration<'a> {
         after.filter(move |statement| section.is_none_or(|section| section.contains(statement.range)))
     }
 
-    /// Whether the program may read a place otherwise than it was read, given the value of `standard_conforming_strings`
+    /// Whether PostgreSQL may read a place differently from pgvet, given the value of `standard_conforming_strings`
     /// before the migration.
     ///
     /// Source: PostgreSQL 18, `src/backend/tcop/postgres.c`, `exec_simple_query`: the whole string is parsed before its

@@ -25,7 +25,7 @@ pub struct Runner {
     /// The line between two statements of a migration, of a program that refuses several statements without one.
     pub separator: Option<&'static str>,
     /// Whether it cuts a file into statements and sends each alone, so that a setting is in effect for the next statement.
-    /// What stands in one of [`Migration::strings`](crate::migration::Migration::strings) is sent together nevertheless.
+    /// The statements in one of [`Migration::strings`](crate::migration::Migration::strings) are sent together nevertheless.
     pub sends_statements: bool,
     /// Whether the program is known; otherwise a file is treated as one for psql.
     pub is_known: bool,

@@ -174,7 +174,7 @@ fn unfilled(placeholder: &str, path: &str) -> Error {
         .help(format!("give one: --var {}=VALUE", name_of(placeholder)))
 }
 
-/// A string that PostgreSQL ends at another quote if it is sent as the tool sends it.
+/// A string that ends at a different quote if PostgreSQL gets it as the tool sends it.
 fn read_otherwise(file: &SourceFile, doubt: &Doubt) -> Error {
     let line = file.text[..doubt.range.start as usize].matches('\n').count() + 1;
     Error::new(format!(

@@ -200,7 +200,7 @@ fn placeholders_have_values_and_findings_are_about_the_file() {
     --- stdout
     db/migrations/2_b.sql:1:65: error[syntax-error] syntax error at or near ","
     db/migrations/3_c.sql:1:17: error[index-without-concurrently] building this index blocks all writes to `t_orders` until the transaction ends
-    2 errors in 2 of 3 files
+    2 errors in 2 of 3 files; pgvet.toml hides: 2 placeholders replaced by a value (see pgvet config)
     1 finding can be fixed with `pgvet check --unsafe-fixes`; review the result.
     "#);
     let effects = folder.run(&["effects", "db/migrations/3_c.sql", "--format", "concise"]);
@@ -548,6 +548,6 @@ fn what_configuration_hides_is_said() {
                  start-after, 1 rule turned off, 1 table ignored, 1 override of rules, 1 placeholder replaced by a \
                  value (see pgvet config); only `paths` of pgvet.toml searched";
     assert!(said.contains(hides), "{said}");
-    let said = folder.run(&["check", "--config", "none", "--start-after", "2_b.sql", "m"]);
+    let said = folder.run(&["check", "--no-config", "--start-after", "2_b.sql", "m"]);
     assert!(!said.contains("pgvet.toml hides"), "{said}");
 }
