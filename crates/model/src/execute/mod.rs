@@ -187,7 +187,7 @@ pub(crate) fn try_statement(
     let executor = Executor::for_trial(catalog, session, target, bodies);
     let path = decisions.map(routine::Path::noted_from).unwrap_or_default();
     let recorder = Recorder::new(records);
-    let mut executor = Executor { has_placeholders, in_block, calls, path, recorder, ..executor };
+    let mut executor = Executor { has_placeholders, in_block, calls, recorder, path, ..executor };
     executor.run(ast);
     let code = executor.recorder.finish(&executor.effects);
     let (calls, decisions) = (executor.calls, executor.path.count);

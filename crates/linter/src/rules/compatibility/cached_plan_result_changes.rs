@@ -125,9 +125,10 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             1 => " and 1 other query".to_owned(),
             others => format!(" and {others} other queries"),
         };
-        let (fail, them, returned) = match others.is_empty() {
-            true => ("fails", "the query", "the query returns"),
-            false => ("fail", "these queries", "the queries return"),
+        let (fail, them, returned) = if others.is_empty() {
+            ("fails", "the query", "the query returns")
+        } else {
+            ("fail", "these queries", "the queries return")
         };
         let message = format!(
             "the query at `{}`{others} {fail} with \"cached plan must not change result type\" in sessions that have \

@@ -122,7 +122,7 @@ fn called(context: &DeclarationContext<'_>, call: &FunctionCall) -> Option<(Stri
     // age(timestamp) counts from today; age(timestamp, timestamp) does not.
     let is_of_today = call.name == "age" && call.arguments.len() == 1;
     if is_of_today {
-        name = "age(timestamp)".to_owned();
+        "age(timestamp)".clone_into(&mut name);
     }
     // Of overloads that differ the one that is meant may be immutable.
     let is_volatile = !builtin.is_empty() && builtin.iter().all(|row| row.volatility == Volatility::Volatile);

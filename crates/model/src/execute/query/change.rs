@@ -94,7 +94,7 @@ impl Executor<'_> {
         self.expressions(values.chain(&update.filter), &env)?;
         self.output(&update.returning, &env)?;
         let row_change = RowChange::update(&update.assignments, &update.table);
-        let (rows, reads) = self.rows_of_change(&env, (table, &update.table), &update.filter);
+        let (rows, reads) = self.rows_of_change(&env, (table, &update.table), update.filter.as_ref());
         self.change(table, &row_change, env.depth)?;
         if env.depth == Depth::Run {
             self.hold_assigned(table, update, &rows);
@@ -115,7 +115,7 @@ impl Executor<'_> {
         self.expressions(&delete.filter, &env)?;
         self.output(&delete.returning, &env)?;
         let row_change = RowChange::new(DataChangeKind::Delete, delete.table.only, delete.table.name.range());
-        let (rows, reads) = self.rows_of_change(&env, (table, &delete.table), &delete.filter);
+        let (rows, reads) = self.rows_of_change(&env, (table, &delete.table), delete.filter.as_ref());
         self.change(table, &row_change, env.depth)?;
         if env.depth == Depth::Run {
             self.note_reads(reads, Some(delete.keyword));
@@ -135,7 +135,7 @@ impl Executor<'_> {
         &self,
         env: &Env<'_>,
         target: (Oid, &RelationRef),
-        filter: &Option<Expr>,
+        filter: Option<&Expr>,
     ) -> (Rows, Vec<MemberRead>) {
         if self.path.is_noted() {
             return (Rows::unknown_part(RowsReason::NotKnown), Vec::new());

@@ -17,9 +17,9 @@ pub(crate) struct Path {
 /// How far a decision reaches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Until {
-    EndOfBranch,
-    EndOfLoop,
-    EndOfBody,
+    Branch,
+    Loop,
+    Body,
 }
 
 /// How branches have left the code around them, by their positions.
@@ -68,7 +68,7 @@ impl Path {
 
     /// Enters a branch, and returns what [`Path::leave`] takes.
     pub(super) fn enter(&mut self, number: u32, branch: usize) -> usize {
-        self.decisions.push((Decision::branch(number, branch), Until::EndOfBranch));
+        self.decisions.push((Decision::branch(number, branch), Until::Branch));
         self.decisions.len() - 1
     }
 
@@ -79,7 +79,7 @@ impl Path {
 
     /// Notes that none of the branches that have left the code leads to what follows.
     pub(super) fn go_on(&mut self, number: u32, left: &LeftBy) {
-        for (branches, until) in [(&left.the_loop, Until::EndOfLoop), (&left.the_body, Until::EndOfBody)] {
+        for (branches, until) in [(&left.the_loop, Until::Loop), (&left.the_body, Until::Body)] {
             if !branches.is_empty() {
                 self.decisions.push((Decision::other_than(number, branches), until));
             }
@@ -93,7 +93,7 @@ impl Path {
     /// What follows a loop is reached by EXIT, too.
     pub(super) fn end_loop(&mut self, depth: usize) {
         let of_loop = self.decisions.split_off(depth);
-        self.decisions.extend(of_loop.into_iter().filter(|(_, until)| *until != Until::EndOfLoop));
+        self.decisions.extend(of_loop.into_iter().filter(|(_, until)| *until != Until::Loop));
     }
 
     pub(super) fn end_body(&mut self, depth: usize) {

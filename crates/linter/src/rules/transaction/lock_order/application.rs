@@ -1,7 +1,7 @@
 //! The order in which the application locks: by its known queries, by functions, views, foreign keys and triggers.
 
 use super::cycle::Step;
-use super::decisions::Decisions;
+use super::decisions::{Decisions, ends_transaction};
 use super::reach::{Locked, Reach};
 use super::request::{Placed, steps_of};
 use crate::rules::deployment::queries::uses_new_relation;
@@ -200,7 +200,7 @@ impl<'a> Setting<'a> {
                 let place = |range| Some(Place { file: routine.file, range: sql.place(range) });
                 sequence.add(steps_of(&effects, &branches), place, None);
             }
-            if decisions.ends_transaction(step) {
+            if ends_transaction(step) {
                 break;
             }
         }

@@ -38,17 +38,17 @@ enum End {
 /// Numbers of decisions that the model makes in code that a statement calls are lower.
 const FIRST: u32 = 1 << 31;
 
-impl Decisions {
-    /// Whether no later step runs in the same transaction.
-    pub(super) fn ends_transaction(&self, step: &Step<'_>) -> bool {
-        let Node::Statement(statement) = step.node else { return false };
-        match &statement.kind {
-            StatementKind::Commit(_) | StatementKind::Rollback(_) => true,
-            StatementKind::Return(_) => step.around.iter().all(|around| matches!(around, Around::Exception { .. })),
-            _ => false,
-        }
+/// Whether no later step runs in the same transaction.
+pub(super) fn ends_transaction(step: &Step<'_>) -> bool {
+    let Node::Statement(statement) = step.node else { return false };
+    match &statement.kind {
+        StatementKind::Commit(_) | StatementKind::Rollback(_) => true,
+        StatementKind::Return(_) => step.around.iter().all(|around| matches!(around, Around::Exception { .. })),
+        _ => false,
     }
+}
 
+impl Decisions {
     /// Notes the branches that begin with a step.
     pub(super) fn note(&mut self, step: &Step<'_>) {
         let Node::Statement(statement) = step.node else { return };

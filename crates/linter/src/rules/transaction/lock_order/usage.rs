@@ -1,6 +1,7 @@
 //! Whether deployed code is known to run a function.
 
 use super::application::Setting;
+use pgvet_model::application::KnownTransaction;
 use pgvet_model::catalog::{Oid, PUBLIC};
 use pgvet_model::production::calls_per_hour;
 use pgvet_model::routine::CallerKind;
@@ -34,7 +35,7 @@ impl Setting<'_> {
         let Some(function) = self.catalog.get_function(oid) else { return false };
         let is_granted = || self.catalog.privileges(oid).any(|given| given.grantee != PUBLIC);
         let is_queried = || {
-            let mut statements = self.application.transactions.iter().flat_map(|transaction| transaction.with_words());
+            let mut statements = self.application.transactions.iter().flat_map(KnownTransaction::with_words);
             statements.any(|(_, words)| words.may_name(&function.name))
         };
         calls_per_hour(self.functions, &function.schema, &function.name).is_some()
