@@ -69,8 +69,8 @@ fn content(text: &str, token: Token) -> Option<Range<usize>> {
         return None;
     }
     let is_open = token.kind == TokenKind::Unterminated;
-    let (open, close) = if written.starts_with('$') {
-        let tag = written[1..].find('$')? + 2;
+    let (open, close) = if let Some(rest) = written.strip_prefix('$') {
+        let tag = rest.find('$')? + 2;
         (tag, tag)
     } else {
         let quote = written.find('\'').filter(|quote| *quote <= 2)?;
