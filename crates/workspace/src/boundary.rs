@@ -26,7 +26,14 @@ impl Boundary {
         Self { root: repository.map(Path::to_owned).or_else(current).map(|root| identity(&root)) }
     }
 
-    /// The same for what a walk finds in a folder, which holds all that it may read where nothing else does.
+    /// The repository that holds a folder, or else the folder itself, wherever pgvet was started.
+    pub(crate) fn of_folder(folder: &Path) -> Self {
+        let folder = absolute(folder);
+        let repository = Repositories::default().around(&folder).map(Path::to_owned);
+        Self::within(&repository.unwrap_or(folder))
+    }
+
+    /// The same as [`Boundary::around`] for what a walk finds in a folder, which holds all that it may read where nothing else does.
     pub(crate) fn of_walk(folder: &Path) -> Self {
         let Self { root } = Self::around(&folder.join("x"));
         Self { root: root.or_else(|| Some(identity(folder))) }
@@ -97,6 +104,10 @@ mod tests {
         assert!(refusal("checkout/reports/deep/new.json").is_some_and(|why| why.contains("leads out of")));
         assert_eq!(refusal("checkout/module/new.json"), None);
         assert_eq!(refusal("victim/new.json"), None);
+        // Above the checkout, too.
+        fs::create_dir_all(at(".git")).unwrap();
+        symlink("..", at("checkout/above")).unwrap();
+        assert!(refusal("checkout/above/new.json").is_some_and(|why| why.contains("leads out of")));
     }
 
     #[test]

@@ -7,20 +7,42 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The path without links. Of a file that does not exist, the one at which it would be created.
 pub(crate) fn identity(path: &Path) -> PathBuf {
-    fs::canonicalize(path).unwrap_or_else(|_| of_missing(path))
+    fs::canonicalize(path).unwrap_or_else(|_| of_missing(path, MOST_LINKS))
 }
 
-/// Follows the path part by part, as the system does: `..` after a link leads out of the folder behind the link.
-fn of_missing(path: &Path) -> PathBuf {
+/// Maximum number of links to nothing that are followed one after the other.
+const MOST_LINKS: u32 = 40;
+
+/// Follows the path part by part, as the system does: `..` after a link leads out of the folder behind the link. A link to
+/// nothing stands for its target, which would be created.
+fn of_missing(path: &Path, links: u32) -> PathBuf {
     let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let mut found = PathBuf::new();
+    // The number of parts at the end that are not there.
+    let mut missing = 0_usize;
     for part in path.components() {
         match part {
-            Component::ParentDir => _ = found.pop(),
+            Component::ParentDir => {
+                found.pop();
+                missing = missing.saturating_sub(1);
+                continue;
+            }
             part => found.push(part),
         }
-        found = fs::canonicalize(&found).unwrap_or(found);
+        if missing > 0 {
+            missing += 1;
+            continue;
+        }
+        match (fs::canonicalize(&found), fs::read_link(&found)) {
+            (Ok(there), _) => found = there,
+            (Err(_), Ok(target)) if links > 0 => {
+                found.pop();
+                found = of_missing(&found.join(target), links - 1);
+                missing = usize::from(!found.exists());
+            }
+            _ => missing = 1,
+        }
     }
     found
 }
@@ -91,6 +113,10 @@ mod tests {
         for path in ["link/../2.sql", "new/../link/../2.sql"] {
             assert_eq!(identity(&at(path)), expected.with_file_name("2.sql"), "{path}");
         }
+        symlink("../nowhere/3.sql", at("real/broken")).unwrap();
+        assert_eq!(identity(&at("real/broken")), expected.parent().unwrap().with_file_name("nowhere").join("3.sql"));
+        symlink("loop", at("real/loop")).unwrap();
+        assert_eq!(identity(&at("real/loop")), expected.with_file_name("loop"));
         assert_eq!(identity(&at("link/new/2.sql")), fs::canonicalize(at("real/deep")).unwrap().join("new/2.sql"));
         assert_eq!(identities.of(&at("no/2.sql")), identity(&at("no/2.sql")));
     }

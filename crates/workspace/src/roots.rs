@@ -152,12 +152,9 @@ fn is_repository(folder: &Path) -> bool {
     if target == folder {
         return true;
     }
-    // Who works in the folder has chosen it.
     let current = absolute(Path::new("."));
-    let is_chosen = identity(&current).starts_with(&target);
     let holds_more = |above: &&Path| above.join(".git").exists() || *above == current;
-    let mut outer = folder.ancestors().skip(1).filter(holds_more);
-    is_chosen || outer.all(|above| target.starts_with(identity(above)))
+    folder.ancestors().skip(1).filter(holds_more).all(|above| target.starts_with(identity(above)))
 }
 
 impl Repositories {

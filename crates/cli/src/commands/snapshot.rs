@@ -2,6 +2,7 @@
 
 use crate::args::SnapshotArgs;
 use crate::error::{ExitStatus, Failure};
+use crate::inert;
 use crate::report::plural;
 use pgvet_model::statistics::Statistics;
 use pgvet_model::throughput::Throughput;
@@ -48,11 +49,13 @@ fn measured(path: &Path) -> Result<Option<Throughput>, Failure> {
 }
 
 fn tell(statistics: &Statistics, path: &Path) -> io::Result<()> {
-    let mut stderr = io::stderr().lock();
     let (tables, functions) = (statistics.tables.len(), statistics.functions.len());
     let (tables, functions) = (plural(tables, "table"), plural(functions, "function"));
-    writeln!(stderr, "Wrote {}: {tables}, {functions}, PostgreSQL {}", path.display(), statistics.pg_version)?;
-    statistics.missing.iter().try_for_each(|missing| writeln!(stderr, "note: omitted: {missing}"))
+    let version = &statistics.pg_version;
+    inert::through(&mut io::stderr().lock(), inert::Kind::Text, |out| {
+        writeln!(out, "Wrote {}: {tables}, {functions}, PostgreSQL {}", path.display(), inert::line(version))
+    })?;
+    statistics.missing.iter().try_for_each(|missing| inert::say("note", &format!("omitted: {missing}")))
 }
 
 #[cfg(test)]

@@ -42,7 +42,7 @@ fn a_contract_migration_does_not_come_with_its_expansion() {
     write(&folder, "m/V3__contract.sql", contract(""));
     let together = check();
     assert!(together.starts_with("exit 1") && together.contains("V3__contract.sql:1:1"), "{together}");
-    assert!(together.contains("in the same deployment that adds the new form"), "{together}");
+    assert!(together.contains("in the same deployment that adds its replacement"), "{together}");
     assert!(!together.contains("[drop-column]"), "{together}");
     std::fs::remove_file(folder.path().join("m/V3__contract.sql")).unwrap();
     commit(&folder);

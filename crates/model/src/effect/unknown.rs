@@ -32,6 +32,8 @@ pub enum UnknownReason {
     Language { function: Option<String>, language: SmolStr },
     /// Code in SQL or PL/pgSQL that could not be parsed.
     Unparsed,
+    /// Code in which strings end elsewhere if `standard_conforming_strings` is off, which it may be.
+    Strings,
     /// A bound on the cost of the analysis was reached.
     Limit(Limit),
     /// A function runs SQL that it receives as text, where the effects of a statement do not reach.
@@ -92,6 +94,7 @@ impl UnknownReason {
             | Self::DynamicTarget
             | Self::Language { .. }
             | Self::Unparsed
+            | Self::Strings
             | Self::Limit(Limit::CallDepth(_) | Limit::Calls(_) | Limit::Rounds(_) | Limit::CatalogRows(_))
             | Self::TextFunction { .. }
             | Self::Program
@@ -128,6 +131,7 @@ impl fmt::Display for UnknownReason {
             }
             Self::Language { function: None, language } => write!(f, "a DO block in language {language}"),
             Self::Unparsed => f.write_str("code that could not be parsed"),
+            Self::Strings => f.write_str("code whose strings depend on `standard_conforming_strings`"),
             Self::Limit(Limit::CallDepth(limit)) => write!(f, "calls nested more than {limit} deep"),
             Self::Limit(Limit::Calls(limit)) => write!(f, "more than {limit} calls in one statement"),
             Self::Limit(Limit::Rounds(limit)) => write!(f, "loops of more than {limit} iterations in one statement"),

@@ -16,6 +16,7 @@ mod loops;
 mod path;
 mod repeat;
 mod rows;
+mod strings;
 mod system_catalog;
 #[cfg(test)]
 mod tests;
@@ -166,6 +167,7 @@ impl Executor<'_> {
 
     fn call_body(&mut self, function: &Arc<Function>, range: TextRange) -> Run {
         let shown = InFile::At(range);
+        self.doubt_strings_of(function, range);
         match &*function.body {
             FunctionBody::Source { text, .. } if function.language == "plpgsql" => {
                 let code = self.bodies.code(&function.body, text);
@@ -223,6 +225,7 @@ impl Executor<'_> {
             InFile::Shifted(by) => text_at.map(|at| at + by),
             InFile::At(_) => None,
         };
+        self.doubt_strings(text);
         let result = run(self);
         self.path.end_body(depth);
         (self.in_block, self.text_at) = (in_block, text_at);

@@ -44,6 +44,17 @@ pub(super) fn read_into(
     named_by: NamedBy,
     chain: &mut Vec<PathBuf>,
 ) -> Result<(), ConfigError> {
+    let full = absolute(path);
+    let root = full.parent().unwrap_or(Path::new(""));
+    let boundary = match named_by {
+        NamedBy::User => Boundary::around(&full),
+        NamedBy::Checkout => Boundary::of_folder(root),
+    };
+    if named_by == NamedBy::Checkout
+        && let Some(why) = boundary.refusal(&full)
+    {
+        return Err(ConfigError::new(path, why));
+    }
     let text = read::text(path).map_err(|error| {
         let message = match error.kind() {
             std::io::ErrorKind::NotFound => "does not exist".to_owned(),
@@ -53,12 +64,7 @@ pub(super) fn read_into(
         ConfigError::new(path, message)
     })?;
     let file: ConfigFile = toml::from_str(&text).map_err(|error| ConfigError::from_toml(path, &text, &error))?;
-    let path = absolute(path);
-    let root = path.parent().unwrap_or(Path::new(""));
-    let boundary = match named_by {
-        NamedBy::User => Boundary::around(&path),
-        NamedBy::Checkout => Boundary::of_walk(root),
-    };
+    let path = full.clone();
     let layer = Layer { path: &path, text: &text, root, boundary };
     if let Some(base) = &file.extend {
         let base_path = absolute(&layer.root.join(base.get_ref()));

@@ -279,9 +279,19 @@ fn a_file_without_a_repository_names_nothing_outside_of_its_folder() {
         assert!(read(text).unwrap_err().message.contains("this leads out of"), "{text}");
     }
     assert!(read("baseline = 'own.json'").is_ok());
+    for (link, target) in [("new.json", "../missing.json"), ("b.json", "../outside.json")] {
+        std::os::unix::fs::symlink(target, at("checkout").join(link)).unwrap();
+        let error = read(&format!("baseline = '{link}'")).unwrap_err();
+        assert!(error.message.contains("this leads out of"), "{link}");
+    }
     fs::write(at("checkout/pgvet.toml"), "baseline = '../outside.json'").unwrap();
     let named = Configs::new(ConfigSource::File(at("checkout/pgvet.toml")));
     assert!(named.of(&at("checkout")).is_ok(), "the user has named it");
+    fs::remove_file(at("checkout/pgvet.toml")).unwrap();
+    fs::write(at("outside.toml"), "token = 'secret'").unwrap();
+    std::os::unix::fs::symlink("../outside.toml", at("checkout/pgvet.toml")).unwrap();
+    let error = Configs::new(ConfigSource::Nearest).of(&at("checkout")).unwrap_err();
+    assert!(error.message.contains("leads out of"), "{}", error.message);
 }
 
 #[test]

@@ -45,16 +45,16 @@ impl RegularFiles {
     pub(super) fn check(&mut self, folder: &Path) -> Result<(), String> {
         // The folder of git may be elsewhere: that of a worktree is in the repository that the worktree belongs to.
         self.trusted.extend(folder.canonicalize().ok());
-        let mut folders = vec![folder.to_owned()];
-        while let Some(folder) = folders.pop() {
-            let is_new = |target| self.seen.insert((target, is_of_objects(&folder)));
+        let mut folders = vec![(folder.to_owned(), false)];
+        while let Some((folder, has_objects)) = folders.pop() {
+            let is_new = |target| self.seen.insert((target, has_objects));
             if !folder.canonicalize().is_ok_and(is_new) {
                 continue;
             }
             // Any folder may be one with objects, and links may lead to each part of this path.
             let alternates = folder.join("info/alternates");
             if fs::metadata(&alternates).is_ok_and(|metadata| metadata.is_file()) {
-                folders.extend(self.alternates(&alternates)?);
+                folders.extend(self.alternates(&alternates)?.into_iter().map(|folder| (folder, true)));
             }
             for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
                 self.entries += 1;
@@ -62,12 +62,14 @@ impl RegularFiles {
                     return Err(format!("`{}` has too many files to look for pipes and links", folder.display()));
                 }
                 let path = entry.path();
+                // A file system may treat upper and lower case alike.
+                let has_objects = has_objects || entry.file_name().eq_ignore_ascii_case("objects");
                 let kind = match entry.file_type().ok().filter(|kind| !kind.is_symlink()) {
                     Some(kind) => Some(kind),
-                    None => self.behind_link(&path)?,
+                    None => self.behind_link(&path, has_objects)?,
                 };
                 match kind {
-                    Some(kind) if kind.is_dir() => folders.push(path),
+                    Some(kind) if kind.is_dir() => folders.push((path, has_objects)),
                     Some(kind) if !kind.is_file() => return Err(special(&path)),
                     _ => {}
                 }
@@ -76,12 +78,12 @@ impl RegularFiles {
         Ok(())
     }
 
-    fn behind_link(&mut self, link: &Path) -> Result<Option<FileType>, String> {
+    fn behind_link(&mut self, link: &Path, has_objects: bool) -> Result<Option<FileType>, String> {
         let Ok(target) = link.canonicalize() else { return Ok(None) };
         if !target.starts_with(&self.top) {
             self.outward.get_or_insert_with(|| link.to_owned());
         }
-        if is_of_objects(link) {
+        if has_objects {
             self.check_objects(link, &target)?;
         }
         Ok(fs::metadata(target).ok().map(|target| target.file_type()))
@@ -124,11 +126,6 @@ impl RegularFiles {
             "`{from}` leads to objects outside of it, in `{target}`; set {TRUSTED_OBJECTS} to that folder if they may be read"
         ))
     }
-}
-
-/// Whether a path leads to objects. A file system may treat upper and lower case alike.
-fn is_of_objects(path: &Path) -> bool {
-    path.components().any(|part| part.as_os_str().eq_ignore_ascii_case("objects"))
 }
 
 /// The message about a pipe or device among the files that git reads beside those that it compares. It follows no links

@@ -10,8 +10,11 @@ impl Tool {
         let Model { order, runner, .. } = self.model();
         let mode = transaction::usual(self);
         let mut lines = vec![
-            ("order", order.describe().to_owned()),
-            ("transaction", describe_transaction(mode, runner.one_transaction).to_owned()),
+            ("order", self.list().unwrap_or(order.describe()).to_owned()),
+            (
+                "transaction",
+                self.own_transactions().unwrap_or(describe_transaction(mode, runner.one_transaction)).to_owned(),
+            ),
             ("CONCURRENTLY", self.outside().to_owned()),
             ("session", describe_session(runner.session).to_owned()),
         ];
@@ -22,6 +25,29 @@ impl Tool {
             lines.push(("two runs at once", lock.to_owned()));
         }
         lines
+    }
+
+    /// Where the tool finds the order of its files, if their names alone do not decide it.
+    const fn list(self) -> Option<&'static str> {
+        match self {
+            Self::Sqitch => Some("by the order of the changes in `sqitch.plan`"),
+            Self::Liquibase => Some("by the order of the changesets in the changelog"),
+            Self::Drizzle => Some("by the entries in `meta/_journal.json`; Drizzle 1.0 sorts the names of its folders"),
+            Self::Yuniql => Some("by the folders of the versions, such as `v1.01`, and by name in each of them"),
+            Self::Grate => Some("by folders such as `up` and `views`, and by name in each of them"),
+            Self::Captured => Some("by the order in which the statements were sent"),
+            _ => None,
+        }
+    }
+
+    /// How transactions begin and end, if that depends on more than the file.
+    const fn own_transactions(self) -> Option<&'static str> {
+        match self {
+            Self::Supabase => Some(
+                "one implicit transaction for each file. A file with BEGIN, COMMIT or ROLLBACK runs statement by statement",
+            ),
+            _ => None,
+        }
     }
 
     /// How a statement is run that refuses a transaction block, as [`transaction::mode`] and [`transaction::opt_out`] know.
@@ -48,7 +74,7 @@ impl Tool {
             Self::Hasura => "cannot run in a migration",
             Self::Drizzle => "runs only after a COMMIT, between two `--> statement-breakpoint` lines",
             Self::Atlas => "needs `-- atlas:txmode none` at the start of the file, before an empty line",
-            Self::Supabase => "needs a file of its own and version 2.110 of the CLI or a later one",
+            Self::Supabase => "runs outside the transaction of the file, with version 2.110 of the CLI or a later one",
             Self::NodePgMigrate => "cannot run in a file; a migration in JavaScript calls `pgm.noTransaction()`",
             Self::GraphileMigrate => "needs a file of its own whose first line is `--! no-transaction`",
             Self::Tern => "needs the line `---- tern: disable-tx ----`",

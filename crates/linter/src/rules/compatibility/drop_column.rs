@@ -35,8 +35,10 @@ declare_rule! {
     ///
     /// Use instead:
     ///
-    /// First deploy code that no longer uses the column, then run this migration in the next release. Queries that read
-    /// the column continue to work if the same transaction creates a column with the same name and values:
+    /// First deploy code that no longer uses the column, then run this migration in the next release. If the table is
+    /// small, and deployed code only reads the column, the same transaction can replace the column by a generated one with
+    /// the same name and values. Adding a `STORED` column rewrites the table under ACCESS EXCLUSIVE, and statements that
+    /// set the column fail:
     ///
     /// ```sql,clean
     /// -- history:

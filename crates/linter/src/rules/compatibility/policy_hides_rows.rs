@@ -161,8 +161,8 @@ fn report_lost(reporter: &mut Reporter<'_>, changed: &Changed<'_>, before: &Rela
     } else {
         partly_lost(name, &lost)
     };
-    let help = "create a policy that replaces the old one in the same transaction, or first deploy code that does not \
-                need the old policy";
+    let help = "in the same transaction, create a policy for these roles and commands; or first deploy code that does not \
+                access these rows as one of these roles";
     let mut finding = reporter.report(changed.run.in_file(changed.range), message).relation(changed.table).help(help);
     if !is_all {
         finding = finding.assuming(Assumption::UsedThroughPolicy { table: name.clone() });
@@ -183,8 +183,7 @@ fn partly_lost(table: &str, lost: &[(String, String)]) -> String {
         (false, true) => format!("{} by {who} {find} no rows of `{table}`, and INSERT fails", join(&readers)),
         (true, _) => format!("INSERT by {who} into `{table}` fails"),
     };
-    let these = if readers.len() + usize::from(is_lost(&"INSERT")) == 1 { "this command" } else { "these commands" };
-    format!("{what}: no policy allows {these} any more")
+    format!("{what}: no policy applies to them any more")
 }
 
 fn report_restrictive(

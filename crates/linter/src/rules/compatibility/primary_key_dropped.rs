@@ -94,12 +94,16 @@ fn report(
         return;
     }
     let name = &table.name;
-    let message = format!("without its primary key, `{name}` accepts rows with the same {}", join_quoted(columns));
+    let values = match columns {
+        [column] => format!("the same `{column}`"),
+        columns => format!("the same combination of {}", join_quoted(columns)),
+    };
+    let message = format!("without its primary key, `{name}` accepts several rows with {values}");
     let help = if table.kind == RelationKind::PartitionedTable {
-        "drop the old key and add the new one in one ALTER TABLE"
+        "if the table is to get another primary key, drop this one and add the other in one ALTER TABLE"
     } else {
-        "build a unique index on the columns of the new key with CREATE UNIQUE INDEX CONCURRENTLY, then drop the old key and \
-         add the new one with USING INDEX, in one ALTER TABLE"
+        "if the table is to get another primary key, first build a unique index on its columns with CREATE UNIQUE INDEX \
+         CONCURRENTLY. Then, in one ALTER TABLE, drop this key and add the other with USING INDEX"
     };
     let mut finding = reporter.report(range, message).relation(table).help(help);
     if unique().next().is_some() {

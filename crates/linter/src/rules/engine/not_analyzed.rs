@@ -98,6 +98,7 @@ fn help(reason: &UnknownReason) -> String {
         UnknownReason::Limit(_) => "split the work into several statements",
         UnknownReason::ForeignSchema { .. } => "create the tables with CREATE FOREIGN TABLE",
         UnknownReason::PreparedStatement { .. } => "PREPARE the statement in this migration",
+        UnknownReason::Strings => "write `E'...'` with doubled backslashes, which does not depend on the setting",
         UnknownReason::MissingFunction { .. } => {
             "let pgvet read the file that defines the function, with --history or --schema"
         }
@@ -186,6 +187,9 @@ fn message(context: &RuleContext<'_>, reason: &UnknownReason) -> String {
         }
         UnknownReason::Language { function: None, language } => format!("this runs code in {language}"),
         UnknownReason::Unparsed => "this runs code that pgvet cannot parse".to_owned(),
+        UnknownReason::Strings => {
+            "this runs code whose strings depend on `standard_conforming_strings`, which may be off".to_owned()
+        }
         UnknownReason::Limit(Limit::CallDepth(limit)) => {
             format!("this statement nests function calls more than {limit} levels deep")
         }

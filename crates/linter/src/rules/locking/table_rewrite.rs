@@ -84,6 +84,8 @@ fn report(context: &RuleContext<'_>, range: TextRange, rewrites: &[&Rewrite], re
     // Each table has a transaction of its own. Source: PostgreSQL 18, vacuum.c, cluster.c.
     let is_one_at_a_time = matches!(first.cause, RewriteCause::VacuumFull | RewriteCause::Cluster);
     let tables = if more.len() == 1 { "table" } else { "tables" };
+    // VACUUM runs in no transaction block.
+    let end = if matches!(first.cause, RewriteCause::VacuumFull) { "the statement" } else { "the transaction" };
     let what = match (relation.kind.is_index(), more.len()) {
         (true, 0) => {
             format!("index `{}`, and blocks all queries on its table until the transaction ends", relation.name)
@@ -95,7 +97,7 @@ fn report(context: &RuleContext<'_>, range: TextRange, rewrites: &[&Rewrite], re
             )
         }
         (false, 0) => {
-            format!("`{}`, and blocks all reads and writes of the table until the transaction ends", relation.name)
+            format!("`{}`, and blocks all reads and writes of the table until {end} ends", relation.name)
         }
         (false, more) if is_one_at_a_time => format!(
             "`{}` and {more} more {tables} one after the other, and blocks all reads and writes of the current table",

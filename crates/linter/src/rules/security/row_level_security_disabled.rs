@@ -14,9 +14,10 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// `PostgREST`, which Supabase uses, lets every visitor query each table on which the roles of visitors, such as
-    /// `anon`, have privileges. Without row-level security, visitors can read every row. With the default privileges of
-    /// Supabase, visitors can also change and delete the rows.
+    /// `PostgREST`, which Supabase uses, lets every visitor query each table of an exposed schema (`public` by default) on
+    /// which the roles of visitors, such as `anon`, have privileges. Without row-level security, visitors can read every
+    /// row. If these roles also have the privileges INSERT, UPDATE and DELETE, visitors can change and delete the rows,
+    /// too. By default, Supabase granted these privileges on new tables until 2026.
     ///
     /// ## Example
     ///

@@ -44,8 +44,8 @@ declare_rule! {
     /// ## Confidence
     ///
     /// If pgvet recognizes no migration tool, and the configuration does not set `transaction`, pgvet assumes that a
-    /// migration tool opens a transaction for each file with a version in its name. Unless the transaction begins with
-    /// a `BEGIN` in the file, the confidence is then lower than `certain`:
+    /// migration tool opens a transaction for each file with a version in its name. The confidence then depends on the
+    /// file, unless a `BEGIN` in the file opens the transaction:
     ///
     /// - the confidence is `likely` if other statements of the file can run in a transaction.
     /// - the confidence is `possible` if the file contains only settings and statements that cannot run in a

@@ -501,6 +501,15 @@ fn packs_of_other_repositories_are_not_read_through_an_alias() {
         std::os::unix::fs::symlink("aliased", git.join(alias)).unwrap();
     }
     let folders = BTreeSet::from([repository.0.path().to_owned()]);
-    let problem = changes(&ChangeSelection::Uncommitted, &folders).unwrap_err();
-    assert!(problem.message.contains("leads to objects outside of it"), "{}", problem.message);
+    let look = || changes(&ChangeSelection::Uncommitted, &folders).map(drop).map_err(|problem| problem.message);
+    assert!(look().unwrap_err().contains("leads to objects outside of it"));
+
+    // The same folder of packs in one that `alternates` names.
+    fs::remove_file(git.join("objects/pack")).unwrap();
+    fs::create_dir(git.join("more")).unwrap();
+    fs::rename(git.join("aliased"), git.join("more/pack")).unwrap();
+    assert_eq!(look(), Ok(()));
+    fs::create_dir_all(git.join("objects/info")).unwrap();
+    fs::write(git.join("objects/info/alternates"), "../more\n").unwrap();
+    assert!(look().unwrap_err().contains("leads to objects outside of it"));
 }

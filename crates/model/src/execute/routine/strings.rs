@@ -1,0 +1,68 @@
+//! Code in which strings end elsewhere if `standard_conforming_strings` is off. It is read as if the setting were on.
+//!
+//! Source: PostgreSQL 18, `src/backend/parser/scan.l`, `xqs`: a text is read when it runs, with the setting of that time.
+
+use super::Executor;
+use crate::catalog::Function;
+use crate::effect::UnknownReason;
+use pgvet_syntax::ast::FunctionBody;
+use pgvet_syntax::source::TextRange;
+use pgvet_syntax::statement::boolean;
+
+const SETTING: &str = "standard_conforming_strings";
+
+/// What does not end a string if the setting is off, and may end one if it is on.
+const ESCAPED_QUOTE: &str = "\\'";
+
+impl Executor<'_> {
+    /// Notes a text that runs while the setting may be off, or that may change it.
+    pub(super) fn doubt_strings(&mut self, text: &str) {
+        let Some(at) = text.find(ESCAPED_QUOTE) else { return };
+        let may_be_off = self.session.settings.get(SETTING).is_some_and(|setting| !is_on(&setting.value));
+        if may_be_off || text.contains(SETTING) {
+            let at = at as u32;
+            self.skip_code(UnknownReason::Strings, TextRange::new(at, at + ESCAPED_QUOTE.len() as u32), true);
+        }
+    }
+
+    /// Notes a function with a SET clause that may turn the setting off.
+    pub(super) fn doubt_strings_of(&mut self, function: &Function, call: TextRange) {
+        let may_be_off = function.settings.iter().any(|(name, value)| name == SETTING && !is_on(value));
+        let has_quote = matches!(&*function.body, FunctionBody::Source { text, .. } if text.contains(ESCAPED_QUOTE));
+        if may_be_off && has_quote {
+            self.skip_code(UnknownReason::Strings, call, true);
+        }
+    }
+}
+
+fn is_on(value: &str) -> bool {
+    boolean(value.trim_matches('\'')) == Some(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::effect::UnknownReason;
+    use crate::execute::testing::effects_on;
+
+    #[test]
+    fn code_with_other_strings_is_not_analyzed() {
+        const OFF: &str = "SET standard_conforming_strings = off;";
+        const TEXT: &str = r"SELECT 'a\''; DROP TABLE t; --'";
+        let function =
+            |options: &str| format!("CREATE FUNCTION f() RETURNS void LANGUAGE sql {options} AS $$ {TEXT} $$;");
+        let own = function("SET standard_conforming_strings = off");
+        let on_again = format!("{OFF} {} SET standard_conforming_strings = on;", function(""));
+        for (history, sql, is_doubted) in [
+            ("", format!("{OFF} DO $d$ BEGIN EXECUTE $x${TEXT}$x$; END $d$"), true),
+            ("", format!("DO $d$ BEGIN {OFF} EXECUTE $x${TEXT}$x$; END $d$"), true),
+            ("", format!("DO $d$ BEGIN EXECUTE $x${TEXT}$x$; END $d$"), false),
+            (&own, "SELECT f()".to_owned(), true),
+            ("", format!("{OFF} {} SELECT f()", function("")), true),
+            ("", format!("{on_again} SELECT f()"), false),
+        ] {
+            let effects = effects_on(17, history, &sql);
+            let unknown = effects.unknown.iter().any(|unknown| unknown.reason == UnknownReason::Strings);
+            assert_eq!(unknown, is_doubted, "{history} {sql}");
+        }
+    }
+}
