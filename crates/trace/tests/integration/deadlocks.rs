@@ -205,7 +205,8 @@ const CASES: &[Case] = &[
         migration: &["ALTER TABLE accounts ADD a int", "ALTER TABLE payments ADD a int"],
         application: &["SELECT pay(1)"],
         known: false,
-        reported: LIKELY,
+        // Nothing shows that the application calls it.
+        reported: POSSIBLE,
     },
     Case {
         name: "a new foreign key",
