@@ -9,7 +9,7 @@ use crate::settings::Settings;
 use pgvet_model::application::{Application, KnownTransaction};
 use pgvet_model::catalog::{Catalog, Function, Oid, Relation, RelationKind, SearchPath};
 use pgvet_model::deployment::Deployment;
-use pgvet_model::effect::{Branches, DataChangeKind, LockCause};
+use pgvet_model::effect::{Branches, DataChangeKind, Effects, LockCause};
 use pgvet_model::place::Place;
 use pgvet_model::production::Functions;
 use pgvet_model::routine::{Routine, Routines, Trial};
@@ -126,7 +126,7 @@ impl<'a> Setting<'a> {
                 if effects.fails.is_some() {
                     return None;
                 }
-                let deletes_from = deleted_table(&statement.ast);
+                let deletes_from = deleted_table(&statement.ast, &effects);
                 let origin = |cause, _| Origin {
                     cause,
                     place: None,
@@ -207,7 +207,7 @@ impl<'a> Setting<'a> {
                 }
                 let effects = trial.run_in_block(sql.ast);
                 let place = |range| Some(Place { file: routine.file, range: sql.place(range) });
-                let deletes_from = deleted_table(sql.ast);
+                let deletes_from = deleted_table(sql.ast, &effects);
                 let origin = |cause, range| Origin {
                     cause,
                     place: place(range),
@@ -307,12 +307,15 @@ fn changed_column<'t>(table: &'t Relation, keys: &BTreeSet<SmolStr>) -> Option<&
     names.clone().find(|name| !keys.contains(*name)).or(names.next())
 }
 
-/// The table of a DELETE.
-fn deleted_table(ast: &Ast) -> Option<SmolStr> {
-    match ast {
-        Ast::Delete(delete) => Some(delete.table.name.name.text.clone()),
-        _ => None,
+/// The table from which a statement only deletes rows, itself or in the functions that it calls. What the foreign keys
+/// of the rows of a DELETE change is a part of it.
+fn deleted_table(ast: &Ast, effects: &Effects) -> Option<SmolStr> {
+    if let Ast::Delete(delete) = ast {
+        return Some(delete.table.name.name.text.clone());
     }
+    let first = effects.data_changes.first()?;
+    let only_deletes = effects.data_changes.iter().all(|change| change.kind == DataChangeKind::Delete);
+    only_deletes.then(|| first.relation.name.clone())
 }
 
 /// Whether applications run such statements, too.
