@@ -59,7 +59,7 @@ impl Refused {
             let Some(&at) = of_file.iter().find(is_the_refusal) else { continue };
             let versions = found[at].pg_versions.clone();
             let is_later = |found: &Diagnostic| {
-                let start = found.statement.start;
+                let start = place_of(found);
                 start > block.from
                     && block.until.is_none_or(|until| start < until)
                     && found.pg_versions.iter().all(|version| versions.contains(version))
@@ -86,6 +86,11 @@ impl Refused {
             found[at].labels.push(Label { file, range, message });
         }
     }
+}
+
+/// Where the statement begins. A finding about a whole transaction has none, and is at one of its statements.
+fn place_of(found: &Diagnostic) -> u32 {
+    if found.statement.is_empty() { found.range.start } else { found.statement.start }
 }
 
 fn is_of_engine(found: &Diagnostic) -> bool {

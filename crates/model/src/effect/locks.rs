@@ -65,6 +65,15 @@ impl Locks {
         }
     }
 
+    /// Notes that queries of a function or trigger take the locks from the position `from` on.
+    pub(crate) fn are_of_code(&mut self, from: usize) {
+        let is_of_query = |lock: &&mut Lock| {
+            lock.mode <= LockMode::RowExclusive
+                && matches!(lock.cause, LockCause::Target | LockCause::Query | LockCause::Child)
+        };
+        self.list[from..].iter_mut().filter(is_of_query).for_each(|lock| lock.cause = LockCause::Function);
+    }
+
     /// Notes that the locks from the position `from` on are not waited for.
     pub(crate) fn are_nowait(&mut self, from: usize) {
         self.list[from..].iter_mut().for_each(|lock| lock.patience = Some(0));

@@ -3,6 +3,7 @@
 //! A statement is read in up to four steps, each of which locks more. CREATE VIEW stops after the first, PREPARE and
 //! the check of a function's body after the second, EXPLAIN after the third.
 
+mod after;
 mod cascade;
 mod change;
 mod constant_names;

@@ -115,11 +115,12 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         let queries = application.transactions.iter().flat_map(|transaction| {
             transaction.statements.iter().map(move |statement| (statement, transaction.library))
         });
-        let mut changed: Vec<(&KnownStatement, Option<QueryLibrary>)> =
-            queries.filter(|(query, library)| is_changed(context, query, *library, table)).collect();
+        let mut changed: Vec<(&KnownStatement, Option<QueryLibrary>, Difference)> = queries
+            .filter_map(|(query, library)| Some((query, library, difference(context, query, library, table)?)))
+            .collect();
         // The surest evidence stands for the others.
-        changed.sort_by_key(|(_, library)| *library != Some(QueryLibrary::Sqlx));
-        let Some((query, library)) = changed.first() else { continue };
+        changed.sort_by_key(|(_, library, _)| *library != Some(QueryLibrary::Sqlx));
+        let Some((query, library, _)) = changed.first() else { continue };
         let others = match changed.len() - 1 {
             0 => String::new(),
             1 => " and 1 other query".to_owned(),
@@ -141,7 +142,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             Some(_) => finding,
             None => finding.assuming(Assumption::KeepsPreparedStatements { query: query.place.clone() }),
         };
-        finding.help(help(driver.as_ref())).emit();
+        let only_types = changed.iter().all(|(.., difference)| *difference == Difference::Types);
+        finding.help(help(driver.as_ref(), only_types)).emit();
     }
 }
 
@@ -180,30 +182,39 @@ fn shape(relation: &Relation) -> Vec<(&SmolStr, SqlType)> {
     relation.columns.iter().map(|column| (&column.name, column.sql_type)).collect()
 }
 
-/// Whether the query returns different columns after the statement, as PostgreSQL compares them.
+/// How the columns that a query returns change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Difference {
+    /// Their number or names.
+    Columns,
+    /// Only their types.
+    Types,
+}
+
+/// How the columns that the query returns differ after the statement, as PostgreSQL compares them.
 ///
 /// Source: PostgreSQL 18, `src/backend/utils/cache/plancache.c`, `RevalidateCachedQuery`;
 /// `src/backend/access/common/tupdesc.c`, `equalRowTypes`.
-fn is_changed(
+fn difference(
     context: &RuleContext<'_>,
     query: &KnownStatement,
     library: Option<QueryLibrary>,
     table: &Relation,
-) -> bool {
+) -> Option<Difference> {
     if !may_name(&query.sql, &table.name) {
-        return false;
+        return None;
     }
     let path = context.session.settings.search_path();
     let version = context.target.version();
     let columns = |catalog: &Catalog| Trial::of_code(catalog, &path, version).result_columns(&query.ast);
-    let (Some(before), Some(after)) = (columns(context.before), columns(context.after)) else { return false };
-    // sqlc writes the columns that the table had: only their types can change.
-    let is_expanded = library == Some(QueryLibrary::Sqlc) && before.len() != after.len();
+    let (before, after) = (columns(context.before)?, columns(context.after)?);
+    let has_same_names = before.iter().map(|(name, _)| name).eq(after.iter().map(|(name, _)| name));
+    let difference = if has_same_names { Difference::Types } else { Difference::Columns };
+    // sqlc writes the names of the columns that the table had: if one is gone, the code fails for that reason.
+    let is_expanded = library == Some(QueryLibrary::Sqlc) && difference == Difference::Columns;
     let are_known = before.iter().chain(&after).all(|(_, sql_type)| sql_type.is_known());
-    before != after
-        && !is_expanded
-        && (are_known || before.len() != after.len())
-        && !is_for_next_release(context, query)
+    let is_changed = before != after && (are_known || before.len() != after.len());
+    (is_changed && !is_expanded && !is_for_next_release(context, query)).then_some(difference)
 }
 
 /// The driver that keeps the query.
@@ -217,9 +228,14 @@ fn driver(library: Option<QueryLibrary>, known: &[CachingDriver]) -> Option<Cach
     known.first().cloned()
 }
 
-fn help(driver: Option<&CachingDriver>) -> String {
+fn help(driver: Option<&CachingDriver>, only_types: bool) -> String {
     let keeps = driver.map_or(String::new(), |driver| {
         format!(" ({}, which `{}` requires, keeps prepared statements by default)", driver.name, driver.manifest)
     });
-    format!("first deploy code that names the columns it needs, or close all connections after the migration{keeps}")
+    let first = if only_types {
+        "add a new column with the new type and deploy code that uses it"
+    } else {
+        "first deploy code that names the columns it needs"
+    };
+    format!("{first}, or close all connections after the migration{keeps}")
 }

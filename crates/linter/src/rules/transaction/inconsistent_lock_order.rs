@@ -31,7 +31,9 @@ declare_rule! {
     /// pgvet learns from these sources in which order the application locks tables:
     ///
     /// - foreign keys: an INSERT locks its table, and then the referenced table
-    /// - triggers: the statement that fires a trigger locks its table, and then the tables that the trigger uses
+    /// - triggers: the statement that fires a trigger locks its table, and then the tables that the trigger uses. BEFORE
+    ///   triggers lock before foreign keys do, and AFTER triggers afterwards, unless their name sorts before
+    ///   `RI_ConstraintTrigger_`.
     /// - views: a query locks the view, and then the tables that the view reads, in the order in which the view names
     ///   them
     /// - functions: the statements in their bodies, in the order of the text. Branches of an IF or CASE exclude each
@@ -82,7 +84,8 @@ declare_rule! {
     ///
     /// The confidence is `possible` in these cases:
     ///
-    /// - Only a DELETE locks in the opposite order.
+    /// - Only a DELETE locks in the opposite order: any DELETE from a table, or one in a query or function, including the
+    ///   rows that its foreign keys change.
     /// - The deadlock is about rows of a table, and the migration changes only some of these rows.
     /// - Only a function locks in the opposite order, and nothing shows that deployed code calls it: no trigger, policy,
     ///   default, view, query of the project, explicit `GRANT EXECUTE` or `calls-per-hour`.

@@ -1,5 +1,6 @@
 //! INSERT, UPDATE, DELETE and MERGE.
 
+use super::after::ChangedRows;
 use super::rows::{Joined, MemberRead, Wanted};
 use super::values::RowChange;
 use super::{Depth, Env};
@@ -9,8 +10,7 @@ use crate::effect::{DataChangeKind, Extent, LockCause, Rows, RowsReason, Unknown
 use crate::execute::{Executor, Run, fail};
 use pgvet_syntax::ast::{
     ConflictTarget, Delete, Expr, ExprKind, Firing, FunctionBody, Insert, InsertSource, Literal, LockMode, Merge,
-    MergeAction, MergeBranch, MergeMatch, Name, ObjectName, QueryBody, ReferentialAction, RelationRef, TriggerTiming,
-    Update,
+    MergeAction, MergeBranch, MergeMatch, Name, ObjectName, QueryBody, RelationRef, TriggerTiming, Update,
 };
 use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
@@ -331,21 +331,19 @@ impl Executor<'_> {
             return Ok(());
         }
         let partitioned = self.catalog.relation(oid).kind == RelationKind::PartitionedTable;
-        let mut changed = vec![oid];
+        let mut tables = vec![oid];
         if partitioned || (kind != DataChangeKind::Insert && !only) {
-            changed.extend(self.lock_descendants(oid, LockMode::RowExclusive, range));
+            tables.extend(self.lock_descendants(oid, LockMode::RowExclusive, range));
         }
-        for table in &changed {
+        for table in &tables {
             self.lock_indexes(*table, LockMode::RowExclusive, range);
         }
         if depth == Depth::Run {
-            for table in &changed {
+            for table in &tables {
                 self.check_replica_identity(*table, kind, range)?;
             }
-            for table in changed {
-                self.enforce_foreign_keys(table, kind, altered.as_deref(), range, &mut Vec::new());
-                self.fire_triggers(table, kind, columns, range);
-            }
+            let changed = |table| ChangedRows { table, kind, columns: columns.clone(), altered: altered.clone() };
+            self.run_triggers_of_rows(tables.into_iter().map(changed), range);
         }
         Ok(())
     }
@@ -376,7 +374,7 @@ impl Executor<'_> {
         if instead || base.is_none() {
             self.follow_read(view, LockMode::AccessShare, false, depth, range)?;
             if depth == Depth::Run {
-                self.fire_triggers(view, kind, columns, range);
+                self.fire_all_triggers(view, kind, columns, range);
             }
             return Ok(());
         }
@@ -385,81 +383,6 @@ impl Executor<'_> {
             self.change(base, &self.change_behind(view, change), depth)?;
         }
         Ok(())
-    }
-
-    /// Locks the tables that the triggers of foreign keys read or change. `altered`: the columns that may get other
-    /// values; `None` for all.
-    ///
-    /// Source: PostgreSQL 18, `src/backend/utils/adt/ri_triggers.c`.
-    fn enforce_foreign_keys(
-        &mut self,
-        table: Oid,
-        kind: DataChangeKind,
-        altered: Option<&[SmolStr]>,
-        range: TextRange,
-        seen: &mut Vec<Oid>,
-    ) {
-        if seen.contains(&table) {
-            return;
-        }
-        seen.push(table);
-        let touches =
-            |list: &[SmolStr]| altered.is_none_or(|altered| list.iter().any(|column| altered.contains(column)));
-        if kind != DataChangeKind::Delete {
-            let referenced: Vec<Oid> = (self.catalog.relation(table).constraints.iter())
-                .filter_map(|constraint| constraint.foreign_key())
-                .filter(|key| kind == DataChangeKind::Insert || touches(&key.columns))
-                .map(|key| key.referenced)
-                .collect();
-            for other in referenced {
-                self.lock_other_side(other, LockMode::RowShare, range);
-            }
-        }
-        if kind == DataChangeKind::Insert {
-            return;
-        }
-        for (referencing, constraint) in self.foreign_keys_to_family(table) {
-            let Some(key) = constraint.foreign_key() else { continue };
-            let action = match kind {
-                DataChangeKind::Delete => key.on_delete,
-                _ if touches(&key.referenced_columns) => key.on_update,
-                _ => continue,
-            };
-            let next = match (action, kind) {
-                (ReferentialAction::NoAction | ReferentialAction::Restrict, _) => None,
-                (ReferentialAction::Cascade, DataChangeKind::Delete) => Some(DataChangeKind::Delete),
-                _ => Some(DataChangeKind::Update),
-            };
-            let mode = if next.is_some() { LockMode::RowExclusive } else { LockMode::RowShare };
-            self.lock_other_side(referencing, mode, range);
-            if let Some(kind) = next {
-                let columns = (kind == DataChangeKind::Update).then_some(&*key.columns);
-                self.fire_triggers(referencing, kind, columns.unwrap_or_default(), range);
-                self.enforce_foreign_keys(referencing, kind, columns, range, seen);
-            }
-        }
-    }
-
-    fn lock_other_side(&mut self, oid: Oid, mode: LockMode, range: TextRange) {
-        if self.catalog.get_relation(oid).is_some() {
-            self.lock(oid, mode, LockCause::ForeignKey, range);
-            self.lock_indexes(oid, mode, range);
-            for child in self.lock_descendants(oid, mode, range) {
-                self.lock_indexes(child, mode, range);
-            }
-        }
-    }
-
-    /// Foreign keys to a table or to a partitioned table that it is a part of.
-    pub(crate) fn foreign_keys_to_family(&self, table: Oid) -> Vec<(Oid, Arc<Constraint>)> {
-        let mut found = self.catalog.foreign_keys_to(table);
-        let mut at = table;
-        while let Some(relation) = self.catalog.get_relation(at).filter(|relation| relation.is_partition()) {
-            let Some(parent) = relation.parents.first() else { break };
-            found.extend(self.catalog.foreign_keys_to(*parent));
-            at = *parent;
-        }
-        found
     }
 
     /// The table whose rows a change of a table or view affects.

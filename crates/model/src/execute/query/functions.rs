@@ -1,22 +1,84 @@
 //! Functions that a query calls, and triggers that a data change fires.
 
 use super::Depth;
+use super::after::ChangedRows;
 use super::constant_names::relation_in_text;
 use super::geometry::is_geometry_function;
 use super::text_functions::{called_name, text_function};
 use crate::builtin;
-use crate::catalog::{Oid, RelationKind};
+use crate::catalog::{Oid, RelationKind, Trigger};
 use crate::effect::{CalledFunction, DataChangeKind, LockCause, Unknown, UnknownReason};
 use crate::execute::rename::is_of_system;
 use crate::execute::routine::{Arguments, Variables};
 use crate::execute::{Executor, Run, fail};
 use crate::session::SettingValue;
 use pgvet_syntax::ast::{
-    Ast, Call, Expr, ExprKind, Firing, FromItem, FunctionCall, Literal, LockMode, Part, QueryBody, TriggerEvents,
+    Ast, Call, Expr, ExprKind, Firing, FromItem, FunctionCall, Literal, LockMode, Part, QueryBody, TriggerTiming,
     string_literal,
 };
 use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
+use std::sync::Arc;
+
+/// When a trigger runs, as seen from the triggers of foreign keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FiredAt {
+    Before,
+    /// After the change, but before those of foreign keys because of its name.
+    AfterByEarlierName,
+    After,
+}
+
+/// The beginning of the names of the triggers of foreign keys.
+///
+/// Source: PostgreSQL 18, `src/backend/commands/trigger.c`, `CreateTriggerFiringOn`.
+const FOREIGN_KEY_TRIGGER: &str = "RI_ConstraintTrigger_";
+
+impl FiredAt {
+    fn of(trigger: &Trigger) -> Self {
+        match trigger.timing {
+            TriggerTiming::Before | TriggerTiming::InsteadOf => Self::Before,
+            TriggerTiming::After if rank(trigger) == AFTER_ROW && *trigger.name < *FOREIGN_KEY_TRIGGER => {
+                Self::AfterByEarlierName
+            }
+            TriggerTiming::After => Self::After,
+        }
+    }
+}
+
+const AFTER_ROW: u8 = 2;
+
+/// The order of triggers with other names: those of rows run between those of the statement, and deferred ones at the
+/// end.
+fn rank(trigger: &Trigger) -> u8 {
+    match (trigger.timing, trigger.for_each_row) {
+        (TriggerTiming::Before, false) => 0,
+        (TriggerTiming::Before | TriggerTiming::InsteadOf, _) => 1,
+        (TriggerTiming::After, _) if trigger.initially_deferred => 4,
+        (TriggerTiming::After, true) => AFTER_ROW,
+        (TriggerTiming::After, false) => 3,
+    }
+}
+
+fn is_fired_by(trigger: &Trigger, kind: DataChangeKind, columns: &[SmolStr]) -> bool {
+    match kind {
+        DataChangeKind::Insert => trigger.events.insert,
+        DataChangeKind::Delete => trigger.events.delete,
+        DataChangeKind::Update => {
+            let of = &trigger.columns;
+            trigger.events.update
+                && (of.is_empty() || columns.is_empty() || of.iter().any(|column| columns.contains(column)))
+        }
+    }
+}
+
+fn operation(kind: DataChangeKind) -> &'static str {
+    match kind {
+        DataChangeKind::Insert => "INSERT",
+        DataChangeKind::Update => "UPDATE",
+        DataChangeKind::Delete => "DELETE",
+    }
+}
 
 impl Executor<'_> {
     /// CALL.
@@ -152,7 +214,9 @@ impl Executor<'_> {
     }
 
     fn run_function_with(&mut self, oid: Oid, arguments: &Arguments, range: TextRange) {
+        let locked_before = self.effects.locks.len();
         self.run_unless_refused(|executor| executor.call_function(oid, arguments, range));
+        self.effects.locks.are_of_code(locked_before);
     }
 
     fn run_unless_refused(&mut self, run: impl FnOnce(&mut Self) -> Run) {
@@ -165,55 +229,56 @@ impl Executor<'_> {
         }
     }
 
-    /// Runs the functions of the triggers that a change of rows fires.
-    pub(super) fn fire_triggers(&mut self, table: Oid, kind: DataChangeKind, columns: &[SmolStr], range: TextRange) {
-        let fires = |events: TriggerEvents, of: &[SmolStr]| match kind {
-            DataChangeKind::Insert => events.insert,
-            DataChangeKind::Delete => events.delete,
-            DataChangeKind::Update => {
-                events.update
-                    && (of.is_empty() || columns.is_empty() || of.iter().any(|column| columns.contains(column)))
-            }
-        };
-        let operation = match kind {
-            DataChangeKind::Insert => "INSERT",
-            DataChangeKind::Update => "UPDATE",
-            DataChangeKind::Delete => "DELETE",
-        };
-        self.run_triggers(table, operation, fires, range);
+    /// Runs the functions of the triggers that a change of rows fires at this time.
+    pub(super) fn fire_triggers(&mut self, rows: &ChangedRows, at: FiredAt, range: TextRange) {
+        let fires = |trigger: &Trigger| FiredAt::of(trigger) == at && is_fired_by(trigger, rows.kind, &rows.columns);
+        self.run_triggers(rows.table, operation(rows.kind), fires, range);
+    }
+
+    /// Runs the functions of all triggers that a change of rows fires.
+    pub(super) fn fire_all_triggers(
+        &mut self,
+        table: Oid,
+        kind: DataChangeKind,
+        columns: &[SmolStr],
+        range: TextRange,
+    ) {
+        self.run_triggers(table, operation(kind), |trigger| is_fired_by(trigger, kind, columns), range);
     }
 
     /// Runs the functions of the triggers of TRUNCATE.
     pub(crate) fn fire_truncate_triggers(&mut self, table: Oid, range: TextRange) {
-        self.run_triggers(table, "TRUNCATE", |events, _| events.truncate, range);
+        self.run_triggers(table, "TRUNCATE", |trigger| trigger.events.truncate, range);
     }
 
-    fn run_triggers(
-        &mut self,
-        table: Oid,
-        operation: &str,
-        fires: impl Fn(TriggerEvents, &[SmolStr]) -> bool,
-        range: TextRange,
-    ) {
+    fn run_triggers(&mut self, table: Oid, operation: &str, fires: impl Fn(&Trigger) -> bool, range: TextRange) {
         let replica = self
             .session
             .settings
             .get("session_replication_role")
             .is_some_and(|setting| setting.value.eq_ignore_ascii_case("replica"));
         let relation = self.catalog.relation(table);
-        let calls: Vec<_> = (relation.triggers.iter())
+        let mut fired: Vec<&Arc<Trigger>> = (relation.triggers.iter())
             .filter(|trigger| match trigger.firing {
                 Firing::Enable => !replica,
                 Firing::EnableAlways => true,
                 Firing::EnableReplica => replica,
                 Firing::Disable => false,
             })
-            .filter(|trigger| fires(trigger.events, &trigger.columns))
+            .filter(|trigger| fires(trigger))
+            .collect();
+        if fired.is_empty() {
+            return;
+        }
+        fired.sort_by_key(|trigger| (rank(trigger), &trigger.name));
+        let calls: Vec<_> = fired
+            .into_iter()
             .filter_map(|trigger| {
                 let function = self.catalog.get_function(trigger.function)?.clone();
                 Some((function, Variables::of_trigger(relation, trigger, operation)))
             })
             .collect();
+        let locked_before = self.effects.locks.len();
         let before = self.effects.data_changes.len();
         let known = std::mem::take(&mut self.effects.unknown);
         self.unrecorded(|executor| {
@@ -221,6 +286,7 @@ impl Executor<'_> {
                 executor.run_unless_refused(|executor| executor.call_with(&function, variables, range));
             }
         });
+        self.effects.locks.are_of_code(locked_before);
         for unknown in std::mem::replace(&mut self.effects.unknown, known) {
             self.effects.note_unknown(Unknown { by_trigger: true, ..unknown });
         }

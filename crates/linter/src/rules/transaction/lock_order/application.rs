@@ -9,7 +9,7 @@ use crate::settings::Settings;
 use pgvet_model::application::{Application, KnownTransaction};
 use pgvet_model::catalog::{Catalog, Function, Oid, Relation, RelationKind, SearchPath};
 use pgvet_model::deployment::Deployment;
-use pgvet_model::effect::{Branches, DataChangeKind, LockCause};
+use pgvet_model::effect::{Branches, DataChangeKind, Effects, LockCause};
 use pgvet_model::place::Place;
 use pgvet_model::production::Functions;
 use pgvet_model::routine::{Routine, Routines, Trial};
@@ -58,6 +58,8 @@ pub(in super::super) struct Origin {
     pub(in super::super) place: Option<Place>,
     /// The place of a query of the project.
     pub(in super::super) query: Option<SmolStr>,
+    /// The table from which a DELETE of the code removes rows, if it takes the lock.
+    pub(in super::super) deletes_from: Option<SmolStr>,
 }
 
 /// Where the application is observed.
@@ -124,7 +126,14 @@ impl<'a> Setting<'a> {
                 if effects.fails.is_some() {
                     return None;
                 }
-                sequence.add(steps_of(&effects, &always), |_| None, Some(&statement.place));
+                let deletes_from = deleted_table(&statement.ast, &effects);
+                let origin = |cause, _| Origin {
+                    cause,
+                    place: None,
+                    query: Some(statement.place.clone()),
+                    deletes_from: deletes_from.clone(),
+                };
+                sequence.add(steps_of(&effects, &always), origin);
             }
             Some(sequence)
         };
@@ -198,7 +207,14 @@ impl<'a> Setting<'a> {
                 }
                 let effects = trial.run_in_block(sql.ast);
                 let place = |range| Some(Place { file: routine.file, range: sql.place(range) });
-                sequence.add(steps_of(&effects, &branches), place, None);
+                let deletes_from = deleted_table(sql.ast, &effects);
+                let origin = |cause, range| Origin {
+                    cause,
+                    place: place(range),
+                    query: None,
+                    deletes_from: deletes_from.clone(),
+                };
+                sequence.add(steps_of(&effects, &branches), origin);
             }
             if ends_transaction(step) {
                 break;
@@ -279,7 +295,8 @@ impl<'a> Setting<'a> {
         let statement: Ast = parse_sql(text).ok()?.pop()?;
         let effects = self.trial().run_in_block(&statement);
         let mut sequence = Sequence::new(source);
-        sequence.add(steps_of(&effects, &Branches::default()), |_| None, None);
+        let origin = |cause, _| Origin { cause, place: None, query: None, deletes_from: None };
+        sequence.add(steps_of(&effects, &Branches::default()), origin);
         effects.fails.is_none().then_some(sequence)
     }
 }
@@ -288,6 +305,17 @@ impl<'a> Setting<'a> {
 fn changed_column<'t>(table: &'t Relation, keys: &BTreeSet<SmolStr>) -> Option<&'t SmolStr> {
     let mut names = table.columns.iter().filter(|column| column.generated.is_none()).map(|column| &column.name);
     names.clone().find(|name| !keys.contains(*name)).or(names.next())
+}
+
+/// The table from which a statement only deletes rows, itself or in the functions that it calls. What the foreign keys
+/// of the rows of a DELETE change is a part of it.
+fn deleted_table(ast: &Ast, effects: &Effects) -> Option<SmolStr> {
+    if let Ast::Delete(delete) = ast {
+        return Some(delete.table.name.name.text.clone());
+    }
+    let first = effects.data_changes.first()?;
+    let only_deletes = effects.data_changes.iter().all(|change| change.kind == DataChangeKind::Delete);
+    only_deletes.then(|| first.relation.name.clone())
 }
 
 /// Whether applications run such statements, too.
@@ -318,10 +346,10 @@ impl Sequence {
         Self { source, steps: Vec::new(), origins: Vec::new() }
     }
 
-    fn add(&mut self, placed: Vec<Placed>, place: impl Fn(TextRange) -> Option<Place>, query: Option<&SmolStr>) {
+    fn add(&mut self, placed: Vec<Placed>, origin: impl Fn(LockCause, TextRange) -> Origin) {
         for one in placed {
             if !self.steps.contains(&one.step) {
-                self.origins.push(Origin { cause: one.cause, place: place(one.range), query: query.cloned() });
+                self.origins.push(origin(one.cause, one.range));
                 self.steps.push(one.step);
             }
         }

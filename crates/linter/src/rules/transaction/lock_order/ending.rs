@@ -1,6 +1,6 @@
 //! A transaction of a migration at its end, and its deadlocks with the application.
 
-use super::application::{Sequence, Setting, Source};
+use super::application::{Origin, Sequence, Setting, Source};
 use super::cycle::{self, Cycle, Requested, Step};
 use super::migration::Taken;
 use super::words::why;
@@ -216,6 +216,9 @@ impl Ending<'_> {
         {
             doubts.push(Assumption::CallsFunction { function: routine.name().into() });
         }
+        if let Some(table) = deleted_for(deadlock) {
+            doubts.push(Assumption::DeletesRows { table });
+        }
         let Source::Write(table, kind) = sequence.source else { return doubts };
         let name = SmolStr::new(self.name(table));
         if kind == DataChangeKind::Delete {
@@ -272,6 +275,18 @@ pub(super) fn is_of_code(ending: &Ending<'_>, sequence: &Sequence, at: usize) ->
             !is_own && sequence.origins[at].cause != LockCause::ForeignKey
         }
     }
+}
+
+/// The table whose rows a query or function has to delete for the deadlock: both locks belong to a DELETE, or one is
+/// taken for the foreign keys of its rows, whose referencing tables are seldom changed in this way.
+fn deleted_for(deadlock: &Deadlock<'_>) -> Option<SmolStr> {
+    let Deadlock { cycle, sequence, .. } = *deadlock;
+    let locks = [cycle.other_wanted, cycle.other_held].map(|at| &sequence.origins[at]);
+    let is_for_keys = |origin: &&&Origin| origin.cause == LockCause::ForeignKey && origin.deletes_from.is_some();
+    let by_key = || locks.iter().find(is_for_keys);
+    let all_delete = locks.iter().all(|origin| origin.deletes_from.is_some());
+    let origin = if all_delete { locks.first() } else { by_key() };
+    origin.and_then(|origin| origin.deletes_from.clone())
 }
 
 /// The relations on which the transaction takes more than one lock.
