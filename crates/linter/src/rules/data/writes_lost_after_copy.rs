@@ -99,7 +99,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         let end = ahead(context, &table.name, Until::EndOfMigration);
         let successor = end.relation_named(&table.schema, &table.name);
         let has_name = |copy: &Relation| going != Going::Emptied && successor == Some(copy.oid);
-        let replaces = |copy: &Relation| has_name(copy) || successor.is_some_and(|new| is_copied_back(&end, copy, new));
+        let replaces =
+            |copy: &Relation| has_name(copy) || successor.is_some_and(|new| is_copied_back(context, &end, copy, new));
         for (copy, copied) in copies {
             let is_swap = replaces(copy);
             if is_swap || copied.deployment == context.deployment() {
@@ -109,9 +110,13 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     }
 }
 
-/// Whether the rows of the copy come back to the table that then has the name.
-fn is_copied_back(end: &Catalog, copy: &Relation, new: Oid) -> bool {
-    end.copies_of(copy.oid).any(|(into, _)| into.oid == new)
+/// Whether later statements copy the rows back to the table that then has the name.
+fn is_copied_back(context: &RuleContext<'_>, end: &Catalog, copy: &Relation, new: Oid) -> bool {
+    let back = |catalog: &Catalog| {
+        catalog.copies_of(copy.oid).find(|(into, _)| into.oid == new).map(|(_, copied)| copied.place)
+    };
+    let place = back(end);
+    place.is_some() && place != back(context.before)
 }
 
 /// The tables that the statement takes from others, or whose rows it deletes.
