@@ -12,6 +12,9 @@ impl fmt::Display for Assumption {
             Self::LargeThough { table, because: FewRows::Truncated } => {
                 write!(f, "assumes that `{table}` is large, although this transaction has truncated it")
             }
+            Self::LargeThough { table, because: FewRows::Deleted } => {
+                write!(f, "assumes that `{table}` is large, although this transaction has deleted all of its rows")
+            }
             Self::LargeThough { table, because: FewRows::NoneForNewColumn { column } } => write!(
                 f,
                 "assumes that `{table}` is large, although the migration adds `{column}` as NOT NULL without a value \

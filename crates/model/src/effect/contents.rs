@@ -9,6 +9,8 @@ use smol_str::SmolStr;
 pub enum FewRows {
     /// None: this transaction has truncated the table.
     Truncated,
+    /// None that others see: this transaction has deleted all of them, and the space of the old ones is still read.
+    Deleted,
     /// This deployment added the column with NOT NULL and no value for old rows, which fails if there are any.
     NoneForNewColumn { column: SmolStr },
     /// The schema lists all values of its key.

@@ -9,8 +9,8 @@ use smol_str::SmolStr;
 impl Executor<'_> {
     /// What the migrations so far say against many rows.
     pub(super) fn few_rows(&self, relation: &Relation) -> Option<FewRows> {
-        if self.emptied(relation).is_some_and(|emptied| emptied.truncated) {
-            return Some(FewRows::Truncated);
+        if let Some(emptied) = self.emptied(relation) {
+            return Some(if emptied.truncated { FewRows::Truncated } else { FewRows::Deleted });
         }
         if let Some(keys) = self.catalog.listed_keys(relation) {
             return Some(FewRows::ListedKeys { keys });
@@ -111,6 +111,20 @@ mod tests {
         let inserts = function("BEGIN INSERT INTO t (id) VALUES (4); END");
         assert_eq!(few(&inserts), None);
         assert_eq!(few(&format!("{inserts} DROP FUNCTION f();")), Some(FewRows::Listed { rows: 3 }));
+    }
+
+    #[test]
+    fn a_delete_of_all_rows_leaves_few_in_its_transaction() {
+        let few = |changes: &str| {
+            let table = "CREATE TABLE t (id int PRIMARY KEY, label text);";
+            let effects = effects_on(17, table, &format!("BEGIN; {changes} ALTER TABLE t ADD CHECK (id > 0);"));
+            effects.locks.first().and_then(|lock| lock.relation.few.clone())
+        };
+        assert_eq!(few("DELETE FROM t;"), Some(FewRows::Deleted));
+        assert_eq!(few("TRUNCATE t;"), Some(FewRows::Truncated));
+        assert_eq!(few("DELETE FROM t WHERE id > 3;"), None);
+        assert_eq!(few("DELETE FROM t; INSERT INTO t SELECT id, 'a' FROM other;"), None);
+        assert_eq!(few("DELETE FROM t; COMMIT;"), None, "others may have inserted rows since");
     }
 
     #[test]

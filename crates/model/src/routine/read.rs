@@ -72,7 +72,7 @@ pub struct Dynamic {
 impl Routine {
     /// The code of a function whose text is in no file, as that of one that EXECUTE creates: ranges are offsets in the
     /// text. `None` for a function in another language.
-    pub(crate) fn alone(function: &Arc<Function>) -> Option<Self> {
+    pub fn alone(function: &Arc<Function>) -> Option<Self> {
         let (code, found) = match &*function.body {
             FunctionBody::Source { text, .. } if READ.contains(&function.language.as_str()) => {
                 let text = fill_text(text);

@@ -1,30 +1,75 @@
 //! The words of a text, so that many names can be searched for in it.
 
-use pgvet_syntax::lexer::{TokenKind, identifier, tokenize};
+use pgvet_syntax::lexer::{Token, TokenKind, identifier, tokenize};
 use pgvet_syntax::source::TextRange;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smol_str::{SmolStr, StrExt, ToSmolStr};
 
 /// Identifiers as PostgreSQL folds them, and the first position of each.
 #[derive(Debug, Default)]
-pub struct Words(FxHashMap<SmolStr, TextRange>);
+pub struct Words {
+    first: FxHashMap<SmolStr, TextRange>,
+    /// The first position of each where it may be the name of a relation, with the schema before it.
+    relations: FxHashMap<SmolStr, Vec<(Option<SmolStr>, TextRange)>>,
+}
 
 impl Words {
     pub(super) fn of(text: &str) -> Self {
-        let mut words = FxHashMap::default();
-        for token in tokenize(text, TextRange::new(0, text.len() as u32)) {
-            if matches!(token.kind, TokenKind::Word | TokenKind::QuotedIdentifier) {
-                words.entry(identifier(token.text(text)).to_smolstr()).or_insert(token.range);
+        let mut words = Self::default();
+        let tokens: Vec<Token> = tokenize(text, TextRange::new(0, text.len() as u32)).into_iter().collect();
+        for (at, token) in tokens.iter().enumerate().filter(|(_, token)| is_name(token)) {
+            let name = identifier(token.text(text)).to_smolstr();
+            if let Some(schema) = schema_of_relation(text, &tokens, at) {
+                let places = words.relations.entry(name.clone()).or_default();
+                if places.iter().all(|(known, _)| *known != schema) {
+                    places.push((schema, token.range));
+                }
             }
+            words.first.entry(name).or_insert(token.range);
         }
-        Self(words)
+        words
+    }
+
+    /// Where the relation may be named first, with its schema or without one.
+    pub fn first_relation(&self, schema: &str, name: &str) -> Option<TextRange> {
+        let places = self.relations.get(name)?.iter();
+        let is_it = |written: &Option<SmolStr>| written.as_ref().is_none_or(|written| written == schema);
+        places.filter(|(written, _)| is_it(written)).map(|(_, range)| *range).next()
     }
 
     /// Where the first of the names stands, if all of them do somewhere.
     pub fn first(&self, names: &[&str]) -> Option<TextRange> {
         let (first, others) = names.split_first()?;
-        others.iter().all(|name| self.0.contains_key(*name)).then(|| self.0.get(*first).copied())?
+        others.iter().all(|name| self.first.contains_key(*name)).then(|| self.first.get(*first).copied())?
     }
+}
+
+fn is_name(token: &Token) -> bool {
+    matches!(token.kind, TokenKind::Word | TokenKind::QuotedIdentifier)
+}
+
+/// Keywords before an expression: a name alone after one of them is a column or a variable.
+const BEFORE_EXPRESSIONS: [&str; 13] =
+    ["SELECT", "SET", "WHERE", "AND", "OR", "NOT", "BY", "WHEN", "THEN", "ELSE", "RETURNING", "HAVING", "RETURN"];
+
+/// The schema before a name that may be that of a relation; `None` where it cannot be one.
+fn schema_of_relation(text: &str, tokens: &[Token], at: usize) -> Option<Option<SmolStr>> {
+    let is_dot = |token: Option<&Token>| token.is_some_and(|token| token.kind == TokenKind::Punctuation(b'.'));
+    let before = |distance: usize| at.checked_sub(distance).and_then(|at| tokens.get(at));
+    if is_dot(before(1)) {
+        let qualifier = before(2).filter(|token| is_name(token))?;
+        return Some(Some(identifier(qualifier.text(text)).to_smolstr()));
+    }
+    // `users.id`, `users%ROWTYPE`
+    let next = tokens.get(at + 1);
+    if is_dot(next) || next.is_some_and(|next| next.text(text) == "%") {
+        return Some(None);
+    }
+    let is_operator = |token: &Token| token.kind == TokenKind::Operator || token.text(text) == ":=";
+    let follows_keyword = |token: &Token| BEFORE_EXPRESSIONS.iter().any(|word| token.is_keyword(text, word));
+    let is_in_expression =
+        next.is_some_and(is_operator) || before(1).is_some_and(|token| is_operator(token) || follows_keyword(token));
+    (!is_in_expression).then_some(None)
 }
 
 /// All words of texts, in lower case, those of strings and comments included: SQL can be put together from strings.
@@ -77,5 +122,23 @@ mod tests {
         assert_eq!(words.first(&["orders", "Total"]), Some(TextRange::new(18, 24)));
         assert_eq!(words.first(&["orders", "total"]), None);
         assert_eq!(words.first(&["Orders"]), None);
+    }
+
+    #[test]
+    fn columns_and_other_schemas_name_no_relation() {
+        for (text, expected) in [
+            ("SELECT 1 FROM users", true),
+            ("SELECT users.id FROM a, users", true),
+            ("INSERT INTO public.users VALUES (1)", true),
+            ("DECLARE one users%ROWTYPE; BEGIN END", true),
+            ("UPDATE images SET users = users - 1", false),
+            ("UPDATE images SET a = 1, users = 2 WHERE users > 0", false),
+            ("UPDATE auth.users SET a = 1", false),
+            ("SELECT images.users FROM images", false),
+            ("SELECT users FROM images", false),
+            ("UPDATE auth.users SET a = 1; DELETE FROM users", true),
+        ] {
+            assert_eq!(Words::of(text).first_relation("public", "users").is_some(), expected, "{text}");
+        }
     }
 }

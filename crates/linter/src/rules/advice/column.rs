@@ -1,6 +1,8 @@
 //! New and changed columns without rewriting the table.
 
-use super::{Advice, backfill, before, everywhere_at_least, key, not_null, one_line, replace, without};
+use super::{
+    Advice, backfill, before, everywhere_at_least, key, not_null, one_line, refusing_trigger, replace, without,
+};
 use crate::fix::Step;
 use crate::rule::RuleContext;
 use crate::rules::text::{identifier, sql_name};
@@ -33,6 +35,9 @@ pub(crate) fn replace(
     type_range: TextRange,
     using: Option<&Expr>,
 ) -> Advice {
+    if let Some(advice) = refusing_trigger::in_place_of_second(context, table, &column.text) {
+        return advice;
+    }
     let sql_table = sql_name(context, table);
     let (old, new) = (identifier(&column.text), identifier(&format!("{}_new", column.text)));
     let kept = identifier(&format!("{}_old", column.text));
@@ -100,6 +105,9 @@ pub(crate) fn fill_later(
     column: &ColumnDef,
     filling: Filling<'_>,
 ) -> Advice {
+    if let Some(advice) = refusing_trigger::in_place_of_batches(context, table, &column.name.text) {
+        return advice;
+    }
     let advice = match filling {
         Filling::Default(default) => with_default(context, table, column, default),
         Filling::Serial(integer) => Some(with_sequence(context, table, column, integer, false)),

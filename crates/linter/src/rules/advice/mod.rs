@@ -13,7 +13,8 @@ pub(crate) mod key;
 pub(crate) mod not_null;
 mod obstacle;
 pub(crate) mod offer;
-pub(crate) mod replace;
+pub(crate) mod refusing_trigger;
+mod replace;
 
 #[cfg(test)]
 mod tests;

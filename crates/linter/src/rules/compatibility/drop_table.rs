@@ -168,7 +168,7 @@ fn report(
     let finding = finding
         .assuming(copied)
         .assuming(is_about_code.then(|| released(context.migration, context.settings)).flatten());
-    let (finding, users) = users::label(finding, context, &[name.as_str()], &[]);
+    let (finding, users) = users::label_relation(finding, context, relation);
     let mut help = match loss {
         Loss::Gone if is_renamed && has_rows => "keep the table until you have checked that the copy is \
                                                  complete"

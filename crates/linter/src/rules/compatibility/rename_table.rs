@@ -125,7 +125,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         if filled_later {
             finding = finding.assuming(Assumption::ReadBeforeFilled { table: table.name.clone() });
         }
-        let (finding, _) = users::label(finding, context, &[table.name.as_str()], &[]);
+        let (finding, _) = users::label_relation(finding, context, table);
         finding.assuming(released(context.migration, context.settings)).help(help).emit();
     }
 }

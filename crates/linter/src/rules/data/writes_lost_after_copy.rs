@@ -4,10 +4,10 @@ use crate::assumption::{Assumption, CopyEvidence};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::deployment::names::may_name;
-use crate::rules::deployment::other_statements::{Until, ahead_of_maker};
+use crate::rules::deployment::other_statements::{Until, ahead};
 use crate::rules::text::sql_name;
 use crate::severity::Severity;
-use pgvet_model::catalog::{Catalog, Copied, Relation};
+use pgvet_model::catalog::{Catalog, Copied, Oid, Relation};
 use pgvet_model::effect::{DataChangeKind, RelationName, RemovedObject, RenamedObject, Visibility};
 use pgvet_syntax::ast::FunctionBody;
 use pgvet_syntax::source::TextRange;
@@ -64,8 +64,8 @@ declare_rule! {
     ///
     /// The confidence is `possible`, and the finding is shown only with `--confidence possible`, in these cases:
     ///
-    /// - the copy does not get the name of the table: the rows are moved elsewhere before the table is dropped or
-    ///   emptied
+    /// - the copy does not get the name of the table, and its rows are not copied back: they are moved elsewhere before
+    ///   the table is dropped or emptied
     /// - a trigger on the table mentions the copy
     /// - a lock blocked writes during the last copy, but that copy read only a part of the rows
     /// - an earlier deployment created the copy: since then, code may write to both tables
@@ -96,10 +96,11 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         if copies.is_empty() {
             continue;
         }
-        let end = ahead_of_maker(context, &table.name, Until::EndOfMigration);
-        let replaces = |copy: &Relation| {
-            going != Going::Emptied && end.relation_named(&table.schema, &table.name) == Some(copy.oid)
-        };
+        let end = ahead(context, &table.name, Until::EndOfMigration);
+        let successor = end.relation_named(&table.schema, &table.name);
+        let has_name = |copy: &Relation| going != Going::Emptied && successor == Some(copy.oid);
+        let replaces =
+            |copy: &Relation| has_name(copy) || successor.is_some_and(|new| is_copied_back(context, &end, copy, new));
         for (copy, copied) in copies {
             let is_swap = replaces(copy);
             if is_swap || copied.deployment == context.deployment() {
@@ -107,6 +108,15 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             }
         }
     }
+}
+
+/// Whether later statements copy the rows back to the table that then has the name.
+fn is_copied_back(context: &RuleContext<'_>, end: &Catalog, copy: &Relation, new: Oid) -> bool {
+    let back = |catalog: &Catalog| {
+        catalog.copies_of(copy.oid).find(|(into, _)| into.oid == new).map(|(_, copied)| copied.place)
+    };
+    let place = back(end);
+    place.is_some() && place != back(context.before)
 }
 
 /// The tables that the statement takes from others, or whose rows it deletes.

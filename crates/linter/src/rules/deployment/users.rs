@@ -5,7 +5,8 @@ use super::other_statements::rest;
 use crate::report::Finding;
 use crate::rule::RuleContext;
 use pgvet_model::catalog::{Function, Oid};
-use pgvet_model::routine::RoutineReader;
+use pgvet_model::effect::RelationName;
+use pgvet_model::routine::{RoutineReader, Words};
 use pgvet_syntax::ast::{Ast, FunctionBody, ObjectKind, ObjectName};
 use pgvet_syntax::source::TextRange;
 
@@ -15,17 +16,36 @@ const SHOWN: usize = 4;
 /// Shows the functions whose code speaks of all these names, at the first of them. For functions of triggers of the table
 /// the first is enough.
 pub(crate) fn label<'r, 'a>(
-    mut finding: Finding<'r, 'a>,
+    finding: Finding<'r, 'a>,
     context: &RuleContext<'_>,
     names: &[&str],
     triggers: &[Oid],
+) -> (Finding<'r, 'a>, usize) {
+    label_where(finding, context, |function, words| {
+        let wanted = if triggers.contains(&function.oid) { &names[..1] } else { names };
+        words.first(wanted)
+    })
+}
+
+/// The same for a table or view: a column of its name, or a relation of another schema, is not meant.
+pub(crate) fn label_relation<'r, 'a>(
+    finding: Finding<'r, 'a>,
+    context: &RuleContext<'_>,
+    relation: &RelationName,
+) -> (Finding<'r, 'a>, usize) {
+    label_where(finding, context, |_, words| words.first_relation(&relation.schema, &relation.name))
+}
+
+fn label_where<'r, 'a>(
+    mut finding: Finding<'r, 'a>,
+    context: &RuleContext<'_>,
+    first: impl Fn(&Function, &Words) -> Option<TextRange>,
 ) -> (Finding<'r, 'a>, usize) {
     let mut found: Vec<(&Function, u32, TextRange)> = context
         .after
         .functions()
         .filter_map(|function| {
-            let wanted = if triggers.contains(&function.oid) { &names[..1] } else { names };
-            let (file, range) = place(function, wanted, context.reader)?;
+            let (file, range) = place(function, &first, context.reader)?;
             Some((&**function, file, range))
         })
         .collect();
@@ -64,13 +84,17 @@ fn remade(ast: &Ast) -> Vec<&ObjectName> {
     }
 }
 
-/// Where the code speaks of the first of the names, if it does of all.
-fn place(function: &Function, names: &[&str], reader: &RoutineReader) -> Option<(u32, TextRange)> {
+/// Where the code speaks of them first.
+fn place(
+    function: &Function,
+    first: impl Fn(&Function, &Words) -> Option<TextRange>,
+    reader: &RoutineReader,
+) -> Option<(u32, TextRange)> {
     let FunctionBody::Source { text, .. } = &*function.body else { return None };
     if !matches!(function.language.as_str(), "plpgsql" | "sql") {
         return None;
     }
-    let first = reader.words(&function.body, text).first(names)?;
+    let first = first(function, &reader.words(&function.body, text))?;
     let definition = function.defined_at.as_ref()?;
     let is_verbatim = (definition.body.end - definition.body.start) as usize == text.len();
     let range = if is_verbatim { first.shifted(definition.body.start) } else { definition.name };

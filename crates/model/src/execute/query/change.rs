@@ -122,11 +122,13 @@ impl Executor<'_> {
             if rows.is_whole() || delete.filter.as_ref().is_some_and(is_open_at_the_top) {
                 self.catalog.relation_mut(table).tail_emptied = true;
             }
-            if rows.extent == Extent::All {
-                self.note_deleted(table, delete.table.only);
-            }
         }
+        let empties = env.depth == Depth::Run && rows.extent == Extent::All;
         self.note_change(table, &row_change, rows, env.depth, delete.keyword);
+        // Last: the statement itself has all of the rows before it.
+        if empties {
+            self.note_deleted(table, delete.table.only);
+        }
         Ok(())
     }
 
