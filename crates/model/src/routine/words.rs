@@ -10,8 +10,12 @@ use smol_str::{SmolStr, StrExt, ToSmolStr};
 pub struct Words {
     first: FxHashMap<SmolStr, TextRange>,
     /// The first position of each where it may be the name of a relation, with the schema before it.
-    relations: FxHashMap<SmolStr, Vec<(Option<SmolStr>, TextRange)>>,
+    relations: FxHashMap<SmolStr, Vec<(Qualifier, TextRange)>>,
 }
+
+/// The schema before the name of a relation, if there is one.
+#[derive(Debug, PartialEq, Eq)]
+struct Qualifier(Option<SmolStr>);
 
 impl Words {
     pub(super) fn of(text: &str) -> Self {
@@ -19,10 +23,10 @@ impl Words {
         let tokens: Vec<Token> = tokenize(text, TextRange::new(0, text.len() as u32)).into_iter().collect();
         for (at, token) in tokens.iter().enumerate().filter(|(_, token)| is_name(token)) {
             let name = identifier(token.text(text)).to_smolstr();
-            if let Some(schema) = schema_of_relation(text, &tokens, at) {
+            if let Some(qualifier) = qualifier_of_relation(text, &tokens, at) {
                 let places = words.relations.entry(name.clone()).or_default();
-                if places.iter().all(|(known, _)| *known != schema) {
-                    places.push((schema, token.range));
+                if places.iter().all(|(known, _)| *known != qualifier) {
+                    places.push((qualifier, token.range));
                 }
             }
             words.first.entry(name).or_insert(token.range);
@@ -33,7 +37,7 @@ impl Words {
     /// Where the relation may be named first, with its schema or without one.
     pub fn first_relation(&self, schema: &str, name: &str) -> Option<TextRange> {
         let places = self.relations.get(name)?.iter();
-        let is_it = |written: &Option<SmolStr>| written.as_ref().is_none_or(|written| written == schema);
+        let is_it = |written: &Qualifier| written.0.as_ref().is_none_or(|written| written == schema);
         places.filter(|(written, _)| is_it(written)).map(|(_, range)| *range).next()
     }
 
@@ -52,24 +56,24 @@ fn is_name(token: &Token) -> bool {
 const BEFORE_EXPRESSIONS: [&str; 13] =
     ["SELECT", "SET", "WHERE", "AND", "OR", "NOT", "BY", "WHEN", "THEN", "ELSE", "RETURNING", "HAVING", "RETURN"];
 
-/// The schema before a name that may be that of a relation; `None` where it cannot be one.
-fn schema_of_relation(text: &str, tokens: &[Token], at: usize) -> Option<Option<SmolStr>> {
+/// What stands before a name that may be that of a relation; `None` where it cannot be one.
+fn qualifier_of_relation(text: &str, tokens: &[Token], at: usize) -> Option<Qualifier> {
     let is_dot = |token: Option<&Token>| token.is_some_and(|token| token.kind == TokenKind::Punctuation(b'.'));
     let before = |distance: usize| at.checked_sub(distance).and_then(|at| tokens.get(at));
     if is_dot(before(1)) {
         let qualifier = before(2).filter(|token| is_name(token))?;
-        return Some(Some(identifier(qualifier.text(text)).to_smolstr()));
+        return Some(Qualifier(Some(identifier(qualifier.text(text)).to_smolstr())));
     }
     // `users.id`, `users%ROWTYPE`
     let next = tokens.get(at + 1);
     if is_dot(next) || next.is_some_and(|next| next.text(text) == "%") {
-        return Some(None);
+        return Some(Qualifier(None));
     }
     let is_operator = |token: &Token| token.kind == TokenKind::Operator || token.text(text) == ":=";
     let follows_keyword = |token: &Token| BEFORE_EXPRESSIONS.iter().any(|word| token.is_keyword(text, word));
     let is_in_expression =
         next.is_some_and(is_operator) || before(1).is_some_and(|token| is_operator(token) || follows_keyword(token));
-    (!is_in_expression).then_some(None)
+    (!is_in_expression).then_some(Qualifier(None))
 }
 
 /// All words of texts, in lower case, those of strings and comments included: SQL can be put together from strings.
