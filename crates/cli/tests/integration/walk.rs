@@ -159,6 +159,19 @@ fn a_list_of_the_tool_goes_before_names() {
     ");
 }
 
+/// Also one of Liquibase at the top of a project, in folders whose names say nothing.
+#[test]
+fn a_changelog_goes_before_names_wherever_it_is() {
+    let folder = Folder::new(&[
+        ("changelog.yaml", b"databaseChangeLog:\n- include:\n    file: target/sql/1.sql\n"),
+        ("target/sql/1.sql", b"--liquibase formatted sql\n--changeset a:1\nSELEC 1;\n"),
+        ("target/sql/2.sql", b"--liquibase formatted sql\n--changeset a:2\nSELEC 2;\n"),
+    ]);
+    let files = folder.run(&["config", "--files", "."]);
+    assert!(files.contains("up          target/sql/1.sql") && files.contains("1 up, 1 skipped"), "{files}");
+    assert!(folder.run(&["check", "."]).contains("1 error in 1 of 1 file"));
+}
+
 #[test]
 fn in_a_project_without_sql_files_the_error_says_how_to_print_them() {
     let folder = Folder::new(&[("manage.py", b""), ("shop/migrations/0001_initial.py", b"")]);

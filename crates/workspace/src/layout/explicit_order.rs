@@ -113,9 +113,6 @@ impl Orders {
             name == "db" || name.contains("changelog") || name.contains("liquibase")
         };
         let has_hint = |folder: &Path| folder.ancestors().take(LIQUIBASE_LEVELS).any(is_hint);
-        if !has_hint(&parent) {
-            return None;
-        }
         let boundary = Boundary::around(&parent.join("x"));
         let around = parent.ancestors().take(LIQUIBASE_LEVELS);
         let around: Vec<&Path> = around.take_while(|folder| boundary.refusal(folder).is_none()).collect();
