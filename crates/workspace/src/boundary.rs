@@ -104,6 +104,9 @@ mod tests {
         assert!(refusal("checkout/reports/deep/new.json").is_some_and(|why| why.contains("leads out of")));
         assert_eq!(refusal("checkout/module/new.json"), None);
         assert_eq!(refusal("victim/new.json"), None);
+        fs::create_dir_all(at("checkout/.git/modules/.git")).unwrap();
+        symlink(".git/modules", at("checkout/modules")).unwrap();
+        assert!(refusal("checkout/modules/hooks/x").is_some_and(|why| why.contains("a file of git")));
         // Above the checkout, too.
         fs::create_dir_all(at(".git")).unwrap();
         symlink("..", at("checkout/above")).unwrap();

@@ -152,6 +152,10 @@ fn is_repository(folder: &Path) -> bool {
     if target == folder {
         return true;
     }
+    // A submodule may be called `.git`, so that a folder of git's own looks like a repository.
+    if target.components().any(|part| part.as_os_str().eq_ignore_ascii_case(".git")) {
+        return false;
+    }
     let current = absolute(Path::new("."));
     let holds_more = |above: &&Path| above.join(".git").exists() || *above == current;
     folder.ancestors().skip(1).filter(holds_more).all(|above| target.starts_with(identity(above)))
