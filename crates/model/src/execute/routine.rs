@@ -167,7 +167,6 @@ impl Executor<'_> {
 
     fn call_body(&mut self, function: &Arc<Function>, range: TextRange) -> Run {
         let shown = InFile::At(range);
-        self.doubt_strings_of(function, range);
         match &*function.body {
             FunctionBody::Source { text, .. } if function.language == "plpgsql" => {
                 let code = self.bodies.code(&function.body, text);

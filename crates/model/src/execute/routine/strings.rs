@@ -3,9 +3,8 @@
 //! Source: PostgreSQL 18, `src/backend/parser/scan.l`, `xqs`: a text is read when it runs, with the setting of that time.
 
 use super::Executor;
-use crate::catalog::Function;
+use crate::catalog::Oid;
 use crate::effect::UnknownReason;
-use pgvet_syntax::ast::FunctionBody;
 use pgvet_syntax::source::TextRange;
 use pgvet_syntax::statement::boolean;
 
@@ -18,20 +17,17 @@ impl Executor<'_> {
     /// Notes a text that runs while the setting may be off, or that may change it.
     pub(super) fn doubt_strings(&mut self, text: &str) {
         let Some(at) = text.find(ESCAPED_QUOTE) else { return };
-        let may_be_off = self.session.settings.get(SETTING).is_some_and(|setting| !is_on(&setting.value));
-        if may_be_off || text.contains(SETTING) {
+        let of_session = self.session.settings.get(SETTING).is_some_and(|setting| !is_on(&setting.value));
+        if of_session || text.contains(SETTING) || self.running.iter().any(|(function, _)| self.turns_off(*function)) {
             let at = at as u32;
             self.skip_code(UnknownReason::Strings, TextRange::new(at, at + ESCAPED_QUOTE.len() as u32), true);
         }
     }
 
-    /// Notes a function with a SET clause that may turn the setting off.
-    pub(super) fn doubt_strings_of(&mut self, function: &Function, call: TextRange) {
-        let may_be_off = function.settings.iter().any(|(name, value)| name == SETTING && !is_on(value));
-        let has_quote = matches!(&*function.body, FunctionBody::Source { text, .. } if text.contains(ESCAPED_QUOTE));
-        if may_be_off && has_quote {
-            self.skip_code(UnknownReason::Strings, call, true);
-        }
+    /// Whether a SET clause of a function that runs, or that has called what runs, may turn the setting off.
+    fn turns_off(&self, function: Oid) -> bool {
+        let function = self.catalog.get_function(function);
+        function.is_some_and(|function| function.settings.iter().any(|(name, value)| name == SETTING && !is_on(value)))
     }
 }
 
@@ -52,6 +48,13 @@ mod tests {
             |options: &str| format!("CREATE FUNCTION f() RETURNS void LANGUAGE sql {options} AS $$ {TEXT} $$;");
         let own = function("SET standard_conforming_strings = off");
         let on_again = format!("{OFF} {} SET standard_conforming_strings = on;", function(""));
+        let nested = format!(
+            "{} CREATE FUNCTION g() RETURNS void LANGUAGE plpgsql SET standard_conforming_strings = off \
+             AS $$ BEGIN PERFORM f(); END $$;",
+            function("")
+        );
+        let decoded = r"CREATE FUNCTION h() RETURNS void LANGUAGE plpgsql SET standard_conforming_strings = off
+            AS $$ BEGIN EXECUTE E'SELECT \x27a\x5c\x27\x27; DROP TABLE t; --\x27'; END $$;";
         for (history, sql, is_doubted) in [
             ("", format!("{OFF} DO $d$ BEGIN EXECUTE $x${TEXT}$x$; END $d$"), true),
             ("", format!("DO $d$ BEGIN {OFF} EXECUTE $x${TEXT}$x$; END $d$"), true),
@@ -59,6 +62,8 @@ mod tests {
             (&own, "SELECT f()".to_owned(), true),
             ("", format!("{OFF} {} SELECT f()", function("")), true),
             ("", format!("{on_again} SELECT f()"), false),
+            (&nested, "SELECT g()".to_owned(), true),
+            (decoded, "SELECT h()".to_owned(), true),
         ] {
             let effects = effects_on(17, history, &sql);
             let unknown = effects.unknown.iter().any(|unknown| unknown.reason == UnknownReason::Strings);
