@@ -56,7 +56,7 @@ fn is_name(token: &Token) -> bool {
 const BEFORE_EXPRESSIONS: [&str; 13] =
     ["SELECT", "SET", "WHERE", "AND", "OR", "NOT", "BY", "WHEN", "THEN", "ELSE", "RETURNING", "HAVING", "RETURN"];
 
-/// What stands before a name that may be that of a relation; `None` where it cannot be one.
+/// The qualifier of a name that may be that of a relation; `None` where it cannot be one.
 fn qualifier_of_relation(text: &str, tokens: &[Token], at: usize) -> Option<Qualifier> {
     let is_dot = |token: Option<&Token>| token.is_some_and(|token| token.kind == TokenKind::Punctuation(b'.'));
     let before = |distance: usize| at.checked_sub(distance).and_then(|at| tokens.get(at));

@@ -172,7 +172,7 @@ impl Git {
         let checked = index::check(&index, shared.parent().unwrap_or(&self.top));
         checked.map_err(|why| format!("its index {why}"))?;
         let copy = NamedTempFile::new().and_then(|copy| {
-            // Only the user can read the copy, whoever can read the index.
+            // Only the user can read the copy, even if others can read the index.
             io::copy(&mut fs::File::open(&index)?, &mut copy.as_file())?;
             // An entry as new as its index is compared by content. In a newer copy, a file that changed within the
             // second and kept its size would be treated as unchanged. Source: git 2.47,

@@ -126,7 +126,7 @@ const fn describe_commit(runner: Runner) -> &'static str {
     match (runner.misses_its_transaction, runner.after_commit) {
         (true, _) => "ends the transaction, and the run then fails at its own COMMIT",
         (false, AfterCommit::Alone) => "ends the transaction: each later statement runs alone",
-        (false, AfterCommit::Together) => "ends the transaction: later statements run in another one",
+        (false, AfterCommit::Together) => "ends the transaction: later statements run in a new transaction",
     }
 }
 

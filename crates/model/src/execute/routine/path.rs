@@ -7,7 +7,7 @@ use crate::execute::Executor;
 /// The decisions so far.
 #[derive(Debug, Default)]
 pub(crate) struct Path {
-    /// Whether effects are told apart by them.
+    /// Whether effects carry them.
     is_noted: bool,
     decisions: Vec<(Decision, Until)>,
     /// The number of decisions that were made.

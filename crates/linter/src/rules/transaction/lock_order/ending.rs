@@ -278,7 +278,7 @@ pub(super) fn is_of_code(ending: &Ending<'_>, sequence: &Sequence, at: usize) ->
 }
 
 /// The table whose rows a query or function has to delete for the deadlock: both locks belong to a DELETE, or one is
-/// taken for the foreign keys of its rows, whose referencing tables are seldom changed in this way.
+/// caused by the foreign keys of its rows, whose referencing tables are seldom changed in this way.
 fn deleted_for(deadlock: &Deadlock<'_>) -> Option<SmolStr> {
     let Deadlock { cycle, sequence, .. } = *deadlock;
     let locks = [cycle.other_wanted, cycle.other_held].map(|at| &sequence.origins[at]);

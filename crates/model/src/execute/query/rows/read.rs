@@ -84,8 +84,8 @@ impl Executor<'_> {
     /// Notes what a SELECT reads.
     pub(in crate::execute::query) fn note_select(&mut self, select: &Select, env: &Env<'_>, wanted: Wanted) {
         // Of a trial that asks for locks alone, rows matter if they are locked.
-        let is_left_out = self.path.is_noted() && matches!(env.row_locks, RowLocks::None);
-        if env.depth < Depth::Run || select.from.is_empty() || is_left_out {
+        let is_omitted = self.path.is_noted() && matches!(env.row_locks, RowLocks::None);
+        if env.depth < Depth::Run || select.from.is_empty() || is_omitted {
             return;
         }
         let is_grouped = !select.group_by.is_empty() || yields_one_row(select);
