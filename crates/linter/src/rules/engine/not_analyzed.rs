@@ -42,6 +42,8 @@ declare_rule! {
     ///   time
     /// - functions and `DO` blocks in languages other than SQL and PL/pgSQL
     /// - code that cannot be parsed
+    /// - code with a backslash before a quote, if `standard_conforming_strings` may be off when the code runs: the string
+    ///   then ends at a different quote, and other statements run
     /// - calls that are nested more than 8 levels deep
     /// - more than 500 calls in one statement
     /// - more than 1000 iterations of loops with dynamic SQL in one statement
@@ -223,10 +225,9 @@ fn message(context: &RuleContext<'_>, reason: &UnknownReason) -> String {
             ),
         },
         UnknownReason::Rules { relation } => format!("rules (CREATE RULE) of `{relation}` rewrite this statement"),
-        UnknownReason::PreparedStatement { name } => format!(
-            "no statement of this migration prepares the statement \
-                                                              `{name}`"
-        ),
+        UnknownReason::PreparedStatement { name } => {
+            format!("no statement of this migration prepares the statement `{name}`")
+        }
         UnknownReason::ExtensionScript { extension } => {
             format!("this runs the script of extension `{extension}`, which is not part of PostgreSQL")
         }
