@@ -12,7 +12,6 @@ use crate::passes::{self, Hidden, Refused};
 use crate::report::places::Places;
 use crate::report::{self, Reporter};
 use crate::rule::{Earlier, MigrationContext, RoutineContext, Rule};
-use crate::rules::engine::ambiguous_text;
 use crate::rules::{self, deployment::lasting::Lasting};
 use crate::settings::Settings;
 use crate::severity::Severity;
@@ -341,7 +340,7 @@ impl Visitor for Checker<'_> {
         if !visit.migration.report {
             return;
         }
-        self.strings_before.get_or_insert(ambiguous_text::conforming_strings(visit.session).unwrap_or(true));
+        self.strings_before.get_or_insert(visit.session.settings.conforming_strings().unwrap_or(true));
         let rules = self.statement_rules(visit.file);
         let mut found = self.found_in_code(visit, &rules);
         let mut own = self.found_by_rules(&self.context(visit, None), visit.statement.range, &rules);
@@ -464,7 +463,7 @@ impl Visitor for Checker<'_> {
             settings,
             reader,
         };
-        let about_text = [&ambiguous_text::RULE, &rules::engine::unchecked_psql_command::RULE];
+        let about_text = [&rules::engine::ambiguous_text::RULE, &rules::engine::unchecked_psql_command::RULE];
         self.found.extend(found_in_migration(&context, &about_text));
         let about_history: Vec<_> =
             rules::all().iter().copied().filter(|rule| rule.meta.category == Category::History).collect();

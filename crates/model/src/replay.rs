@@ -366,22 +366,7 @@ impl Replay {
         let schema = schema.or_else(|| path.first().cloned()).unwrap_or_else(|| SmolStr::new_static("public"));
         let (deployment, transaction) = (migration.deployment(file), self.state.transaction);
         let catalog = &mut self.state.database.catalog;
-        let birth = Birth {
-            deployment,
-            transaction,
-            filled: false,
-            many: false,
-            at_most: None,
-            filled_in: None,
-            empty_in: None,
-            emptied: None,
-            changed_in: None,
-            made_if_missing_in: None,
-            if_not_exists: false,
-            needed_in: None,
-            generates_keys: false,
-            inserted_by: None,
-        };
+        let birth = Birth::empty(deployment, transaction);
         catalog.add_refused_table(schema, name, birth);
     }
 

@@ -12,11 +12,20 @@ use held::Mark;
 use imbl::{OrdMap, OrdSet, Vector};
 use pgvet_syntax::ast::{LockMode, ObjectName, Prepare};
 use pgvet_syntax::source::TextRange;
+use pgvet_syntax::statement::boolean;
 use serde::{Deserialize, Serialize};
 use smol_str::{SmolStr, ToSmolStr};
 use std::sync::Arc;
 
 const SEARCH_PATH: &str = "search_path";
+
+/// The setting that decides whether a backslash in an ordinary string is an ordinary character.
+pub const CONFORMING_STRINGS: &str = "standard_conforming_strings";
+
+/// Whether the value of a setting, as it is written, turns it on; `None` if it is no boolean.
+pub(crate) fn switch(value: &str) -> Option<bool> {
+    boolean(value.trim_matches('\''))
+}
 
 /// The session.
 #[derive(Debug, Clone, Default)]
@@ -65,6 +74,11 @@ impl SettingsInEffect {
             initial_path,
             doubtful: OrdSet::new(),
         }
+    }
+
+    /// Whether `standard_conforming_strings` is on; `None` if its value is not known.
+    pub fn conforming_strings(&self) -> Option<bool> {
+        self.get(CONFORMING_STRINGS).map_or(Some(true), |setting| switch(&setting.value))
     }
 
     /// The defaults of a server, which nothing has changed.

@@ -2,6 +2,7 @@
 
 use crate::order::PostgratorName;
 use crate::skipped::is_sql;
+use rustc_hash::FxHashSet;
 use std::path::{Path, PathBuf};
 
 /// Words that names of down migrations end or begin with.
@@ -67,18 +68,22 @@ pub(crate) fn has_word(name: &str) -> bool {
     is_word(rest) || [first, last].iter().any(|word| is_word(word) && !word.eq_ignore_ascii_case("down"))
 }
 
-/// Whether a script that takes a migration back is beside a migration of the same version.
-pub(crate) fn is_beside_same_version(path: &Path) -> bool {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    if !has_word(&name) {
-        return false;
+/// The versions of the migrations of a folder that scripts beside them may take back; none without such a script.
+pub(crate) fn versions_to_take_back(names: &[String]) -> FxHashSet<String> {
+    if !names.iter().any(|name| has_word(name)) {
+        return FxHashSet::default();
     }
-    let Some((version, _)) = stem(&name).and_then(version_and_rest) else { return false };
-    let folder = path.parent().map(non_empty).unwrap_or_default();
-    let entries = folder.read_dir().into_iter().flatten().filter_map(Result::ok);
-    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
-    let is_same = |other: &str| stem(other).and_then(version_and_rest).is_some_and(|(own, _)| own == version);
-    names.into_iter().any(|other| other != *name && is_same(&other) && !has_word(&other))
+    let migrations = names.iter().filter(|name| !has_word(name));
+    migrations.filter_map(|name| version(name)).map(str::to_owned).collect()
+}
+
+/// Whether a script takes back the migration of the same version.
+pub(crate) fn takes_back(name: &str, versions: &FxHashSet<String>) -> bool {
+    has_word(name) && version(name).is_some_and(|version| versions.contains(version))
+}
+
+fn version(name: &str) -> Option<&str> {
+    stem(name).and_then(version_and_rest).map(|(version, _)| version)
 }
 
 /// The digits at the beginning of a name, and what follows the separator after them.
@@ -150,11 +155,8 @@ mod tests {
 
     #[test]
     fn scripts_beside_a_migration_of_the_same_version_take_it_back() {
-        let root = tempfile::tempdir().unwrap();
-        let at = |file: &str| root.path().join(file);
-        for file in ["1_x.sql", "1_rollback_all.sql", "2_revert_x.sql", "3_y.sql", "3_down.sql", "3_slow_down.sql"] {
-            fs::write(at(file), "").unwrap();
-        }
+        let names = ["1_x.sql", "1_rollback_all.sql", "2_revert_x.sql", "3_y.sql", "3_down.sql", "3_slow_down.sql"];
+        let versions = versions_to_take_back(&names.map(str::to_owned));
         for (file, expected) in [
             ("1_rollback_all.sql", true),
             ("1_x.sql", false),
@@ -162,7 +164,7 @@ mod tests {
             ("3_down.sql", true),
             ("3_slow_down.sql", false),
         ] {
-            assert_eq!(is_beside_same_version(&at(file)), expected, "{file}");
+            assert_eq!(takes_back(file, &versions), expected, "{file}");
         }
     }
 

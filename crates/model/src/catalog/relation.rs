@@ -160,6 +160,26 @@ pub struct Emptied {
 }
 
 impl Birth {
+    /// That of a relation without rows, about which nothing else is known yet.
+    pub(crate) fn empty(deployment: Option<Deployment>, transaction: u32) -> Self {
+        Self {
+            deployment,
+            transaction,
+            filled: false,
+            many: false,
+            at_most: None,
+            filled_in: None,
+            empty_in: None,
+            emptied: None,
+            changed_in: None,
+            made_if_missing_in: None,
+            if_not_exists: false,
+            needed_in: None,
+            generates_keys: false,
+            inserted_by: None,
+        }
+    }
+
     /// Whether this deployment created it.
     pub fn is_of(&self, deployment: Option<Deployment>) -> bool {
         deployment.is_some() && self.deployment == deployment

@@ -351,24 +351,8 @@ impl Executor<'_> {
 
     /// The birth of an object that this statement makes.
     pub(crate) fn birth(&self, filled: bool) -> Birth {
-        let (deployment, transaction) = (self.deployment, self.transaction);
-        let filled_in = deployment.filter(|_| filled);
-        Birth {
-            deployment,
-            transaction,
-            filled,
-            many: filled,
-            at_most: None,
-            filled_in,
-            empty_in: None,
-            emptied: None,
-            changed_in: None,
-            made_if_missing_in: None,
-            if_not_exists: false,
-            needed_in: None,
-            generates_keys: false,
-            inserted_by: None,
-        }
+        let filled_in = self.deployment.filter(|_| filled);
+        Birth { filled, many: filled, filled_in, ..Birth::empty(self.deployment, self.transaction) }
     }
 
     /// Whether this deployment created the relation.

@@ -171,22 +171,7 @@ impl Executor<'_> {
             None => self.creation_schema(),
         };
         let oid = self.catalog.new_oid();
-        let birth = Birth {
-            deployment: None,
-            transaction: 0,
-            filled: true,
-            many: true,
-            at_most: None,
-            filled_in: None,
-            empty_in: None,
-            emptied: None,
-            changed_in: None,
-            made_if_missing_in: None,
-            if_not_exists: false,
-            needed_in: None,
-            generates_keys: false,
-            inserted_by: None,
-        };
+        let birth = Birth { filled: true, many: true, ..Birth::empty(None, 0) };
         let mut relation = Relation::new(oid, schema, name.name.text.clone(), kind, birth);
         relation.known = false;
         relation.placed_by_path = self.is_placed_by_path(name);

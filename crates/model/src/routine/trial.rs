@@ -69,15 +69,14 @@ impl Trial {
     }
 
     /// For the order of locks: effects carry the decisions of code that lead to them, whose numbers differ between
-    /// statements. How many rows statements read and write is not found out.
+    /// statements. How many rows statements read and write is not found out, and code is not recorded.
     #[must_use]
     pub fn for_lock_order(self) -> Self {
-        Self { decisions: Some(Cell::new(0)), ..self }
+        Self { decisions: Some(Cell::new(0)), ..self.unrecorded() }
     }
 
     /// The same without a record of the statements that code runs, which takes longer than to run them.
-    #[must_use]
-    pub fn unrecorded(self) -> Self {
+    fn unrecorded(self) -> Self {
         Self { records: false, ..self }
     }
 

@@ -47,6 +47,7 @@ pub fn refusal_of_block(statement: &str) -> Option<String> {
 }
 
 fn of_syntax(statement: &str) -> Option<String> {
+    // Nothing but the message tells the errors apart: libpg_query passes on no SQLSTATE. Its messages are always in English.
     const STARTS: [&str; 3] = ["syntax error", "unterminated", "missing"];
     let message = plpgsql_error(statement)?;
     STARTS.iter().any(|start| message.starts_with(start)).then_some(message)

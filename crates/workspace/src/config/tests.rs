@@ -267,6 +267,7 @@ fn a_configuration_names_nothing_outside_of_its_repository() {
 }
 
 /// As in an archive that somebody has unpacked, and checks from another folder.
+#[cfg(unix)]
 #[test]
 fn a_file_without_a_repository_names_nothing_outside_of_its_folder() {
     let root = folder(&[("outside.json", "{}"), ("checkout/1.sql", ""), ("checkout/own.json", "{}")]);

@@ -12,7 +12,7 @@ use crate::manifest::Manifests;
 use crate::nearby::Nearby;
 use crate::order::{self, FlywayName};
 use crate::roots::{self, Repositories};
-use crate::{fizz, read};
+use crate::{fizz, read, rollback_name};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -69,6 +69,8 @@ pub(crate) struct Facts {
     pub(crate) named: Option<PathBuf>,
     /// The names that Flyway gives migrations.
     flyway: Arc<Vec<String>>,
+    /// See [`rollback_name::versions_to_take_back`].
+    versions_to_take_back: Arc<FxHashSet<String>>,
     /// See [`in_other_languages`].
     pub(super) in_other_languages: bool,
     /// The tool whose names most files here have.
@@ -138,6 +140,11 @@ impl Facts {
     }
 
     /// Whether Flyway runs a versioned migration of this version or an older one in the folder.
+    /// Whether a script has the version of a migration here, and a name that says that it takes that back.
+    pub(super) fn is_taken_back_by(&self, name: &str) -> bool {
+        rollback_name::takes_back(name, &self.versions_to_take_back)
+    }
+
     pub(super) fn has_flyway_version_up_to(&self, baseline: &FlywayName<'_>) -> bool {
         self.flyway.iter().any(|name| {
             FlywayName::parse(name).is_some_and(|known| known.kind == 'V' && known.version() <= baseline.version())
@@ -238,6 +245,7 @@ impl Folders {
             tool_by_names: tool_by_names(&names, rust_runner.or(dotnet.map(Library::tool)), || {
                 flyway_project::is_around(&folder, &self.nearby)
             }),
+            versions_to_take_back: Arc::new(rollback_name::versions_to_take_back(&names)),
             flyway: Arc::new(flyway_names(names)),
         };
         known.facts.insert(parent.to_owned(), facts.clone());

@@ -5,9 +5,9 @@ use crate::confidence::Confidence;
 use crate::report::{Finding, Reporter};
 use crate::rule::{MigrationContext, RuleContext, declare_rule};
 use crate::severity::Severity;
-use pgvet_model::session::Session;
+use pgvet_model::session::CONFORMING_STRINGS;
 use pgvet_syntax::source::TextRange;
-use pgvet_syntax::statement::{Doubt, DoubtKind, PlaceholderKind, boolean};
+use pgvet_syntax::statement::{Doubt, DoubtKind, PlaceholderKind};
 
 declare_rule! {
     /// Text that PostgreSQL or psql may split into statements differently than pgvet.
@@ -59,22 +59,14 @@ declare_rule! {
     migration = check_migration,
 }
 
-const SETTING: &str = "standard_conforming_strings";
-
-/// Whether the setting is on in a session; `None` if its value is not known.
-pub(crate) fn conforming_strings(session: &Session) -> Option<bool> {
-    let setting = session.settings.get(SETTING);
-    setting.map_or(Some(true), |setting| boolean(setting.value.trim_matches('\'')))
-}
-
 /// The file shows one value of the setting, and what was run before another one.
 fn check_statement(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     if context.code.is_none() {
         report_omitted(context, reporter);
     }
     let Some(quoting) = context.statement.quoting.filter(|quoting| !quoting.in_doubt) else { return };
-    let setting = context.session.settings.get(SETTING);
-    if let (Some(setting), Some(on)) = (setting, conforming_strings(context.session))
+    let settings = &context.session.settings;
+    if let (Some(setting), Some(on)) = (settings.get(CONFORMING_STRINGS), settings.conforming_strings())
         && on != quoting.standard_conforming_strings
     {
         let (value, assumed) = if on { ("on", "off") } else { ("off", "on") };

@@ -99,8 +99,8 @@ declare_rule! {
     ///   first.
     ///
     /// If several partitions of two tables can deadlock in the same way, this is one finding, which gives the number of
-    /// the other partitions. If several transactions or
-    /// migrations can deadlock on the same two tables, reports show one finding with the other places.
+    /// the other partitions. If several transactions or migrations can deadlock on the same two tables, reports show
+    /// one finding with the other places.
     ///
     /// pgvet assumes that a function runs its statements in the order of its text, and each loop once. For each
     /// transaction of a migration, it follows at most 500 calls of functions and triggers in the statements of the

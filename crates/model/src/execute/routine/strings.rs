@@ -1,14 +1,14 @@
 //! Code in which strings end elsewhere if `standard_conforming_strings` is off. It is read as if the setting were on.
 //!
 //! Source: PostgreSQL 18, `src/backend/parser/scan.l`, `xqs`: a text is read when it runs, with the setting of that time.
+//! Seen on servers of 14 and 18 in functions, DO and EXECUTE.
 
 use super::Executor;
 use crate::catalog::Oid;
 use crate::effect::UnknownReason;
+use crate::session::{CONFORMING_STRINGS, switch};
 use pgvet_syntax::source::TextRange;
-use pgvet_syntax::statement::boolean;
-
-const SETTING: &str = "standard_conforming_strings";
+use smol_str::SmolStr;
 
 /// What does not end a string if the setting is off, and may end one if it is on.
 const ESCAPED_QUOTE: &str = "\\'";
@@ -17,8 +17,11 @@ impl Executor<'_> {
     /// Notes a text that runs while the setting may be off, or that may change it.
     pub(super) fn doubt_strings(&mut self, text: &str) {
         let Some(at) = text.find(ESCAPED_QUOTE) else { return };
-        let of_session = self.session.settings.get(SETTING).is_some_and(|setting| !is_on(&setting.value));
-        if of_session || text.contains(SETTING) || self.running.iter().any(|(function, _)| self.turns_off(*function)) {
+        let is_on = self.session.settings.conforming_strings() == Some(true);
+        if !is_on
+            || text.contains(CONFORMING_STRINGS)
+            || self.running.iter().any(|(function, _)| self.turns_off(*function))
+        {
             let at = at as u32;
             self.skip_code(UnknownReason::Strings, TextRange::new(at, at + ESCAPED_QUOTE.len() as u32), true);
         }
@@ -26,13 +29,9 @@ impl Executor<'_> {
 
     /// Whether a SET clause of a function that runs, or that has called what runs, may turn the setting off.
     fn turns_off(&self, function: Oid) -> bool {
-        let function = self.catalog.get_function(function);
-        function.is_some_and(|function| function.settings.iter().any(|(name, value)| name == SETTING && !is_on(value)))
+        let turns_off = |(name, value): &(SmolStr, SmolStr)| name == CONFORMING_STRINGS && switch(value) != Some(true);
+        self.catalog.get_function(function).is_some_and(|function| function.settings.iter().any(turns_off))
     }
-}
-
-fn is_on(value: &str) -> bool {
-    boolean(value.trim_matches('\'')) == Some(true)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use crate::project::ProjectFile;
 use rustc_hash::{FxHashMap, FxHasher};
 use smol_str::SmolStr;
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{Hash, Hasher};
 
 /// The fewest statements by which a file is recognized in another. One can be the same by chance, or by mistake.
@@ -38,9 +38,8 @@ pub(super) fn mark(files: &mut [ProjectFile]) {
 /// files of the same database are marked, because what others change may be in the schema already.
 pub(super) fn mark_schemas(files: &mut [ProjectFile]) {
     let tables: Vec<BTreeSet<SmolStr>> = files.iter().map(tables).collect();
-    let schemas: Vec<usize> = (0..files.len()).filter(|at| is_schema(files, &tables, *at)).collect();
-    for schema in schemas {
-        let (database, path) = (files[schema].database, SmolStr::new(&files[schema].shown().path));
+    for (database, schema) in schemas(files, &tables) {
+        let path = SmolStr::new(&files[schema].shown().path);
         let mut first = None;
         for (at, file) in files.iter_mut().enumerate().filter(|(at, file)| *at != schema && file.database == database) {
             if file.role.is_migration() && file.is_run() {
@@ -53,12 +52,26 @@ pub(super) fn mark_schemas(files: &mut [ProjectFile]) {
     }
 }
 
-/// Whether several other files create tables, all of which this file creates as well.
-fn is_schema(files: &[ProjectFile], tables: &[BTreeSet<SmolStr>], at: usize) -> bool {
-    let own = &tables[at];
-    let is_other = |other: &usize| *other != at && files[*other].database == files[at].database;
-    let others = (0..files.len()).filter(is_other).filter(|other| !tables[*other].is_empty());
-    own.len() >= FEWEST && others.filter(|other| tables[*other].is_subset(own)).count() >= FEWEST
+/// The first schema of each database: a file that creates all tables of several others, and more than one.
+fn schemas(files: &[ProjectFile], tables: &[BTreeSet<SmolStr>]) -> BTreeMap<u32, usize> {
+    let mut creators: FxHashMap<(u32, &SmolStr), Vec<usize>> = FxHashMap::default();
+    for (at, own) in tables.iter().enumerate() {
+        own.iter().for_each(|table| creators.entry((files[at].database, table)).or_default().push(at));
+    }
+    let mut parts = vec![0_usize; files.len()];
+    for (at, own) in tables.iter().enumerate() {
+        // Few files create the rarest of the tables.
+        let of_each = own.iter().filter_map(|table| creators.get(&(files[at].database, table)));
+        let Some(fewest) = of_each.min_by_key(|creators| creators.len()) else { continue };
+        let whole = fewest.iter().filter(|other| **other != at && own.is_subset(&tables[**other]));
+        whole.for_each(|other| parts[*other] += 1);
+    }
+    let is_schema = |at: &usize| parts[*at] >= FEWEST && tables[*at].len() >= FEWEST;
+    let mut schemas = BTreeMap::new();
+    for at in (0..files.len()).filter(is_schema) {
+        schemas.entry(files[at].database).or_insert(at);
+    }
+    schemas
 }
 
 /// The tables that a migration creates, and does not drop.

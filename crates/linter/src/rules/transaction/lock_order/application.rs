@@ -111,7 +111,7 @@ impl<'a> Setting<'a> {
 
     fn trial(&self) -> Trial {
         let trial = self.routines.trial(&self.search_path, self.version);
-        trial.counting(&self.calls).for_lock_order().unrecorded()
+        trial.counting(&self.calls).for_lock_order()
     }
 
     fn of_queries(&self, reach: &Reach<'_>) -> Vec<Sequence> {
@@ -126,7 +126,7 @@ impl<'a> Setting<'a> {
                 if effects.fails.is_some() {
                     return None;
                 }
-                let deletes_from = deleted_table(&statement.ast, &effects);
+                let deletes_from = deleted_table(&effects);
                 let origin = |cause, _| Origin {
                     cause,
                     place: None,
@@ -193,7 +193,7 @@ impl<'a> Setting<'a> {
         let mut locked = locked.into_iter();
         let mut sequence = Sequence::new(Source::Function(Rc::clone(&routine)));
         let trial = self.routines.trial(&routine.search_path, self.version);
-        let trial = trial.counting(&self.calls).for_lock_order().unrecorded();
+        let trial = trial.counting(&self.calls).for_lock_order();
         let mut decisions = Decisions::default();
         for step in &steps {
             decisions.note(step);
@@ -207,7 +207,7 @@ impl<'a> Setting<'a> {
                 }
                 let effects = trial.run_in_block(sql.ast);
                 let place = |range| Some(Place { file: routine.file, range: sql.place(range) });
-                let deletes_from = deleted_table(sql.ast, &effects);
+                let deletes_from = deleted_table(&effects);
                 let origin = |cause, range| Origin {
                     cause,
                     place: place(range),
@@ -307,14 +307,12 @@ fn changed_column<'t>(table: &'t Relation, keys: &BTreeSet<SmolStr>) -> Option<&
     names.clone().find(|name| !keys.contains(*name)).or(names.next())
 }
 
-/// The table from which a statement only deletes rows, itself or in the functions that it calls. What the foreign keys
-/// of the rows of a DELETE change is a part of it.
-fn deleted_table(ast: &Ast, effects: &Effects) -> Option<SmolStr> {
-    if let Ast::Delete(delete) = ast {
-        return Some(delete.table.name.name.text.clone());
-    }
-    let first = effects.data_changes.first()?;
-    let only_deletes = effects.data_changes.iter().all(|change| change.kind == DataChangeKind::Delete);
+/// The table from which a statement only deletes rows, itself or in the functions that it calls. What foreign keys and
+/// triggers change because of a DELETE is a part of it.
+fn deleted_table(effects: &Effects) -> Option<SmolStr> {
+    let mut own = effects.data_changes.iter().filter(|change| !change.by_trigger);
+    let first = own.next()?;
+    let only_deletes = std::iter::once(first).chain(own).all(|change| change.kind == DataChangeKind::Delete);
     only_deletes.then(|| first.relation.name.clone())
 }
 

@@ -101,6 +101,7 @@ impl Ending<'_> {
         let Some(tables) = deadlocks.keys().map(|[left, right]| [*left.min(right), *left.max(right)]).min() else {
             return;
         };
+        // All of them have one remedy, so they are one finding, with those of other transactions on the same tables.
         let cause = Cause::LockOrder { tables, database: self.database };
         for of_pair in deadlocks.values() {
             self.report_pair(of_pair, &sequences, cause, reporter);
