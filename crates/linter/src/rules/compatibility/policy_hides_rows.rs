@@ -183,7 +183,7 @@ fn partly_lost(table: &str, lost: &[(String, String)]) -> String {
         (false, true) => format!("{} by {who} {find} no rows of `{table}`, and INSERT fails", join(&readers)),
         (true, _) => format!("INSERT by {who} into `{table}` fails"),
     };
-    format!("{what}: no policy applies to them any more")
+    format!("{what}: no policy allows this any more")
 }
 
 fn report_restrictive(
