@@ -59,7 +59,7 @@ fn counterpart(path: &Path, name: &str) -> Option<PathBuf> {
     names.map(|name| path.with_file_name(format!("{name}.sql"))).find(|other| other.is_file())
 }
 
-/// Whether a name with a version says that the file takes a migration back, whose name need not be the same:
+/// Whether a name with a version says that the file undoes a migration, whose name need not be the same:
 /// `003_rollback_orders.sql`, `003_rollback.sql`.
 pub(crate) fn has_word(name: &str) -> bool {
     let Some((_, rest)) = stem(name).and_then(version_and_rest) else { return false };
@@ -68,8 +68,8 @@ pub(crate) fn has_word(name: &str) -> bool {
     is_word(rest) || [first, last].iter().any(|word| is_word(word) && !word.eq_ignore_ascii_case("down"))
 }
 
-/// The versions of the migrations of a folder that scripts beside them may take back; none without such a script.
-pub(crate) fn versions_to_take_back(names: &[String]) -> FxHashSet<String> {
+/// The versions of the migrations of a folder that scripts beside them may undo; none without such a script.
+pub(crate) fn undone_versions(names: &[String]) -> FxHashSet<String> {
     if !names.iter().any(|name| has_word(name)) {
         return FxHashSet::default();
     }
@@ -77,8 +77,8 @@ pub(crate) fn versions_to_take_back(names: &[String]) -> FxHashSet<String> {
     migrations.filter_map(|name| version(name)).map(str::to_owned).collect()
 }
 
-/// Whether a script takes back the migration of the same version.
-pub(crate) fn takes_back(name: &str, versions: &FxHashSet<String>) -> bool {
+/// Whether a script undoes the migration of the same version.
+pub(crate) fn undoes(name: &str, versions: &FxHashSet<String>) -> bool {
     has_word(name) && version(name).is_some_and(|version| versions.contains(version))
 }
 
@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn scripts_beside_a_migration_of_the_same_version_take_it_back() {
         let names = ["1_x.sql", "1_rollback_all.sql", "2_revert_x.sql", "3_y.sql", "3_down.sql", "3_slow_down.sql"];
-        let versions = versions_to_take_back(&names.map(str::to_owned));
+        let versions = undone_versions(&names.map(str::to_owned));
         for (file, expected) in [
             ("1_rollback_all.sql", true),
             ("1_x.sql", false),
@@ -164,7 +164,7 @@ mod tests {
             ("3_down.sql", true),
             ("3_slow_down.sql", false),
         ] {
-            assert_eq!(takes_back(file, &versions), expected, "{file}");
+            assert_eq!(undoes(file, &versions), expected, "{file}");
         }
     }
 

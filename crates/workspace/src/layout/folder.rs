@@ -69,8 +69,8 @@ pub(crate) struct Facts {
     pub(crate) named: Option<PathBuf>,
     /// The names that Flyway gives migrations.
     flyway: Arc<Vec<String>>,
-    /// See [`rollback_name::versions_to_take_back`].
-    versions_to_take_back: Arc<FxHashSet<String>>,
+    /// See [`rollback_name::undone_versions`].
+    undone_versions: Arc<FxHashSet<String>>,
     /// See [`in_other_languages`].
     pub(super) in_other_languages: bool,
     /// The tool whose names most files here have.
@@ -139,12 +139,12 @@ impl Facts {
         self.order.as_ref().and_then(|order| order.release(path))
     }
 
-    /// Whether Flyway runs a versioned migration of this version or an older one in the folder.
-    /// Whether a script has the version of a migration here, and a name that says that it takes that back.
-    pub(super) fn is_taken_back_by(&self, name: &str) -> bool {
-        rollback_name::takes_back(name, &self.versions_to_take_back)
+    /// Whether a script has the version of a migration here, and a name that says that it undoes that migration.
+    pub(super) fn is_rollback_of_a_migration(&self, name: &str) -> bool {
+        rollback_name::undoes(name, &self.undone_versions)
     }
 
+    /// Whether Flyway runs a versioned migration of this version or an older one in the folder.
     pub(super) fn has_flyway_version_up_to(&self, baseline: &FlywayName<'_>) -> bool {
         self.flyway.iter().any(|name| {
             FlywayName::parse(name).is_some_and(|known| known.kind == 'V' && known.version() <= baseline.version())
@@ -245,7 +245,7 @@ impl Folders {
             tool_by_names: tool_by_names(&names, rust_runner.or(dotnet.map(Library::tool)), || {
                 flyway_project::is_around(&folder, &self.nearby)
             }),
-            versions_to_take_back: Arc::new(rollback_name::versions_to_take_back(&names)),
+            undone_versions: Arc::new(rollback_name::undone_versions(&names)),
             flyway: Arc::new(flyway_names(names)),
         };
         known.facts.insert(parent.to_owned(), facts.clone());

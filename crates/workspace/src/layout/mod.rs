@@ -416,7 +416,7 @@ fn direction(tool: Tool, path: &Path, name: &str, around: &Facts) -> Direction {
     let is_rollback =
         || rollback_name::is_rollback_migration(path) && (around.list_with(path).is_none() || has_up_file());
     // Programs of the project alone can know such scripts: a tool with versions takes them for migrations.
-    let is_script = || tool == Tool::Plain && around.is_taken_back_by(name);
+    let is_script = || tool == Tool::Plain && around.is_rollback_of_a_migration(name);
     if flyway_skips || around.is_not_run(path) || is_rollback() || is_script() {
         Direction::Down
     } else {
