@@ -23,6 +23,7 @@ pub mod rename_table;
 pub mod replace_loses_attributes;
 pub mod replication_identity_lost;
 pub mod required_column_without_default;
+pub mod row_level_security_without_policy;
 pub mod rule_replaces_writes;
 pub mod type_narrowing;
 pub mod used_index_dropped;

@@ -50,7 +50,7 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - tables that have no row-level security before the migration, or none after it. `row-level-security-locks`
+    /// - tables that have no row-level security before the migration, or none after it. `row-level-security-without-policy`
     ///   reports a statement that enables row-level security without a policy.
     /// - tables that the same migration created
     /// - a table that has another permissive policy for the command and the role when the migration ends. pgvet does

@@ -74,7 +74,13 @@ declare_rule! {
     {
         fixable: true,
         grouped_by: GroupedBy::Run,
-        sources: &["squawk/require-lock-timeout", "eugene/E9", "pgls/lockTimeoutWarning"],
+        sources: &[
+            "squawk/require-lock-timeout",
+            "squawk/ban-alter-row-level-security",
+            "squawk/ban-create-policy",
+            "eugene/E9",
+            "pgls/lockTimeoutWarning",
+        ],
     }
     statement = check,
 }

@@ -17,7 +17,6 @@ pub mod missing_lock_timeout;
 pub mod partition_of_locks_parent;
 pub mod refresh_blocks_readers;
 pub mod reindex_without_concurrently;
-pub mod row_level_security_locks;
 pub mod set_not_null_scans_table;
 pub mod table_rewrite;
 pub mod timeout_during_concurrent_build;
