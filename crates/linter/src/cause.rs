@@ -20,8 +20,9 @@ pub enum Cause {
     Object(Oid),
     /// Deadlocks on the same two tables, in any migration of a database.
     LockOrder { tables: [Oid; 2], database: u32 },
-    /// What the session of the migration lacks outside of transactions.
-    Session,
+    /// What one setting of the role, the database or the connection would mend, in any migration of the database with
+    /// this number.
+    Database(u32),
     /// The message, which says no more about one place than about another.
     Message,
 }
@@ -38,7 +39,7 @@ pub enum TransactionId {
 impl Cause {
     /// Returns whether findings in different files are one, too.
     pub fn spans_files(&self) -> bool {
-        matches!(self, Self::LockOrder { .. })
+        matches!(self, Self::LockOrder { .. } | Self::Database(_))
     }
 }
 

@@ -71,15 +71,6 @@ pub enum Status {
     Deprecated,
 }
 
-/// The findings of a rule that a report for people folds into one entry. Formats for programs list every finding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum GroupedBy {
-    /// Those of one migration.
-    Migration,
-    /// All of the run: they have one cause outside of the migrations.
-    Run,
-}
-
 /// Metadata of a rule.
 #[derive(Debug)]
 pub struct RuleMeta {
@@ -100,8 +91,6 @@ pub struct RuleMeta {
     pub yields_to: &'static [&'static RuleMeta],
     /// Whether a finding is about the migration as a whole, so that rules which yield to it report nothing in all of it.
     pub covers_migration: bool,
-    /// The findings that are one entry in a report for people.
-    pub grouped_by: GroupedBy,
     /// Whether it harms only if the statement is committed. Such a rule ignores statements that a ROLLBACK of the
     /// migration undoes.
     pub needs_commit: bool,

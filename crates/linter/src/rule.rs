@@ -3,7 +3,7 @@
 use crate::cause::TransactionId;
 use crate::confidence::Confidence;
 use crate::declared::DeclarationContext;
-use crate::meta::{Category, GroupedBy, RuleMeta, Status};
+use crate::meta::{Category, RuleMeta, Status};
 use crate::report::Reporter;
 use crate::settings::Settings;
 use crate::severity::Severity;
@@ -324,7 +324,6 @@ macro_rules! declare_rule {
                     sources: &[],
                     yields_to: &[],
                     covers_migration: false,
-                    grouped_by: $crate::meta::GroupedBy::Migration,
                     needs_commit: $crate::meta::Category::$category.needs_commit(),
                     since: "0.1.0",
                     docs: concat!($($doc, "\n"),+),
@@ -354,7 +353,6 @@ pub const NO_HOOKS: Rule = Rule {
         sources: &[],
         yields_to: &[],
         covers_migration: false,
-        grouped_by: GroupedBy::Migration,
         needs_commit: false,
         since: "",
         docs: "",

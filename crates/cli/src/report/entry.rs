@@ -1,7 +1,6 @@
 //! Findings for people: those of a group are one entry. Formats for programs list every finding.
 
 use super::{Finding, Report, plural};
-use pgvet_linter::meta::GroupedBy;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
@@ -21,7 +20,7 @@ impl<'r, 'a> Entry<'r, 'a> {
     /// Folds the findings of each group, in the order in which the groups begin.
     pub(crate) fn of(report: &'r Report<'a>) -> Vec<Self> {
         let mut groups: Vec<Vec<&Finding<'a>>> = Vec::new();
-        let mut known: HashMap<(&str, Option<u32>), usize> = HashMap::new();
+        let mut known: HashMap<(&str, u32), usize> = HashMap::new();
         for finding in &report.findings {
             let at = *known.entry(group(finding)).or_insert(groups.len());
             if at == groups.len() {
@@ -60,18 +59,14 @@ impl<'r, 'a> Entry<'r, 'a> {
     }
 }
 
-/// The key that the findings of a group share: the rule, and the migration if the rule groups by it.
-fn group<'a>(finding: &Finding<'a>) -> (&'a str, Option<u32>) {
-    let by = finding.rule().map_or(GroupedBy::Migration, |rule| rule.grouped_by);
-    (finding.diagnostic.rule, (by == GroupedBy::Migration).then_some(finding.diagnostic.file))
+/// The key that the findings of a group share: the rule and the file.
+fn group<'a>(finding: &Finding<'a>) -> (&'a str, u32) {
+    (finding.diagnostic.rule, finding.diagnostic.file)
 }
 
 impl Finding<'_> {
-    /// Names its group for programs: the rule, and the path if the rule groups by migration.
+    /// Names its group for programs: the rule and the path.
     pub(crate) fn group(&self) -> String {
-        match group(self) {
-            (rule, Some(_)) => format!("{rule}:{}", self.relative_path()),
-            (rule, None) => rule.to_owned(),
-        }
+        format!("{}:{}", self.diagnostic.rule, self.relative_path())
     }
 }

@@ -317,3 +317,29 @@ fn deadlocks_on_the_same_tables_are_one_finding() {
     assert_eq!(repeats, [("2_b.sql".to_owned(), 9), ("3_c.sql".to_owned(), 4)]);
     assert!(found[0]["message"].as_str().unwrap().ends_with(" (and 2 more places)"), "{document:#}");
 }
+
+#[test]
+fn missing_lock_timeouts_of_a_database_are_one_finding() {
+    let tables = "CREATE TABLE p (id int PRIMARY KEY); CREATE TABLE q (id int PRIMARY KEY);";
+    let silent = "-- pgvet: ignore[missing-lock-timeout] the table is not in use\nALTER TABLE q ADD COLUMN c int;\n";
+    let files: [(&str, &[u8]); 4] = [
+        ("db/1_a.sql", tables.as_bytes()),
+        ("db/2_b.sql", b"ALTER TABLE p ADD COLUMN a int;\n"),
+        ("db/3_c.sql", silent.as_bytes()),
+        ("db/4_d.sql", b"ALTER TABLE p ADD COLUMN b int;\n"),
+    ];
+    let folder = Folder::new(&files);
+    let run = |format: &str| {
+        let args = ["check", "db", "--only", "missing-lock-timeout", "--format", format];
+        String::from_utf8(folder.output(&args, b"", &[]).stdout).unwrap()
+    };
+    let document: serde_json::Value = serde_json::from_str(&run("json")).unwrap();
+    let found = document["diagnostics"].as_array().unwrap();
+    assert_eq!(found.len(), 1, "{document:#}");
+    assert!(found[0]["path"].as_str().unwrap().ends_with("2_b.sql"), "{document:#}");
+    let repeats: Vec<&str> =
+        found[0]["repeats"].as_array().unwrap().iter().map(|repeat| repeat["path"].as_str().unwrap()).collect();
+    assert_eq!(repeats, ["db/4_d.sql"], "{document:#}");
+    let concise = run("concise");
+    assert_eq!(concise.lines().filter(|line| line.contains(": warning[")).count(), 2, "{concise}");
+}

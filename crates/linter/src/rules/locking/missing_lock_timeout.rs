@@ -1,9 +1,8 @@
 //! A strong lock that is waited for without limit.
 
 use crate::assumption::Assumption;
-use crate::cause::{Cause, TransactionId};
+use crate::cause::Cause;
 use crate::fix::{Applicability, Fix};
-use crate::meta::GroupedBy;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::offer::{leave_transaction, line_at_start, line_before};
@@ -26,8 +25,8 @@ declare_rule! {
     /// until it ends. With a `lock_timeout` the migration gives up after a moment and can be retried.
     ///
     /// The finding assumes that `lock_timeout` is not set for the role, the database or the connection. If it is, set
-    /// `lock-timeout = "runner"` in pgvet.toml. Reports combine the findings of one transaction into one finding with
-    /// several locations. Findings of statements outside transactions are combined for each migration.
+    /// `lock-timeout = "runner"` in pgvet.toml. Because one such setting would be enough for all migrations of a database,
+    /// reports combine the findings of a run into one finding with all locations.
     ///
     /// ## Example
     ///
@@ -73,7 +72,6 @@ declare_rule! {
     "missing-lock-timeout", Locking, Warning,
     {
         fixable: true,
-        grouped_by: GroupedBy::Run,
         sources: &[
             "squawk/require-lock-timeout",
             "squawk/ban-alter-row-level-security",
@@ -122,7 +120,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     };
     let help = format!("{setting}\n{ELSEWHERE}");
     let finding = reporter.report(lock.range, message).relation(&lock.relation).help(help);
-    let finding = finding.assuming(Assumption::LockTimeoutUnset).caused_by(cause(context));
+    let finding = finding.assuming(Assumption::LockTimeoutUnset).caused_by(Cause::Database(context.migration.database));
     finding.fix(set_before(context)).emit();
 }
 
@@ -131,14 +129,6 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
 fn gone(context: &RuleContext<'_>, removal: &Removal) -> Option<Oid> {
     let (relation, loss) = dropped_relation::lost(context, removal)?;
     matches!(loss, Loss::Gone).then_some(relation.oid)
-}
-
-/// One setting is enough for a transaction, and outside of transactions for the session of the migration.
-fn cause(context: &RuleContext<'_>) -> Cause {
-    match context.transaction() {
-        block @ TransactionId::Block(_) => Cause::Transaction(block),
-        TransactionId::Statement(_) => Cause::Session,
-    }
 }
 
 /// In a transaction the setting stands on a line before the statement, elsewhere once at the start of the file; not
