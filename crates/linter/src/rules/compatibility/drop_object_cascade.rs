@@ -49,8 +49,9 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - `CASCADE` that drops no other object, as far as the migrations show. One exception is `DROP SCHEMA ... CASCADE`
-    ///   of a schema that no migration creates, because its content is not known. With `IF EXISTS`, the confidence of
-    ///   that finding is `possible`.
+    ///   of a schema that no migration creates, or of `public` before any migration creates a relation in it, because its
+    ///   content is not known. With `IF EXISTS`, the confidence of that finding is `possible`, unless the schema is
+    ///   `public`.
     /// - `CASCADE` that drops only objects which the migration creates again
     /// - objects that the same migration created
     /// - defaults that use a dropped sequence
@@ -69,6 +70,9 @@ declare_rule! {
     { sources: &["pg-migration-lint/PGM202", "pg-migration-lint/PGM205", "migrationpilot/MP022"] }
     statement = check,
 }
+
+/// The schema that every new database has.
+const DEFAULT_SCHEMA: &str = "public";
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let effects = context.effects;
@@ -117,7 +121,7 @@ fn unseen_schemas(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     }
     for object in &drop.objects {
         let name = &object.name.name;
-        if context.before.has_schema(&name.text) || earlier(context).any(|ast| drops_schema(ast, &name.text)) {
+        if is_shown(context.before, &name.text) || earlier(context).any(|ast| drops_schema(ast, &name.text)) {
             continue;
         }
         let message = format!(
@@ -127,11 +131,18 @@ fn unseen_schemas(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         let help = "drop the objects of the schema first, each in its own statement, and remove CASCADE: PostgreSQL \
                     then refuses DROP SCHEMA if you have missed one";
         let mut finding = reporter.report(name.range, message).help(help);
-        if drop.if_exists {
+        if drop.if_exists && name.text != DEFAULT_SCHEMA {
             finding = finding.assuming(Assumption::SchemaExists { schema: name.text.clone() });
         }
         finding.emit();
     }
+}
+
+/// Whether the migrations show what a schema contains. The schema that every new database has may be full before the
+/// first migration.
+fn is_shown(before: &Catalog, schema: &str) -> bool {
+    let is_of_migrations = || schema != DEFAULT_SCHEMA || before.relations().any(|relation| relation.schema == schema);
+    before.has_schema(schema) && is_of_migrations()
 }
 
 fn drops_schema(ast: &Ast, name: &str) -> bool {

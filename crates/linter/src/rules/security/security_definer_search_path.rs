@@ -5,8 +5,8 @@ use crate::rule::{RoutineContext, declare_rule};
 use crate::rules::text::{identifier, signature};
 use crate::severity::Severity;
 use pgvet_model::builtin;
-use pgvet_model::catalog::{TEMPORARY_SCHEMA, names_in_path, search_path, search_path_value};
-use pgvet_syntax::ast::{ExprKind, FunctionBody, ObjectName, Part};
+use pgvet_model::catalog::{Function, TEMPORARY_SCHEMA, names_in_path, search_path, search_path_value};
+use pgvet_syntax::ast::{ExprKind, FunctionBody, FunctionCall, ObjectName, Part};
 use smol_str::SmolStr;
 
 declare_rule! {
@@ -65,7 +65,7 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
     let Some(function) = context.function().filter(|function| function.security_definer) else { return };
     let range = context.routine.name_range;
     let signature = signature(context, function);
-    let exposed = exposed(context);
+    let exposed = Exposed::of(context);
     let Some((_, path)) = function.settings.iter().find(|(name, _)| name == "search_path") else {
         let message = format!(
             "{} runs with its owner's privileges, but resolves names through its caller's search_path: the caller can \
@@ -75,7 +75,7 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
         let help = format!(
             "set search_path on the function to the schemas that it needs, with pg_temp last; or to '' if all names in \
              its body are qualified:\n    ALTER ROUTINE {signature} SET search_path = {};",
-            with_temporary_last(&search_path_value(&[&function.schema]))
+            with_temporary_last(&search_path_value(&needed_schemas(context, function)))
         );
         let severity = match exposed {
             Exposed::Names => Severity::Warning,
@@ -112,10 +112,51 @@ enum Exposed {
     Names,
 }
 
-fn exposed(context: &RoutineContext<'_>) -> Exposed {
-    let is_dynamic = matches!(context.function().map(|function| &*function.body),
-        Some(FunctionBody::Source { text, .. }) if text.to_ascii_lowercase().contains("execute"));
-    let mut most = if is_dynamic || !context.routine.unread.is_empty() { Exposed::Names } else { Exposed::Nothing };
+impl Exposed {
+    fn of(context: &RoutineContext<'_>) -> Self {
+        let is_dynamic = matches!(context.function().map(|function| &*function.body),
+            Some(FunctionBody::Source { text, .. }) if text.to_ascii_lowercase().contains("execute"));
+        let mut most = if is_dynamic || !context.routine.unread.is_empty() { Self::Names } else { Self::Nothing };
+        each_unqualified(context, &mut |name| most = most.max(name.exposed(context)));
+        most
+    }
+}
+
+/// A name in the code without a schema.
+enum Unqualified<'a> {
+    Table(&'a ObjectName),
+    Function(&'a FunctionCall),
+    Operator,
+}
+
+impl Unqualified<'_> {
+    fn exposed(&self, context: &RoutineContext<'_>) -> Exposed {
+        match self {
+            Self::Table(_) => Exposed::Names,
+            Self::Function(call) if context.called(call).is_empty() && !builtin::functions(&call.name).is_empty() => {
+                Exposed::Operators
+            }
+            Self::Function(_) => Exposed::Names,
+            Self::Operator => Exposed::Operators,
+        }
+    }
+
+    /// The schema of the object that it means; `None` if no migration shows the object.
+    fn schema(&self, context: &RoutineContext<'_>) -> Option<SmolStr> {
+        match self {
+            Self::Table(name) => {
+                context.relation(name).filter(|relation| relation.known).map(|relation| relation.schema.clone())
+            }
+            Self::Function(call) => {
+                let called = context.called(call).into_iter().find_map(|oid| context.catalog.get_function(oid));
+                called.map(|function| function.schema.clone())
+            }
+            Self::Operator => None,
+        }
+    }
+}
+
+fn each_unqualified(context: &RoutineContext<'_>, found: &mut impl FnMut(Unqualified<'_>)) {
     for step in context.routine.steps() {
         for sql in &step.sql {
             let mut ctes: Vec<&SmolStr> = Vec::new();
@@ -124,33 +165,60 @@ fn exposed(context: &RoutineContext<'_>) -> Exposed {
                     ctes.extend(query.with.iter().flat_map(|with| &with.ctes).map(|cte| &cte.name.text));
                 }
             });
-            sql.ast.visit(&mut |part| most = most.max(exposed_part(context, part, &ctes)));
+            sql.ast.visit(&mut |part| {
+                if let Some(name) = unqualified(part, &ctes) {
+                    found(name);
+                }
+            });
         }
     }
-    most
 }
 
-fn exposed_part(context: &RoutineContext<'_>, part: Part<'_>, ctes: &[&SmolStr]) -> Exposed {
-    let of_table = |name: &ObjectName| match name.schema {
-        None if !ctes.contains(&&name.name.text) => Exposed::Names,
-        _ => Exposed::Nothing,
+fn unqualified<'a>(part: Part<'a>, ctes: &[&SmolStr]) -> Option<Unqualified<'a>> {
+    let table = |name: &'a ObjectName| {
+        let is_table = name.schema.is_none() && !ctes.contains(&&name.name.text);
+        is_table.then_some(Unqualified::Table(name))
     };
     match part {
-        Part::Read(relation) => of_table(&relation.name),
-        Part::Insert(insert) => of_table(&insert.table.name),
-        Part::Update(update) => of_table(&update.table.name),
-        Part::Delete(delete) => of_table(&delete.table.name),
-        Part::Merge(merge) => of_table(&merge.table.name),
+        Part::Read(relation) => table(&relation.name),
+        Part::Insert(insert) => table(&insert.table.name),
+        Part::Update(update) => table(&update.table.name),
+        Part::Delete(delete) => table(&delete.table.name),
+        Part::Merge(merge) => table(&merge.table.name),
         Part::Expr(expr) => match &expr.kind {
-            ExprKind::Call(call) if call.schema.is_none() => {
-                let is_own = !context.called(call).is_empty();
-                if is_own || builtin::functions(&call.name).is_empty() { Exposed::Names } else { Exposed::Operators }
-            }
-            ExprKind::Operator { schema: None, .. } => Exposed::Operators,
-            _ => Exposed::Nothing,
+            ExprKind::Call(call) if call.schema.is_none() => Some(Unqualified::Function(call)),
+            ExprKind::Operator { schema: None, .. } => Some(Unqualified::Operator),
+            _ => None,
         },
-        Part::Query(_) => Exposed::Nothing,
+        Part::Query(_) => None,
     }
+}
+
+/// The schemas that the names in the code mean today. A name that no migration shows may be in any schema of the path
+/// of the session that created the function.
+fn needed_schemas(context: &RoutineContext<'_>, function: &Function) -> Vec<SmolStr> {
+    let mut schemas: Vec<SmolStr> = Vec::new();
+    let mut are_all_known = context.routine.unread.is_empty();
+    each_unqualified(context, &mut |name| {
+        if name.exposed(context) != Exposed::Names {
+            return;
+        }
+        match name.schema(context) {
+            Some(schema) if schemas.contains(&schema) || schema == "pg_catalog" => {}
+            Some(schema) => schemas.push(schema),
+            None => are_all_known = false,
+        }
+    });
+    if !are_all_known || schemas.is_empty() {
+        let path = context.routine.search_path.iter().filter(|schema| !schemas.contains(schema));
+        schemas.extend(path.cloned().collect::<Vec<_>>());
+    }
+    if schemas.is_empty() {
+        schemas.push(function.schema.clone());
+    }
+    let place = |schema: &SmolStr| context.routine.search_path.iter().position(|other| other == schema);
+    schemas.sort_by_key(|schema| place(schema).unwrap_or(usize::MAX));
+    schemas
 }
 
 /// The schemas of a `search_path` as SET takes them, `pg_temp` at the end.
