@@ -6,6 +6,7 @@ use crate::rule::{RuleContext, declare_rule};
 use crate::rules::deployment::names::may_name;
 use crate::rules::deployment::other_statements::{Until, added, ahead, any_later, earlier, is_column_made_here};
 use crate::rules::deployment::phases::released;
+use crate::rules::deployment::users::inserting_without;
 use crate::rules::text::{identifier, sql_name};
 use pgvet_model::catalog::{Catalog, Column, Oid, Relation};
 use pgvet_model::effect::{RelationName, Scan, ScanCause, Visibility};
@@ -56,7 +57,8 @@ declare_rule! {
     /// `SET NOT NULL` and `DROP DEFAULT` are also reported for a column that the same deployment added. `DROP DEFAULT`
     /// is also reported for a column of the primary key. If `SET NOT NULL` or `DROP DEFAULT` changes another column
     /// that existed before the deployment, the confidence is `possible`, because deployed code may set that column. The
-    /// finding is then shown only with `--confidence possible`.
+    /// finding is then shown only with `--confidence possible`. If a function of the database inserts rows without the
+    /// column, the confidence stays `likely`, and the finding names the function.
     ///
     /// The confidence is also `possible` if the migration replaces a function that names the table and the column: that
     /// function, and not deployed code, may insert the rows. For `ADD COLUMN`, the function makes no difference,
@@ -112,6 +114,9 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         }
     }
 }
+
+/// Number of functions that a finding names.
+const SHOWN: usize = 4;
 
 /// How a column came to need a value from every `INSERT`.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -229,9 +234,18 @@ fn report(
     if change == Change::Added {
         return finding.emit();
     }
+    let broken = inserting_without(context, table, column);
     let may_be_set = change == Change::OlderRequiredNow || is_filled_by_code(context, &table.name, column);
-    let omitted = may_be_set.then(|| Assumption::LeftOut { table: name.clone(), column: column.into() });
-    finding.assuming(omitted).assuming(released(context.migration, context.settings)).emit();
+    let omitted =
+        (broken.is_empty() && may_be_set).then(|| Assumption::LeftOut { table: name.clone(), column: column.into() });
+    let mut finding = finding.assuming(omitted).assuming(released(context.migration, context.settings));
+    for function in broken.iter().take(SHOWN) {
+        if let Some(definition) = &function.defined_at {
+            let message = format!("{} inserts rows without `{column}`", function.display_name());
+            finding = finding.label_in(definition.file, definition.name, message);
+        }
+    }
+    finding.emit();
 }
 
 /// Whether this transaction has removed all rows of the table.

@@ -6,9 +6,10 @@ use crate::report::Finding;
 use crate::rule::RuleContext;
 use pgvet_model::catalog::{Function, Oid};
 use pgvet_model::effect::RelationName;
-use pgvet_model::routine::{RoutineReader, Words};
-use pgvet_syntax::ast::{Ast, FunctionBody, ObjectKind, ObjectName};
+use pgvet_model::routine::{Routine, RoutineReader, Words};
+use pgvet_syntax::ast::{Ast, FunctionBody, Insert, InsertSource, ObjectKind, ObjectName};
 use pgvet_syntax::source::TextRange;
+use std::sync::Arc;
 
 /// So many are shown.
 const SHOWN: usize = 4;
@@ -54,14 +55,7 @@ fn label_where<'r, 'a>(
     }
     let rest = rest(context);
     let replaced: Vec<&ObjectName> = rest.iter().flat_map(|ast| remade(ast)).collect();
-    let is_replaced = |function: &Function| {
-        let same = |name: &&ObjectName| {
-            let schema = name.schema.as_ref().is_none_or(|schema| schema.text == function.schema);
-            schema && name.name.text == function.name
-        };
-        replaced.iter().any(same)
-    };
-    found.retain(|(function, ..)| !is_replaced(function));
+    found.retain(|(function, ..)| !is_among(function, &replaced));
     let mut found: Vec<(u32, TextRange, String)> =
         found.into_iter().map(|(function, file, range)| (file, range, function.display_name())).collect();
     found.sort_unstable();
@@ -70,6 +64,44 @@ fn label_where<'r, 'a>(
         finding = finding.label_in(file, range, format!("{name} still uses it"));
     }
     (finding, count)
+}
+
+/// The functions that insert rows into a table without a value for the column, and that no later statement of the
+/// migration replaces.
+pub(crate) fn inserting_without(context: &RuleContext<'_>, table: &RelationName, column: &str) -> Vec<Arc<Function>> {
+    let omits = |function: &Arc<Function>| {
+        let routine = Routine::alone(function)?;
+        let steps = routine.steps();
+        let mut inserts = steps.iter().flat_map(|step| &step.sql).filter_map(|sql| match sql.ast {
+            Ast::Insert(insert) => Some(insert),
+            _ => None,
+        });
+        let omits = |insert: &Insert| {
+            let is_listed = !insert.columns.is_empty() || matches!(insert.source, InsertSource::DefaultValues);
+            is_listed
+                && !insert.columns.iter().any(|given| given.text == column)
+                && context.after.find_relation(&insert.table.name, &routine.search_path) == Some(table.oid)
+        };
+        inserts.any(|insert| omits(insert)).then(|| Arc::clone(function))
+    };
+    let names_table = |function: &&Arc<Function>| {
+        place(function, |_, words| words.first_relation(&table.schema, &table.name), context.reader).is_some()
+    };
+    let mut found: Vec<Arc<Function>> = context.after.functions().filter(names_table).filter_map(omits).collect();
+    if !found.is_empty() {
+        let rest = rest(context);
+        let replaced: Vec<&ObjectName> = rest.iter().flat_map(|ast| remade(ast)).collect();
+        found.retain(|function| !is_among(function, &replaced));
+    }
+    found.sort_unstable_by_key(|function| function.oid);
+    found
+}
+
+fn is_among(function: &Function, names: &[&ObjectName]) -> bool {
+    names.iter().any(|name| {
+        let has_schema = name.schema.as_ref().is_none_or(|schema| schema.text == function.schema);
+        has_schema && name.name.text == function.name
+    })
 }
 
 /// The functions that a statement replaces or drops.
