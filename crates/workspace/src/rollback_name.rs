@@ -15,9 +15,9 @@ const FOLDERS: [&str; 9] =
 /// Names of folders with the up migrations beside them.
 const UP_FOLDERS: [&str; 9] = ["up", "ups", "upgrade", "upgrades", "do", "deploy", "apply", "forward", "migrate"];
 
-/// Returns whether the name of a file, or of the folder that holds it, says that the file takes a migration back:
-/// `down.sql`, `x.down.sql`, `1.undo.x.sql`, and `1_x_rollback.sql` or `rollback/1_x.sql` if there is what they take
-/// back.
+/// Returns whether the name of a file, or of the folder that holds it, says that the file undoes a migration:
+/// `down.sql`, `x.down.sql`, `1.undo.x.sql`, and `1_x_rollback.sql` or `rollback/1_x.sql` if there is what they
+/// undo.
 pub(crate) fn is_rollback_migration(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     name == "down.sql"
@@ -25,6 +25,14 @@ pub(crate) fn is_rollback_migration(path: &Path) -> bool {
         || has_last_part(&name)
         || counterpart(path, &name).is_some()
         || up_folder(path).is_some()
+}
+
+/// Whether the up migration of `1_x.down.sql`, `1_x_down.sql` or `down_1_x.sql` is beside it.
+pub(crate) fn has_up_migration(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let of_part = stem(&name).filter(|_| has_last_part(&name)).and_then(|stem| stem.rsplit_once('.'));
+    let up = of_part.map(|(version, _)| path.with_file_name(format!("{version}.up.sql")));
+    up.is_some_and(|up| up.is_file()) || counterpart(path, &name).is_some()
 }
 
 /// Whether the last part of a name is a word for down migrations: `1_x.down.sql`.

@@ -13,6 +13,7 @@ mod extension;
 mod function;
 mod index;
 mod listed_key;
+mod lookup;
 mod memo;
 mod mentions;
 mod named;

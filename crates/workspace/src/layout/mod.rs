@@ -408,13 +408,11 @@ fn direction(tool: Tool, path: &Path, name: &str, around: &Facts) -> Direction {
     let flyway = FlywayName::parse(name).filter(|_| tool != Tool::Refinery);
     let flyway_skips = flyway
         .is_some_and(|flyway| flyway.kind == 'U' || (flyway.kind == 'B' && around.has_flyway_version_up_to(&flyway)));
-    // Atlas lists the checksums of both files of a version.
-    let has_up_file = || {
-        let up = name.strip_suffix(".down.sql").map(|version| path.with_file_name(format!("{version}.up.sql")));
-        up.is_some_and(|up| up.is_file())
+    // Atlas lists the checksums of both files of a version, and would run both: then something else runs them.
+    let is_rollback = || {
+        rollback_name::is_rollback_migration(path)
+            && (around.list_with(path).is_none() || rollback_name::has_up_migration(path))
     };
-    let is_rollback =
-        || rollback_name::is_rollback_migration(path) && (around.list_with(path).is_none() || has_up_file());
     // Programs of the project alone can know such scripts: a tool with versions takes them for migrations.
     let is_script = || tool == Tool::Plain && around.is_rollback_of_a_migration(name);
     if flyway_skips || around.is_not_run(path) || is_rollback() || is_script() {

@@ -8,6 +8,7 @@ use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::{Advice, constraint, one_line};
 use crate::rules::deployment::dropped_later::is_dropped_later;
 use crate::rules::statement::altered::{Altered, by_range};
+use crate::rules::statement::locks::blocks_only_writes_of_lookup;
 use crate::rules::text::{enumerate, sql_name};
 use crate::severity::Severity;
 use pgvet_model::effect::{Lock, LockCause, RelationName};
@@ -62,6 +63,9 @@ declare_rule! {
     /// If an earlier statement of the migration takes the same locks, and its transaction is still open, the later
     /// statement adds no lock. If pgvet does not know whether the transaction is still open, the confidence is
     /// `possible`.
+    ///
+    /// The confidence is also `possible` if only writes are blocked, and only of tables whose rows are inserted by
+    /// migrations.
     ///
     /// If the foreign key is added to a new table or with `NOT VALID`, the severity is `info`, because the lock is then
     /// short.
@@ -118,6 +122,10 @@ fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRan
     // In a transaction an earlier statement would hold them already.
     if locks.iter().all(|lock| held(context, &lock.relation, lock.mode) == Held::IfInTransaction) {
         finding = finding.assuming(Assumption::NoTransactionAround);
+    }
+    let is_idle = |lock: &&Lock| blocks_only_writes_of_lookup(context, lock.relation.oid, lock.mode);
+    if locks.iter().all(is_idle) {
+        finding = finding.assuming(Assumption::WritesListedTable { table: tables[0].name.clone() });
     }
     if !exclusive {
         let help = Advice::new("keep the transaction short, and set a lock_timeout first:");

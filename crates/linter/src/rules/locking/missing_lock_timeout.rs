@@ -8,6 +8,7 @@ use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::offer::{leave_transaction, line_at_start, line_before};
 use crate::rules::deployment::dropped_later::is_dropped_later;
 use crate::rules::deployment::dropped_relation::{self, Loss};
+use crate::rules::statement::locks::blocks_only_writes_of_lookup;
 use crate::rules::statement::timeouts::{awaited_lock_of, lock_timeout_in_effect, lost, waited_before};
 use crate::settings::LockTimeout;
 use pgvet_model::catalog::Oid;
@@ -55,6 +56,10 @@ declare_rule! {
     /// - a migration that sets a timeout that is not in effect, which `timeout-not-in-effect` reports
     /// - statements such as `CREATE INDEX CONCURRENTLY`: a timeout could make them leave an invalid index
     /// - a table that the same transaction created, or that the same deployment created and left empty
+    ///
+    /// ## Confidence
+    ///
+    /// If the lock blocks only writes, and only migrations insert the rows of the table, the confidence is `possible`.
     ///
     /// ## Incidents
     ///
@@ -120,6 +125,9 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     };
     let help = format!("{setting}\n{ELSEWHERE}");
     let finding = reporter.report(lock.range, message).relation(&lock.relation).help(help);
+    let is_idle = blocks_only_writes_of_lookup(context, lock.relation.oid, lock.mode);
+    let finding =
+        finding.assuming(is_idle.then(|| Assumption::WritesListedTable { table: lock.relation.name.clone() }));
     let finding = finding.assuming(Assumption::LockTimeoutUnset).caused_by(Cause::Database(context.migration.database));
     finding.fix(set_before(context)).emit();
 }

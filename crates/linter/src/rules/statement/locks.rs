@@ -8,11 +8,22 @@ use crate::rules::text::enumerate;
 use pgvet_model::catalog::{Oid, RelationKind};
 use pgvet_model::place::Place;
 use pgvet_model::session::{HeldLock, Session};
+use pgvet_syntax::ast::LockMode;
 
 /// The locks of earlier statements of the transaction that make queries of tables in use wait.
 pub(crate) fn strong_locks(session: &Session) -> impl Iterator<Item = &HeldLock> {
     let held = session.block.iter().flat_map(|block| block.locks.strong());
     held.filter(|lock| stops_queries(lock.kind))
+}
+
+/// Whether a lock blocks only writes of a lookup table, which deployed code probably does not write to.
+pub(crate) fn blocks_only_writes_of_lookup(context: &RuleContext<'_>, relation: Oid, mode: LockMode) -> bool {
+    if mode.blocks_reads() {
+        return false;
+    }
+    let Some(relation) = context.before.get_relation(relation) else { return false };
+    context.before.lookup_rows(relation).is_some()
+        && !context.settings.application.inserts_into(&relation.schema, &relation.name)
 }
 
 /// The lock of an earlier statement that already blocks reads of a table in use, if both statements are at least likely to

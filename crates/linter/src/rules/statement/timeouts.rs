@@ -1,7 +1,7 @@
 //! Where in a migration a `lock_timeout` was set, and why it is not in effect at a later statement.
 
 use crate::rule::{Earlier, RuleContext};
-use crate::rules::statement::locks::stops_queries;
+use crate::rules::statement::locks::{blocks_only_writes_of_lookup, stops_queries};
 use crate::settings::LockTimeout;
 use pgvet_model::catalog::RelationKind;
 use pgvet_model::effect::{Lock, RelationName};
@@ -195,7 +195,8 @@ pub(crate) fn lock_timeout_in_effect(context: &RuleContext<'_>) -> bool {
 
 /// The lock for which the statement may have to wait while others queue behind it: strong enough to stop reads or
 /// writes, on a table or view that others see, and not held by the transaction already. Of several it is the one that
-/// blocks most, on the oldest table; that of a table of this deployment only if there is no other.
+/// blocks most, on the oldest table; that of a table of this deployment, or one that blocks only writes of a lookup table,
+/// only if there is no other.
 pub(crate) fn awaited_lock<'c>(context: &RuleContext<'c>) -> Option<&'c Lock> {
     awaited_lock_of(context, |_| true)
 }
@@ -223,11 +224,13 @@ pub(crate) fn awaited_lock_of<'c>(
     waits.min_by_key(|lock| {
         let birth = context.before.get_relation(lock.relation.oid).map(|relation| &relation.birth);
         let is_new = birth.is_some_and(|birth| birth.is_of(context.deployment()));
-        (is_new, Reverse(lock.mode), birth.and_then(|birth| birth.deployment))
+        let is_idle = blocks_only_writes_of_lookup(context, lock.relation.oid, lock.mode);
+        (is_idle, is_new, Reverse(lock.mode), birth.and_then(|birth| birth.deployment))
     })
 }
 
-/// Whether an earlier statement of the transaction waited for a lock of this kind on a relation that is not gone.
+/// Whether an earlier statement of the transaction waited for a lock of this kind on a relation that is not gone. Few
+/// sessions, if any, wait for a lock that blocks only writes of a lookup table.
 pub(crate) fn waited_before(context: &RuleContext<'_>) -> bool {
     let Some(block) = &context.session.block else { return false };
     let replaced = |oid| {
@@ -236,7 +239,9 @@ pub(crate) fn waited_before(context: &RuleContext<'_>) -> bool {
     };
     let is_strong = |held: &HeldLock| {
         let relation = context.before.get_relation(held.relation).or_else(|| replaced(held.relation));
-        relation.is_some_and(|relation| makes_queue(relation.kind, held.mode)) && !held.is_nowait()
+        relation.is_some_and(|relation| makes_queue(relation.kind, held.mode))
+            && !held.is_nowait()
+            && !blocks_only_writes_of_lookup(context, held.relation, held.mode)
     };
     block.locks.strong().any(is_strong)
 }

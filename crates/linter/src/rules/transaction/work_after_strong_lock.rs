@@ -5,7 +5,9 @@ use crate::assumption::Assumption;
 use crate::cause::Cause;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
-use crate::rules::statement::locks::{assumed_transaction, show_lock, show_other_locks, stops_queries, strong_locks};
+use crate::rules::statement::locks::{
+    assumed_transaction, blocks_only_writes_of_lookup, show_lock, show_other_locks, stops_queries, strong_locks,
+};
 use pgvet_model::catalog::Oid;
 use pgvet_model::effect::{
     DataChange, DataChangeKind, Effects, Extent, PartitionWorkKind, Read, RelationName, Rows, RowsReason, Scan,
@@ -64,7 +66,8 @@ declare_rule! {
     ///
     /// The confidence is `likely`. The confidence is only `possible` if the statement may read or change just a few
     /// rows, because a condition compares a column with a value, or because pgvet does not know the indexes of the
-    /// table.
+    /// table. It is also `possible` if the transaction blocks only writes, and only of tables whose rows are inserted by
+    /// migrations.
     "work-after-strong-lock", Transaction, Error,
     {
         sources: &["eugene/E4", "pgls/runningStatementWhileHoldingAccessExclusive", "gitlab/with_lock_retries"],
@@ -119,7 +122,9 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     if let Some(rows) = work.rows.filter(|rows| !rows.is_whole()) {
         finding = finding.assuming(Assumption::many(&work.relation.name, rows));
     }
-    let finding = finding.assuming(assumed_transaction(context, lock.place));
+    let is_idle = |lock: &HeldLock| blocks_only_writes_of_lookup(context, lock.relation, lock.mode);
+    let written = locks.iter().all(is_idle).then(|| Assumption::WritesListedTable { table: table.into() });
+    let finding = finding.assuming(written).assuming(assumed_transaction(context, lock.place));
     let finding = locks.iter().fold(finding, show_lock);
     let named: Vec<Oid> = locks.iter().map(|lock| lock.relation).collect();
     show_other_locks(finding, context, &named).help(split_help(context, "this statement")).emit();

@@ -224,7 +224,7 @@ impl Ending<'_> {
         let name = SmolStr::new(self.name(table));
         if kind == DataChangeKind::Delete {
             doubts.push(Assumption::DeletesRows { table: name });
-        } else if self.setting.catalog.relation(table).birth.lookup_rows().is_some() {
+        } else if self.setting.catalog.lookup_rows(self.setting.catalog.relation(table)).is_some() {
             doubts.push(Assumption::WritesListedTable { table: name });
         }
         doubts
