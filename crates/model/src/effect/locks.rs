@@ -1,6 +1,6 @@
 //! The locks that a statement takes, which may be thousands.
 
-use super::{Branches, Lock, LockCause};
+use super::{Branches, FewRows, Lock, LockCause, RelationName};
 use crate::catalog::Oid;
 use pgvet_syntax::ast::LockMode;
 use pgvet_syntax::source::TextRange;
@@ -62,6 +62,15 @@ impl Locks {
     pub(crate) fn explain(&mut self, from: usize, mut change: impl FnMut(Oid, &mut LockCause, &mut TextRange)) {
         for lock in &mut self.list[from..] {
             change(lock.relation.oid, &mut lock.cause, &mut lock.range);
+        }
+    }
+
+    /// Notes evidence for few rows in a relation whose locks, from the position `from` on, have none.
+    pub(crate) fn have_few_rows(&mut self, from: usize, few: impl Fn(&RelationName) -> Option<FewRows>) {
+        for relation in self.list[from..].iter_mut().map(|lock| &mut lock.relation) {
+            if relation.few.is_none() {
+                relation.few = few(relation);
+            }
         }
     }
 
@@ -143,7 +152,7 @@ impl<'a> IntoIterator for &'a Locks {
 mod tests {
     use super::*;
     use crate::catalog::RelationKind;
-    use crate::effect::{RelationName, Visibility};
+    use crate::effect::Visibility;
 
     #[test]
     fn few_and_many_locks_are_held_alike() {

@@ -2,7 +2,7 @@
 
 use super::Executor;
 use crate::catalog::{Column, Function, Oid, Relation};
-use crate::effect::FewRows;
+use crate::effect::{FewRows, Visibility};
 use smol_str::SmolStr;
 
 impl Executor<'_> {
@@ -27,6 +27,18 @@ impl Executor<'_> {
             return Some(FewRows::MadeIfMissing);
         }
         self.catalog.lookup_rows(relation).map(|rows| FewRows::Listed { rows })
+    }
+
+    /// Gives the locks of a statement the evidence that only its end shows: it locks a table first, and then adds a column
+    /// that the table can only get while it has no rows.
+    pub(super) fn note_new_evidence(&mut self, first_lock: usize) {
+        let mut locks = std::mem::take(&mut self.effects.locks);
+        locks.have_few_rows(first_lock, |relation| {
+            let found = self.catalog.get_relation(relation.oid)?;
+            let is_new = found.birth.empty_in.is_some() && relation.visibility == Visibility::Existing;
+            is_new.then(|| self.few_rows(found))?
+        });
+        self.effects.locks = locks;
     }
 
     /// Notes an INSERT that gives values to these columns only, and so leaves the keys of its rows to the database: code

@@ -249,6 +249,7 @@ impl Executor<'_> {
     /// Runs the statement. On refusal the catalog is as it was, and [`Effects::fails`] says why where that is certain.
     pub(crate) fn run(&mut self, ast: &Ast) {
         let before = self.catalog.clone();
+        let first_lock = self.effects.locks.len();
         let named = if self.has_placeholders { Ok(()) } else { self.check_named_columns(ast) };
         let done = named.and_then(|()| self.statement(ast));
         self.note_missing_functions(ast);
@@ -265,6 +266,7 @@ impl Executor<'_> {
             self.stand_in_for_refused_table();
         } else {
             self.gather_demands(&before);
+            self.note_new_evidence(first_lock);
         }
         self.place_unknown();
     }
