@@ -5,12 +5,13 @@ use crate::rules::deployment::dropped_together::is_queried;
 use crate::rules::deployment::other_statements::{
     Successor, Until, ahead_of_maker, is_new_and_empty, means, successor,
 };
-use pgvet_model::catalog::{Catalog, RelationKind};
+use pgvet_model::catalog::{Catalog, Relation, RelationKind};
 use pgvet_model::effect::{Evidence, RelationName, Removal, RemovalReason, RemovedObject, Visibility};
 use pgvet_syntax::ast::{Ast, ObjectName};
 use pgvet_syntax::source::TextRange;
 use rustc_hash::FxHashMap;
 use smol_str::SmolStr;
+use std::sync::Arc;
 
 /// What becomes of a table that is dropped.
 pub(crate) enum Loss {
@@ -31,7 +32,9 @@ pub(crate) fn lost<'c>(context: &RuleContext<'c>, removal: &'c Removal) -> Optio
     if !is_meant || relation.visibility != Visibility::Existing {
         return None;
     }
-    let Some(before) = context.before.get_relation(relation.oid) else {
+    // IF EXISTS, also of an earlier statement, shows no relation.
+    let is_shown = |before: &&Arc<Relation>| before.known || before.birth.needed_in.is_some();
+    let Some(before) = context.before.get_relation(relation.oid).filter(is_shown) else {
         let is_sure = match context.ast {
             _ if context.evidence == Evidence::Observed => true,
             Ast::Drop(drop) => !drop.if_exists,
