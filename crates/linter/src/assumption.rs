@@ -3,7 +3,7 @@
 mod words;
 
 use crate::confidence::Confidence;
-use crate::repository::{CodeTimeout, IdleReason};
+use crate::repository::{CodeTimeout, DialectDoubt, IdleReason};
 use pgvet_model::effect::{Extent, FewRows, Met, Rows, RowsReason, UsualRows};
 use pgvet_model::migration::{Migration, TransactionMode};
 use pgvet_model::runner::KnownTransaction;
@@ -165,6 +165,8 @@ pub enum Assumption {
     NamesConstraint { constraint: SmolStr },
     /// An exception handler is there for another error.
     HandlerExpectsOther,
+    /// No earlier statement of a block raises an error that a handler of the block catches.
+    NothingHandledBefore,
     /// A schema exists that no migration creates.
     SchemaExists { schema: SmolStr },
     /// A unique index that is left does not replace a primary key.
@@ -207,6 +209,8 @@ pub enum Assumption {
     StillRun { although: IdleReason },
     /// A file and another one both run, although one of them has the statements of the other.
     RunsAgain { other: SmolStr },
+    /// A file is written for PostgreSQL, although it or a file near it speaks of another database.
+    ForPostgreSql { although: DialectDoubt },
     /// A file runs on a database with rows, although it is a part of a baseline that is divided into files.
     RunsOnItsOwn,
     /// Nothing sets a timeout for the session, although code of the project does.
@@ -347,6 +351,8 @@ impl Assumption {
             | Self::SentAsString
             | Self::SentUnchanged
             | Self::RunByTool { .. }
+            | Self::NothingHandledBefore
+            | Self::ForPostgreSql { .. }
             | Self::ServerIsAtLeast { .. }
             | Self::RefusedWithAnyValue { .. } => Confidence::Likely,
             Self::LargeThough { .. }

@@ -43,10 +43,10 @@ pub(crate) fn weigh(found: &mut [Diagnostic], settings: &Settings) {
         if let Some(although) = idle.filter(|idle| *idle != IdleReason::Unlisted || !is_of_history()) {
             diagnostic.assume(Assumption::StillRun { although });
         }
-        if let Some(other) = evidence.repeated.clone()
-            && diagnostic.is_of(&rules::engine::statement_will_fail::RULE.meta)
+        if let Some(although) = evidence.dialect.clone()
+            && crate::refusal::is_refusal(diagnostic)
         {
-            diagnostic.assume(Assumption::RunsAgain { other });
+            diagnostic.assume(Assumption::ForPostgreSql { although });
         }
         if evidence.built_with.as_ref().is_some_and(|tables| is_about_use(diagnostic, tables)) {
             diagnostic.assume(Assumption::RunsOnItsOwn);
@@ -160,7 +160,7 @@ pub(crate) fn keep_placeholders(found: &mut [Diagnostic], placeholders: &[Placeh
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::repository::{CodeTimeout, RepositoryEvidence};
+    use crate::repository::{CodeTimeout, DialectDoubt, Repeated, RepositoryEvidence};
 
     /// The confidence of the findings of a migration about which the repository shows this.
     fn confidences(text: &str, evidence: RepositoryEvidence) -> Vec<(&'static str, Confidence)> {
@@ -203,8 +203,40 @@ mod tests {
         assert_eq!(built["drop-column"], Confidence::Possible);
         assert_eq!(built["drop-table"], Confidence::Likely, "no other file creates it");
         assert_eq!(built["statement-will-fail"], Confidence::Certain);
-        let repeated = of(RepositoryEvidence { repeated: Some("2.sql".into()), ..RepositoryEvidence::default() });
-        assert_eq!(repeated["drop-column"], Confidence::Likely);
-        assert_eq!(repeated["statement-will-fail"], Confidence::Possible);
+    }
+
+    #[test]
+    fn files_that_run_again_hide_no_refusal_that_the_first_run_has() {
+        let of = |text: &str, removes| {
+            let repeated = Some(Repeated { path: "1.sql".into(), removes });
+            let evidence = RepositoryEvidence { repeated, ..RepositoryEvidence::default() };
+            let file = |name: &str, text: &str| {
+                pgvet_syntax::statement::parse_file(pgvet_syntax::source::SourceFile::new(name.into(), text.into()))
+            };
+            let files = [file("1.sql", "CREATE TABLE t (b int);"), file("2.sql", text)];
+            let repository = std::iter::once((1, evidence)).collect();
+            let settings = Settings { repository, confidence: Confidence::Possible, ..Settings::default() };
+            let migrations = files.each_ref().map(|file| pgvet_model::migration::Migration::new(file));
+            let found = crate::check::check(&migrations, &settings);
+            found.iter().find(|found| found.rule == "statement-will-fail").map(|found| found.confidence).unwrap()
+        };
+        // Whatever has run before.
+        assert_eq!(of("CREATE TABLE a (b int);\nCREATE TABLE a (b int);\n", true), Confidence::Certain);
+        assert_eq!(of("CREATE TABLE a (b int);\nALTER TABLE a DROP COLUMN c;\n", true), Confidence::Certain);
+        assert_eq!(of("DO $$ BEGIN RAISE EXCEPTION 'no'; END $$;\n", true), Confidence::Certain);
+        // Because of the table of the first file.
+        assert_eq!(of("CREATE TABLE t (b int);\n", false), Confidence::Possible);
+        assert_eq!(of("ALTER TABLE t DROP COLUMN missing;\n", true), Confidence::Possible);
+        assert_eq!(of("ALTER TABLE t DROP COLUMN missing;\n", false), Confidence::Certain);
+    }
+
+    #[test]
+    fn refusals_of_what_may_be_for_another_database_are_not_certain() {
+        let doubt = DialectDoubt { database: "SQLite".into(), place: None };
+        let evidence = RepositoryEvidence { dialect: Some(doubt), ..RepositoryEvidence::default() };
+        let found = confidences("CREATE TABLE a (b int);\nCREATE TABLE a (b int);\nDROP TABLE t;\n", evidence);
+        assert!(found.contains(&("statement-will-fail", Confidence::Likely)), "{found:?}");
+        let text = "CREATE TABLE a (b integer PRIMARY KEY AUTOINCREMENT);\n";
+        assert!(confidences(text, RepositoryEvidence::default()).contains(&("syntax-error", Confidence::Certain)));
     }
 }

@@ -15,8 +15,10 @@ pub struct RepositoryEvidence {
     pub timeout: Option<CodeTimeout>,
     /// The tables that the file and others create, which build the schema from nothing in one run.
     pub built_with: Option<Arc<BTreeSet<SmolStr>>>,
-    /// The path of a file that has all of its statements, or all of whose statements it has.
-    pub repeated: Option<SmolStr>,
+    /// An earlier file that has all of its statements, or all of whose statements it has.
+    pub repeated: Option<Repeated>,
+    /// Why it may be written for another database.
+    pub dialect: Option<DialectDoubt>,
     /// Whether neither its name nor a tool shows that it is a migration.
     pub script: bool,
 }
@@ -26,6 +28,23 @@ impl RepositoryEvidence {
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
+}
+
+/// A file that may have done what a migration does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Repeated {
+    pub path: SmolStr,
+    /// Whether it also drops or renames objects, or leaves them out that other files create.
+    pub removes: bool,
+}
+
+/// A sign that a migration is written for another database.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DialectDoubt {
+    /// Its name, such as `SQLite`.
+    pub database: SmolStr,
+    /// The file that speaks of it; `None` if it is the migration itself.
+    pub place: Option<SmolStr>,
 }
 
 /// Why nothing may run a migration any more.

@@ -2,7 +2,7 @@
 
 use crate::catalog::Catalog;
 use crate::checkpoint;
-use crate::effect::{Effects, Failure, FailureSubject, Reach};
+use crate::effect::{Effects, Failure, Reach};
 use crate::migration::{Migration, TransactionState};
 use crate::production::Functions;
 use crate::replay::{Replay, StatementVisit, Visitor};
@@ -82,13 +82,7 @@ impl Visitor for EffectsOnly {
 }
 
 fn refusal(error: &SyntaxError) -> Failure {
-    Failure {
-        sqlstate: "42601",
-        reason: error.message.clone(),
-        subject: FailureSubject::Other,
-        range: error.range,
-        assumed_schema: None,
-    }
+    Failure::new("42601", error.message.clone(), error.range)
 }
 
 struct Collector<'s> {

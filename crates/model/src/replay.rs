@@ -3,7 +3,7 @@
 
 mod unparsed;
 
-use crate::catalog::{Birth, Catalog};
+use crate::catalog::{Birth, Catalog, RelationKind};
 use crate::checkpoint::{Checkpoint, Database};
 use crate::effect::{Effects, Evidence};
 use crate::execute::{Bodies, CodeRun, Executor, Knowledge, Recorder};
@@ -367,7 +367,7 @@ impl Replay {
         let (deployment, transaction) = (migration.deployment(file), self.state.transaction);
         let catalog = &mut self.state.database.catalog;
         let birth = Birth::empty(deployment, transaction);
-        catalog.add_refused_table(schema, name, birth);
+        catalog.add_refused_relation(schema, name, RelationKind::Table, birth);
     }
 
     fn statement(
@@ -459,13 +459,15 @@ impl Replay {
             created: rustc_hash::FxHashSet::default(),
             in_the_way: None,
             assumed_schema: std::cell::RefCell::default(),
-            refused_table: None,
+            refused_relation: None,
             depth: 0,
             running: Vec::new(),
             calls: 0,
             rounds: 0,
             compared: 0,
             recorder: Recorder::new(migration.report),
+            handled: Vec::new(),
+            may_have_raised: false,
             repeats: Vec::new(),
             queries: std::cell::Cell::new(0),
             row: std::cell::RefCell::default(),

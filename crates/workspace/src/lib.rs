@@ -12,6 +12,7 @@ mod check;
 pub mod config;
 mod dialect;
 mod discovery;
+mod drivers;
 mod fingerprint;
 mod fizz;
 pub mod framework;

@@ -1,6 +1,7 @@
 //! Small files of code and configuration in the folders around migrations.
 
 use crate::boundary::Boundary;
+use crate::drivers;
 use crate::read;
 use rustc_hash::FxHashMap;
 use std::fs;
@@ -41,6 +42,7 @@ struct Found {
     is_configuration: bool,
     is_readme: bool,
     is_of_containers: bool,
+    is_manifest: bool,
 }
 
 #[derive(Debug, Default)]
@@ -123,6 +125,20 @@ impl Nearby {
         self.files(folder, |found| found.is_code || found.is_configuration)
     }
 
+    /// Returns the manifests and the configuration that lie directly in a folder, by name, with code if that is wanted.
+    pub(crate) fn manifests_and_configuration(
+        &self,
+        folder: &Path,
+        with_code: bool,
+    ) -> impl Iterator<Item = PathBuf> + use<> {
+        let is_wanted: fn(&Found) -> bool = if with_code {
+            |found| found.is_code || found.is_configuration || found.is_manifest
+        } else {
+            |found| found.is_configuration || found.is_manifest
+        };
+        self.files(folder, is_wanted)
+    }
+
     /// Returns the Dockerfiles and Compose files that lie directly in a folder, by name.
     pub(crate) fn of_containers(&self, folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
         self.files(folder, |found| found.is_of_containers)
@@ -171,8 +187,9 @@ impl Found {
         let (name, is_yaml) = (name.to_ascii_lowercase(), has_extension(&path, &["yml", "yaml"]));
         let is_of_containers =
             name.starts_with("dockerfile") || name.ends_with(".dockerfile") || (is_yaml && name.contains("compose"));
-        let is_wanted = is_code || is_configuration || is_readme || is_of_containers;
-        is_wanted.then_some(Self { path, is_code, is_configuration, is_readme, is_of_containers })
+        let is_manifest = drivers::is_manifest(&path);
+        let is_wanted = is_code || is_configuration || is_readme || is_of_containers || is_manifest;
+        is_wanted.then_some(Self { path, is_code, is_configuration, is_readme, is_of_containers, is_manifest })
     }
 }
 

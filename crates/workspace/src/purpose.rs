@@ -301,7 +301,7 @@ fn foreign(path: &Path, text: &str, purpose: Purpose, groups: &Groups, folders: 
         return Some(Reader::Program).filter(|_| !is_migration(path, folders));
     }
     let own = |text: &str| Tokens::new(text).are_own();
-    if let Some(dialect) = folders.around(path).other_database.filter(|_| !own(text)) {
+    if let Some(dialect) = folders.around(path).database.other.filter(|_| !own(text)) {
         return Some(Reader::Database(dialect));
     }
     if groups.is_empty() {

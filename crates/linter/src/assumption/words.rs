@@ -331,6 +331,9 @@ impl fmt::Display for Assumption {
             Self::NamesConstraint { constraint } => {
                 write!(f, "assumes that deployed code names `{constraint}` in ON CONFLICT or in its error handling")
             }
+            Self::NothingHandledBefore => f.write_str(
+                "assumes that no earlier statement of the block raises an error that an exception handler catches",
+            ),
             Self::HandlerExpectsOther => f.write_str("assumes that the handler is meant for another error"),
             Self::SchemaExists { schema } => {
                 write!(f, "assumes that the schema `{schema}` exists and has objects, although no migration creates it")
@@ -347,6 +350,17 @@ impl fmt::Display for Assumption {
             Self::StillRun { although } => write!(f, "assumes that a tool still runs this file, although {although}"),
             Self::RunsAgain { other } => {
                 write!(f, "assumes that `{other}` runs on the same database, although one of the two repeats the other")
+            }
+            Self::ForPostgreSql { although } => {
+                let database = &although.database;
+                match &although.place {
+                    Some(place) => {
+                        write!(f, "assumes that this file is for PostgreSQL, although `{place}` speaks of {database}")
+                    }
+                    None => {
+                        write!(f, "assumes that this file is for PostgreSQL, although it has the syntax of {database}")
+                    }
+                }
             }
             Self::RunsOnItsOwn => f.write_str(
                 "assumes that this file runs on a database with rows, although it seems to be one of several files \

@@ -154,6 +154,7 @@ static RULES: &[&Rule] = &[
     &schema::money_type::RULE,
     &schema::redundant_index::RULE,
     &schema::serial_column::RULE,
+    &schema::set_null_on_not_null_column::RULE,
     &schema::timestamp_without_time_zone::RULE,
     &schema::timestamptz_to_date_cast::RULE,
     &schema::unindexed_foreign_key::RULE,

@@ -170,12 +170,6 @@ const EXCEPTIONS: &[Exception] = &[
         reason: "PostgreSQL's parser reads the text of a DO block in the file, and here another DO block runs it",
     },
     Exception {
-        rule: "",
-        codes: &[Code::Function, Code::Procedure],
-        place: "syntax-error/code.sql:30",
-        reason: "another file sets `check_function_bodies`",
-    },
-    Exception {
         rule: "not-analyzed",
         codes: &[Code::Function, Code::Procedure],
         place: "drop-object-cascade/unseen_public.sql",

@@ -426,6 +426,7 @@ static EXCEPTIONS: &[Exception] = &[
             &security::grant_to_public::RULE,
             &security::policy_always_true::RULE,
             &schema::default_violates_check::RULE,
+            &schema::set_null_on_not_null_column::RULE,
         ],
         variants: &[Variant::Divided],
         place: "",

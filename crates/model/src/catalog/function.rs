@@ -30,6 +30,8 @@ pub struct Function {
     /// SET clauses, lower case names.
     pub settings: Vec<(SmolStr, SmolStr)>,
     pub body: Arc<FunctionBody>,
+    /// Whether PostgreSQL has checked the code when the function was defined; `None` if that is not known.
+    pub checked: Option<bool>,
     /// Where it was defined last; `None` where its definition is in no file, such as one that EXECUTE puts together.
     pub defined_at: Option<Definition>,
     pub transaction: u32,

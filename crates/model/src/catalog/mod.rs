@@ -313,16 +313,22 @@ impl Catalog {
         self.add_relation(relation);
     }
 
-    /// Adds a table of which only the name is known, unless a relation has it: one that a refused statement was to create.
-    /// Once that is corrected, later statements meet a new table.
-    pub fn add_refused_table(&mut self, schema: SmolStr, name: SmolStr, birth: Birth) -> Option<Oid> {
+    /// Adds a relation of which only the name is known, unless a relation has it: one that a refused statement was to
+    /// create. Once that is corrected, later statements meet a new relation.
+    pub fn add_refused_relation(
+        &mut self,
+        schema: SmolStr,
+        name: SmolStr,
+        kind: RelationKind,
+        birth: Birth,
+    ) -> Option<Oid> {
         if self.relation_named(&schema, &name).is_some() {
             return None;
         }
         let oid = self.new_oid();
-        let mut table = Relation::new(oid, schema, name, RelationKind::Table, birth);
-        table.known = false;
-        self.add_unseen_relation(table);
+        let mut relation = Relation::new(oid, schema, name, kind, birth);
+        relation.known = false;
+        self.add_unseen_relation(relation);
         Some(oid)
     }
 

@@ -381,6 +381,24 @@ pub struct Failure {
     pub range: TextRange,
     /// The schema in which an unqualified name was found because no statement has set `search_path`.
     pub assumed_schema: Option<SmolStr>,
+    /// The SQLSTATE that RAISE gives the error, if code raises it: empty if only the run decides.
+    pub raised: Option<SmolStr>,
+    /// Whether an earlier statement may raise an error that a handler around both catches, so that this one does not run.
+    pub unless_handled: bool,
+}
+
+impl Failure {
+    pub fn new(sqlstate: &'static str, reason: impl Into<String>, range: TextRange) -> Self {
+        Self {
+            sqlstate,
+            reason: reason.into(),
+            subject: FailureSubject::Other,
+            range,
+            assumed_schema: None,
+            raised: None,
+            unless_handled: false,
+        }
+    }
 }
 
 /// The subject of a refusal, as far as its SQLSTATE leaves that open.

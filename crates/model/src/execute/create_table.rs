@@ -113,22 +113,6 @@ impl Executor<'_> {
         Ok(())
     }
 
-    /// Remembers which table a refused statement was to make.
-    pub(super) fn note_refused_table(&mut self, done: &Run, name: &ObjectName, persistence: Persistence) {
-        if done.is_err() && persistence != Persistence::Temporary {
-            self.refused_table = Some(name.clone());
-        }
-    }
-
-    /// In a history that was run, the table was made in some other way.
-    pub(super) fn stand_in_for_refused_table(&mut self) {
-        let Some(name) = self.refused_table.take().filter(|_| self.knowledge != Knowledge::Everything) else { return };
-        let (schema, birth) = (self.schema_for(&name, false), self.birth(false));
-        if let Some(table) = self.catalog.add_refused_table(schema, name.name.text, birth) {
-            self.catalog.doubt(table);
-        }
-    }
-
     /// Syntax that older majors do not have, and contradictions that need no catalog.
     fn check_table_syntax(&self, statement: &CreateTable) -> Run {
         for element in &statement.elements {

@@ -186,14 +186,15 @@ impl Executor<'_> {
             return self.statement(ast);
         };
         if self.recorder.is_off {
-            return self.check_named_in_code(ast, sql).and_then(|()| self.statement(ast));
+            let result = self.check_named_in_code(ast, sql).and_then(|()| self.statement(ast));
+            return result.inspect_err(|_| self.note_refused(ast));
         }
         let (before, session) = (self.catalog.clone(), self.session_in_code());
         let outer = std::mem::take(&mut self.effects);
         self.assumed_schema.take();
         let inside = std::mem::take(&mut self.recorder.inside);
         let result = self.check_named_in_code(ast, sql).and_then(|()| self.statement(ast));
-        let result = result.map_err(|failure| self.with_assumption(failure));
+        let result = result.map_err(|failure| self.with_assumption(failure)).inspect_err(|_| self.note_refused(ast));
         let done = std::mem::replace(&mut self.effects, outer);
         let inner = std::mem::replace(&mut self.recorder.inside, inside);
         if self.recorder.executed.len() < MAX_EXECUTED {
@@ -233,6 +234,12 @@ impl Executor<'_> {
     /// A refusal is caught, or not certain: what was refused may not have run at all.
     pub(super) fn forget_refused(&mut self) {
         self.recorder.executed.retain(|run| run.effects.fails.is_none());
+    }
+
+    /// Notes that refused statements run only unless an earlier error is caught, if that is so.
+    pub(super) fn doubt_unless_handled(&mut self, is_so: bool) {
+        let refused = self.recorder.executed.iter_mut().filter_map(|run| run.effects.fails.as_mut());
+        refused.for_each(|failure| failure.unless_handled |= is_so);
     }
 
     /// Assumes that refused statements may run, because unknown code has changed their objects.

@@ -209,7 +209,7 @@ impl Executor<'_> {
             self.knowledge >= Knowledge::History && self.catalog.knows_all_code()
         };
         let Refused { sqlstate, reason, subject } = refused.clone();
-        if certain { Err(Failure { sqlstate, reason, subject, range, assumed_schema: None }) } else { Ok(()) }
+        if certain { Err(Failure { subject, ..Failure::new(sqlstate, reason, range) }) } else { Ok(()) }
     }
 
     /// The same for all expressions of a query.

@@ -63,6 +63,7 @@ impl Executor<'_> {
             security_definer: false,
             settings: Vec::new(),
             body: Arc::new(create.body.clone()),
+            checked: self.checks_bodies(),
             defined_at: self.definition(create),
             transaction: self.transaction,
         };
@@ -108,6 +109,18 @@ impl Executor<'_> {
         create.parameters.iter().map(parameter).collect()
     }
 
+    /// Whether the session checks the code of functions when it defines them; `None` if that is not known.
+    ///
+    /// Source: PostgreSQL 18 documentation, "check_function_bodies".
+    fn checks_bodies(&self) -> Option<bool> {
+        const SETTING: &str = "check_function_bodies";
+        let settings = &self.session.settings;
+        let is_off =
+            |value: &str| !value.is_empty() && ["off", "false", "no", "0"].iter().any(|off| off.starts_with(value));
+        let value = settings.get(SETTING).map(|setting| setting.value.to_ascii_lowercase());
+        (!settings.is_doubtful(SETTING)).then(|| !value.is_some_and(|value| is_off(&value)))
+    }
+
     /// Analyses the body of an SQL function, which locks what it names.
     ///
     /// Source: PostgreSQL 18, `src/backend/catalog/pg_proc.c`, `fmgr_sql_validator`.
@@ -115,17 +128,13 @@ impl Executor<'_> {
         if create.language != "sql" {
             return Ok(());
         }
-        let off = |setting: &crate::session::SettingValue| {
-            matches!(setting.value.to_ascii_lowercase().as_str(), "off" | "false" | "no" | "0")
-        };
-        let unchecked = self.session.settings.get("check_function_bodies").is_some_and(off);
         match &create.body {
             FunctionBody::Atomic { statements, .. } => {
                 for statement in statements {
                     self.read_statement(statement, Depth::Rewrite)?;
                 }
             }
-            FunctionBody::Source { text, range } if !unchecked && !has_polymorphic(create) => {
+            FunctionBody::Source { text, range } if self.checks_bodies() == Some(true) && !has_polymorphic(create) => {
                 let at = create.name.range();
                 let statements = match from_pg::parse_sql(text) {
                     Ok(statements) => statements,

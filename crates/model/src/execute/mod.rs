@@ -27,6 +27,7 @@ mod publication;
 mod query;
 pub(crate) mod reach;
 mod record;
+mod refused;
 mod rename;
 pub(crate) mod routine;
 mod scope;
@@ -47,9 +48,9 @@ pub use expressions::ask as ask_about_types;
 pub use reach::reach_of_function;
 pub(crate) use routine::Bodies;
 
-use crate::catalog::{Birth, Catalog, Oid, Relation, SqlType};
+use crate::catalog::{Birth, Catalog, Oid, Relation, RelationKind, SqlType};
 use crate::deployment::Deployment;
-use crate::effect::{Effects, Failure, FailureSubject, UnknownReason};
+use crate::effect::{Effects, Failure, UnknownReason};
 use crate::place::Place;
 use crate::session::Session;
 use crate::version::Target;
@@ -65,7 +66,7 @@ pub(crate) type Run<T = ()> = Result<T, Failure>;
 
 /// Makes the `Err` of a [`Run`].
 pub(crate) fn fail<T>(sqlstate: &'static str, reason: impl Into<String>, range: TextRange) -> Run<T> {
-    Err(Failure { sqlstate, reason: reason.into(), subject: FailureSubject::Other, range, assumed_schema: None })
+    Err(Failure::new(sqlstate, reason, range))
 }
 
 /// How much of the database the run has seen, and so what a name that no statement showed means.
@@ -120,8 +121,8 @@ pub(crate) struct Executor<'a> {
     pub(crate) in_the_way: Option<Oid>,
     /// Where an unqualified name was found because no statement has set `search_path`.
     pub(crate) assumed_schema: RefCell<Option<SmolStr>>,
-    /// The table that the last refused CREATE TABLE was to make.
-    pub(crate) refused_table: Option<ObjectName>,
+    /// What the first refused statement that creates a relation was to create.
+    pub(crate) refused_relation: Option<(ObjectName, RelationKind)>,
     /// How deep calls of functions nest.
     pub(crate) depth: u8,
     /// The functions that are being run, with their parameters, the outermost first.
@@ -134,6 +135,10 @@ pub(crate) struct Executor<'a> {
     pub(crate) compared: usize,
     /// The statements of code that has run.
     pub(crate) recorder: Recorder,
+    /// The errors that the handlers catch which are being run, the innermost last.
+    pub(crate) handled: Vec<Failure>,
+    /// Whether a statement since the beginning of the innermost block with handlers may have raised an error.
+    pub(crate) may_have_raised: bool,
     /// The loops around the code that is being run whose rounds are not run one by one.
     pub(crate) repeats: Vec<routine::Repeat>,
     /// How many queries were examined to count rows.
@@ -227,13 +232,15 @@ impl<'a> Executor<'a> {
             created: FxHashSet::default(),
             in_the_way: None,
             assumed_schema: RefCell::default(),
-            refused_table: None,
+            refused_relation: None,
             depth: 0,
             running: Vec::new(),
             calls: 0,
             rounds: 0,
             compared: 0,
             recorder: Recorder::default(),
+            handled: Vec::new(),
+            may_have_raised: false,
             repeats: Vec::new(),
             queries: Cell::new(0),
             row: RefCell::default(),
@@ -262,8 +269,9 @@ impl Executor<'_> {
             } else {
                 self.effects.fails = Some(self.with_assumption(failure));
             }
-            self.catalog = before;
-            self.stand_in_for_refused_table();
+            self.note_refused(ast);
+            let failed = std::mem::replace(&mut self.catalog, before);
+            self.stand_in_for_refused(&failed);
         } else {
             self.gather_demands(&before);
             self.note_new_evidence(first_lock);
@@ -277,16 +285,8 @@ impl Executor<'_> {
         match ast {
             Ast::AlterTable(statement) => self.alter_table(statement),
             Ast::Do(statement) => self.run_do(statement),
-            Ast::CreateTable(create) => {
-                let done = self.create_table(create);
-                self.note_refused_table(&done, &create.name, create.persistence);
-                done
-            }
-            Ast::CreateTableAs(create) => {
-                let done = self.create_table_as(create);
-                self.note_refused_table(&done, &create.into.name, create.into.persistence);
-                done
-            }
+            Ast::CreateTable(create) => self.create_table(create),
+            Ast::CreateTableAs(create) => self.create_table_as(create),
             Ast::CreateIndex(statement) => self.create_index(statement),
             Ast::Drop(statement) => self.drop_objects(statement),
             Ast::AlterTableMoveAll(statement) => self.alter_table_move_all(statement),

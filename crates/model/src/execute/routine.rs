@@ -5,11 +5,12 @@
 //! every branch is assumed to run, and a refusal in such a branch is treated as a sign that it would not.
 
 mod alternative;
-mod branch;
 mod code;
 mod condition;
+mod conditions;
 mod dynamic;
 mod environment;
+mod handlers;
 mod inserts;
 mod listed;
 mod loops;
@@ -25,7 +26,7 @@ mod value;
 mod variables;
 
 use super::executed::{CodeKind, FunctionText, InFile};
-use super::{Executor, Run, fail};
+use super::{Executor, Run};
 use crate::builtin::Volatility;
 use crate::catalog::{Function, Oid};
 use crate::effect::{Failure, Limit, UnknownReason};
@@ -34,12 +35,13 @@ pub(crate) use code::Bodies;
 use code::Code;
 pub(super) use dynamic::may_change;
 pub(crate) use environment::{Environment, UnsetSettings};
+use handlers::may_raise;
 pub(crate) use path::Path;
 use pgvet_syntax::ast::{Ast, Do, FunctionBody, QueryBody};
 use pgvet_syntax::plpgsql::texts::{self, SqlRole};
 use pgvet_syntax::plpgsql::{
-    self, Block, ConditionKind, Context, CursorDeclaration, DeclarationKind, Handler, OpenSource, QuerySource, SqlText,
-    Statement, StatementKind, Target, Visitor, walk,
+    self, Block, Context, CursorDeclaration, DeclarationKind, OpenSource, QuerySource, SqlText, Statement,
+    StatementKind, Target, Visitor, walk,
 };
 use pgvet_syntax::source::TextRange;
 pub(crate) use repeat::Repeat;
@@ -251,24 +253,9 @@ impl Executor<'_> {
             };
             self.variables.set(declaration.name.text.clone(), value);
         }
-        let Some(section) = &block.exception else { return self.statements(&block.statements, code) };
-        let (catalog, session) = (self.catalog.clone(), self.session.clone());
-        match self.guarded(|executor| executor.statements(&block.statements, code)) {
-            Ok(flow) => Ok(flow),
-            Err(failure) => {
-                let handler = section.handlers.iter().find(|handler| catches(handler, failure.sqlstate));
-                if handler.is_some_and(Handler::only_notes) && !self.is_doubtful(&failure) {
-                    self.catch_refused();
-                }
-                self.forget_refused();
-                self.catalog = catalog;
-                self.session = session;
-                self.variables.forget(assigned(&block.statements));
-                match handler {
-                    Some(handler) => self.statements(&handler.statements, code),
-                    None => Err(failure),
-                }
-            }
+        match &block.exception {
+            Some(section) => self.protected(&block.statements, section, code),
+            None => self.statements(&block.statements, code),
         }
     }
 
@@ -284,6 +271,7 @@ impl Executor<'_> {
                 }
                 (flow, _) => flow?,
             };
+            self.may_have_raised |= may_raise(statement);
             match flow {
                 Flow::Next => {}
                 Flow::Perhaps => {
@@ -328,7 +316,7 @@ impl Executor<'_> {
             StatementKind::Exit(exit) => return Ok(self.leaves(exit, Flow::Exit, code)),
             StatementKind::Continue(exit) => return Ok(self.leaves(exit, Flow::Continue, code)),
             StatementKind::Raise(raise) if raise.level == plpgsql::RaiseLevel::Exception => {
-                return fail("P0001", "the code raises an exception", statement.keyword);
+                return Err(self.raised(raise, statement.keyword, code));
             }
             StatementKind::ReturnQuery(QuerySource::Static(sql)) => self.body_sql(sql, code)?,
             StatementKind::ReturnQuery(QuerySource::Dynamic(query)) => self.dynamic(&query.expression, true, code)?,
@@ -510,16 +498,4 @@ fn function_text(function: &Function, text: &str) -> Option<FunctionText> {
     let is_verbatim = (definition.body.end - definition.body.start) as usize == text.len();
     let (name, file, start) = (function.display_name(), definition.file, definition.body.start);
     is_verbatim.then_some(FunctionText { name, file, start })
-}
-
-/// Whether a handler catches this SQLSTATE.
-fn catches(handler: &Handler, sqlstate: &str) -> bool {
-    handler.conditions.iter().any(|condition| match &condition.kind {
-        ConditionKind::Others => true,
-        ConditionKind::SqlState(state) => state == sqlstate,
-        ConditionKind::Name(name) => branch::condition_sqlstates(name).is_some_and(|state| {
-            // A class name such as `integrity_constraint_violation` catches its whole class.
-            if state.ends_with("000") { sqlstate.starts_with(&state[..2]) } else { state == sqlstate }
-        }),
-    })
 }

@@ -116,6 +116,7 @@ impl Fake {
             security_definer: language.contains("definer"),
             settings: Vec::new(),
             body: Arc::new(FunctionBody::Source { text: body.into(), range: TextRange::at(0) }),
+            checked: Some(true),
             defined_at: None,
             transaction: 0,
         };

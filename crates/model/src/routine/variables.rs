@@ -2,8 +2,8 @@
 
 use super::{Code, Node, Routine};
 use crate::catalog::SqlType;
-use pgvet_syntax::ast::ParameterMode;
-use pgvet_syntax::plpgsql::{DataType, DeclarationKind, LoopKind, Statement, StatementKind};
+use pgvet_syntax::ast::{Name, ParameterMode};
+use pgvet_syntax::plpgsql::{DataType, Declaration, DeclarationKind, LoopKind, Statement, StatementKind};
 use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
 
@@ -26,7 +26,7 @@ pub enum VariableKind {
     Declared(DataType),
     Alias,
     Cursor,
-    /// `FOR i IN 1..10`.
+    /// `FOR i IN 1..10`, and the row of a cursor.
     Loop,
     /// `new`, `old`, `tg_op`, `found`, `sqlerrm` and so on.
     Implicit,
@@ -56,6 +56,21 @@ const IMPLICIT: [&str; 18] = [
     "current_query",
 ];
 
+/// A declaration, and the arguments of a cursor.
+fn declare(declaration: &Declaration, found: &mut Vec<Variable>) {
+    let variable = |name: &Name, kind| Variable { name: name.text.clone(), kind, range: name.range };
+    let kind = match &declaration.kind {
+        DeclarationKind::Variable(variable) => VariableKind::Declared(variable.data_type.clone()),
+        DeclarationKind::Alias(_) => VariableKind::Alias,
+        DeclarationKind::Cursor(_) => VariableKind::Cursor,
+    };
+    found.push(variable(&declaration.name, kind));
+    if let DeclarationKind::Cursor(cursor) = &declaration.kind {
+        let arguments = cursor.arguments.iter();
+        found.extend(arguments.map(|(name, kind)| variable(name, VariableKind::Declared(kind.clone()))));
+    }
+}
+
 impl Routine {
     /// Every variable, wherever in the code it is in scope.
     pub fn variables(&self) -> Vec<Variable> {
@@ -77,20 +92,21 @@ impl Routine {
         found.extend(IMPLICIT.iter().copied().map(implicit));
         for step in self.steps() {
             match step.node {
-                Node::Block(block) => found.extend(block.declarations.iter().map(|declaration| Variable {
-                    name: declaration.name.text.clone(),
-                    kind: match &declaration.kind {
-                        DeclarationKind::Variable(variable) => VariableKind::Declared(variable.data_type.clone()),
-                        DeclarationKind::Alias(_) => VariableKind::Alias,
-                        DeclarationKind::Cursor(_) => VariableKind::Cursor,
-                    },
-                    range: declaration.name.range,
-                })),
+                Node::Block(block) => block.declarations.iter().for_each(|one| declare(one, &mut found)),
                 Node::Statement(Statement { kind: StatementKind::Loop(a_loop), .. }) => {
-                    if let LoopKind::Integer { variable, .. } = &a_loop.kind
-                        && let [name] = variable.names.as_slice()
-                    {
-                        found.push(Variable { name: name.clone(), kind: VariableKind::Loop, range: variable.range });
+                    let implicit = match &a_loop.kind {
+                        LoopKind::Integer { variable, .. } => std::slice::from_ref(variable),
+                        LoopKind::Cursor { targets, .. } => targets,
+                        _ => &[],
+                    };
+                    for variable in implicit {
+                        if let [name] = variable.names.as_slice() {
+                            found.push(Variable {
+                                name: name.clone(),
+                                kind: VariableKind::Loop,
+                                range: variable.range,
+                            });
+                        }
                     }
                 }
                 Node::Statement(_) | Node::Sql(_) => {}

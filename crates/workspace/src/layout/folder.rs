@@ -6,9 +6,8 @@ use super::explicit_order::{ExplicitOrder, Orders};
 use super::unknown::UnknownRunner;
 use super::{Tool, flyway_project, project};
 use crate::config::absolute;
-use crate::dialect::Dialect;
 use crate::init_scripts::InitScripts;
-use crate::manifest::Manifests;
+use crate::manifest::{Database, Manifests};
 use crate::nearby::Nearby;
 use crate::order::{self, FlywayName};
 use crate::roots::{self, Repositories};
@@ -77,8 +76,8 @@ pub(crate) struct Facts {
     pub(super) tool_by_names: Option<Tool>,
     /// Whether any name begins with a number.
     pub(super) has_numbers: bool,
-    /// The database other than PostgreSQL that the project says they are for.
-    pub(crate) other_database: Option<Dialect>,
+    /// What the project says about their database.
+    pub(crate) database: Database,
 }
 
 impl Facts {
@@ -239,7 +238,7 @@ impl Folders {
             order,
             sums: Arc::new(names_in_atlas_sum(&folder)),
             named: roots::named_folder(parent, &mut known.repositories),
-            other_database: known.manifests.other_database(&folder, &self.nearby),
+            database: known.manifests.database(&folder, &self.nearby),
             in_other_languages: in_other_languages(&folder, &names),
             has_numbers: names.iter().any(|name| name.starts_with(|first: char| first.is_ascii_digit())),
             tool_by_names: tool_by_names(&names, rust_runner.or(dotnet.map(Library::tool)), || {

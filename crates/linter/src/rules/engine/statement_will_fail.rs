@@ -2,10 +2,12 @@
 
 use crate::assumption::Assumption;
 use crate::report::Reporter;
-use crate::rule::{MigrationContext, RuleContext, declare_rule};
+use crate::rule::{MigrationContext, RoutineContext, RuleContext, declare_rule};
 use crate::rules::statement::sqlstate;
+use pgvet_model::catalog::{Catalog, SearchPath};
 use pgvet_model::effect::{Failure, FailureSubject};
 use pgvet_model::migration::Direction;
+use pgvet_model::routine::{Around, Sql, Trial};
 use pgvet_syntax::ast::{AlterTableAction, Ast, QueryBody};
 use smol_str::SmolStr;
 
@@ -43,6 +45,9 @@ declare_rule! {
     /// - Whether PostgreSQL refuses the statement depends on another file, and pgvet does not know which of the two
     ///   files runs first. Examples are scripts without numbers in their names, and migrations in a programming
     ///   language.
+    /// - A `RAISE EXCEPTION` runs only unless an earlier statement of the same block raises an error that a handler of
+    ///   the block catches: a script may check that PostgreSQL refuses the statement. A handler that catches the exception
+    ///   itself also hides it.
     /// - An earlier migration already used the missing table or column: pgvet then assumes that the table or column
     ///   exists.
     ///
@@ -52,6 +57,9 @@ declare_rule! {
     /// folder of each database in `paths`.
     ///
     /// ## Also reported
+    ///
+    /// This rule reports a `REFRESH MATERIALIZED VIEW CONCURRENTLY` in the code of a function if the view has no unique
+    /// index that PostgreSQL can use, after the last migration.
     ///
     /// This rule also reports files that the migration tool itself refuses. For example, goose refuses a file that it
     /// cannot split into statements. Flyway refuses a file that mixes statements that can run in a transaction with
@@ -65,7 +73,11 @@ declare_rule! {
     /// - The statement follows code that pgvet does not analyze and that may have changed the schema.
     /// - A column is missing in a table that `CREATE TABLE IF NOT EXISTS` creates. The table may have existed before, with
     ///   the column.
+    /// - An exception handler around the statement catches other errors, and an earlier statement of the same block may
+    ///   raise one: the statement then does not run.
     /// - A name without a schema may refer to another schema, because no statement sets `search_path`.
+    /// - The file has the syntax of another database, or a manifest, setting or program near it names another database
+    ///   beside PostgreSQL.
     /// - Migrations of later deployments exist. This migration has then probably been applied already, perhaps without
     ///   an error, for a reason that the migrations do not show.
     ///
@@ -74,11 +86,14 @@ declare_rule! {
     /// - The statement creates a relation that an earlier statement already uses, although no earlier migration creates
     ///   the relation.
     /// - PostgreSQL already refuses an earlier statement of the migration.
+    /// - An earlier file has the statements of this one, or the other way round, and PostgreSQL refuses the statement only
+    ///   if both files run.
     /// - An exception handler hides the error. If a handler of this kind is the usual way to make the statement
     ///   repeatable, nothing is reported.
     "statement-will-fail", Engine, Error,
     {}
     statement = check,
+    routine = check_code,
     migration = check_refusals,
 }
 
@@ -95,7 +110,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         return;
     }
     let range = if failure.range.is_empty() { context.statement.range } else { failure.range };
-    let is_raised = failure.sqlstate == sqlstate::RAISE_EXCEPTION;
+    let is_raised = failure.raised.is_some();
     let what = if is_raised { "this always fails" } else { "PostgreSQL refuses this" };
     let always = if is_caught && !is_raised { " in every run" } else { "" };
     let hidden = if is_caught { ", and the EXCEPTION block hides the error" } else { "" };
@@ -103,6 +118,9 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let mut finding = reporter.report(range, message);
     if is_caught {
         finding = finding.assuming(Assumption::HandlerExpectsOther);
+    }
+    if failure.unless_handled {
+        finding = finding.assuming(Assumption::NothingHandledBefore);
     }
     if let Some(help) = help(failure) {
         finding = finding.help(help);
@@ -125,10 +143,40 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     if context.earlier.iter().any(|earlier| earlier.refused) {
         finding = finding.assuming(Assumption::EarlierRefusalCorrected);
     }
+    if let Some(other) = repeated(context, failure) {
+        finding = finding.assuming(Assumption::RunsAgain { other });
+    }
     if has_run(context) {
         finding = finding.assuming(Assumption::HistoryComplete);
     }
     finding.emit();
+}
+
+/// Statements in the code of functions that fail whatever the rows are: REFRESH of what cannot be refreshed.
+fn check_code(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
+    if context.function().is_none() || context.called_by_migration {
+        return;
+    }
+    let steps = context.routine.steps();
+    let makes_it = |sql: &Sql<'_>| matches!(sql.ast, Ast::CreateIndex(_) | Ast::CreateTableAs(_));
+    if steps.iter().flat_map(|step| &step.sql).any(makes_it) {
+        return;
+    }
+    for step in &steps {
+        let is_caught = step.around.iter().any(|around| matches!(around, Around::Exception { .. }));
+        for sql in step.sql.iter().filter(|sql| !is_caught && matches!(sql.ast, Ast::RefreshMaterializedView(_))) {
+            let tried = Trial::new(context.catalog, &context.routine.search_path, context.settings.versions.to);
+            let lasting = ["42809", "55000"];
+            let failure = tried.run_in_block(sql.ast).fails.filter(|failure| lasting.contains(&failure.sqlstate));
+            let Some(failure) = failure else { continue };
+            let message = format!("{} fails when it reaches this statement: {}", context.name(), failure.reason);
+            let mut finding = reporter.report(sql.place(failure.range), message);
+            if let Some(help) = help(&failure) {
+                finding = finding.help(help);
+            }
+            finding.emit();
+        }
+    }
 }
 
 /// Whether the refusal is the usual one that a handler makes a statement repeatable with: what it creates exists, or what
@@ -164,6 +212,29 @@ fn has_run(context: &RuleContext<'_>) -> bool {
                 && migration.database == own.database
                 && migration.deployment(index) != deployment
         })
+}
+
+/// Returns the file that repeats the statements of this one, or the other way round, if PostgreSQL may refuse the
+/// statement only because both run.
+fn repeated(context: &RuleContext<'_>, failure: &Failure) -> Option<SmolStr> {
+    let repeated = context.settings.repository.get(&context.file)?.repeated.as_ref()?;
+    let is_missing = ["42P01", "42703", "42704", "42883", "3F000"].contains(&failure.sqlstate);
+    let is_decided = context.code.is_some_and(|code| code.guarded);
+    let is_explained = if failure.raised.is_some() { is_decided } else { repeated.removes || !is_missing };
+    (is_explained && !fails_alone(context, failure)).then(|| repeated.path.clone())
+}
+
+/// Whether PostgreSQL refuses the statement for the same reason if no other migration has run.
+fn fails_alone(context: &RuleContext<'_>, failure: &Failure) -> bool {
+    let path = SearchPath::from(vec![SmolStr::new_static("public")]);
+    let mut trial = Trial::new(&Catalog::new(), &path, context.target.version());
+    let outer = context.code.map_or(context.statement.range, |code| code.outer);
+    let mut fails = None;
+    for statement in context.migration.statements().take_while(|statement| statement.range.start <= outer.start) {
+        let Ok(ast) = &statement.parsed else { continue };
+        fails = trial.run(ast).fails;
+    }
+    fails.is_some_and(|alone| alone.sqlstate == failure.sqlstate)
 }
 
 /// Refusals by the migration tool, before PostgreSQL sees the statement.

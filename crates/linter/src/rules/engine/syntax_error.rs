@@ -1,12 +1,14 @@
 //! The statement cannot be read; reported by the run itself, since there is no statement to look at. Code in a statement
 //! that can be read is reported here.
 
+use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{RoutineContext, declare_rule};
 use pgvet_model::catalog::Function;
 use pgvet_syntax::ast::FunctionBody;
 use pgvet_syntax::plpgsql::{self, BodyResult};
 use pgvet_syntax::statement::is_template;
+use smol_str::SmolStr;
 
 declare_rule! {
     /// A statement, or the PL/pgSQL code of a function or `DO` block, that the PostgreSQL parser refuses.
@@ -30,7 +32,7 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - code of functions in files that mention `check_function_bodies`, which can switch off the check of the code
+    /// - code of functions that are created while `check_function_bodies` is off in the session
     /// - commands of psql, data of `COPY ... FROM stdin` and placeholders of templates, which are not SQL
     ///
     /// pgvet parses SQL with the grammar of PostgreSQL 18. If the configured version is older and does not know the
@@ -53,6 +55,9 @@ fn check_code(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
     let what = if context.function().is_some() { "CREATE FUNCTION" } else { "DO" };
     let message = format!("PostgreSQL refuses the code of this {what}: {message}");
     let mut finding = reporter.report(*first, message);
+    if context.function().is_some_and(|function| function.checked.is_none()) {
+        finding = finding.assuming(Assumption::SameRun { setting: SmolStr::new_static("check_function_bodies") });
+    }
     for other in others {
         finding = finding.label(*other, "pgvet cannot parse this either");
     }
@@ -67,8 +72,7 @@ fn refused(context: &RoutineContext<'_>) -> Option<String> {
     };
     let FunctionBody::Source { text, .. } = &*function.body else { return None };
     let is_changed = is_template(text) || text.contains(plpgsql::HOLE);
-    let may_be_unchecked = || context.source.text.to_ascii_lowercase().contains("check_function_bodies");
-    if function.language != "plpgsql" || is_changed || may_be_unchecked() {
+    if function.language != "plpgsql" || is_changed || function.checked == Some(false) {
         return None;
     }
     let names = function.parameters.iter().filter_map(|parameter| parameter.name.as_deref());

@@ -1,10 +1,13 @@
 //! Code in the database.
 
 pub mod ambiguous_column_name;
+mod changed;
 pub mod ddl_in_function;
 pub mod dynamic_ddl_on_unknown_object;
 pub mod dynamic_sql_injection;
 mod names;
+mod records;
+mod scope;
 pub mod swallowed_exception;
 mod taint;
 mod target;

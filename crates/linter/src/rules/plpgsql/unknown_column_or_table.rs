@@ -1,6 +1,9 @@
 //! Code that names what does not exist.
 
+use super::changed::{Changed, is_whole};
 use super::names::Names;
+use super::records;
+use super::scope::{Columns, Lacking, Named, unresolved};
 use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{RoutineContext, declare_rule};
@@ -10,12 +13,14 @@ use pgvet_model::builtin;
 use pgvet_model::catalog::{Function, Relation, RelationKind, SqlType};
 use pgvet_model::routine::{Around, Node, Sql, SqlRole, Step};
 use pgvet_syntax::ast::{Assignment, Ast, Expr, ExprKind, Name, ObjectName, OnConflict, Part, Setting};
-use pgvet_syntax::plpgsql::{Statement, StatementKind};
+use pgvet_syntax::lexer::{TokenKind, tokenize};
+use pgvet_syntax::plpgsql::{Block, DataType, DeclarationKind, SqlText, Statement, StatementKind, texts};
 use pgvet_syntax::source::TextRange;
+use rustc_hash::FxHashMap;
 use smol_str::SmolStr;
 
 declare_rule! {
-    /// The code of a function names a table that was dropped or renamed, or a column that its table does not have.
+    /// The code of a function names a table that was dropped or renamed, or a column that no table of the statement has.
     ///
     /// ## Why it matters
     ///
@@ -43,9 +48,18 @@ declare_rule! {
     /// END $$;
     /// ```
     ///
+    /// ## Also reported
+    ///
+    /// - a field of a record that the table of `%ROWTYPE` lacks, or that the only query that fills the record does not
+    ///   return
+    /// - a column of `NEW` or `OLD` that a table with the trigger lacks
+    /// - a column of `%TYPE` that the table lacks
+    ///
     /// ## When it is not reported
     ///
-    /// - The migrations do not show the whole table.
+    /// - The migrations do not show the whole table or view, or the statement also reads a function, a system catalog, or
+    ///   another table whose columns are not known.
+    /// - The function itself creates or changes the table, or runs dynamic SQL that may do so.
     /// - No migration has ever created the table: it may be created elsewhere.
     /// - The code is a `DO` block, which `statement-will-fail` checks.
     ///
@@ -72,21 +86,26 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
     if context.function().is_none() {
         return;
     }
-    let mut finder = Finder { context, missing: Vec::new(), runs_for: RunsFor::Every };
+    let steps = context.routine.steps();
+    let mut finder = Finder::new(context, &steps);
     let mut branched = false;
-    for step in context.routine.steps() {
-        let is_declaration = matches!(step.node, Node::Block(_));
-        finder.runs_for = RunsFor::of(context, &step, branched);
+    for step in &steps {
+        finder.runs_for = RunsFor::of(context, step, branched);
         branched |= step.around.iter().any(|around| !matches!(around, Around::Loop { .. }));
-        if let Node::Statement(statement) = step.node {
-            finder.targets(statement);
+        match step.node {
+            Node::Statement(statement) => {
+                finder.targets(statement);
+                finder.fields(texts::of_statement(statement));
+            }
+            Node::Block(block) => {
+                finder.types(block);
+                finder.fields(texts::of_declarations(block));
+            }
+            Node::Sql(_) => {}
         }
         for sql in &step.sql {
-            let is_whole = sql.dynamic.is_none_or(|dynamic| {
-                dynamic.constant.as_ref().is_some_and(pgvet_syntax::plpgsql::ConstantSql::is_complete)
-            });
-            if is_whole && sql.role != SqlRole::Dynamic {
-                finder.statement(sql, is_declaration);
+            if sql.dynamic.is_none_or(is_whole) {
+                finder.statement(sql);
             }
         }
     }
@@ -153,6 +172,9 @@ fn asks_for_table(context: &RoutineContext<'_>) -> bool {
 
 struct Finder<'f> {
     context: &'f RoutineContext<'f>,
+    changed: Changed,
+    /// The fields of variables.
+    records: FxHashMap<SmolStr, Columns<'f>>,
     missing: Vec<Missing>,
     /// For which tables the current step runs.
     runs_for: RunsFor,
@@ -172,7 +194,15 @@ struct Missing {
 }
 
 impl<'f> Finder<'f> {
-    fn statement(&mut self, sql: &Sql<'_>, is_declaration: bool) {
+    fn new(context: &'f RoutineContext<'f>, steps: &[Step<'_>]) -> Self {
+        let changed = Changed::of(context, steps);
+        let mut finder =
+            Self { context, changed, records: FxHashMap::default(), missing: Vec::new(), runs_for: RunsFor::Every };
+        finder.records = records::of(&context.routine, &|name| finder.known(name));
+        finder
+    }
+
+    fn statement(&mut self, sql: &Sql<'_>) {
         let names = Names::of(sql.ast);
         for name in &names.relations {
             self.table(sql, name);
@@ -185,13 +215,101 @@ impl<'f> Finder<'f> {
                 }
             }
             Part::Update(update) => self.columns(sql, &update.table.name, &names, assigned(&update.assignments)),
-            Part::Expr(Expr { kind: ExprKind::Column(path), range }) => match path.as_slice() {
-                [qualifier, column] => self.qualified(sql, &names, qualifier, column, *range),
-                [column] if !names.is_nested && !is_declaration => self.unqualified(sql, &names, column, *range),
-                _ => {}
-            },
             _ => {}
         });
+        for named in unresolved(sql.ast, &|name| self.known(name)) {
+            self.named(sql, named);
+        }
+    }
+
+    /// A name that is no column of the statement. The text of EXECUTE has no variables.
+    fn named(&mut self, sql: &Sql<'_>, named: Named<'f>) {
+        let is_variable = |name: &SmolStr| {
+            sql.role != SqlRole::Dynamic && self.context.routine.is_variable(std::slice::from_ref(name))
+        };
+        match named {
+            Named::Missing { qualifier, column, range, of } => {
+                let is_function = qualifier.is_some() && self.is_function(&column);
+                let is_other = is_variable(qualifier.as_ref().unwrap_or(&column)) || is_function;
+                if !is_other && !SYSTEM_COLUMNS.contains(&column.as_str()) {
+                    self.lacks(sql.place(range), &column, &of);
+                }
+            }
+            Named::NotJoined { column, of } => self.lacks(sql.range, &column, &of),
+            Named::OfVariable { record, column, range } if is_variable(&record) => {
+                self.of_trigger(&record, &column, sql.place(range));
+                self.of_record(&record, &column, sql.place(range));
+            }
+            Named::OfVariable { .. } => {}
+        }
+    }
+
+    fn lacks(&mut self, range: TextRange, column: &str, of: &Lacking<'_>) {
+        let what = match of {
+            Lacking::Relation(relation) => return self.no_column(range, column, relation, None),
+            Lacking::Query(name) if name.is_empty() => format!("the query in FROM has no column `{column}`"),
+            Lacking::Query(name) => format!("`{name}` has no column `{column}`"),
+            Lacking::All => format!("no table of this statement has a column `{column}`"),
+        };
+        self.add(Missing { range, what, is_gone: false, near: None, doubt: None });
+    }
+
+    /// `record.field`, if the fields of the record are known.
+    ///
+    /// Source: PostgreSQL 18, `src/pl/plpgsql/src/pl_comp.c`, `resolve_column_ref`: record has no field.
+    fn of_record(&mut self, record: &SmolStr, field: &SmolStr, range: TextRange) {
+        let Some(columns) = self.records.get(record) else { return };
+        if columns.has(field) != Some(false) {
+            return;
+        }
+        match columns {
+            Columns::Relation(relation) => self.no_column(range, field, relation, None),
+            _ => {
+                let what = format!("the query that fills `{record}` returns no column `{field}`");
+                self.add(Missing { range, what, is_gone: false, near: None, doubt: None });
+            }
+        }
+    }
+
+    /// Fields in expressions that call nothing, which are not parsed.
+    fn fields(&mut self, texts: Vec<(SqlRole, &SqlText)>) {
+        if self.records.is_empty() {
+            return;
+        }
+        for (_, text) in texts
+            .into_iter()
+            .filter(|(role, text)| *role == SqlRole::Expression && self.context.routine.sql(text).is_none())
+        {
+            let source = self.context.source.text.as_str();
+            let tokens = tokenize(source, text.range);
+            let is_dot = |at: usize| tokens.get(at).is_some_and(|token| token.is_punctuation(b'.'));
+            let word = |at: usize| {
+                let token = tokens.get(at).filter(|token| token.kind == TokenKind::Word)?;
+                Some(SmolStr::new(token.text(source).to_ascii_lowercase()))
+            };
+            for at in 0..tokens.len() {
+                if !is_dot(at + 1) || is_dot(at + 3) || at.checked_sub(1).is_some_and(is_dot) {
+                    continue;
+                }
+                if let (Some(record), Some(field)) = (word(at), word(at + 2)) {
+                    self.of_record(&record, &field, tokens[at + 2].range);
+                }
+            }
+        }
+    }
+
+    /// `table.column%TYPE`.
+    fn types(&mut self, block: &Block) {
+        for declaration in &block.declarations {
+            let DeclarationKind::Variable(variable) = &declaration.kind else { continue };
+            let DataType::PercentType { path, range, .. } = &variable.data_type else { continue };
+            let [table, column] = path.as_slice() else { continue };
+            let name = ObjectName { schema: None, name: Name::new(table.clone(), *range) };
+            let is_variable = self.context.routine.is_variable(std::slice::from_ref(table));
+            if let Some(relation) = self.known(&name).filter(|table| !is_variable && table.column(column).is_none()) {
+                self.no_column(*range, column, relation, None);
+            }
+        }
     }
 
     /// A table that a migration dropped or renamed, and that nothing creates again.
@@ -249,18 +367,6 @@ impl<'f> Finder<'f> {
         }
     }
 
-    fn qualified(&mut self, sql: &Sql<'_>, names: &Names<'_>, qualifier: &SmolStr, column: &SmolStr, range: TextRange) {
-        let relation = match names.aliases.get(qualifier) {
-            Some(Some(name)) => self.known(name),
-            Some(None) => None,
-            None => return self.of_trigger(qualifier, column, sql.place(range)),
-        };
-        let is_variable = self.context.routine.is_variable(std::slice::from_ref(qualifier));
-        if let Some(relation) = relation.filter(|relation| !is_variable && !self.has(relation, column)) {
-            self.no_column(sql.place(range), column, relation, None);
-        }
-    }
-
     /// The variables that a statement assigns.
     fn targets(&mut self, statement: &Statement) {
         let targets = match &statement.kind {
@@ -272,6 +378,7 @@ impl<'f> Finder<'f> {
         for target in targets {
             if let [record, column, ..] = target.names.as_slice() {
                 self.of_trigger(record, column, target.range);
+                self.of_record(record, column, target.range);
             }
         }
     }
@@ -295,31 +402,19 @@ impl<'f> Finder<'f> {
         self.no_column(place, column, &first.table, doubt);
     }
 
-    fn unqualified(&mut self, sql: &Sql<'_>, names: &Names<'_>, column: &SmolStr, range: TextRange) {
-        let Some((alias, Some(name))) = names.aliases.iter().next() else { return };
-        let Some(relation) = self.known(name) else { return };
-        let is_other = self.context.routine.is_variable(std::slice::from_ref(column))
-            || *alias == column
-            || names.outputs.contains(column)
-            || self.has(relation, column);
-        // The row of an INSERT is no scope for its values.
-        if !is_other && !matches!(sql.ast, Ast::Insert(_) | Ast::Merge(_)) {
-            self.no_column(sql.place(range), column, relation, None);
-        }
-    }
-
-    /// A table all of whose columns are known.
+    /// A table or view all of whose columns are known.
     fn known(&self, name: &ObjectName) -> Option<&'f Relation> {
-        self.context.relation(name).filter(|relation| is_known(relation) && relation.of_type.is_none())
+        let relation = self.context.relation(name).filter(|_| !self.changed.may_be(name))?;
+        let is_view = matches!(relation.kind, RelationKind::View | RelationKind::MaterializedView);
+        let is_known = is_known(relation) || is_view && relation.known && !relation.columns.is_empty();
+        (is_known && relation.of_type.is_none()).then_some(relation)
     }
 
-    /// A column, a system column, or a function that is called like one.
-    fn has(&self, relation: &Relation, column: &str) -> bool {
-        relation.column(column).is_some()
-            || SYSTEM_COLUMNS.contains(&column)
-            || builtin::type_by_name(column).is_some()
-            || !builtin::functions(column).is_empty()
-            || self.context.catalog.functions_with_name(column).next().is_some()
+    /// Whether `alias.name` may be a call of a function.
+    fn is_function(&self, name: &str) -> bool {
+        builtin::type_by_name(name).is_some()
+            || !builtin::functions(name).is_empty()
+            || self.context.catalog.functions_with_name(name).next().is_some()
     }
 
     fn no_column(&mut self, range: TextRange, column: &str, relation: &Relation, doubt: Option<Assumption>) {

@@ -14,6 +14,7 @@ pub mod mixed_type_comparison;
 pub mod money_type;
 pub mod redundant_index;
 pub mod serial_column;
+pub mod set_null_on_not_null_column;
 pub mod timestamp_without_time_zone;
 pub mod timestamptz_to_date_cast;
 pub mod unindexed_foreign_key;

@@ -3,8 +3,5 @@
 /// `active_sql_transaction`: the statement cannot run in a transaction block.
 pub(crate) const ACTIVE_SQL_TRANSACTION: &str = "25001";
 
-/// `raise_exception`: code raises the exception itself.
-pub(crate) const RAISE_EXCEPTION: &str = "P0001";
-
 /// `unsafe_new_enum_value_usage`: the transaction has added the enum value that it uses.
 pub(crate) const UNSAFE_NEW_ENUM_VALUE_USAGE: &str = "55P04";

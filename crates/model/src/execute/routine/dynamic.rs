@@ -209,5 +209,5 @@ fn literal(expression: &SqlText, text: &str) -> Option<u32> {
 /// Whether another catalog would accept the statement. Not if code raises an exception, a transaction block forbids it,
 /// or its text does not parse.
 fn depends_on_catalog(failure: &Failure) -> bool {
-    !matches!(failure.sqlstate, "P0001" | "42601") && !failure.sqlstate.starts_with("25")
+    failure.raised.is_none() && failure.sqlstate != "42601" && !failure.sqlstate.starts_with("25")
 }

@@ -1,6 +1,7 @@
 //! What the repository shows about migrations: that nothing may run them, or what the program sets that does.
 
 mod archive;
+mod dialects;
 mod parts;
 mod repeated;
 mod replaced;
@@ -25,6 +26,7 @@ pub(crate) fn gather(files: &mut [ProjectFile], given: &[PathBuf], folders: &Fol
         file.evidence.timeout = timeouts.of(file, folders.nearby());
         file.evidence.script = file.unknown_order == Some(UnknownOrder::NoVersion);
     }
+    dialects::mark(files, folders);
     role_settings::mark(files);
     replaced::mark(files);
     parts::mark(files);

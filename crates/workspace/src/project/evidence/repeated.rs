@@ -3,6 +3,7 @@
 
 use super::replaced::{created, dropped, text};
 use crate::project::ProjectFile;
+use pgvet_linter::repository::Repeated;
 use rustc_hash::{FxHashMap, FxHasher};
 use smol_str::SmolStr;
 use std::borrow::Cow;
@@ -27,29 +28,49 @@ pub(super) fn mark(files: &mut [ProjectFile]) {
         let repeats = |other: &&usize| **other != at && own.is_subset(&statements[**other]);
         if let Some(other) = fewest.iter().find(repeats).copied() {
             for (one, repeated) in [(at, other), (other, at)] {
-                let path = SmolStr::new(&files[repeated].shown().path);
-                files[one].evidence.repeated.get_or_insert(path);
+                if runs_after(files, one, repeated) {
+                    let removes = removes(&text(&files[repeated]));
+                    let path = SmolStr::new(&files[repeated].shown().path);
+                    files[one].evidence.repeated.get_or_insert(Repeated { path, removes });
+                }
             }
         }
     }
 }
 
 /// Marks schemas among migrations: files that create tables which several other files create one after the other. All
-/// files of the same database are marked, because what others change may be in the schema already.
+/// later files of the same database are marked, because what others change may be in the schema already.
 pub(super) fn mark_schemas(files: &mut [ProjectFile]) {
     let tables: Vec<BTreeSet<SmolStr>> = files.iter().map(tables).collect();
     for (database, schema) in schemas(files, &tables) {
         let path = SmolStr::new(&files[schema].shown().path);
         let mut first = None;
-        for (at, file) in files.iter_mut().enumerate().filter(|(at, file)| *at != schema && file.database == database) {
-            if file.role.is_migration() && file.is_run() {
-                file.evidence.repeated.get_or_insert_with(|| path.clone());
-                let is_repeated = !tables[at].is_disjoint(&tables[schema]);
-                first = first.or_else(|| is_repeated.then(|| SmolStr::new(&file.shown().path)));
+        for at in 0..files.len() {
+            let is_migration = files[at].role.is_migration() && files[at].is_run();
+            if at == schema || files[at].database != database || !is_migration {
+                continue;
             }
+            if runs_after(files, at, schema) {
+                let repeated = Repeated { path: path.clone(), removes: true };
+                files[at].evidence.repeated.get_or_insert(repeated);
+            }
+            let is_repeated = runs_after(files, schema, at) && !tables[at].is_disjoint(&tables[schema]);
+            first = first.or_else(|| is_repeated.then(|| SmolStr::new(&files[at].shown().path)));
         }
-        files[schema].evidence.repeated = files[schema].evidence.repeated.take().or(first);
+        let repeated = first.map(|path| Repeated { path, removes: true });
+        files[schema].evidence.repeated = files[schema].evidence.repeated.take().or(repeated);
     }
+}
+
+/// Whether a file may run after another one. What PostgreSQL refuses in the one that runs first, it refuses anyway.
+fn runs_after(files: &[ProjectFile], one: usize, other: usize) -> bool {
+    one > other || files[one].unknown_order.is_some() || files[other].unknown_order.is_some()
+}
+
+/// Whether any statement of a text takes something away that later statements may need.
+fn removes(text: &str) -> bool {
+    let mut words = text.split(|one: char| !one.is_ascii_alphanumeric() && one != '_');
+    words.any(|word| ["DROP", "RENAME"].iter().any(|taken| word.eq_ignore_ascii_case(taken)))
 }
 
 /// The first schema of each database: a file that creates all tables of several others, and more than one.

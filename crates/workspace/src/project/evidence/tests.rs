@@ -158,13 +158,15 @@ fn a_file_that_repeats_others_is_doubted() {
     };
     let (first, second) = ("CREATE TABLE a (b int);\nALTER TABLE a ADD c int;\n", "ALTER TABLE a ADD d int;\n");
     let all = format!("BEGIN;\n-- 1\n{first}{second}COMMIT;\n");
-    assert_eq!(repeated(&[("1.sql", first), ("2.sql", second), ("3.sql", &all)]), [true, false, true]);
+    assert_eq!(repeated(&[("1.sql", first), ("2.sql", second), ("3.sql", &all)]), [false, false, true]);
     assert_eq!(repeated(&[("1.sql", first), ("2.sql", second), ("3.sql", second)]), [false, false, false]);
     // What a pasted schema creates may have got more columns since.
     let schema = "CREATE TABLE a (b int, c int);\nCREATE TABLE b (c int);\nCREATE TABLE c (d int);\n";
     let (a, b) = ("CREATE TABLE a (b int);\n", "CREATE TABLE b (c int);\n");
     let numbered = |schema| [("0.sql", schema), ("1.sql", a), ("2.sql", b), ("3.sql", "ALTER TABLE a ADD c int;\n")];
-    assert_eq!(repeated(&numbered(schema)), [true; 4]);
+    assert_eq!(repeated(&numbered(schema)), [false, true, true, true]);
+    let last = [("1.sql", a), ("2.sql", b), ("3.sql", "ALTER TABLE a ADD c int;\n"), ("4.sql", schema)];
+    assert_eq!(repeated(&last), [false, false, false, true], "only the schema runs after the others");
     assert_eq!(repeated(&numbered("CREATE TABLE a (b int, c int);\nCREATE TABLE c (d int);\n")), [false; 4]);
     let dropped = "DROP TABLE a;\nDROP TABLE b;\nCREATE TABLE a (b text);\nCREATE TABLE b (c text);\n";
     assert_eq!(repeated(&numbered(dropped)), [false; 4]);

@@ -1,0 +1,68 @@
+//! Relations that refused statements would have created. Once such a statement is corrected, later statements meet a new
+//! relation, and none that has been in use for long.
+
+use super::{Executor, Knowledge};
+use crate::catalog::{Catalog, RelationKind};
+use pgvet_syntax::ast::{Ast, Name, ObjectName, Persistence, QueryBody};
+use smol_str::SmolStr;
+
+impl Executor<'_> {
+    /// Remembers what a refused statement was to create.
+    pub(super) fn note_refused(&mut self, ast: &Ast) {
+        self.refused_relation = self.refused_relation.take().or_else(|| created_by(ast));
+    }
+
+    /// Adds the relation that a refused statement was to create, and those that its code had created before. In a history
+    /// that was run, they were created in some other way. `failed` is the catalog when PostgreSQL refused the statement.
+    pub(super) fn stand_in_for_refused(&mut self, failed: &Catalog) {
+        let refused = self.refused_relation.take();
+        if self.knowledge == Knowledge::Everything {
+            return;
+        }
+        let is_lost = |relation: &&std::sync::Arc<crate::catalog::Relation>| {
+            let is_old = self.catalog.get_relation(relation.oid).is_some();
+            !is_old && !relation.is_temporary() && !relation.kind.is_index()
+        };
+        let lost = failed.relations_in_order().into_iter().filter(is_lost);
+        let mut names: Vec<(SmolStr, SmolStr, RelationKind)> =
+            lost.map(|relation| (relation.schema.clone(), relation.name.clone(), relation.kind)).collect();
+        if let Some((name, kind)) = refused {
+            names.push((self.schema_for(&name, false), name.name.text, kind));
+        }
+        for (schema, name, kind) in names {
+            let birth = self.birth(false);
+            if let Some(relation) = self.catalog.add_refused_relation(schema, name, kind, birth) {
+                self.catalog.doubt(relation);
+            }
+        }
+    }
+}
+
+/// The relation that a statement creates, unless it is temporary.
+fn created_by(ast: &Ast) -> Option<(ObjectName, RelationKind)> {
+    let lasts = |persistence: Persistence| persistence != Persistence::Temporary;
+    match ast {
+        Ast::CreateTable(create) => {
+            let is_partitioned = create.partition_by.is_some();
+            let kind = if is_partitioned { RelationKind::PartitionedTable } else { RelationKind::Table };
+            lasts(create.persistence).then(|| (create.name.clone(), kind))
+        }
+        Ast::CreateTableAs(create) => {
+            let kind = if create.materialized_view { RelationKind::MaterializedView } else { RelationKind::Table };
+            lasts(create.into.persistence).then(|| (create.into.name.clone(), kind))
+        }
+        Ast::Select(query) => {
+            let QueryBody::Select(select) = &query.body else { return None };
+            let into = select.into.as_ref().filter(|into| lasts(into.persistence))?;
+            Some((into.name.clone(), RelationKind::Table))
+        }
+        Ast::CreateView(create) => lasts(create.persistence).then(|| (create.name.clone(), RelationKind::View)),
+        Ast::CreateSequence(create) => lasts(create.persistence).then(|| (create.name.clone(), RelationKind::Sequence)),
+        Ast::CreateIndex(create) => {
+            let name: &Name = create.name.as_ref()?;
+            let name = ObjectName { schema: create.table.schema.clone(), name: name.clone() };
+            Some((name, RelationKind::Index))
+        }
+        _ => None,
+    }
+}
