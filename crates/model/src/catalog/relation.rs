@@ -305,7 +305,7 @@ pub struct Policy {
     pub roles: Vec<SmolStr>,
 }
 
-/// What the condition of a policy reads besides the row.
+/// What the condition of a policy reads, other than the row itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConditionReads {
     /// Whether it contains a subquery, whatever that reads.

@@ -70,7 +70,7 @@ impl Executor<'_> {
         references
     }
 
-    /// What the condition of a policy reads besides the row.
+    /// What the condition of a policy reads, other than the row itself.
     pub(in crate::execute) fn condition_reads(&self, condition: Option<&Expr>) -> ConditionReads {
         let mut reads = ConditionReads::default();
         let parts = match condition.map(|condition| (condition, &condition.kind)) {

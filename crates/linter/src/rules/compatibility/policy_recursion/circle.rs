@@ -368,7 +368,7 @@ impl<'c> Walk<'_, 'c> {
         Circle { steps: self.path.clone(), from, readable_without_subquery: None }
     }
 
-    /// Whether PostgreSQL refuses to read the table that it changes, although no circle leads back to reading it: it is
+    /// Whether PostgreSQL refuses to read the table that the query changes, although reading it alone would succeed: it is
     /// enough that a policy contains a subquery, even in its other condition.
     fn refuses(&self, table: &Relation, conditions: &[Condition<'c>]) -> bool {
         let has_subquery = |policy: &Policy| policy.using_reads.has_subquery || policy.check_reads.has_subquery;
