@@ -127,6 +127,16 @@ pub enum Assumption {
     ReadBeforeFilled { table: SmolStr },
     /// A table that no migration creates has no policy that no migration shows.
     NoPolicyUnseen { table: SmolStr },
+    /// PostgreSQL calls a function for at least one row.
+    CallsForRow { function: SmolStr },
+    /// It does, although a condition decides that.
+    CallsForRowThough { function: SmolStr },
+    /// WITH CHECK of a policy is true for users, although it depends on who they are.
+    HoldsForUsers { policy: SmolStr },
+    /// Restrictive policies of the table allow the command.
+    RestrictiveAllows { table: SmolStr },
+    /// Something looks an object up by the name in full, or compares it.
+    LooksUpFullName { name: SmolStr },
     /// A partitioned table has partitions that no migration shows.
     HasPartitions { table: SmolStr },
     /// Deployed code uses a table through policies that go, and not through those that are left.
@@ -336,6 +346,7 @@ impl Assumption {
             | Self::NeighboursInOrder { .. }
             | Self::ReferTo { .. }
             | Self::HasPartitions { .. }
+            | Self::CallsForRow { .. }
             | Self::LockTimeoutUnset
             | Self::TimeZoneNotUtc
             | Self::HiddenCodeIsHarmless
@@ -419,6 +430,10 @@ impl Assumption {
             | Self::RowsRefuseThoughRead { .. }
             | Self::RowsRefuseSince { .. }
             | Self::NoPolicyUnseen { .. }
+            | Self::CallsForRowThough { .. }
+            | Self::HoldsForUsers { .. }
+            | Self::RestrictiveAllows { .. }
+            | Self::LooksUpFullName { .. }
             | Self::NeededThoughCopied { .. }
             | Self::UsedThoughReleased { .. }
             | Self::SecondRun

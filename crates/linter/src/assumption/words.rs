@@ -109,6 +109,25 @@ impl fmt::Display for Assumption {
             Self::NoPolicyUnseen { table } => {
                 write!(f, "assumes that `{table}`, which no migration creates, has no policies already")
             }
+            Self::CallsForRow { function } => {
+                write!(f, "assumes that PostgreSQL calls {function} for at least one row")
+            }
+            Self::CallsForRowThough { function } => write!(
+                f,
+                "assumes that PostgreSQL calls {function} for a row, although other conditions decide whether it does"
+            ),
+            Self::HoldsForUsers { policy } => write!(
+                f,
+                "assumes that WITH CHECK of policy `{policy}` is true for these users, although it depends on the user"
+            ),
+            Self::RestrictiveAllows { table } => {
+                write!(f, "assumes that the restrictive policies of `{table}` allow this, too")
+            }
+            Self::LooksUpFullName { name } => write!(
+                f,
+                "assumes that something compares the full name `{name}`: PostgreSQL truncates it in the same way in all \
+                 statements, and no other name of the migration is truncated to the same one"
+            ),
             Self::HasPartitions { table } => {
                 write!(f, "assumes that `{table}` has partitions, although no migration shows any")
             }

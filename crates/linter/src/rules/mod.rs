@@ -92,6 +92,7 @@ static RULES: &[&Rule] = &[
     &compatibility::if_not_exists_masks_difference::RULE,
     &compatibility::index_function_replaced::RULE,
     &compatibility::policy_hides_rows::RULE,
+    &compatibility::policy_recursion::RULE,
     &compatibility::primary_key_dropped::RULE,
     &compatibility::privilege_revoked::RULE,
     &compatibility::rename_column::RULE,
@@ -164,6 +165,7 @@ static RULES: &[&Rule] = &[
     // security
     &security::grant_to_public::RULE,
     &security::policy_always_true::RULE,
+    &security::revoke_without_effect::RULE,
     &security::row_level_security_disabled::RULE,
     &security::security_definer_search_path::RULE,
     &security::untrusted_extension::RULE,

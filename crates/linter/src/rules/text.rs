@@ -1,7 +1,8 @@
 //! Names and lists in messages and in the SQL of help.
 
 use crate::rule::{RoutineContext, RuleContext};
-use pgvet_model::catalog::{Function, SqlType};
+use crate::settings::Settings;
+use pgvet_model::catalog::{Catalog, Function, SqlType};
 use pgvet_model::effect::RelationName;
 use pgvet_model::execute::ask_about_types;
 use pgvet_model::version::Target;
@@ -60,13 +61,18 @@ pub(crate) fn either(parts: &[String]) -> String {
 
 /// The function as ALTER ROUTINE and DROP ROUTINE find it, whatever others of its name there are.
 pub(crate) fn signature(context: &RoutineContext<'_>, function: &Function) -> String {
+    signature_of(context.catalog, context.settings, function)
+}
+
+/// The same for a function of a catalog.
+pub(crate) fn signature_of(catalog: &Catalog, settings: &Settings, function: &Function) -> String {
     let name = qualified(&function.schema, &function.name);
     if !function.input_types().all(SqlType::is_known) {
         return name;
     }
-    let target = Target::new(context.settings.versions.to);
+    let target = Target::new(settings.versions.to);
     let path = vec![SmolStr::new_static("public")].into();
-    let types: Vec<String> = ask_about_types(context.catalog, path, &target, |types| {
+    let types: Vec<String> = ask_about_types(catalog, path, &target, |types| {
         function.input_types().map(|sql_type| types.format_type(SqlType::new(sql_type.oid))).collect()
     });
     format!("{name}({})", types.join(", "))

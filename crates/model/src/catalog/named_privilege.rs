@@ -95,6 +95,11 @@ impl Catalog {
         self.reaches(&wanted.grantee, given.iter(), wanted)
     }
 
+    /// Whether a role itself has been granted a privilege on a schema, type, language or database.
+    pub fn is_granted_on_named(&self, object: &NamedObject, wanted: &Privilege) -> bool {
+        self.named_privileges.get(object).is_some_and(|known| known.contains(wanted))
+    }
+
     pub fn grant_on_named(&mut self, object: &NamedObject, given: &[Privilege], since_15: bool) {
         let mut known = self.on_named(object, since_15);
         let new: Vec<Privilege> = {

@@ -183,6 +183,19 @@ impl Catalog {
         !self.default_privileges.is_empty()
     }
 
+    /// Whether PUBLIC gets no EXECUTE on new functions.
+    pub fn closes_functions(&self) -> bool {
+        self.closes_functions
+    }
+
+    /// Whether a role gets EXECUTE on new functions of one of the schemas, because statements said so.
+    pub fn has_default_for_functions(&self, role: &str, schemas: &[SmolStr]) -> bool {
+        self.default_privileges.iter().any(|default| {
+            let is_of_schema = default.schema.as_ref().is_some_and(|schema| schemas.contains(schema));
+            default.kind == PrivilegeKind::Function && default.given.grantee == role && is_of_schema
+        })
+    }
+
     pub fn set_default_privilege(&mut self, default: DefaultPrivilege, given: bool) {
         // A revocation in single schemas does not undo what PostgreSQL gives in all of them.
         if default.kind == PrivilegeKind::Function && default.given.grantee == PUBLIC && default.schema.is_none() {

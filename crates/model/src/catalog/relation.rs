@@ -297,9 +297,31 @@ pub struct Policy {
     pub name: SmolStr,
     pub using: Option<Arc<Expr>>,
     pub check: Option<Arc<Expr>>,
+    /// What USING and WITH CHECK read.
+    pub using_reads: ConditionReads,
+    pub check_reads: ConditionReads,
     pub permissive: bool,
     pub command: SmolStr,
     pub roles: Vec<SmolStr>,
+}
+
+/// What the condition of a policy reads, other than the row itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConditionReads {
+    /// Whether it contains a subquery, whatever that reads.
+    pub has_subquery: bool,
+    /// The relations of its subqueries.
+    pub relations: Vec<Oid>,
+    /// The functions of the project that it calls.
+    pub calls: Vec<ConditionCall>,
+}
+
+/// A function that the condition of a policy calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConditionCall {
+    pub function: Oid,
+    /// Whether another part of the condition, or rows of a subquery, decide if it is called.
+    pub conditional: bool,
 }
 
 /// A sequence.

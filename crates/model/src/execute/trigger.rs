@@ -230,6 +230,8 @@ impl Executor<'_> {
                 self.check_names(table, expr)?;
             }
         }
+        let using_reads = self.condition_reads(create.using.as_ref());
+        let check_reads = self.condition_reads(create.check.as_ref());
         let relation = self.catalog.relation_mut(table);
         if relation.policies.contains(&create.name.text) {
             let reason = format!("policy \"{}\" for table \"{}\" already exists", create.name.text, relation.name);
@@ -239,6 +241,8 @@ impl Executor<'_> {
             name: create.name.text.clone(),
             using: create.using.clone().map(Arc::new),
             check: create.check.clone().map(Arc::new),
+            using_reads,
+            check_reads,
             permissive: create.permissive,
             command: create.command.clone(),
             roles: create.roles.clone(),
@@ -256,13 +260,15 @@ impl Executor<'_> {
         }
         let object = ChangedObject::Policy { table: self.relation_name(table), name: alter.name.text.clone() };
         self.change_object(object, ChangeAction::Alter, alter.name.range);
+        let using_reads = self.condition_reads(alter.using.as_ref());
+        let check_reads = self.condition_reads(alter.check.as_ref());
         let relation = self.catalog.relation_mut(table);
         let is_there = relation.policies.update(&alter.name.text, |policy| {
             if let Some(using) = &alter.using {
-                policy.using = Some(Arc::new(using.clone()));
+                (policy.using, policy.using_reads) = (Some(Arc::new(using.clone())), using_reads);
             }
             if let Some(check) = &alter.check {
-                policy.check = Some(Arc::new(check.clone()));
+                (policy.check, policy.check_reads) = (Some(Arc::new(check.clone())), check_reads);
             }
             if !alter.roles.is_empty() {
                 policy.roles.clone_from(&alter.roles);

@@ -15,6 +15,7 @@ pub mod enum_value_renamed_or_removed;
 pub mod if_not_exists_masks_difference;
 pub mod index_function_replaced;
 pub mod policy_hides_rows;
+pub mod policy_recursion;
 pub mod primary_key_dropped;
 pub mod privilege_revoked;
 pub mod rename_column;

@@ -1,5 +1,6 @@
 //! Names that PostgreSQL truncates.
 
+use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::severity::Severity;
@@ -35,7 +36,16 @@ declare_rule! {
     ///
     /// - a name that refers to an existing object: PostgreSQL truncates it in the same way
     ///
-    /// For names of indexes, constraints and statistics, which queries hardly ever use, the severity is `info`.
+    /// For names of indexes, constraints, statistics, policies, triggers and rules, which queries hardly ever use, the
+    /// severity is `info`.
+    ///
+    /// ## Confidence
+    ///
+    /// For these names, the confidence is `possible`, and the finding is shown only with `--confidence possible`: `CREATE`,
+    /// `ALTER` and `DROP` all truncate the name in the same way. The confidence remains `likely` in the following cases:
+    ///
+    /// - The migration has another name that PostgreSQL truncates to the same one.
+    /// - The migration contains the full name as a string, for example to look it up in the catalog.
     ///
     /// ## Other linters
     ///
@@ -66,13 +76,47 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         let Some(use_of_name) = defined.get_or_insert_with(|| Defined::by(context.ast)).at(token.range, cut) else {
             continue;
         };
-        let message = format!("this name has {} bytes, and PostgreSQL truncates it to `{cut}`", name.len());
+        let mut message = format!("this name has {} bytes, and PostgreSQL truncates it to `{cut}`", name.len());
+        let found = find_elsewhere(context, name, cut);
+        if let Some(Elsewhere::OtherName(other)) = found {
+            message += &format!(", as it does with `{other}`");
+        }
         let mut finding = reporter.report(token.range, message);
         if use_of_name == Use::Internal {
             finding = finding.severity(Severity::Info);
+            if found.is_none() {
+                finding = finding.assuming(Assumption::LooksUpFullName { name: name.into() });
+            }
         }
         finding.help("choose a name of at most 63 bytes").emit();
     }
+}
+
+/// A place where it matters that a name is truncated.
+enum Elsewhere<'a> {
+    /// Another name that becomes the same one.
+    OtherName(&'a str),
+    /// The name in full, as a string.
+    Text,
+}
+
+/// Finds such a place in the migration.
+fn find_elsewhere<'a>(context: &RuleContext<'a>, name: &str, cut: &str) -> Option<Elsewhere<'a>> {
+    let text = context.migration.file.text.as_str();
+    text.match_indices(cut).find_map(|(start, _)| {
+        let (before, from) = text.split_at(start);
+        let is_part = |part: char| part.is_alphanumeric() || part == '_' || part == '$';
+        let end = match before.chars().next_back() {
+            Some(quote @ ('"' | '\'')) => from.find(quote)?,
+            Some(part) if is_part(part) => return None,
+            _ => from.find(|part| !is_part(part)).unwrap_or(from.len()),
+        };
+        let found = &from[..end];
+        if found.len() > MAX_BYTES && found != name {
+            return Some(Elsewhere::OtherName(found));
+        }
+        (found == name && before.ends_with('\'')).then_some(Elsewhere::Text)
+    })
 }
 
 fn cut(name: &str) -> &str {
@@ -87,8 +131,14 @@ fn cut(name: &str) -> &str {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Use {
     Queries,
-    /// Only migrations: indexes and constraints.
+    /// Only migrations: indexes, constraints, policies and others.
     Internal,
+}
+
+/// Whether only migrations use the names of such objects.
+fn is_internal(kind: ObjectKind) -> bool {
+    use ObjectKind::{Constraint, DomainConstraint, Index, Policy, Rule, Statistics, Trigger};
+    matches!(kind, Constraint | DomainConstraint | Index | Policy | Rule | Statistics | Trigger)
 }
 
 /// The names that a statement defines.
@@ -154,14 +204,12 @@ impl<'a> Defined<'a> {
                 found.name(&create.name.name);
                 create.parameters.iter().filter_map(|parameter| parameter.name.as_ref()).for_each(|it| found.name(it));
             }
-            Ast::CreateTrigger(create) => found.name(&create.name),
-            Ast::CreateRule(create) => found.name(&create.name),
-            Ast::CreatePolicy(create) => found.name(&create.name),
+            Ast::CreateTrigger(create) => found.internal(Some(&create.name)),
+            Ast::CreateRule(create) => found.internal(Some(&create.name)),
+            Ast::CreatePolicy(create) => found.internal(Some(&create.name)),
             Ast::CreatePublication(create) => found.name(&create.name),
             Ast::CreateSchema(create) => create.name.iter().for_each(|name| found.name(name)),
-            Ast::Rename(rename) if matches!(rename.kind, ObjectKind::Index | ObjectKind::Constraint) => {
-                found.internal(Some(&rename.new_name));
-            }
+            Ast::Rename(rename) if is_internal(rename.kind) => found.internal(Some(&rename.new_name)),
             Ast::Rename(rename) => found.name(&rename.new_name),
             _ => {}
         }

@@ -1,12 +1,13 @@
 //! Policies that let everybody write everything.
 
 use super::api_roles::is_api_role;
+use crate::assumption::Assumption;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::deployment::other_statements::{any_later, means};
-use pgvet_model::catalog::Catalog;
+use pgvet_model::catalog::{Catalog, Policy, Relation};
 use pgvet_model::effect::{ChangeAction, ChangedObject, RelationName};
-use pgvet_syntax::ast::{Ast, BooleanTest, Expr, ExprKind, Literal, ObjectKind, OperatorForm};
+use pgvet_syntax::ast::{Ast, BooleanTest, Expr, ExprKind, Literal, ObjectKind, OperatorForm, Part, QueryBody};
 use pgvet_syntax::source::TextRange;
 use smol_str::SmolStr;
 
@@ -42,9 +43,23 @@ declare_rule! {
     ///   application.
     /// - a policy that the migration drops, or alters so that its condition is no longer always true
     ///
-    /// pgvet checks both conditions of a policy for `UPDATE` or for all commands: `USING` selects the rows that may be
-    /// changed, and `WITH CHECK` limits their new values. It recognizes conditions such as `true` and `1 = 1` as always
+    /// - `WITH CHECK (true)` of a policy for `UPDATE` without `USING`, unless another policy selects rows that may be
+    ///   changed
+    ///
+    /// `USING` selects the rows that may be read, changed or deleted, and `WITH CHECK` limits the new rows of `INSERT` and
+    /// `UPDATE`. pgvet judges both together. `USING (true)` with a limiting `WITH CHECK` lets users delete any row, if
+    /// the policy is for all commands, and take over any row: with `WITH CHECK (author = auth.uid())`, an `UPDATE` that
+    /// also sets `author` succeeds for the rows of others. It recognizes conditions such as `true` and `1 = 1` as always
     /// true.
+    ///
+    /// ## Confidence
+    ///
+    /// In the following cases, the confidence is `possible`, and the finding is shown only with
+    /// `--confidence possible`:
+    ///
+    /// - A restrictive policy for the same command and role also limits the rows.
+    /// - `WITH CHECK` depends only on the user, such as `is_editor()`, and not on the new row. Users for whom it is false
+    ///   cannot change rows.
     ///
     /// ## Other linters
     ///
@@ -79,31 +94,59 @@ fn report(
     if !policy.permissive || policy.command == "select" || !is_for_users(&policy.roles) {
         return;
     }
-    let Some((open, condition)) = open_condition(&policy.command, policy.using.as_deref(), policy.check.as_deref())
-    else {
-        return;
-    };
-    if is_changed_later(context, name, table) {
-        return;
-    }
+    let Some(relation) = context.after.get_relation(table.oid) else { return };
+    let Some(open) = open(&policy, relation).filter(|_| !is_changed_later(context, name, table)) else { return };
     // ALTER POLICY may leave the condition as it was.
     let old = policy_in(context.before);
-    let mut kept = old.iter().flat_map(|old| [&old.using, &old.check]).flatten();
-    let is_kept = kept.any(|known| std::ptr::eq(std::sync::Arc::as_ptr(known), condition));
-    let is_written = context.statement.range.contains(condition.range) && !is_kept;
-    let range = if is_written { condition.range } else { name_range };
-    let (privilege, what) = match (policy.command.as_str(), open) {
-        ("insert", _) | ("all", Open::Check) => ("the INSERT privilege", "insert any row"),
-        ("update", Open::Using) => ("the UPDATE privilege", "change all its rows"),
-        ("update", Open::Check) => ("the UPDATE privilege", "write any values into the rows that it can change"),
-        ("delete", _) => ("the DELETE privilege", "delete all its rows"),
-        _ => ("privileges", "read and write all its rows"),
+    let is_written = |condition: &Expr| {
+        let mut kept = old.iter().flat_map(|old| [&old.using, &old.check]).flatten();
+        let is_kept = kept.any(|known| std::ptr::eq(std::sync::Arc::as_ptr(known), condition));
+        context.statement.range.contains(condition.range) && !is_kept
     };
+    let range = if is_written(open.condition) { open.condition.range } else { name_range };
     let users = users(&policy.roles);
+    let Open { privilege, what, .. } = open;
     let message = format!("with policy `{}`, {users} with {privilege} on `{}` can {what}", policy.name, table.name);
-    let help = "in USING and WITH CHECK, compare a column with the current user, for example `owner = current_user`, \
-                or `author = auth.uid()` in Supabase. If everybody may only read the rows, make the policy FOR SELECT";
-    reporter.report(range, message).help(help).emit();
+    let help = match open.limit.filter(|limit| is_written(limit)) {
+        Some(limit) => format!(
+            "USING selects the rows that may be changed or deleted. Write the condition of WITH CHECK there, too: \
+             USING ({})",
+            one_line(context.text(limit.range)),
+        ),
+        None => "in USING and WITH CHECK, compare a column with the current user, for example `owner = current_user`, \
+                 or `author = auth.uid()` in Supabase. If everybody may only read the rows, make the policy FOR SELECT"
+            .to_owned(),
+    };
+    let mut finding = reporter.report(range, message).help(help);
+    if open.by_user {
+        finding = finding.assuming(Assumption::HoldsForUsers { policy: policy.name.clone() });
+    }
+    if is_restricted(context, &policy, relation, table) {
+        finding = finding.assuming(Assumption::RestrictiveAllows { table: table.name.clone() });
+    }
+    finding.emit();
+}
+
+/// A text without line breaks.
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Whether a restrictive policy also applies to the command, when the migration ends.
+fn is_restricted(context: &RuleContext<'_>, policy: &Policy, relation: &Relation, table: &RelationName) -> bool {
+    let is_for = |command: &str, roles: &[SmolStr]| {
+        let same_command = command == "all" || policy.command == "all" || command == policy.command;
+        let is_public = |roles: &[SmolStr]| roles.is_empty() || roles.iter().any(|role| role == "public");
+        same_command && (is_public(roles) || roles.iter().any(|role| policy.roles.contains(role)))
+    };
+    let mut others = relation.policies.iter();
+    others.any(|other| !other.permissive && is_for(&other.command, &other.roles))
+        || any_later(context, |ast| match ast {
+            Ast::CreatePolicy(create) => {
+                !create.permissive && is_for(&create.command, &create.roles) && means(context, &create.table, table)
+            }
+            _ => false,
+        })
 }
 
 /// The roles of a policy, in a message.
@@ -127,24 +170,73 @@ fn is_changed_later(context: &RuleContext<'_>, policy: &str, table: &RelationNam
     })
 }
 
-/// The condition of a policy that accepts every row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Open {
-    /// For existing rows.
-    Using,
-    /// For new rows.
-    Check,
+/// What a policy lets users do.
+struct Open<'p> {
+    /// The condition that is always true.
+    condition: &'p Expr,
+    privilege: &'static str,
+    what: &'static str,
+    /// A WITH CHECK that is not always true.
+    limit: Option<&'p Expr>,
+    /// Whether it depends on the user alone.
+    by_user: bool,
 }
 
-/// The condition that is always true. Without WITH CHECK the rows that are written have to satisfy USING.
-fn open_condition<'p>(command: &str, using: Option<&'p Expr>, check: Option<&'p Expr>) -> Option<(Open, &'p Expr)> {
-    let (using, check) = (using.map(|using| (Open::Using, using)), check.map(|check| (Open::Check, check)));
-    let conditions = match command {
-        "insert" => [check, None],
-        "select" | "delete" => [using, None],
-        _ => [using, check],
-    };
-    conditions.into_iter().flatten().find(|(_, condition)| is_true(condition))
+/// What a policy opens by a condition that is always true. Without WITH CHECK, new rows have to satisfy USING.
+///
+/// Source: PostgreSQL 18 documentation, CREATE POLICY, "Policies Applied by Command Type".
+fn open<'p>(policy: &'p Policy, relation: &Relation) -> Option<Open<'p>> {
+    let (using, check) = (policy.using.as_deref(), policy.check.as_deref());
+    let open = |condition, privilege, what| Open { condition, privilege, what, limit: None, by_user: false };
+    let always = |condition: Option<&'p Expr>| condition.filter(|condition| is_true(condition));
+    let limit = check.filter(|check| !is_true(check));
+    match policy.command.as_str() {
+        "insert" => Some(open(always(check)?, "the INSERT privilege", "insert any row")),
+        "delete" => Some(open(always(using)?, "the DELETE privilege", "delete all its rows")),
+        "update" => match (always(using), limit) {
+            (Some(condition), None) => Some(open(condition, "the UPDATE privilege", "change all its rows")),
+            (Some(_), Some(limit)) if is_literally(limit, false) => None,
+            (Some(condition), Some(limit)) => {
+                let by_user = !depends_on_row(limit);
+                let what = if by_user {
+                    "change all its rows"
+                } else {
+                    "change any of its rows to one that satisfies WITH CHECK"
+                };
+                Some(Open { limit: Some(limit), by_user, ..open(condition, "the UPDATE privilege", what) })
+            }
+            (None, _) => {
+                let condition = always(check).filter(|_| using.is_some() || lets_update(relation))?;
+                Some(open(condition, "the UPDATE privilege", "write any values into the rows that it can change"))
+            }
+        },
+        _ => match (always(using), limit) {
+            (Some(condition), None) => Some(open(condition, "privileges", "read and write all its rows")),
+            (Some(condition), Some(_)) => {
+                Some(Open { limit, ..open(condition, "privileges", "read and delete all its rows") })
+            }
+            (None, _) => Some(open(always(check)?, "the INSERT privilege", "insert any row")),
+        },
+    }
+}
+
+/// Whether a policy of the table selects rows that may be changed.
+fn lets_update(relation: &Relation) -> bool {
+    let mut policies = relation.policies.iter().filter(|policy| policy.permissive && policy.using.is_some());
+    policies.any(|policy| matches!(policy.command.as_str(), "all" | "update"))
+}
+
+/// Whether a condition may read columns of the row.
+fn depends_on_row(condition: &Expr) -> bool {
+    let mut found = false;
+    condition.visit(&mut |part| {
+        found |= match part {
+            Part::Expr(part) => matches!(part.kind, ExprKind::Column(_) | ExprKind::Star(_)),
+            Part::Query(query) => matches!(&query.body, QueryBody::Select(select) if !select.from.is_empty()),
+            _ => false,
+        };
+    });
+    found
 }
 
 /// PUBLIC, or a role of users.
@@ -154,7 +246,7 @@ fn is_for_users(roles: &[SmolStr]) -> bool {
 
 fn is_true(condition: &Expr) -> bool {
     match &condition.kind {
-        ExprKind::Literal(Literal::Boolean(value)) => *value,
+        ExprKind::Literal(Literal::Boolean(_)) => is_literally(condition, true),
         ExprKind::Literal(Literal::String(text)) => matches!(text.as_str(), "t" | "true"),
         ExprKind::Cast { operand, .. } => is_true(operand),
         ExprKind::BooleanTest { operand, test: BooleanTest::True } => is_true(operand),
@@ -166,4 +258,8 @@ fn is_true(condition: &Expr) -> bool {
         }
         _ => false,
     }
+}
+
+fn is_literally(condition: &Expr, value: bool) -> bool {
+    condition.kind == ExprKind::Literal(Literal::Boolean(value))
 }

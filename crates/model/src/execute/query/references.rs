@@ -2,12 +2,13 @@
 
 use super::describe::sequence_columns;
 use crate::builtin::{self, BuiltinFunction};
-use crate::catalog::{Oid, RelationKind};
+use crate::catalog::{ConditionCall, ConditionReads, Oid, RelationKind};
 use crate::execute::alter_table::is_system_column;
 use crate::execute::{Executor, Run, fail};
 use crate::expression::parameter_at;
 use pgvet_syntax::ast::{
-    Ast, Expr, ExprKind, FromItem, IndirectionStep, InsertSource, Query, QueryBody, QueryStatement, RelationRef, Select,
+    Ast, Expr, ExprKind, FromItem, IndirectionStep, InsertSource, Part, Query, QueryBody, QueryStatement, RelationRef,
+    Select,
 };
 use rustc_hash::FxHashMap;
 use smol_str::SmolStr;
@@ -67,6 +68,46 @@ impl Executor<'_> {
             }
         }
         references
+    }
+
+    /// What the condition of a policy reads, other than the row itself.
+    pub(in crate::execute) fn condition_reads(&self, condition: Option<&Expr>) -> ConditionReads {
+        let mut reads = ConditionReads::default();
+        let parts = match condition.map(|condition| (condition, &condition.kind)) {
+            None => return reads,
+            Some((_, ExprKind::And(parts))) => parts.as_slice(),
+            Some((condition, _)) => std::slice::from_ref(condition),
+        };
+        parts.iter().for_each(|part| self.add_reads(part, &mut reads));
+        reads
+    }
+
+    /// Adds what a part of a condition reads that all rows have to satisfy.
+    fn add_reads(&self, part: &Expr, reads: &mut ConditionReads) {
+        let mut collector = Collector { scopes: vec![Vec::new()], ..Collector::default() };
+        self.collect_expression(part, &mut collector);
+        let mut conditional = !collector.relations.is_empty();
+        for found in collector.relations {
+            if !reads.relations.contains(&found.oid) {
+                reads.relations.push(found.oid);
+            }
+        }
+        let mut calls = Vec::new();
+        part.visit(&mut |part| match part {
+            Part::Query(_) => reads.has_subquery = true,
+            Part::Expr(expr) => match &expr.kind {
+                ExprKind::Call(call) => calls.push(call),
+                ExprKind::Or(_) | ExprKind::Case { .. } | ExprKind::Coalesce(_) => conditional = true,
+                _ => {}
+            },
+            _ => {}
+        });
+        for call in calls {
+            // Which of several functions of a name is called is not known.
+            if let [function] = self.called_functions(call)[..] {
+                reads.calls.push(ConditionCall { function, conditional });
+            }
+        }
     }
 
     /// A column that the query names and that no relation has which it reads.
