@@ -112,6 +112,9 @@ declare_rule! {
     /// application. pgvet does not compare two migrations with each other, because migration tools run one migration at
     /// a time.
     ///
+    /// If a session keeps the plan of a statement with WITH or a view, later executions can lock in another order than the
+    /// first. pgvet knows one of the two orders: for WITH that of the first execution, for views that of the later ones.
+    ///
     /// ## Incidents
     ///
     /// - [memex-ai #353](https://github.com/mindset-ai/memex-ai/pull/353): a migration altered two tables in the
