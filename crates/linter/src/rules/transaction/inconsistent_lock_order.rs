@@ -112,8 +112,9 @@ declare_rule! {
     /// application. pgvet does not compare two migrations with each other, because migration tools run one migration at
     /// a time.
     ///
-    /// If a session keeps the plan of a statement with WITH or a view, later executions can lock in another order than the
-    /// first. pgvet knows one of the two orders: for WITH that of the first execution, for views that of the later ones.
+    /// If a session keeps the plan of a statement with WITH or a view, the lock order of later executions can differ from
+    /// that of the first. pgvet knows one of the two orders: for WITH that of the first execution, for views that of later
+    /// ones.
     ///
     /// ## Incidents
     ///
