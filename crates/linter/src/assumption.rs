@@ -161,8 +161,16 @@ pub enum Assumption {
     SameRows { table: SmolStr },
     /// Deployed code writes rows of a table that migrations list.
     WritesListedTable { table: SmolStr },
-    /// Deployed code takes a lock between two locks of one statement.
+    /// Deployed code takes a lock between two locks that the migration takes right after each other.
     LocksBetween,
+    /// It does while the migration waits for a third table, and only changes the catalog.
+    LocksDuringWait { table: SmolStr },
+    /// Deployed code inserts rows into a table, although only other tables get rows from queries of the project.
+    InsertsWithoutQuery { table: SmolStr },
+    /// Deployed code uses an object that the migration drops.
+    UsesUntilDropped { object: SmolStr },
+    /// Deployed code uses a table that has had no row-level security, although the migration enables it.
+    UsedBeforeRowSecurity { table: SmolStr },
     /// Deployed code calls a function, although nothing shows a call.
     CallsFunction { function: SmolStr },
     /// Deployed code deletes rows of a table.
@@ -418,6 +426,10 @@ impl Assumption {
             | Self::ReadInOtherOrder { .. }
             | Self::WritesListedTable { .. }
             | Self::LocksBetween
+            | Self::LocksDuringWait { .. }
+            | Self::InsertsWithoutQuery { .. }
+            | Self::UsesUntilDropped { .. }
+            | Self::UsedBeforeRowSecurity { .. }
             | Self::KeepsPreparedStatements { .. }
             | Self::WritesView { .. }
             | Self::NamesConstraint { .. }

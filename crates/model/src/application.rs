@@ -26,10 +26,18 @@ pub struct KnownTransaction {
 impl Application {
     /// Whether deployed code is known to insert rows into a table.
     pub fn inserts_into(&self, schema: &str, table: &str) -> bool {
-        let is_table = |name: &ObjectName| {
+        self.has_insert(|name| {
             let is_schema = name.schema.as_ref().is_none_or(|given| given.text == schema);
             is_schema && name.name.text == table
-        };
+        })
+    }
+
+    /// Whether deployed code is known to insert rows into any table.
+    pub fn inserts(&self) -> bool {
+        self.has_insert(|_| true)
+    }
+
+    fn has_insert(&self, is_table: impl Fn(&ObjectName) -> bool) -> bool {
         let inserts = |statement: &KnownStatement| {
             let mut found = false;
             statement.ast.visit(&mut |part| {
@@ -103,7 +111,8 @@ mod tests {
         let statement = KnownStatement { place: "q.sql".into(), sql: sql.into(), ast };
         let transactions = vec![KnownTransaction::new(vec![statement], None)];
         let application = Application { transactions, drivers: Vec::new() };
-        assert!(application.inserts_into("app", "users"));
+        assert!(application.inserts_into("app", "users") && application.inserts());
+        assert!(!Application::default().inserts());
         assert!(!application.inserts_into("public", "users") && !application.inserts_into("public", "roles"));
     }
 }

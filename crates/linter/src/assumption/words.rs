@@ -337,6 +337,23 @@ impl fmt::Display for Assumption {
                 "assumes that deployed code takes a lock between two locks that the migration takes one right after \
                  the other",
             ),
+            Self::LocksDuringWait { table } => write!(
+                f,
+                "assumes that deployed code takes its lock while the migration waits for `{table}`, although the \
+                 migration only changes the catalog in between"
+            ),
+            Self::InsertsWithoutQuery { table } => write!(
+                f,
+                "assumes that deployed code inserts rows into `{table}`, although the queries of the project insert \
+                 only into other tables"
+            ),
+            Self::UsesUntilDropped { object } => {
+                write!(f, "assumes that deployed code still uses {object}, which the migration drops")
+            }
+            Self::UsedBeforeRowSecurity { table } => write!(
+                f,
+                "assumes that other sessions use `{table}`, although it has no row-level security before this migration"
+            ),
             Self::CallsFunction { function } => {
                 write!(f, "assumes that deployed code calls {function}, although nothing in the project shows a call")
             }

@@ -30,7 +30,8 @@ declare_rule! {
     ///
     /// pgvet learns from these sources in which order the application locks tables:
     ///
-    /// - foreign keys: an INSERT locks its table, and then the referenced table
+    /// - foreign keys: an INSERT locks its table, and then the referenced table. If the foreign key is
+    ///   INITIALLY DEFERRED, COMMIT locks the referenced table.
     /// - triggers: the statement that fires a trigger locks its table, and then the tables that the trigger uses. BEFORE
     ///   triggers lock before foreign keys do, and AFTER triggers afterwards, unless their name sorts before
     ///   `RI_ConstraintTrigger_`.
@@ -71,7 +72,7 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - tables in separate transactions
-    /// - tables that the migration created
+    /// - tables that the migration created, and writes to a table or queries of a view that the deployment created
     /// - locks that do not conflict with the locks of the application. For example, an UPDATE that gives no column of a
     ///   unique index another value does not conflict with the check of a foreign key.
     /// - the lock order of a function that changes the schema: pgvet treats this function as a helper of migrations
@@ -91,10 +92,14 @@ declare_rule! {
     ///   default, view, query of the project, explicit `GRANT EXECUTE` or `calls-per-hour`.
     /// - Only an INSERT into or UPDATE of a lookup table locks in the opposite order. The rows of a lookup table are
     ///   inserted by migrations.
-    /// - The migration takes the two locks one right after the other, and only foreign keys or views show the opposite
-    ///   order. In a transaction, this means that between the two locks, the migration reads and writes at most a few
-    ///   rows or a lookup table, and waits for no other table. Such a deadlock needs a session that waits for the first
-    ///   table behind the migration.
+    /// - The application takes its two locks in one statement, its foreign keys, triggers and views included. This
+    ///   statement has to run between the two locks of the migration, which is a short time if the migration reads and
+    ///   writes at most a few rows or a lookup table in between. It does not matter whether the migration also waits for
+    ///   other tables in between.
+    /// - Only an INSERT locks in the opposite order, and the queries of the project insert into other tables, but not into
+    ///   this one.
+    /// - The migration drops the table, foreign key or function that makes the application lock in the opposite order.
+    /// - The migration enables row-level security on both tables, which had none: their setup is usually not complete.
     /// - `lock_timeout` is shorter than the default of `deadlock_timeout` (1 s), so the migration usually gives up
     ///   first.
     ///
@@ -106,6 +111,10 @@ declare_rule! {
     /// transaction of a migration, it follows at most 500 calls of functions and triggers in the statements of the
     /// application. pgvet does not compare two migrations with each other, because migration tools run one migration at
     /// a time.
+    ///
+    /// If a session keeps the plan of a statement with WITH or a view, the lock order of later executions can differ from
+    /// that of the first. pgvet knows one of the two orders: for WITH that of the first execution, for views that of later
+    /// ones.
     ///
     /// ## Incidents
     ///

@@ -54,8 +54,13 @@ impl Executor<'_> {
         let altered = rows.altered.as_deref();
         let touches =
             |list: &[SmolStr]| altered.is_none_or(|altered| list.iter().any(|column| altered.contains(column)));
+        let relation = self.catalog.relation(table);
+        if relation.all_triggers_off || self.is_replica() {
+            return;
+        }
         if kind != DataChangeKind::Delete {
-            let referenced: Vec<Oid> = (self.catalog.relation(table).constraints.iter())
+            let referenced: Vec<Oid> = (relation.constraints.iter())
+                .filter(|constraint| constraint.enforced)
                 .filter_map(|constraint| constraint.foreign_key())
                 .filter(|key| kind == DataChangeKind::Insert || touches(&key.columns))
                 .map(|key| key.referenced)
@@ -68,7 +73,7 @@ impl Executor<'_> {
             return;
         }
         for (referencing, constraint) in self.foreign_keys_to_family(table) {
-            let Some(key) = constraint.foreign_key() else { continue };
+            let Some(key) = constraint.foreign_key().filter(|_| constraint.enforced) else { continue };
             let action = match kind {
                 DataChangeKind::Delete => key.on_delete,
                 _ if touches(&key.referenced_columns) => key.on_update,
@@ -116,7 +121,7 @@ impl Executor<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::execute::testing::locks_in_order;
+    use crate::execute::testing::{effects_on, locks_in_order};
 
     #[test]
     fn foreign_keys_of_deleted_rows_lock_level_by_level() {
@@ -132,5 +137,18 @@ mod tests {
         locks.retain(|name| !name.ends_with("_key"));
         let expected = ["p", "first", "before_rows", "second", "inner_rows", "after_rows"];
         assert_eq!(locks, expected.map(|name| format!("public.{name}")));
+    }
+
+    #[test]
+    fn foreign_keys_without_triggers_lock_nothing() {
+        let history = "CREATE TABLE p(id int UNIQUE); CREATE TABLE c(p int REFERENCES p (id));";
+        let insert = "INSERT INTO c VALUES (1)";
+        assert!(locks_in_order(history, insert).contains(&"public.p".to_owned()));
+        let disabled = format!("{history} ALTER TABLE c DISABLE TRIGGER ALL");
+        assert_eq!(locks_in_order(&disabled, insert), ["public.c"]);
+        let history =
+            "CREATE TABLE p(id int UNIQUE); CREATE TABLE c(p int, FOREIGN KEY (p) REFERENCES p (id) NOT ENFORCED);";
+        let locks = effects_on(18, history, insert).locks;
+        assert!(locks.iter().all(|lock| lock.relation.name == "c"));
     }
 }

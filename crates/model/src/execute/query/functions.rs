@@ -251,12 +251,14 @@ impl Executor<'_> {
         self.run_triggers(table, "TRUNCATE", |trigger| trigger.events.truncate, range);
     }
 
+    /// Whether `session_replication_role` keeps ordinary triggers and those of foreign keys from firing.
+    pub(super) fn is_replica(&self) -> bool {
+        let role = self.session.settings.get("session_replication_role");
+        role.is_some_and(|setting| setting.value.eq_ignore_ascii_case("replica"))
+    }
+
     fn run_triggers(&mut self, table: Oid, operation: &str, fires: impl Fn(&Trigger) -> bool, range: TextRange) {
-        let replica = self
-            .session
-            .settings
-            .get("session_replication_role")
-            .is_some_and(|setting| setting.value.eq_ignore_ascii_case("replica"));
+        let replica = self.is_replica();
         let relation = self.catalog.relation(table);
         let mut fired: Vec<&Arc<Trigger>> = (relation.triggers.iter())
             .filter(|trigger| match trigger.firing {

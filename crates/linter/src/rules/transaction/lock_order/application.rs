@@ -16,7 +16,7 @@ use pgvet_model::routine::{Routine, Routines, Trial};
 use pgvet_model::session::Session;
 use pgvet_model::version::PgVersion;
 use pgvet_syntax::ast::from_pg::parse_sql;
-use pgvet_syntax::ast::{Ast, FunctionBody};
+use pgvet_syntax::ast::{Ast, FunctionBody, ReferentialAction};
 use pgvet_syntax::lexer::quote_identifier;
 use pgvet_syntax::source::TextRange;
 use rustc_hash::FxHashSet;
@@ -48,6 +48,10 @@ pub(in super::super) struct Sequence {
     pub(in super::super) steps: Vec<Step>,
     /// One for each step.
     pub(in super::super) origins: Vec<Origin>,
+    /// The steps of COMMIT.
+    late: Vec<(Step, Origin)>,
+    /// The number of statements so far.
+    statements: usize,
 }
 
 /// What takes a lock of the application.
@@ -60,6 +64,16 @@ pub(in super::super) struct Origin {
     pub(in super::super) query: Option<SmolStr>,
     /// The table from which a DELETE of the code removes rows, if it takes the lock.
     pub(in super::super) deletes_from: Option<SmolStr>,
+    /// The number of the statement in its sequence.
+    pub(in super::super) statement: usize,
+    /// Whether COMMIT takes it, because the foreign key is INITIALLY DEFERRED.
+    pub(in super::super) at_commit: bool,
+}
+
+impl Origin {
+    fn new(cause: LockCause) -> Self {
+        Self { cause, place: None, query: None, deletes_from: None, statement: 0, at_commit: false }
+    }
 }
 
 /// Where the application is observed.
@@ -128,14 +142,13 @@ impl<'a> Setting<'a> {
                 }
                 let deletes_from = deleted_table(&effects);
                 let origin = |cause, _| Origin {
-                    cause,
-                    place: None,
                     query: Some(statement.place.clone()),
                     deletes_from: deletes_from.clone(),
+                    ..Origin::new(cause)
                 };
-                sequence.add(steps_of(&effects, &always), origin);
+                sequence.add(steps_of(&effects, &always), self.deferred(&effects), origin);
             }
-            Some(sequence)
+            Some(sequence.committed())
         };
         let may_deadlock = |transaction: &&KnownTransaction| {
             let statements = transaction.with_words();
@@ -209,18 +222,17 @@ impl<'a> Setting<'a> {
                 let place = |range| Some(Place { file: routine.file, range: sql.place(range) });
                 let deletes_from = deleted_table(&effects);
                 let origin = |cause, range| Origin {
-                    cause,
                     place: place(range),
-                    query: None,
                     deletes_from: deletes_from.clone(),
+                    ..Origin::new(cause)
                 };
-                sequence.add(steps_of(&effects, &branches), origin);
+                sequence.add(steps_of(&effects, &branches), self.deferred(&effects), origin);
             }
             if ends_transaction(step) {
                 break;
             }
         }
-        Some(sequence)
+        Some(sequence.committed())
     }
 
     /// Queries of the views that read one of the relations, or are one.
@@ -295,9 +307,38 @@ impl<'a> Setting<'a> {
         let statement: Ast = parse_sql(text).ok()?.pop()?;
         let effects = self.trial().run_in_block(&statement);
         let mut sequence = Sequence::new(source);
-        let origin = |cause, _| Origin { cause, place: None, query: None, deletes_from: None };
-        sequence.add(steps_of(&effects, &Branches::default()), origin);
-        effects.fails.is_none().then_some(sequence)
+        sequence.add(steps_of(&effects, &Branches::default()), self.deferred(&effects), |cause, _| Origin::new(cause));
+        effects.fails.is_none().then(|| sequence.committed())
+    }
+
+    /// The tables that a statement locks only at COMMIT: all foreign keys between them and the tables that it changes
+    /// are INITIALLY DEFERRED. What ON DELETE and ON UPDATE change is changed at once.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `createForeignKeyActionTriggers`.
+    fn deferred(&self, effects: &Effects) -> FxHashSet<Oid> {
+        let (mut late, mut at_once) = (FxHashSet::default(), FxHashSet::default());
+        for change in &effects.data_changes {
+            let Some(table) = self.catalog.get_relation(change.relation.oid) else { continue };
+            for constraint in table.constraints.iter() {
+                let Some(key) = constraint.foreign_key().filter(|_| change.kind != DataChangeKind::Delete) else {
+                    continue;
+                };
+                let found = if constraint.initially_deferred { &mut late } else { &mut at_once };
+                found.insert(key.referenced);
+            }
+            if change.kind == DataChangeKind::Insert {
+                continue;
+            }
+            for (referencing, constraint) in self.catalog.foreign_keys_to(table.oid) {
+                let Some(key) = constraint.foreign_key() else { continue };
+                let action = if change.kind == DataChangeKind::Delete { key.on_delete } else { key.on_update };
+                let is_late = constraint.initially_deferred && action == ReferentialAction::NoAction;
+                let found = if is_late { &mut late } else { &mut at_once };
+                found.insert(referencing);
+            }
+        }
+        late.retain(|table| !at_once.contains(table));
+        late
     }
 }
 
@@ -341,16 +382,36 @@ fn name_of(relation: &Relation) -> String {
 
 impl Sequence {
     fn new(source: Source) -> Self {
-        Self { source, steps: Vec::new(), origins: Vec::new() }
+        Self { source, steps: Vec::new(), origins: Vec::new(), late: Vec::new(), statements: 0 }
     }
 
-    fn add(&mut self, placed: Vec<Placed>, origin: impl Fn(LockCause, TextRange) -> Origin) {
+    /// Adds the locks of a statement. `deferred`: the tables that its foreign keys lock at COMMIT.
+    fn add(&mut self, placed: Vec<Placed>, deferred: FxHashSet<Oid>, origin: impl Fn(LockCause, TextRange) -> Origin) {
+        self.statements += 1;
         for one in placed {
-            if !self.steps.contains(&one.step) {
-                self.origins.push(origin(one.cause, one.range));
-                self.steps.push(one.step);
+            let at_commit = one.cause == LockCause::ForeignKey && deferred.contains(&one.step.relation);
+            let origin = Origin { statement: self.statements, at_commit, ..origin(one.cause, one.range) };
+            if at_commit {
+                self.late.push((one.step, origin));
+            } else {
+                self.push(one.step, origin);
             }
         }
+    }
+
+    fn push(&mut self, step: Step, origin: Origin) {
+        if !self.steps.contains(&step) {
+            self.origins.push(origin);
+            self.steps.push(step);
+        }
+    }
+
+    /// Adds the locks of COMMIT.
+    fn committed(mut self) -> Self {
+        for (step, origin) in std::mem::take(&mut self.late) {
+            self.push(step, origin);
+        }
+        self
     }
 
     /// Forgets the locks on other relations.

@@ -1,7 +1,8 @@
 //! A transaction of a migration at its end, and its deadlocks with the application.
 
-use super::application::{Origin, Sequence, Setting, Source};
+use super::application::{Sequence, Setting, Source};
 use super::cycle::{self, Cycle, Requested, Step};
+use super::doubts::Between;
 use super::migration::Taken;
 use super::words::why;
 use crate::assumption::Assumption;
@@ -9,13 +10,9 @@ use crate::cause::Cause;
 use crate::report::{Finding, Reporter};
 use indexmap::IndexMap;
 use pgvet_model::catalog::Oid;
-use pgvet_model::effect::{DataChangeKind, LockCause, RelationName};
-use pgvet_model::place::Place;
+use pgvet_model::effect::{LockCause, RelationName};
 use pgvet_model::session::LongWork;
-use pgvet_syntax::ast::LockMode;
 use rustc_hash::{FxHashMap, FxHashSet};
-use smol_str::SmolStr;
-use std::cmp::Ordering;
 
 /// A transaction that ends, and what is known at its beginning.
 pub(in super::super) struct Ending<'a> {
@@ -43,13 +40,6 @@ pub(in super::super) enum Split {
     Migration,
     /// The program opens one transaction for all files that are pending.
     Release,
-}
-
-/// What takes long between two locks.
-enum Between<'e> {
-    Work(LongWork),
-    /// The transaction waits for another table.
-    Wait(&'e Taken),
 }
 
 /// A lock of the migration, by its position, and the statements of the application that can deadlock with it.
@@ -109,7 +99,7 @@ impl Ending<'_> {
     }
 
     /// The partitioned table or parent at the top, or the relation itself.
-    fn root(&self, relation: Oid) -> Oid {
+    pub(super) fn root(&self, relation: Oid) -> Oid {
         let parent = self.setting.catalog.get_relation(relation).and_then(|relation| relation.parents.first());
         parent.map_or(relation, |parent| self.root(*parent))
     }
@@ -145,10 +135,14 @@ impl Ending<'_> {
         finding.help(self.help(deadlock.wanted, held, all)).emit();
     }
 
-    /// Whether the migration leaves the table whose changes would deadlock: what it drops is not used any more.
+    /// Whether the table or view that would deadlock is in use: one that the migration drops is not used any more, and
+    /// one that the deployment has created is not used yet.
     pub(super) fn is_used(&self, sequence: &Sequence) -> bool {
+        let is_new = |oid| self.setting.catalog.relation(oid).birth.is_of(self.setting.deployment);
         match sequence.source {
-            Source::Write(relation, _) | Source::View(relation) => self.setting.after.get_relation(relation).is_some(),
+            Source::Write(relation, _) | Source::View(relation) => {
+                self.setting.after.get_relation(relation).is_some() && !is_new(relation)
+            }
             Source::Query { .. } | Source::Function(_) => true,
         }
     }
@@ -196,74 +190,6 @@ impl Ending<'_> {
         }
         finding
     }
-
-    /// The evidence against a deadlock with the application.
-    fn doubts(&self, deadlock: &Deadlock<'_>) -> Vec<Assumption> {
-        let Deadlock { wanted, cycle, sequence } = *deadlock;
-        let ours = [wanted, cycle.held].map(|at| &self.locks[at].placed.step);
-        let mut doubts = Vec::new();
-        let is_part =
-            |step: &&&Step| matches!(step.lock, Requested::Rows(_)) && self.partly_changed.contains(&step.relation);
-        if let Some(step) = ours.iter().find(is_part) {
-            doubts.push(Assumption::SameRows { table: self.name(step.relation).into() });
-        }
-        let is_shown = [cycle.other_held, cycle.other_wanted].iter().any(|at| is_of_code(self, sequence, *at));
-        if !is_shown && self.between(cycle.held, wanted).is_none() {
-            doubts.push(Assumption::LocksBetween);
-        }
-        if let Source::Function(routine) = &sequence.source
-            && let Some(function) = &routine.function
-            && !self.setting.is_known_to_run(function.oid)
-        {
-            doubts.push(Assumption::CallsFunction { function: routine.name().into() });
-        }
-        if let Some(table) = deleted_for(deadlock) {
-            doubts.push(Assumption::DeletesRows { table });
-        }
-        let Source::Write(table, kind) = sequence.source else { return doubts };
-        let name = SmolStr::new(self.name(table));
-        if kind == DataChangeKind::Delete {
-            doubts.push(Assumption::DeletesRows { table: name });
-        } else if self.setting.catalog.lookup_rows(self.setting.catalog.relation(table)).is_some() {
-            doubts.push(Assumption::WritesListedTable { table: name });
-        }
-        doubts
-    }
-
-    /// What the migration does between two locks that can take long: it reads or writes many rows, or waits for another
-    /// table that the application uses.
-    fn between(&self, held: usize, wanted: usize) -> Option<Between<'_>> {
-        if self.is_alone {
-            return None;
-        }
-        let (first, last) = (&self.locks[held], &self.locks[wanted]);
-        let work = self.work.iter().find(|work| self.is_between(work, first, last));
-        let ends = [first, last].map(|taken| self.root(taken.placed.step.relation));
-        let is_other = |taken: &&Taken| {
-            taken.mode().is_some_and(LockMode::blocks_writes) && !ends.contains(&self.root(taken.placed.step.relation))
-        };
-        let waits = || self.locks[held + 1..wanted].iter().find(is_other);
-        work.map(|work| Between::Work(*work)).or_else(|| waits().map(Between::Wait))
-    }
-
-    /// Whether work is done after the one lock, and before the other. A statement locks what it names before it works;
-    /// code does one after the other.
-    fn is_between(&self, work: &LongWork, first: &Taken, last: &Taken) -> bool {
-        let start = |place: &Place| (place.file, place.range.start);
-        let at = start(&work.place);
-        let is_code = |place: &Place| self.with_code.contains(&place.range.start);
-        let is_after_first = match at.cmp(&start(&first.place)) {
-            Ordering::Greater => true,
-            Ordering::Equal => !is_code(&first.place) || first.range().start <= work.range.start,
-            Ordering::Less => false,
-        };
-        let is_before_last = match at.cmp(&start(&last.place)) {
-            Ordering::Less => true,
-            Ordering::Equal => is_code(&last.place) && work.range.start < last.range().start,
-            Ordering::Greater => false,
-        };
-        is_after_first && is_before_last
-    }
 }
 
 /// Whether code of the application or of a trigger takes a lock, and not only a foreign key, a view or the changed table.
@@ -276,18 +202,6 @@ pub(super) fn is_of_code(ending: &Ending<'_>, sequence: &Sequence, at: usize) ->
             !is_own && sequence.origins[at].cause != LockCause::ForeignKey
         }
     }
-}
-
-/// The table whose rows a query or function has to delete for the deadlock: both locks belong to a DELETE, or one is
-/// caused by the foreign keys of its rows, whose referencing tables are seldom changed in this way.
-fn deleted_for(deadlock: &Deadlock<'_>) -> Option<SmolStr> {
-    let Deadlock { cycle, sequence, .. } = *deadlock;
-    let locks = [cycle.other_wanted, cycle.other_held].map(|at| &sequence.origins[at]);
-    let is_for_keys = |origin: &&&Origin| origin.cause == LockCause::ForeignKey && origin.deletes_from.is_some();
-    let by_key = || locks.iter().find(is_for_keys);
-    let all_delete = locks.iter().all(|origin| origin.deletes_from.is_some());
-    let origin = if all_delete { locks.first() } else { by_key() };
-    origin.and_then(|origin| origin.deletes_from.clone())
 }
 
 /// The relations on which the transaction takes more than one lock.

@@ -3,6 +3,7 @@
 pub(super) mod application;
 pub(super) mod cycle;
 mod decisions;
+mod doubts;
 pub(super) mod ending;
 pub(super) mod migration;
 mod reach;

@@ -32,6 +32,8 @@ pub(super) struct Reach<'a> {
     upgraded: Bits,
     /// Relations that the migration keeps readers from.
     unreadable: Bits,
+    /// Relations to which a deferred foreign key refers, which COMMIT locks.
+    late: Bits,
     words: FxHashMap<SmolStr, Named>,
 }
 
@@ -74,6 +76,7 @@ impl<'a> Reach<'a> {
             referenced: FxHashMap::default(),
             upgraded: 0,
             unreadable: 0,
+            late: 0,
             words: FxHashMap::default(),
         };
         let mut locks: IndexMap<Oid, Vec<Requested>> = IndexMap::new();
@@ -100,6 +103,9 @@ impl<'a> Reach<'a> {
             for table in &self.catalog.relation(relation).referenced_by {
                 *self.referenced.entry(*table).or_default() |= bit;
             }
+        }
+        if self.catalog.foreign_keys_to(relation).iter().any(|(_, key)| key.initially_deferred) {
+            self.late |= bit;
         }
         *self.changed.entry(relation).or_default() |= bit;
     }
@@ -218,16 +224,18 @@ impl<'a> Reach<'a> {
 
     /// Whether statements may lock a relation of the migration and afterwards one that the migration locks before.
     pub(super) fn may_deadlock(&self, statements: impl IntoIterator<Item = Locked>) -> bool {
+        let is_earlier = |wanted: Bits, held: Bits| wanted != 0 && wanted.trailing_zeros() < held.ilog2();
         let mut held = 0;
-        statements.into_iter().any(|locked| {
+        let is_found = statements.into_iter().any(|locked| {
             let wanted = locked.all();
             held |= wanted;
             // In a statement of its own, every order is possible.
-            let is_before = wanted != 0 && wanted.trailing_zeros() < held.ilog2();
+            let is_before = is_earlier(wanted, held);
             let is_other = held.count_ones() > 1 || matches!(locked, Locked::Changed(_));
             let is_upgraded = wanted != 0 && held & self.upgraded != 0 && is_other;
             is_before || is_upgraded || wanted & OTHERS != 0
-        })
+        });
+        is_found || is_earlier(held & self.late, held)
     }
 
     /// What a statement with these words may lock.

@@ -136,6 +136,7 @@ impl Ending<'_> {
 /// Why the application takes a lock, if its statement does not show that.
 pub(super) fn why(source: &Source, origin: &Origin) -> &'static str {
     match (origin.cause, source) {
+        (LockCause::ForeignKey, _) if origin.at_commit => " for a deferred foreign key, at COMMIT",
         (LockCause::ForeignKey, _) => " for a foreign key",
         (LockCause::Function, Source::Write(..)) => " in a trigger",
         (LockCause::Function, _) => " in a function or trigger",
